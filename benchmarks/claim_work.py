@@ -51,9 +51,9 @@ def measured(hosts: int, work: str, latencies_s: Sequence[float], seconds: float
     return Measured(hosts, work, count, seconds, cuts[49] * 1e3, cuts[98] * 1e3, cpu_us)
 
 
-def requests() -> Iterator[Request]:
+def requests(project: str = "") -> Iterator[Request]:
     """Requests without end, each of one place."""
-    return (Request(amounts, lease_s=HELD_S) for amounts in itertools.cycle(AMOUNTS))
+    return (Request(amounts, lease_s=HELD_S, project=project) for amounts in itertools.cycle(AMOUNTS))
 
 
 def cpu_of(pid: int) -> float:

@@ -23,7 +23,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ class Bench:
         self.rows.append(Measured(self._hosts, "  of which deciding", len(efforts), decide_s))
 
     async def _select(self, tasks: int, efforts: list[Effort], project: str) -> float:
-        waiting = (replace(one, project=project) for one in requests())
+        waiting = requests(project)
         async with Scheduler.connect(self._server.url, SETTINGS, observe=efforts.append) as scheduler:
             started = time.perf_counter()
             until = started + self._given.seconds

@@ -7,6 +7,7 @@ A decision is a proposal: the claim script has the last word, and tries the cand
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 
@@ -15,7 +16,7 @@ from redsched.decide.aggregates import per_revision
 from redsched.decide.explain.changes import takes_now
 from redsched.decide.explain.explain import explain
 from redsched.decide.filters.demands import keeps_projects
-from redsched.decide.filters.limits import host_limits
+from redsched.decide.filters.limits import has_limits, host_limits
 from redsched.decide.gang import Found, Kind, PickPolicy, find, listed, requests_of, rules_of_places
 from redsched.decide.gang.summary import best_score, hosts_that_fit, named, refusal
 from redsched.decide.overlay import Overlay
@@ -26,6 +27,8 @@ from redsched.decide.result import Decision, Explanation, Miss, Place
 from redsched.decide.top_hosts import Entry
 from redsched.model import Amounts, Candidate, Claim, HostLimit, Request
 from redsched.settings import Settings
+
+_NO_LIMIT = HostLimit()
 
 
 class Decider:
@@ -41,6 +44,7 @@ class Decider:
         self._shapes: OrderedDict[tuple[str, str | None], RequestProfile] = OrderedDict()
         # Mostly no filter looks at the project, and requests of all projects share a shape.
         self._by_project = per_revision(lambda declared: self._tools.reads_projects or keeps_projects(declared))
+        self._has_limits = per_revision(lambda declared: has_limits(declared, settings))
 
     def decide(self, request: Request, rng: Random) -> Decision:
         """Propose hosts for every place of a request, or refuse it with reasons. `rng` spreads concurrent schedulers.
@@ -92,11 +96,17 @@ class Decider:
             trial.end(row, claim)
             return takes_now(shape, row)
 
-    def limit(self, host: str) -> HostLimit | None:
-        """How many claims a host may have; None where that is open, or the host is not known."""
+    def limits(self, places: Iterable[Place]) -> dict[str, HostLimit]:
+        """Return how many claims each candidate of these places may have, for hosts that have a limit."""
+        if not self._has_limits(self._columns):
+            return {}
+        hosts = {one.host for place in places for one in place.candidates}
+        limits = {host: self._limit(host) for host in sorted(hosts)}
+        return {host: limit for host, limit in limits.items() if limit != _NO_LIMIT}
+
+    def _limit(self, host: str) -> HostLimit:
         row = self._columns.row(host)
-        found = None if row is None else host_limits(self._columns, row, self._settings)
-        return None if found == HostLimit() else found
+        return _NO_LIMIT if row is None else host_limits(self._columns, row, self._settings)
 
     def _decide_many(self, request: Request, rng: Random) -> Decision:
         kinds = self._kinds(request)

@@ -18,7 +18,7 @@ from redsched.decide.pick import best_rows
 from redsched.decide.pool_assignments import PoolAssignments
 from redsched.decide.pools import is_plain, needs_of
 from redsched.decide.result import ReasonCount
-from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule
+from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule, depends_on_nothing
 from redsched.decide.scoring import score
 from redsched.decide.scoring.weigher import Weighing
 from redsched.decide.top_hosts import Entry, TopHosts
@@ -47,6 +47,8 @@ class RequestProfile:
         rules = rules_of(request, filters)
         self.rules = tuple(rule for rule in rules if not rule.dynamic)
         self.weighing = weighing
+        dependencies = [*(rule.depends for rule in self.rules), *(weigher.depends for weigher in weighing)]
+        self._dependencies = [depends for depends in dependencies if depends is not depends_on_nothing]
         self.needs = needs_of(request)
         self._ways = PoolAssignments(columns, self.needs)
         self._dynamic = tuple(rule for rule in rules if rule.dynamic)
@@ -201,9 +203,7 @@ class RequestProfile:
 
     def _depends_on(self) -> tuple[object, ...]:
         columns = self.columns
-        rules = tuple(rule.depends(columns) for rule in self.rules)
-        weighers = tuple(weigher.depends(columns) for weigher in self.weighing)
-        return (*rules, *weighers, is_plain(columns, self.needs))
+        return (*[depends(columns) for depends in self._dependencies], is_plain(columns, self.needs))
 
     def _evaluate_all(self) -> None:
         columns, fitting = self.columns, self.columns.present.copy()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from redsched.model import Candidate, ClaimRule, Exceeded
+from redsched.model.record import record
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,7 @@ class ReasonCount:
     hosts: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """One place that is asked for: where it may go, best first after the first, which is the chosen one.
 
@@ -32,7 +33,7 @@ class Place:
         return self.candidates[0]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Decision:
     """Where a request may go, or why nowhere.
 

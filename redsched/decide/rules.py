@@ -19,7 +19,8 @@ Mask = Any
 ALL_ROWS = slice(None)
 
 
-def _nothing(_columns: Columns) -> Hashable:
+def depends_on_nothing(_columns: Columns) -> Hashable:
+    """Return what a rule or weigher that reads nothing but the row depends on."""
     return None
 
 
@@ -50,7 +51,7 @@ class Rule:
     passes: Callable[[Columns, Rows], Mask]
     detail: Callable[[Columns, int], str]
     slot: str | None = None
-    depends: Callable[[Columns], Hashable] = _nothing
+    depends: Callable[[Columns], Hashable] = depends_on_nothing
     dynamic: bool = False
     room: bool = False
     idle: Callable[[Columns], bool] = _never

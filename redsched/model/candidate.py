@@ -1,12 +1,12 @@
 """What a decision proposes and the claim script checks: candidates, and the rules and limits that hold for them."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from redsched.model.claims import Amounts
+from redsched.model.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Candidate:
     """A host and the exact amounts per slot to take: from it, and from the shared pools that it draws on."""
 
@@ -25,7 +25,7 @@ class RuleKind(StrEnum):
     """In no domain more than `most` above the emptiest of `domains`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClaimRule:
     """A rule over some `members` of the call (their numbers, from 0), by host, zone or label (`by`).
 
@@ -40,7 +40,7 @@ class ClaimRule:
     domains: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HostLimit:
     """How many claims a host may have, and how many of them not active yet; None: any number."""
 

@@ -1,14 +1,16 @@
 """What is asked for: resources and the pools they come from, where, with whom, how much, weighed how."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
 
 from redsched.errors import InvalidRequest
 from redsched.model.claims import Amounts, OnExit
 from redsched.model.constraints import Group, Hints, Numa, PciDevices, Relation, Spread
 from redsched.model.json_codec import Fields, Worded, as_text, from_text
+from redsched.model.record import record
 from redsched.model.request_validation import check_request
 from redsched.model.validation import check_name
 
@@ -35,7 +37,7 @@ class GangMember:
         return self.request.count
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Request(Worded):
     """What is asked for. Every place of `count` takes all of it from one host; all places or none.
 
@@ -107,20 +109,23 @@ class Request(Worded):
                 raise InvalidRequest(f"{name} stands beside members: give it to each member that it is meant for")
 
     def shape(self) -> str:
-        """Canonical JSON of all that a decision depends on: equal shapes have equal masks and scores."""
-        return as_text(_SHAPE.of(self))
+        """Return canonical JSON of all that a decision depends on: equal shapes have equal masks and scores."""
+        texts = _shared_texts(self)
+        return texts.shape if texts else as_text(_SHAPE.of(self))
 
     def canonical(self) -> str:
-        """Canonical JSON of what is asked for and for whom: not of the ids, nor of how and when it is answered."""
-        return as_text(self.words())
+        """Return canonical JSON of what is requested and for whom, without the ids and how the call is answered."""
+        texts = _shared_texts(self)
+        return texts.canonical if texts else as_text(self.words())
 
     def words(self) -> dict[str, Any]:
-        """What `canonical` writes, as JSON has it."""
+        """Return what `canonical` writes, as JSON has it."""
         return _DIGEST.of(self)
 
     def digest(self) -> str:
-        """32 hex digits over the canonical text: what an id, sent again, must match."""
-        return hashlib.blake2b(self.canonical().encode(), digest_size=16).hexdigest()
+        """Return 32 hex digits over the canonical text: what an id, sent again, must match."""
+        texts = _shared_texts(self)
+        return texts.digest if texts else _digest_of(self.canonical())
 
     @classmethod
     def from_canonical(cls, text: str) -> "Request":
@@ -143,3 +148,38 @@ _SHAPE_FIELDS = tuple(name for name in _ALL_FIELDS if name not in _CALL_FIELDS)
 _PLACE_FIELDS = (*(n for n in _SHAPE_FIELDS if n not in {"policy", "weights"}), "count")
 _SHAPE = Fields(_SHAPE_FIELDS, _DEFAULTS)
 _DIGEST = Fields(tuple(name for name in _ALL_FIELDS if name not in _OF_THE_ANSWER), _DEFAULTS)
+
+
+class _Texts(NamedTuple):
+    shape: str
+    canonical: str
+    digest: str
+
+
+# Most requests say these fields alone, and few different things. Their values are hashable, and of one type each, so
+# that equal values have equal texts (1 and 1.0, which weights may be, have not).
+_USUAL_FIELDS = frozenset(("resources", "required", "zones", "project", "consumer", "lease_s"))
+_RARE_FIELDS = tuple(name for name in _ALL_FIELDS if name not in _USUAL_FIELDS | _OF_THE_ANSWER)
+_RARE_VALUES: Callable[[Request], tuple[Any, ...]] = attrgetter(*_RARE_FIELDS)
+_RARE_DEFAULTS = tuple(_DEFAULTS[name] for name in _RARE_FIELDS)
+_MAX_TEXTS = 4096
+_texts: dict[tuple[Any, ...], _Texts] = {}
+
+
+def _shared_texts(request: Request) -> _Texts | None:
+    """Return the texts of a usual request, made once for all that say the same; None for one that says more."""
+    if _RARE_VALUES(request) != _RARE_DEFAULTS:
+        return None
+    resources = frozenset(request.resources.items())
+    key = (resources, request.required, request.zones, request.project, request.consumer, request.lease_s)
+    texts = _texts.get(key)
+    if texts is None:
+        if len(_texts) >= _MAX_TEXTS:
+            _texts.clear()
+        canonical = as_text(request.words())
+        texts = _texts[key] = _Texts(as_text(_SHAPE.of(request)), canonical, _digest_of(canonical))
+    return texts
+
+
+def _digest_of(canonical: str) -> str:
+    return hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()

@@ -25,6 +25,7 @@ MAX_COUNT = 200
 MAX_ALTERNATES = 50
 MAX_WAIT_S = 3600
 MAX_ATTEMPTS = 100
+_ON_EXIT = frozenset(OnExit)
 
 
 def check_request(request: "Request") -> None:
@@ -147,7 +148,7 @@ def _check_numbers(request: "Request") -> None:
     check_range("confirm_timeout_s", request.confirm_timeout_s, 0, MAX_WAIT_S)
     if request.confirm_timeout_s and request.until != "active":
         raise InvalidRequest("confirm_timeout_s needs until: active, which it limits")
-    if request.on_exit not in tuple(OnExit):
+    if request.on_exit not in _ON_EXIT:
         raise InvalidRequest(f"on_exit is {', '.join(OnExit)}, not {request.on_exit!r}")
     check_range("max_attempts", request.max_attempts, 1, MAX_ATTEMPTS)
     if request.group_policy not in ("none", "isolate"):

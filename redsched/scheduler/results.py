@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from redsched.model import Amounts, ClaimStatus, HostStatus, ServerGroup
+from redsched.model.record import record
 
 T = TypeVar("T")
 
@@ -18,7 +19,7 @@ class Page(Generic[T]):
     next: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Selection:
     """One place: claimed, or of a dry run (then without id, token and lease). Alternates fitted at that moment."""
 
@@ -34,7 +35,7 @@ class Selection:
     """Of a gang: the name of the member that it is a place of."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Selections:
     """All places of one request. `fresh` is False where the ids had been sent before: this is their first outcome."""
 
@@ -296,7 +297,7 @@ class Stats:
     snapshots: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Effort:
     """What one selection took. `outcome`: claimed, same, dry-run, or the problem's word; `calls` of the claim script;
     `retries`: those after the first; `decide_s` of `seconds` were spent deciding.

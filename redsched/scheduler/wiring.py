@@ -38,6 +38,7 @@ from redsched.scheduler.quotas.service import QuotaService
 from redsched.scheduler.quotas.shares import QuotaShares
 from redsched.scheduler.selection.claim_ids import ClaimIds
 from redsched.scheduler.selection.confirmations import ConfirmationWaiter
+from redsched.scheduler.selection.pipeline import SelectionPipeline
 from redsched.scheduler.selection.selector import Observe, Selector
 from redsched.scheduler.selection.wait_active import ActiveWaiter
 from redsched.scheduler.selection.wait_queue import WaitQueue
@@ -131,6 +132,7 @@ def build(store: Store, settings: Settings, plugins: PluginRegistry, observe: Ob
     }
 
     until_active = ActiveWaiter(cells, {name: one.confirmations for name, one in tasks.items()})
+    pipeline = SelectionPipeline(cells, ClaimIds(cells), enforcement)
     return Components(
         store=store,
         cells=cells,
@@ -147,7 +149,7 @@ def build(store: Store, settings: Settings, plugins: PluginRegistry, observe: Ob
         tasks=tasks,
         wait_queue=wait_queue,
         until_active=until_active,
-        selector=Selector(cells, settings, ClaimIds(cells), wait_queue, enforcement, until_active, observe),
+        selector=Selector(pipeline, wait_queue, until_active, settings.select_timeout_s, observe),
     )
 
 

@@ -70,11 +70,16 @@ def test_the_digest_is_of_what_is_asked_for_and_for_whom() -> None:
     )
     assert one.digest() == same.digest()
     others = [
+        Request({"VCPU": 1, "MEMORY_MB": 2}),
         Request({"VCPU": 1, "MEMORY_MB": 3}),
         Request({"VCPU": 1, "MEMORY_MB": 2}, project="web"),
+        Request({"VCPU": 1, "MEMORY_MB": 2}, consumer="web"),
         Request({"VCPU": 1, "MEMORY_MB": 2}, count=2),
+        Request({"VCPU": 1, "MEMORY_MB": 2}, lease_s=60),
+        Request({"VCPU": 1, "MEMORY_MB": 2}, zones=frozenset({"CUSTOM_A"})),
+        Request({"VCPU": 1, "MEMORY_MB": 2}, required=frozenset({"CUSTOM_A"})),
     ]
-    assert len({one.digest(), *(other.digest() for other in others)}) == 4
+    assert len({one.digest(), *(other.digest() for other in others)}) == len(others) + 1
 
 
 def test_shape_and_digest_are_canonical_in_every_part() -> None:

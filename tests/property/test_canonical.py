@@ -1,5 +1,6 @@
 """Requests as text and back: what the store keeps of a request is all of it, for its claims are placed anew by it."""
 
+import hashlib
 from random import Random
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from redsched.errors import InvalidRequest
 from redsched.model import GangMember, Numa, NumaCell, OnExit, Request
+from redsched.model.json_codec import as_text
 from tests.support.filter_fleets import filtered_request
 from tests.support.fleets import requests, seeds
 from tests.support.gangs import random_call, random_tiny
@@ -29,6 +31,15 @@ def test_a_request_comes_back_whole(request: Request) -> None:
     assert (again.digest(), again.shape()) == (request.digest(), request.shape())
     assert [one.request.shape() for one in again.members] == [one.request.shape() for one in request.members]
     assert again.canonical() == request.canonical()
+
+
+@given(st.lists(requests(2, 3), min_size=2, max_size=4))
+def test_requests_share_a_text_only_where_they_say_the_same(some: list[Request]) -> None:
+    """A text that was kept for one request is never given for another."""
+    for request in [*some, *some]:
+        canonical = as_text(request.words())
+        digest = hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()
+        assert (request.canonical(), request.digest()) == (canonical, digest)
 
 
 def test_parts_come_back_as_what_they_were() -> None:

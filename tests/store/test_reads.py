@@ -20,7 +20,7 @@ CLAIM = {"host": "h1", "state": "claimed", "token": "1-a.1", "amount.VCPU": "2",
 
 @pytest.fixture
 async def double() -> AsyncIterator[Any]:
-    async with fakeredis.FakeAsyncRedis(decode_responses=True) as client:
+    async with fakeredis.FakeAsyncRedis(decode_responses=True, protocol=2) as client:
         yield client
 
 

@@ -38,6 +38,12 @@ def limits_filter(settings: Settings) -> Filter:
     return limits
 
 
+def has_limits(declared: Declared, settings: Settings) -> bool:
+    """Return whether the settings or any aggregate limit the claims on a host."""
+    by_settings = settings.max_claims_per_host or settings.max_starting_per_host
+    return bool(by_settings or _claims(declared) or _starting(declared))
+
+
 def host_limits(columns: Columns, row: int, settings: Settings) -> HostLimit:
     """The limits of one host, for the claim script to hold to."""
     declared = columns.declared

@@ -8,15 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
-from redsched.decide.rules import Rows
+from redsched.decide.rules import Rows, depends_on_nothing
 from redsched.model import Request
 
 Score = Any
 """np.float64 for one row, else a float64 array over the rows; higher is better."""
-
-
-def _nothing(_columns: Columns) -> Hashable:
-    return None
 
 
 def _never(_columns: Columns, _request: Request) -> bool:
@@ -45,7 +41,7 @@ class Weigher:
     name: str
     raw: Callable[[Columns, Request, Rows], Score]
     relative: bool = False
-    depends: Callable[[Columns], Hashable] = _nothing
+    depends: Callable[[Columns], Hashable] = depends_on_nothing
     dynamic: bool = False
     lowest: float | None = None
     highest: float | None = None

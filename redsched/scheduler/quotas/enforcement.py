@@ -43,6 +43,9 @@ class Quotas:
     async def claim(self, cell: Cell, call: ClaimCall) -> ClaimAnswer:
         """Run the claim script, within the project's quota. Raises QuotaExceeded, Settling, Unavailable."""
 
+        if not call.project:
+            return await cell.store.claims.place(call)
+
         async def attempt() -> ClaimAnswer:
             return await cell.store.claims.place(replace(call, limited=self._is_shared(call.project)))
 

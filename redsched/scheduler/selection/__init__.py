@@ -1,1 +1,1 @@
-"""A selection: find references and a cell, decide, claim, interpret, and wait where the caller asks for it."""
+"""A selection: resolve, route to a cell, decide, claim, interpret; and wait around that for room or confirmation."""

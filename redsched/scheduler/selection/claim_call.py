@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from redsched.decide import Decision, Place
-from redsched.model import Claim, HostLimit, Request
+from redsched.model import Claim, Request
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.results import Selection, Selections
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
@@ -41,7 +41,7 @@ def claim_call(
         project=request.project,
         consumer=request.consumer,
         rules=decision.rules,
-        limits=_limits(cell, decision),
+        limits=cell.decider.limits(decision.places),
         request=cell.requests.to_write(request, digest, epoch),
         is_gang=request.mode == "all" and len(members) > 1,
         on_exit=request.on_exit,
@@ -76,12 +76,6 @@ def replacement_call(
     call = claim_call(request, cell, decision, (claim_id,), epoch, seen_seq)
     member = replace(call.members[0], again=again)
     return replace(call, members=(member,), fresh=True, written_off=written_off, expected=expected)
-
-
-def _limits(cell: Cell, decision: Decision) -> Mapping[str, HostLimit]:
-    hosts = {one.host for place in decision.places for one in place.candidates}
-    limits = {host: cell.decider.limit(host) for host in sorted(hosts)}
-    return {host: limit for host, limit in limits.items() if limit is not None}
 
 
 def dry_run(request: Request, cell: Cell, decision: Decision) -> Selections:

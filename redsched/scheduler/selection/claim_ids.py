@@ -6,7 +6,7 @@ moves on only after it has been voided there (docs/architecture.md, "Ids").
 """
 
 import asyncio
-import uuid
+import os
 
 from redsched.model import Request
 from redsched.scheduler.cells import Cell, Cells, refuse
@@ -19,7 +19,7 @@ by reading."""
 
 def unique() -> str:
     """A name that nothing else has: of one call, or one count."""
-    return uuid.uuid4().hex[:24]
+    return os.urandom(12).hex()
 
 
 def claim_id_in(cell: Cell) -> str:

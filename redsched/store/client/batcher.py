@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from redis.asyncio import BlockingConnectionPool
+from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ResponseError
 
 from redsched import aio
@@ -19,7 +20,9 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 
 
 class Batcher:
-    """Sends over one pool, one batch at a time. A lone call goes out at once; nobody waits for company.
+    """Sends over one connection, one batch at a time. A lone call goes out at once; nobody waits for company.
+
+    The connection is taken from the pool once and kept: to take and return it costs as much as a batch of one call.
 
     When the connection breaks, it pauses, has the lanes look whether the server is still the one, and gives all that
     waits here to `route`, which may lead to another lane.
@@ -34,6 +37,7 @@ class Batcher:
         self._route = route
         self._waiting: list[Call] = []
         self._task: asyncio.Task[None] | None = None
+        self._connection: AbstractConnection | None = None
 
     @property
     def idle(self) -> bool:
@@ -47,8 +51,11 @@ class Batcher:
             self._task = asyncio.create_task(self._send_all(), name="redsched-scripts")
 
     async def close(self) -> None:
-        """Stop, and fail what still waits."""
+        """Stop, return the connection, and fail what still waits."""
         await aio.end(self._task)
+        if self._connection is not None:
+            await self._pool.release(self._connection)
+            self._connection = None
         for call in self._waiting:
             call.closed()
         self._waiting.clear()
@@ -79,15 +86,20 @@ class Batcher:
                     call.fail(error)
 
     async def _send(self, batch: list[Call]) -> None:
-        connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
+        connection = await self._connected()
         try:
             await self._exchange.send(connection, batch)
         except BaseException:
             # Replies may still be on their way; the next call must not read them as its own.
             await connection.disconnect(nowait=True)
             raise
-        finally:
-            await self._pool.release(connection)
+
+    async def _connected(self) -> AbstractConnection:
+        if self._connection is None:
+            self._connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
+        else:
+            await self._pool.ensure_connection(self._connection)
+        return self._connection
 
     def _give_up_late(self, batch: list[Call], error: BaseException) -> list[Call]:
         now = aio.now_s()

@@ -13,6 +13,7 @@ from redsched.errors import NotDurable, StoreUnavailable
 from redsched.pacing import paced
 from redsched.store.client.call import Call
 from redsched.store.client.durability import Durability
+from redsched.store.client.reply_limit import ReplyLimit
 from redsched.store.client.scripts import Script, load_all
 from redsched.store.topology.connection import UNREADABLE, as_ours
 
@@ -40,6 +41,8 @@ class PipelineExecutor:
 
     counters: Counters
     durability: Durability
+    reply_timeout_s: float
+    """How long the server may take until its next reply."""
     later: Callable[[Call, ResponseError], None]
 
     async def send(self, connection: AbstractConnection, batch: Sequence[Call]) -> None:
@@ -77,19 +80,20 @@ class PipelineExecutor:
         # Not by redis-py, whose packing of such long commands is six times as slow: a quarter of a whole selection.
         words = [*(word for call in calls for word in _words(call)), *behind]
         await connection.send_packed_command(b"".join(map(hiredis.pack_command, words)))  # type: ignore[arg-type]  # its stub: one word
-        refused = [call async for call in paced(calls) if await self._refused(connection, call)]
-        if not durable:
-            return refused, ""
-        waited = [await _said(connection) for _ in behind]
+        async with ReplyLimit(self.reply_timeout_s) as limit:
+            refused = [call async for call in paced(calls) if await self._refused(connection, call, limit)]
+            if not durable:
+                return refused, ""
+            waited = [await _said(connection, limit) for _ in behind]
         written = calls[-1].answer is not None
         return refused, self.durability.shortfall(waited) if written else "nothing more could be written"
 
-    async def _refused(self, connection: AbstractConnection, call: Call) -> bool:
+    async def _refused(self, connection: AbstractConnection, call: Call, limit: ReplyLimit) -> bool:
         """Read one reply. Whether the server does not know the script."""
         if call.asking:
-            await connection.read_response()
+            await limit.next_reply(connection)
         try:
-            call.answer = await connection.read_response()
+            call.answer = await limit.next_reply(connection)
         except NoScriptError:
             return True
         except ReadOnlyError as error:
@@ -133,8 +137,8 @@ def _hand_over(batch: Sequence[Call], missing: str) -> None:
         call.resolve()
 
 
-async def _said(connection: AbstractConnection) -> Any:
+async def _said(connection: AbstractConnection, limit: ReplyLimit) -> Any:
     try:
-        return await connection.read_response()
+        return await limit.next_reply(connection)
     except ResponseError as error:
         return error

@@ -37,7 +37,7 @@ class ScriptClient:
         self.counters = Counters()
         self._settings = settings
         self._router = router
-        self._exchange = PipelineExecutor(self.counters, durability_of(settings), self._later)
+        self._exchange = PipelineExecutor(self.counters, durability_of(settings), settings.reply_timeout_s, self._later)
         self._batchers: dict[tuple[BlockingConnectionPool, bool], Batcher] = {}
         self._put_off: dict[Call, asyncio.Task[None]] = {}
         self._closed = False

@@ -5,7 +5,7 @@ Conditions (server groups, shared pools, rules, limits) follow everything else, 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from redsched.model import Claim, ClaimRule, ClaimStatus, Exceeded, OnExit
+from redsched.model import Amounts, Claim, ClaimRule, ClaimStatus, Exceeded, OnExit
 from redsched.model.validation import SHARED_POOL, split_slot
 from redsched.store.codec.fields import gang_members_text
 from redsched.store.codec.keys import Keys
@@ -39,52 +39,89 @@ class ClaimWire:
 
     def __init__(self, keys: Keys, call: ClaimCall, call_id: str = "") -> None:
         self._call = call
-        self.things: tuple[str, ...] = ()
-        candidates = (one.host for member in call.members for one in member.candidates)
-        self._hosts = list(dict.fromkeys((*candidates, *call.written_off)))
-        self.keys = [*keys.due, keys.quota(call.project), *(keys.claim(member.id) for member in call.members)]
-        for host in self._hosts:
-            self.keys += (keys.host(host), keys.claims(host), keys.inbox(host))
+        self._again = [member.again for member in call.members if member.again]
+        if 0 < len(self._again) < len(call.members):
+            raise ValueError("the members of a call are either new claims or claims that are placed again, not both")
+        self.script = "replace" if self._again else "claim"
+        hosts = [one.host for member in call.members for one in member.candidates]
+        self._hosts = list(dict.fromkeys([*hosts, *call.written_off]))
         self._number_of = {host: number for number, host in enumerate(self._hosts, 1)}
         self._lists: dict[tuple[tuple[str, int], ...], int] = {}
         members = self._members()
-        is_gang = call.is_gang and len(call.members) > 1
-        again = [one.again for one in call.members if one.again]
-        if 0 < len(again) < len(call.members):
-            raise ValueError("the members of a call are either new claims or claims that are placed again, not both")
-        self.script = "replace" if again else "claim"
-        self.last_keys = [keys.claim(one) for one in call.expected]
-        self.last_keys += [key for one in again for key in _again_keys(keys, one)]
-        self.last_keys += [keys.gang(call.members[0].id)] if is_gang else []
-        self.last_keys += [keys.request(call.digest)] if call.request else []
-        self.arguments: Arguments = [call.epoch, call.now_ms, call.seen_seq, int(call.fresh), call.lease_ms]
-        self.arguments += (call.digest, call.project, call.consumer)
-        self.arguments += (len(call.members), len(self._hosts), len(self._lists))
-        self.arguments += (call.request, int(call.limited), int(is_gang), call_id)
-        self.arguments.append(call.max_attempts if call.max_attempts > 1 else "")
-        self.arguments += ("" if call.on_exit == OnExit.RELEASE else str(call.on_exit),)
-        self.arguments += (call.most_alternates, " ".join(call.alternates), gang_members_text(call.gang_members))
-        self.arguments += self._hosts
+        amounts, shared = self._amounts()
+        self.things: tuple[str, ...] = ()
+        self.keys = self._first_keys(keys)
+        self.last_keys = self._further_keys(keys)
+        self.arguments: Arguments = [*self._head(call_id), *self._hosts, *amounts, *members, *self._bases()]
+        if shared or call.rules or call.limits or any(member.group for member in call.members):
+            self._add_conditions(keys, shared)
+
+    @property
+    def _is_gang(self) -> bool:
+        return self._call.is_gang and len(self._call.members) > 1
+
+    def _first_keys(self, keys: Keys) -> list[str]:
+        call = self._call
+        found = [*keys.due, keys.quota(call.project), *[keys.claim(member.id) for member in call.members]]
+        for host in self._hosts:
+            found += keys.of_host(host)
+        return found
+
+    def _further_keys(self, keys: Keys) -> list[str]:
+        call = self._call
+        found = [keys.claim(one) for one in call.expected]
+        for one in self._again:
+            found += _again_keys(keys, one)
+        if self._is_gang:
+            found.append(keys.gang(call.members[0].id))
+        if call.request:
+            found.append(keys.request(call.digest))
+        return found
+
+    def _head(self, call_id: str) -> Arguments:
+        """Return the arguments that the scripts' headers name."""
+        call = self._call
+        decided = (call.epoch, call.now_ms, call.seen_seq, int(call.fresh), call.lease_ms)
+        owner = (call.digest, call.project, call.consumer)
+        counts = (len(call.members), len(self._hosts), len(self._lists))
+        flags = (call.request, int(call.limited), int(self._is_gang), call_id)
+        attempts = call.max_attempts if call.max_attempts > 1 else ""
+        on_exit = "" if call.on_exit == OnExit.RELEASE else str(call.on_exit)
+        alternates = (call.most_alternates, " ".join(call.alternates), gang_members_text(call.gang_members))
+        return [*decided, *owner, *counts, *flags, attempts, on_exit, *alternates]
+
+    def _amounts(self) -> tuple[Arguments, list[tuple[int, str, int]]]:
+        """Return each list of amounts, and those of shared pools with the number of their list."""
+        arguments: Arguments = []
         shared: list[tuple[int, str, int]] = []
         for amounts, number in self._lists.items():
             own = [entry for entry in amounts if not entry[0].startswith(SHARED_POOL)]
-            shared += ((number, *entry) for entry in amounts if entry[0].startswith(SHARED_POOL))
-            self.arguments += (len(own), *flat(own))
-        self.arguments += members
-        for one in again:
-            self.arguments += (one.token, one.end_reason.value, one.by_s * 1000 or "")
-        if again:
-            self.arguments += (len(call.expected), *(" ".join(one) for one in call.expected.values()))
-        if shared or call.rules or call.limits or any(member.group for member in call.members):
-            self._add_conditions(keys, shared)
+            if len(own) < len(amounts):
+                shared += [(number, *entry) for entry in amounts if entry[0].startswith(SHARED_POOL)]
+            arguments += (len(own), *flat(own))
+        return arguments, shared
+
+    def _bases(self) -> Arguments:
+        """Return the placements that those of replace.lua are based on, and where other claims are expected to be."""
+        if not self._again:
+            return []
+        arguments: Arguments = []
+        for one in self._again:
+            arguments += (one.token, one.end_reason.value, one.by_s * 1000 or "")
+        others = [" ".join(hosts) for hosts in self._call.expected.values()]
+        return [*arguments, len(others), *others]
 
     def _members(self) -> Arguments:
         """Equal amounts are listed once, for most candidates take the same."""
         members: Arguments = []
         for member in self._call.members:
             members += (member.id, len(member.candidates))
+            amounts: Amounts | None = None
+            number = 0
             for one in member.candidates:
-                number = self._lists.setdefault(tuple(one.amounts.items()), len(self._lists) + 1)
+                if one.amounts is not amounts:
+                    amounts = one.amounts
+                    number = self._lists.setdefault(tuple(amounts.items()), len(self._lists) + 1)
                 members += (self._number_of[one.host], number)
         return members
 

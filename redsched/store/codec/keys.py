@@ -5,6 +5,7 @@ All keys of a cell carry the hash tag `{cell}`, so that one script can touch any
 
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 
 CELLS = "rs:cells"
 
@@ -17,6 +18,12 @@ class Kind(StrEnum):
     SERVER_GROUP = "server-group"
     POOL = "pool"
     QUOTA = "quota"
+
+
+@lru_cache(maxsize=16_384)
+def _of_host(prefix: str, name: str) -> tuple[str, str, str]:
+    # Each claim names eight hosts, and mostly the same ones: the best of a fleet.
+    return f"{prefix}host:{name}", f"{prefix}claims:{name}", f"{prefix}inbox:{name}"
 
 
 class Keys:
@@ -65,6 +72,10 @@ class Keys:
         """Hash: the host's state and its slots."""
         return f"{self._prefix}host:{name}"
 
+    def of_host(self, name: str) -> tuple[str, str, str]:
+        """Return the keys of a host, its set of claims and its inbox."""
+        return _of_host(self._prefix, name)
+
     def attributes(self, name: str) -> str:
         """Hash: the host's traits, labels and metrics."""
         return f"{self._prefix}attributes:{name}"
@@ -112,10 +123,6 @@ class Keys:
     def thing(self, kind: str, name: str) -> str:
         """Return the key of a thing that claims count in: a `server-group`, `pool` or `gang`."""
         return f"{self._prefix}{kind}:{name}"
-
-    def of_host(self, name: str) -> tuple[str, str, str]:
-        """Return the keys of a host, its set of claims and its inbox."""
-        return self.host(name), self.claims(name), self.inbox(name)
 
     def of_things(self, names: Iterable[str]) -> list[str]:
         """Return the keys of things named as their keys end: `server-group:web`, `pool:licences`, `gang:a`, `host:h1`.

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from redsched.model import Candidate, ClaimRule, ClaimStatus, EndReason, Exceeded, HostLimit, OnExit
+from redsched.model.record import record
 from redsched.store.codec.outcomes import Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScriptResult:
     """An outcome, the epoch it was given in and the store's time (Unix, ms). `facts` are the script's further words."""
 
@@ -106,7 +107,7 @@ class Replacement:
     gang: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Member:
     """One place that is asked for: its claim id, and where it may go, best first. `group`: that it is to count in."""
 
@@ -116,7 +117,7 @@ class Member:
     again: Replacement | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClaimCall:
     """All that claim.lua needs.
 
@@ -158,7 +159,7 @@ class ClaimCall:
     """Other claims that the places of members which are placed again were chosen beside: on which hosts they were."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Placed:
     """Where a member is: `expires_at_ms` is None where no lease runs.
 
@@ -172,7 +173,7 @@ class Placed:
     candidate: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HostUsage:
     """What a host held after the script: absolute claimed amounts of the slots that were looked at.
 
@@ -198,7 +199,7 @@ class Thing:
     fields: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClaimAnswer:
     """What claim.lua answered.
 
@@ -232,7 +233,7 @@ class InboxEntry:
     token: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Change:
     """An entry of the feed: a thing, its version after the change, and the changed fields with their new values."""
 

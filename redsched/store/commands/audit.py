@@ -93,10 +93,6 @@ class AuditReads:
     async def _hashes(self, key_of: Callable[[str], str], names: Sequence[str]) -> dict[str, dict[str, str]]:
         found: dict[str, dict[str, str]] = {}
         for chunk in chunks(names, CLAIMS_AT_ONCE):
-            pipe = self._cell.reader.pipeline(transaction=False)
-            for name in chunk:
-                pipe.hgetall(key_of(name))
-            with self._cell.reading():
-                hashes = await pipe.execute()
+            hashes = await self._cell.hashes([key_of(name) for name in chunk])
             found.update((name, fields) for name, fields in zip(chunk, hashes, strict=True) if fields)
         return found

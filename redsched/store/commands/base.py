@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
+from redsched.store.client.hash_reads import read_hashes
 from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome
@@ -46,6 +47,11 @@ class CellClient:
     async def answer(self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> ScriptResult:
         """Run a script on this cell and return its reply as a ScriptResult."""
         return as_answer(await self.run(script, keys, arguments))
+
+    async def hashes(self, keys: Sequence[str]) -> list[dict[str, str]]:
+        """Return the fields of hashes in one pipeline, in the order of their keys; {} where there is none."""
+        with self.reading():
+            return await read_hashes(self.reader, keys)
 
     def reading(self) -> AbstractContextManager[None]:
         """Raise what redis-py raises inside as an error of this project."""

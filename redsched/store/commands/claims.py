@@ -41,22 +41,14 @@ class ClaimCommands:
         return found
 
     async def _read_claims(self, ids: Sequence[str]) -> dict[str, Claim]:
-        pipe = self._cell.reader.pipeline(transaction=False)
-        for claim_id in ids:
-            pipe.hgetall(self._cell.keys.claim(claim_id))
-        with self._cell.reading():
-            hashes = await pipe.execute()
+        hashes = await self._cell.hashes([self._cell.keys.claim(claim_id) for claim_id in ids])
         pairs = zip(ids, hashes, strict=True)
         return {one: claim_from(self._cell.name, one, fields) async for one, fields in paced(pairs) if fields}
 
     async def reasons(self, ids: Iterable[str]) -> dict[str, Reason]:
         """Why claims failed, expired or lost their work; those of which nothing is kept are left out."""
         wanted = list(ids)
-        pipe = self._cell.reader.pipeline(transaction=False)
-        for claim_id in wanted:
-            pipe.hgetall(self._cell.keys.reason(claim_id))
-        with self._cell.reading():
-            hashes = await pipe.execute() if wanted else []
+        hashes = await self._cell.hashes([self._cell.keys.reason(claim_id) for claim_id in wanted])
         pairs = zip(wanted, hashes, strict=True)
         return {claim_id: reason_from(fields) for claim_id, fields in pairs if fields}
 

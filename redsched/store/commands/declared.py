@@ -86,11 +86,7 @@ class DeclaredCommands:
         """The hashes of some things of a kind by name; those that are not there are left out."""
         found: dict[str, Fields] = {}
         for chunk in chunks(names, THINGS_AT_ONCE):
-            pipe = self._cell.reader.pipeline(transaction=False)
-            for name in chunk:
-                pipe.hgetall(self._place(kind, name)[0])
-            with self._cell.reading():
-                hashes = await pipe.execute()
+            hashes = await self._cell.hashes([self._place(kind, name)[0] for name in chunk])
             found.update((name, fields) for name, fields in zip(chunk, hashes, strict=True) if fields)
         return found
 

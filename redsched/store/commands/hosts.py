@@ -38,12 +38,8 @@ class HostCommands:
 
     async def read(self, names: Sequence[str]) -> list[HostHashes]:
         """Hosts with all their fields, in one pipeline: keep `names` to some hundreds."""
-        pipe = self._cell.reader.pipeline(transaction=False)
-        for name in names:
-            pipe.hgetall(self._cell.keys.host(name))
-            pipe.hgetall(self._cell.keys.attributes(name))
-        with self._cell.reading():
-            hashes = await pipe.execute()
+        keys = self._cell.keys
+        hashes = await self._cell.hashes([key for name in names for key in (keys.host(name), keys.attributes(name))])
         return [
             HostHashes(name, {**host, **attributes} if host else {})
             for name, host, attributes in zip(names, hashes[::2], hashes[1::2], strict=True)

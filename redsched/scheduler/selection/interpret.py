@@ -1,0 +1,76 @@
+"""What the reply of the claim script means for a selection: it is done, or decided again on columns that know more."""
+
+from collections.abc import Mapping, Sequence
+
+from redsched.errors import OutcomeUnknown, Settling, StoreUnavailable
+from redsched.model import Claim, Request
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.selection.attempt import SchedulingAttempt
+from redsched.scheduler.selection.claim_call import from_existing, from_reply
+from redsched.scheduler.selection.idempotency import existing_outcome
+from redsched.scheduler.selection.steps import ClaimReply, Done, Proposal, Retry, Step
+from redsched.store.codec.outcomes import Outcome
+
+_LOST = (Outcome.ALREADY_DONE, Outcome.WRONG_EPOCH, Outcome.CONFLICT)
+"""The store has lost the claims of these ids, or some of them. A host may have them, and may yet bring them back."""
+
+
+async def interpret(cells: Cells, attempt: SchedulingAttempt, proposal: Proposal, reply: ClaimReply) -> Step:
+    """Return Done with what the ids have, or Retry. Raises Settling, ClaimIdReused, ClaimState, Unavailable."""
+    request, cell, answer = attempt.request, proposal.cell, reply.answer
+    if answer.outcome is Outcome.OK:
+        return Done(from_reply(request, cell, proposal.decision, reply.ids, answer))
+    if answer.outcome is Outcome.ALREADY_DONE:
+        claims = await _read(cell, reply.ids)
+        if len(claims) == len(reply.ids):
+            return Done(from_existing(request, cell, reply.ids, claims))
+    attempt.sent = ()
+    if answer.outcome in _LOST:
+        abandon(request, cell, reply.ids)
+    if answer.outcome in (Outcome.ENDED, Outcome.CONFLICT):
+        return await _known_before(cells, attempt)
+    if answer.outcome is Outcome.SETTLING:
+        raise _settling(request)
+    return await _retry_on_later_columns(cell, attempt, reply)
+
+
+def abandon(request: Request, cell: Cell, ids: tuple[str, ...]) -> None:
+    """Have ids that were made for the request given back, should they turn up; a caller's own may be sent again."""
+    if not request.claim_ids:
+        cell.released.abandon(ids)
+
+
+async def _known_before(cells: Cells, attempt: SchedulingAttempt) -> Step:
+    found = await existing_outcome(attempt.request, cells)
+    if found is not None:
+        return Done(found)
+    attempt.catch_up = True  # the store has lost the outcome since: the ids are free again
+    return Retry()
+
+
+async def _retry_on_later_columns(cell: Cell, attempt: SchedulingAttempt, reply: ClaimReply) -> Retry:
+    """Decide again after FULL, EPOCH, EXPIRED, STALE_VIEW, or UNKNOWN (a group or pool that is not there any more).
+
+    What was decided on is not what the store has. Only later columns can refuse, and only those that know more than the
+    reply says (a host shrank, or was disabled) are sure not to aim there again.
+    """
+    await cell.mark_down(reply.answer)
+    attempt.catch_up = True
+    return Retry()
+
+
+async def _read(cell: Cell, ids: Sequence[str]) -> Mapping[str, Claim]:
+    """The claims of a call that was carried out. Raises OutcomeUnknown: nobody else knows ids that were made for it."""
+    try:
+        return await cell.store.claims.read(ids)
+    except StoreUnavailable as error:
+        raise OutcomeUnknown(f"the claim was made, and could not be read: {error.detail}") from error
+
+
+def _settling(request: Request) -> Settling:
+    ids = ", ".join(request.claim_ids)
+    what = f"claim id {ids}" if ids else "what the request is to be counted in, or draws on,"
+    return Settling(
+        f"{what} may be known to hosts that have not attested to the new epoch yet: try again",
+        {"claim_ids": list(request.claim_ids)},
+    )

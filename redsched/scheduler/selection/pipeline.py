@@ -1,0 +1,163 @@
+"""A selection: resolve > route_to_cell > decide > claim > interpret, repeated until it is done or refused.
+
+    resolve        the cell of the caller's ids, the hosts of its hints, the groups and aggregates that it names
+    route_to_cell  the cells that may take it
+    decide         candidates, from the columns in memory
+    bind           the ids and groups belong to that cell from here on
+    claim          one call of the claim script
+    interpret      the reply: Done, or Retry on columns that know more than before
+
+A refusal is an answer about the store after the request arrived: it is given only from columns that were brought up to
+date after the last candidate turned out to be full.
+"""
+
+import time
+from random import Random
+
+from redsched.errors import NotDurable, NotFound, NoValidHost, QuotaExceeded, RedschedError
+from redsched.model import Request
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.quotas.enforcement import Quotas
+from redsched.scheduler.results import Selections
+from redsched.scheduler.selection.attempt import SchedulingAttempt
+from redsched.scheduler.selection.claim_call import claim_call, dry_run, gang_members
+from redsched.scheduler.selection.claim_ids import ClaimIds, claim_id_in
+from redsched.scheduler.selection.idempotency import existing_outcome
+from redsched.scheduler.selection.interpret import abandon, interpret
+from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
+from redsched.scheduler.selection.refusal import refusal
+from redsched.scheduler.selection.routing import CellRouter
+from redsched.scheduler.selection.steps import ClaimReply, Done, Proposal, Refuse, Retry, Step
+from redsched.store.codec.outcomes import Outcome
+
+
+class SelectionPipeline:
+    """The stages, over all cells of a scheduler."""
+
+    def __init__(self, cells: Cells, ids: ClaimIds, quotas: Quotas) -> None:
+        self._cells = cells
+        self._quotas = quotas
+        self._rng = Random()
+        self._router = CellRouter(cells, ids, self._rng)
+
+    async def run(self, attempt: SchedulingAttempt) -> Selections:
+        """Take a request through the stages until it is done. Raises what `Selector.select` does."""
+        while True:
+            match await self._try_once(attempt):
+                case Done(selections):
+                    return selections
+                case Refuse(error):
+                    # What the request relied on may have gone since its ids were given what they have: they keep it.
+                    known = await existing_outcome(attempt.request, self._cells)
+                    if known is None:
+                        raise error
+                    return known
+
+    def may_fit(self, attempt: SchedulingAttempt) -> bool:
+        """Return whether the columns as they are, caught up or not, have a place."""
+        return any(cell.decider.decide(attempt.resolved, self._rng).places for cell in self._cells)
+
+    async def _try_once(self, attempt: SchedulingAttempt) -> Step:
+        try:
+            return await self._go_through(attempt)
+        except (NoValidHost, NotFound, QuotaExceeded) as error:
+            return Refuse(error)
+
+    async def _go_through(self, attempt: SchedulingAttempt) -> Step:
+        """Take a request through all stages once."""
+        await self._resolve(attempt)
+        cells = await self._router.route_to_cell(attempt)
+        proposal = await self._decide(attempt, cells)
+        if not attempt.request.claim:
+            return await self._show(attempt, proposal)
+        if step := await self._bind(attempt, proposal):
+            return step
+        reply = await self._claim(attempt, proposal)
+        if reply.answer.outcome is Outcome.FULL and not proposal.decision.places:
+            raise self._refusal(attempt)
+        return await interpret(self._cells, attempt, proposal, reply)
+
+    async def _resolve(self, attempt: SchedulingAttempt) -> None:
+        """Find what the request names. Raises NotFound, Settling, NoValidHost."""
+        if not attempt.is_resolved:
+            await self._router.find_home(attempt)
+            attempt.resolved = await with_hints(attempt.request, self._cells)
+            attempt.is_resolved = True
+        if undeclared(attempt.resolved, self._cells):
+            await self._cells.catch_up()
+            if missing := undeclared(attempt.resolved, self._cells):
+                await refuse_undeclared(missing, self._cells)
+
+    async def _decide(self, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
+        """Return the best proposal of these cells."""
+        if attempt.catch_up:
+            proposals = await self._cells.read_at_head(lambda cell: self._propose(attempt, cell))
+        else:
+            proposals = [self._propose(attempt, cell) for cell in cells]
+        best = max((one for one in proposals if one.cell in cells), key=lambda one: one.rank)
+        # Fewer places than were requested (an incremental request gets them) are a refusal of the others.
+        if len(best.decision.places) < attempt.request.places and not attempt.catch_up:
+            attempt.catch_up = True
+            return await self._decide(attempt, cells)
+        return best
+
+    def _propose(self, attempt: SchedulingAttempt, cell: Cell) -> Proposal:
+        started, mirror = time.perf_counter(), cell.mirror
+        proposal = Proposal(cell, cell.decider.decide(attempt.resolved, self._rng), mirror.epoch, mirror.seq)
+        if attempt.catch_up:
+            attempt.explanations.pop(cell.name, None)
+            if not proposal.decision.places:
+                attempt.explanations[cell.name] = cell.decider.explain(attempt.resolved)
+        attempt.decide_s += time.perf_counter() - started
+        return proposal
+
+    async def _show(self, attempt: SchedulingAttempt, proposal: Proposal) -> Step:
+        """Return what a claim would get. Raises QuotaExceeded, Settling, NoValidHost."""
+        await self._quotas.check(attempt.request.project, proposal.decision)
+        if not proposal.decision.places:
+            raise self._refusal(attempt)
+        return Done(dry_run(attempt.request, proposal.cell, proposal.decision))
+
+    async def _bind(self, attempt: SchedulingAttempt, proposal: Proposal) -> Step | None:
+        """Bind the request to the cell; None when it may be claimed there. Raises NoValidHost, Settling."""
+        request, has_places = attempt.request, bool(proposal.decision.places)
+        if not has_places and await self._router.leave_full_cell(attempt):
+            return Retry()
+        # Ids of the caller's own may have an outcome though nothing fits: only the script knows.
+        if not has_places and not request.claim_ids:
+            raise self._refusal(attempt)
+        if not await self._router.bind(attempt, proposal):
+            return Retry()
+        if request.mode == "incremental" and (known := await existing_outcome(request, self._cells)):
+            return Done(known)
+        return None
+
+    async def _claim(self, attempt: SchedulingAttempt, proposal: Proposal) -> ClaimReply:
+        """Call the claim script, and apply what its reply says of the hosts. Raises QuotaExceeded, Unavailable."""
+        request, cell = attempt.request, proposal.cell
+        ids = _ids_for(request, proposal)
+        attempt.calls += 1
+        attempt.sent = ids
+        members = gang_members(request, proposal.decision, ids)
+        call = claim_call(request, cell, proposal.decision, ids, proposal.epoch, proposal.seq, attempt.call_id, members)
+        try:
+            answer = await self._quotas.claim(cell, call)
+        except NotDurable:
+            abandon(request, cell, ids)
+            raise
+        cell.mirror.apply_reply(answer)
+        if answer.outcome is Outcome.OK:
+            cell.requests.has_written(call.digest, answer.epoch)
+        return ClaimReply(ids, answer)
+
+    def _refusal(self, attempt: SchedulingAttempt) -> RedschedError:
+        found = [attempt.explanations.get(cell.name) or cell.decider.explain(attempt.resolved) for cell in self._cells]
+        return refusal(self._cells, attempt.request, found)
+
+
+def _ids_for(request: Request, proposal: Proposal) -> tuple[str, ...]:
+    """Return one id for each place that is proposed; of a caller's ids the first ones, where only some places are."""
+    places = proposal.decision.places
+    if not request.claim_ids:
+        return tuple(claim_id_in(proposal.cell) for _ in places)
+    return request.claim_ids[: len(places)] if places else request.claim_ids

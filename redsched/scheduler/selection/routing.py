@@ -1,0 +1,56 @@
+"""Which cell a request goes to: the one that its ids are bound to or its server group is pinned to, else the best."""
+
+from random import Random
+
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.selection.attempt import SchedulingAttempt
+from redsched.scheduler.selection.claim_ids import ClaimIds
+from redsched.scheduler.selection.group_cells import GroupCells
+from redsched.scheduler.selection.steps import Proposal
+
+
+class CellRouter:
+    """Routes requests to cells, and binds them there before they are claimed."""
+
+    def __init__(self, cells: Cells, ids: ClaimIds, rng: Random) -> None:
+        self._cells = cells
+        self._ids = ids
+        self._groups = GroupCells(cells)
+        self._rng = rng
+
+    async def find_home(self, attempt: SchedulingAttempt) -> None:
+        """Find the cell that the caller's own ids are bound to. Raises Settling."""
+        attempt.home = await self._ids.home(attempt.request)
+
+    async def route_to_cell(self, attempt: SchedulingAttempt) -> list[Cell]:
+        """Return the cells that may take the request. Raises NoValidHost for groups pinned to different cells."""
+        attempt.pinned = await self._groups.home(attempt.request)
+        only = attempt.home or attempt.pinned
+        return list(self._cells) if only is None else [only]
+
+    async def bind(self, attempt: SchedulingAttempt, proposal: Proposal) -> bool:
+        """Bind the ids and the server group to the cell of the proposal; False where another one has them.
+
+        Raises Settling.
+        """
+        bound = await self._ids.bind(attempt.request, proposal.cell)
+        if bound is not proposal.cell:
+            attempt.home = bound
+            return False
+        return not proposal.decision.places or await self._groups.pin(attempt.request, bound) is bound
+
+    async def leave_full_cell(self, attempt: SchedulingAttempt) -> bool:
+        """Take the caller's ids from a cell without room to one that may have it; False when there is none.
+
+        Raises Settling.
+        """
+        if attempt.home is None or attempt.pinned is not None:
+            return False
+        before = attempt.home
+        attempt.full_cells.add(before.name)
+        for cell in self._cells:
+            if cell.name not in attempt.full_cells and cell.decider.decide(attempt.resolved, self._rng).places:
+                attempt.home = await self._ids.move(attempt.request, before, cell)
+                # Where they stay, another copy of the call has got them an outcome there: it is to be asked for.
+                return attempt.home is not before
+        return False

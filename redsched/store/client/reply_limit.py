@@ -1,0 +1,45 @@
+"""How long a server may take until its next reply."""
+
+import asyncio
+import math
+from types import TracebackType
+from typing import Any
+
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from redsched import aio
+
+READS_BETWEEN = 32
+"""Replies that are read until the time begins anew: they come together, and setting a timer takes longer than that."""
+
+
+class ReplyLimit:
+    """A timeout around the replies to a batch, put off as they come. Raises redis-py's TimeoutError.
+
+    One timer serves all of them: redis-py would start one for each.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._timeout = asyncio.timeout(seconds)
+        self._read = 0
+
+    async def __aenter__(self) -> "ReplyLimit":
+        await self._timeout.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._timeout.__aexit__(kind, error, trace)
+        except TimeoutError as late:
+            raise RedisTimeoutError(f"no reply within {self._seconds:g} s") from late
+
+    async def next_reply(self, connection: AbstractConnection) -> Any:
+        """Read one reply. Raises what redis-py raises, ResponseError too."""
+        self._read += 1
+        if self._read % READS_BETWEEN == 0:
+            self._timeout.reschedule(aio.now_s() + self._seconds)
+        return await connection.read_response(timeout=math.inf)

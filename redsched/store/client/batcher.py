@@ -21,7 +21,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 class Batcher:
     """Sends over one pool, one batch at a time. A lone call goes out at once; nobody waits for company.
 
-    When the connection breaks, it pauses, has the lanes look whether the server is still the one, and gives all that
+    When the connection breaks, it pauses, has the router look whether the server is still the one, and gives all that
     waits here to `route`, which may lead to another lane.
     """
 

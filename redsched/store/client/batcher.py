@@ -24,7 +24,7 @@ class Batcher:
 
     The connection is taken from the pool once and kept: to take and return it costs as much as a batch of one call.
 
-    When the connection breaks, it pauses, has the lanes look whether the server is still the one, and gives all that
+    When the connection breaks, it pauses, has the router look whether the server is still the one, and gives all that
     waits here to `route`, which may lead to another lane.
     """
 

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from redsched.api import metrics, openapi, problems
 from redsched.api.fast_path import FastPath
 from redsched.api.methods import ImpliedMethods
-from redsched.api.readiness import Watch
+from redsched.api.readiness import ReadinessMonitor
 from redsched.api.routes import changes, claims, declared, events, hosts, quotas, reports, selections, service
 from redsched.errors import StoreUnavailable
 from redsched.scheduler import Scheduler
@@ -33,7 +33,7 @@ ROUTERS = (
 )
 
 
-def create_app(settings: Settings, crew: WorkerRegistry | None = None) -> FastAPI:
+def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> FastAPI:
     """The API over the store of `settings`. Its start raises StoreUnavailable when there is none to be used."""
     # Its /docs come from this process: a fleet's network often has no way out.
     app = FastAPIOffline(
@@ -42,7 +42,7 @@ def create_app(settings: Settings, crew: WorkerRegistry | None = None) -> FastAP
         summary="A shared-state scheduler on Redis: which host takes this, and is it really mine?",
         openapi_tags=[{"name": name, "description": about} for name, about in openapi.TAGS.items()],
         generate_unique_id_function=lambda route: route.name,
-        lifespan=_lifespan(settings, crew or WorkerRegistry()),
+        lifespan=_lifespan(settings, registry or WorkerRegistry()),
         redirect_slashes=False,
     )
     app.state.settings = settings
@@ -58,14 +58,14 @@ def create_app(settings: Settings, crew: WorkerRegistry | None = None) -> FastAP
     return app
 
 
-def _lifespan(settings: Settings, crew: WorkerRegistry) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _lifespan(settings: Settings, registry: WorkerRegistry) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if not settings.redis_url:
             raise StoreUnavailable("no store is given: set REDSCHED_REDIS_URL, or use `redsched up`, which starts one")
         async with Scheduler.connect(settings.redis_url, settings, observe=metrics.observe) as scheduler:
             app.state.scheduler = scheduler
-            app.state.readiness = Watch(scheduler, crew, metrics.Sampler())
+            app.state.readiness = ReadinessMonitor(scheduler, registry, metrics.Sampler())
             keeping = asyncio.create_task(app.state.readiness.keep(app.state.closing))
             try:
                 yield

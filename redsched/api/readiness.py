@@ -39,22 +39,24 @@ class Look(Protocol):
     def sample(self, stats: Stats, ready: bool) -> None: ...  # noqa: D102
 
 
-class Watch:
+class ReadinessMonitor:
     """Looks at this worker's scheduler, tells the others and the metrics, and answers for all."""
 
-    def __init__(self, scheduler: Sampled, crew: WorkerRegistry, sampler: Look) -> None:
-        self._scheduler, self._crew, self._sampler = scheduler, crew, sampler
+    def __init__(self, scheduler: Sampled, registry: WorkerRegistry, sampler: Look) -> None:
+        self._scheduler, self._registry, self._sampler = scheduler, registry, sampler
 
     async def look(self) -> Standing:
         """Whether all workers are ready, and if not, what is awaited."""
         own = await self._own()
-        missing = self._crew.missing()
+        missing = self._registry.missing()
         if not own.ready:
             return self._standing(False, own.detail, own.hosts)
         if missing:
-            return self._standing(False, f"worker {missing[0]} of {self._crew.workers} has not caught up", own.hosts)
-        if own.hosts < self._crew.hosts:
-            return self._standing(False, f"{own.hosts} of {self._crew.hosts} hosts have reported", own.hosts)
+            return self._standing(
+                False, f"worker {missing[0]} of {self._registry.workers} has not caught up", own.hosts
+            )
+        if own.hosts < self._registry.hosts:
+            return self._standing(False, f"{own.hosts} of {self._registry.hosts} hosts have reported", own.hosts)
         return self._standing(True, own.detail, own.hosts)
 
     async def keep(self, closing: asyncio.Event) -> None:
@@ -63,16 +65,16 @@ class Watch:
             await self._own()
             with suppress(TimeoutError):
                 await asyncio.wait_for(closing.wait(), LOOK_EVERY_S)
-        self._crew.mark(False)
+        self._registry.mark(False)
 
     async def _own(self) -> Readiness:
         try:
             found = await self._scheduler.readiness()
         except Unavailable as error:
             found = Readiness(ready=False, detail=error.detail, hosts=0)
-        self._crew.mark(found.ready)
+        self._registry.mark(found.ready)
         self._sampler.sample(self._scheduler.stats(), found.ready)
         return found
 
     def _standing(self, ready: bool, detail: str, hosts: int) -> Standing:
-        return Standing(ready, detail, hosts, self._crew.workers)
+        return Standing(ready, detail, hosts, self._registry.workers)

@@ -1,6 +1,6 @@
 """One worker process of the API: `python -m redsched.api.worker JSON`, started by redsched/server/supervisor.py.
 
-Settings come through the environment. What keeps a worker from starting it leaves with its crew, for the parent, who
+Settings come through the environment. What keeps a worker from starting it leaves in the registry, for the parent, who
 says it once for all workers.
 """
 
@@ -31,13 +31,13 @@ GRACE_S = 5
 class _Server(uvicorn.Server):
     """Tells the parent when it listens, and ends open event streams before it waits for its connections."""
 
-    def __init__(self, config: uvicorn.Config, closing: asyncio.Event, crew: WorkerRegistry) -> None:
+    def __init__(self, config: uvicorn.Config, closing: asyncio.Event, registry: WorkerRegistry) -> None:
         super().__init__(config)
-        self._closing, self._crew = closing, crew
+        self._closing, self._registry = closing, registry
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._crew.announce()
+        self._registry.announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._closing.set()
@@ -52,12 +52,12 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _serve(settings: Settings, crew: WorkerRegistry, listener: socket.socket) -> None:
-    app = create_app(settings, crew)
+async def _serve(settings: Settings, registry: WorkerRegistry, listener: socket.socket) -> None:
+    app = create_app(settings, registry)
     # The lifespan runs here and not in uvicorn, which would turn an error of its start into a traceback.
     async with app.router.lifespan_context(app):
         pacing.leave_alone()
-        await _Server(_config(app), app.state.closing, crew).serve([listener])
+        await _Server(_config(app), app.state.closing, registry).serve([listener])
 
 
 def _config(app: FastAPI) -> uvicorn.Config:
@@ -76,14 +76,14 @@ def _config(app: FastAPI) -> uvicorn.Config:
 
 def main(given: dict[str, Any]) -> int:
     """Serve until SIGTERM. Returns the exit code."""
-    crew = WorkerRegistry(Path(given["folder"]), given["number"], given["workers"], given["hosts"])
+    registry = WorkerRegistry(Path(given["folder"]), given["number"], given["workers"], given["hosts"])
     listener = socket.socket(fileno=given["socket"])
     try:
         settings = load()
         logs.configure(settings.log_level)
-        uvloop.run(_serve(settings, crew, listener))
+        uvloop.run(_serve(settings, registry, listener))
     except RedschedError as error:
-        crew.fail(error)
+        registry.fail(error)
         return error.exit_code
     finally:
         listener.close()

@@ -63,10 +63,10 @@ class ReplicaUpdater:
         self.stats = MirrorStats()
         self.recent: deque[Change] = deque(maxlen=KEPT_CHANGES)
         """The latest entries applied, for those who follow the feed through this process."""
-        self.listeners: list[Listener] = []
         self.settled = False
         self.next_deadline_ms: int | None = None
         self._settings = settings
+        self._listeners: list[Listener] = []
         self._store_ms, self._read_at = 0, 0.0
         self._caught_up_at: float | None = None
         self._waiting: list[_Look] = []
@@ -99,6 +99,10 @@ class ReplicaUpdater:
     def lag_s(self) -> float | None:
         """How long ago the columns held all that the feed had; None before they ever did."""
         return None if self._caught_up_at is None else aio.now_s() - self._caught_up_at
+
+    def add_listener(self, listener: Listener) -> None:
+        """Tell the listener of each entry from now on."""
+        self._listeners.append(listener)
 
     async def start(self) -> None:
         """Begin, and return when the columns have caught up. Raises StoreUnavailable."""
@@ -221,7 +225,7 @@ class ReplicaUpdater:
             if batch:
                 self.recent.extend(batch)
                 self._tell()
-                for one in self.listeners:
+                for one in self._listeners:
                     one.heard(batch)
             self.stats.entries += len(batch)
             # A host that was read alone shows more than the others do: one more look brings them to where it is.
@@ -243,7 +247,7 @@ class ReplicaUpdater:
         self.stats.snapshots += 1
         self.recent.clear()
         self._tell()
-        for one in self.listeners:
+        for one in self._listeners:
             one.missed()
 
     def _note(self, clock: Clock) -> None:

@@ -17,7 +17,7 @@ from redsched.errors import NotFound
 from redsched.model import GroupPolicy
 from redsched.model.validation import check_name
 from redsched.scheduler import AggregateView, Page, Scheduler, ServerGroupView, SharedPoolView
-from redsched.scheduler.declared.service import DeclaredDesk
+from redsched.scheduler.declared.service import DeclaredService
 from redsched.schema import declarations
 from redsched.schema.parsing import merged
 from redsched.schema.requests import AggregateBody, ServerGroupBody, SharedPoolBody
@@ -38,7 +38,7 @@ class _Kind(Generic[View]):
 
     word: str
     key: str
-    desk: Callable[[Scheduler], DeclaredDesk[View]]
+    service: Callable[[Scheduler], DeclaredService[View]]
     json: Callable[[View], dict[str, Any]]
     heads: Sequence[str]
     row: Callable[[View], Sequence[object]]
@@ -53,7 +53,7 @@ class _Kind(Generic[View]):
             base = options.file_body(file)
         else:
             try:
-                base = self.body(await self.desk(scheduler).get(name))
+                base = self.body(await self.service(scheduler).get(name))
             except NotFound:
                 base = {}
         return dict(merged(base, change(base)))
@@ -66,7 +66,7 @@ class _Kind(Generic[View]):
 
     def list_all(self, limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:
         """List them."""
-        page: Page[View] = with_scheduler(url, lambda s: self.desk(s).list(limit=limit, after=after))
+        page: Page[View] = with_scheduler(url, lambda s: self.service(s).list(limit=limit, after=after))
         if as_json:
             shown = [self.json(one) for one in page.items]
             return tables.show_json({self.key: shown, "next": page.next})
@@ -76,13 +76,13 @@ class _Kind(Generic[View]):
 
     def show_one(self, name: Name, as_json: AsJson = False, url: Url = "") -> None:
         """Show one."""
-        found: View = with_scheduler(url, lambda s: self.desk(s).get(name))
+        found: View = with_scheduler(url, lambda s: self.service(s).get(name))
         return tables.show_json(self.json(found)) if as_json else self.show(found)
 
     def delete(self, name: Name, force: Force = False, url: Url = "") -> None:
         """Delete one. Refused while it is in use, unless forced."""
         with options.names_force(f"redsched {self.word.replace(' ', '-')} delete {name} --force"):
-            with_scheduler(url, lambda s: self.desk(s).delete(name, force))
+            with_scheduler(url, lambda s: self.service(s).delete(name, force))
         print(f"{self.word} {name} is deleted")
 
 

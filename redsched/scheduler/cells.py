@@ -1,7 +1,8 @@
-"""The cells of one scheduler: for each its store, its mirror in memory and its decider; and what concerns them all."""
+"""The cells of one scheduler: for each its store, its replica in memory and its decider; and what concerns them all."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -10,11 +11,9 @@ from redsched.decide import Decider
 from redsched.decide.plugins.registry import PluginRegistry
 from redsched.errors import NotFound, Settling
 from redsched.model import Claim
-from redsched.scheduler.background.reconciler import Reconciler
+from redsched.scheduler.background.expiry import Expiry
 from redsched.scheduler.background.release_log import ReleaseLog
-from redsched.scheduler.background.sweeper import Sweeper
 from redsched.scheduler.claims.request_cache import RequestCache
-from redsched.scheduler.selection.confirmations import ConfirmationWaiter
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Cause, Outcome
@@ -23,44 +22,31 @@ from redsched.store.codec.results import ClaimAnswer
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class Cell:
-    """One cell as a scheduler has it."""
+    """One cell as a scheduler has it. It does nothing by itself: the tasks on it are in `redsched.scheduler.wiring`."""
 
-    def __init__(self, store: CellStore, settings: Settings, known: PluginRegistry) -> None:
-        self.name = store.name
-        self.store = store
-        self.mirror = ReplicaUpdater(store, settings)
-        self.words = ConfirmationWaiter(store, self.mirror)
-        self.requests = RequestCache(store)
-        self.released = ReleaseLog(store)
-        self.sweeper = Sweeper(store, self.mirror, self.released, settings)
-        self.reconciler = Reconciler(store, self.mirror)
-        self.sweeper.duties.append(self.reconciler.run_once)
-        self.words.on_pending = self.reconciler.begin
-        self._settings = settings
-        self._tools = known
-        self._decider: Decider | None = None
-        self._decided_on: object = None
+    store: CellStore
+    mirror: ReplicaUpdater
+    expiry: Expiry
+    released: ReleaseLog
+    requests: RequestCache
+    settings: Settings
+    plugins: PluginRegistry
+    name: str = field(init=False)
+    _decider: Decider | None = field(default=None, init=False)
+    _decided_on: object = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.name = self.store.name
 
     @property
     def decider(self) -> Decider:
         """The decider over the present columns: a snapshot replaces them, and what was remembered of them."""
         if self._decider is None or self._decided_on is not self.mirror.columns:
             self._decided_on = self.mirror.columns
-            self._decider = Decider(self.mirror.columns, self._settings, self._tools)
+            self._decider = Decider(self.mirror.columns, self.settings, self.plugins)
         return self._decider
-
-    async def start(self) -> None:
-        """Begin to follow the cell. Raises StoreUnavailable."""
-        await self.mirror.start()
-        self.sweeper.start()
-
-    async def stop(self) -> None:
-        """End all tasks."""
-        await self.sweeper.stop()
-        await self.words.stop()
-        await self.reconciler.stop()
-        await self.mirror.stop()
 
     async def read_at_head(self, look: Callable[[], T]) -> T:
         """Look at the columns when all that was answered before this call is in them, with what is due ended first."""
@@ -68,7 +54,7 @@ class Cell:
         due = self.mirror.next_deadline_ms
         if due is not None and due <= self.mirror.now_ms():
             # Whoever ends it, this process or another one: what comes free is to be seen.
-            await self.sweeper.expire_due()
+            await self.expiry.expire_due()
             found = await self.mirror.read_at_head(look)
         return found
 
@@ -79,7 +65,7 @@ class Cell:
         """
         down = [host.host for host in answer.looked_at if host.cause == Cause.DOWN]
         if down:
-            await self.sweeper.mark_down(down)
+            await self.expiry.mark_down(down)
 
 
 def no_such_host(name: str) -> NotFound:

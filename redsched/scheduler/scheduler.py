@@ -1,39 +1,24 @@
 """Scheduler: the library's front door, and all that the API and the CLI talk to."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
+from contextlib import asynccontextmanager
 
 from redsched.decide import Explanation
 from redsched.decide.plugins.registry import tools
 from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import Request
 from redsched.scheduler.audit.audit import audit, repair
-from redsched.scheduler.background.maintenance import Maintenance
 from redsched.scheduler.backup.archive import Archive
 from redsched.scheduler.backup.export import export_cell
 from redsched.scheduler.backup.import_ import Imported, import_cell, import_declared
-from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.claims.bulk import BulkService
-from redsched.scheduler.claims.migration import MigrationService
-from redsched.scheduler.claims.replacements import ReplacementPlacer
-from redsched.scheduler.claims.service import ClaimService
-from redsched.scheduler.declared.service import AggregateDesk, ServerGroupDesk, SharedPoolDesk
-from redsched.scheduler.hosts.drain import DrainWorker
-from redsched.scheduler.hosts.drain_group import GroupDrain
-from redsched.scheduler.hosts.service import HostService
 from redsched.scheduler.observe.changes import follow
-from redsched.scheduler.observe.events import EventService
 from redsched.scheduler.observe.usage import UsageBy, usage
-from redsched.scheduler.quotas.enforcement import Quotas
-from redsched.scheduler.quotas.service import QuotaService
 from redsched.scheduler.results import AuditReport, Change, Readiness, Reset, Selections, Stats, UsageRow
 from redsched.scheduler.selection.blockers import with_claims
-from redsched.scheduler.selection.claim_ids import ClaimIds
 from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.selection.refusal import merge_nearest, merge_reasons
-from redsched.scheduler.selection.selector import Observe, Selector
-from redsched.scheduler.selection.wait_queue import WaitQueue
+from redsched.scheduler.selection.selector import Observe
+from redsched.scheduler.wiring import Components, build
 from redsched.settings import Settings
 from redsched.store.store import Store
 
@@ -50,25 +35,21 @@ class Scheduler:
     another place, `bulk` those on many claims. `aggregates`, `server_groups`, `pools` and `quotas` declare such.
     """
 
-    def __init__(self, store: Store, cells: Cells, settings: Settings, observe: Observe | None = None) -> None:
-        quotas = self._quotas = Quotas(cells)
-        line, successors = WaitQueue(cells), ReplacementPlacer(cells, quotas)
-        self.claims = ClaimService(cells, quotas)
-        self.migrations = MigrationService(cells, line, successors)
-        self.bulk = BulkService(cells, self.claims, self.migrations)
-        together = GroupDrain(successors, quotas)
-        self.hosts = HostService(cells, successors, together)
-        self.aggregates = AggregateDesk(cells)
-        self.server_groups = ServerGroupDesk(cells)
-        self.pools = SharedPoolDesk(cells)
-        self.quotas = QuotaService(cells, quotas.shares)
-        self.events = EventService(cells)
-        self._store = store
-        self._cells = cells
-        self._selector = Selector(cells, settings, ClaimIds(cells), line, quotas, observe)
-        for cell in cells:
-            cell.reconciler.place_again = partial(self.migrations.place_again, cell)
-            cell.sweeper.duties.append(DrainWorker(cell, successors, together).run_once)
+    def __init__(self, components: Components) -> None:
+        self.claims = components.claims
+        self.migrations = components.migrations
+        self.bulk = components.bulk
+        self.hosts = components.hosts
+        self.aggregates = components.aggregates
+        self.server_groups = components.server_groups
+        self.pools = components.pools
+        self.quotas = components.quotas
+        self.events = components.events
+        self._store = components.store
+        self._cells = components.cells
+        self._quotas = components.enforcement
+        self._tasks = components.tasks
+        self._selector = components.selector
 
     @classmethod
     @asynccontextmanager
@@ -80,22 +61,11 @@ class Scheduler:
         Raises StoreUnavailable, InvalidRequest (the URL; policies, weights and own code that it cannot decide with).
         """
         settings = settings or Settings()
-        known = tools(settings)
-        async with AsyncExitStack() as stack:
-            store = await stack.enter_async_context(Store.connect(url, settings))
-            cells = [Cell(store.cell(name), settings, known) for name in settings.cells]
-            opened = cls(store, Cells(cells), settings, observe)
-            for cell in cells:
-                stack.push_async_callback(cell.stop)
-                await cell.start()
-            for cell in cells:
-                upkeep = Maintenance(cell, settings)
-                stack.push_async_callback(upkeep.stop)
-                upkeep.start()
-            stack.push_async_callback(opened._quotas.shares.stop)
-            stack.push_async_callback(opened._selector.stop)
-            opened._quotas.shares.start()
-            yield opened
+        plugins = tools(settings)
+        async with Store.connect(url, settings) as store:
+            components = build(store, settings, plugins, observe)
+            async with components.running():
+                yield cls(components)
 
     async def select(self, request: Request) -> Selections:
         """Claim a place for every member of the request, or show where they would go (`claim` False).

@@ -62,9 +62,9 @@ class Workers:
         for number in range(len(self._sockets)):
             self._processes.append(self._launch(number))
             self._started_at.append(time.monotonic())
-        crew, deadline = WorkerRegistry(self.folder, workers=len(self._sockets)), time.monotonic() + START_TIMEOUT_S
-        while not crew.listens():
-            self._raise_failure(crew)
+        registry, deadline = WorkerRegistry(self.folder, workers=len(self._sockets)), time.monotonic() + START_TIMEOUT_S
+        while not registry.listens():
+            self._raise_failure(registry)
             if time.monotonic() > deadline:
                 raise StoreUnavailable(f"the API did not start within {START_TIMEOUT_S:g} s: look at the store")
             time.sleep(0.01)
@@ -105,11 +105,11 @@ class Workers:
         }
         return processes.start("redsched.api.worker", [json.dumps(arguments)], self._environment, (descriptor,))
 
-    def _raise_failure(self, crew: WorkerRegistry) -> None:
+    def _raise_failure(self, registry: WorkerRegistry) -> None:
         ended = [one for one in self._processes if one.poll() is not None]
         if ended:
             said = f"a worker of the API ended with exit code {ended[0].returncode} at its start: see its log above"
-            raise crew.failure() or RedschedError(said)
+            raise registry.failure() or RedschedError(said)
 
 
 def _bind(host: str, port: int, count: int) -> list[socket.socket]:

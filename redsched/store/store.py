@@ -13,7 +13,7 @@ from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.keys import Keys
 from redsched.store.embedded.binary import OLDEST
 from redsched.store.topology.connection import reading
-from redsched.store.topology.router import Router, lanes_to
+from redsched.store.topology.router import Router, router_to
 from redsched.store.topology.url import Kind, check_url, parse, without_password
 
 PROBES = 5
@@ -30,8 +30,8 @@ class Store:
     def __init__(self, url: str, settings: Settings) -> None:
         self.url = check_url(url)
         self._settings = settings
-        self._lanes: Router = lanes_to(url, settings)
-        self.runner = ScriptClient(url, settings, self._lanes)
+        self._router: Router = router_to(url, settings)
+        self.runner = ScriptClient(url, settings, self._router)
         self._cells: dict[str, CellStore] = {}
 
     @classmethod
@@ -51,13 +51,13 @@ class Store:
             yield store
         finally:
             await store.runner.close()
-            await store._lanes.close()
+            await store._router.close()
 
     def cell(self, name: str) -> CellStore:
         """The typed calls of one cell."""
         if name not in self._cells:
-            reader = self._lanes.reader(Keys(check_name("cell", name)).meta)
-            self._cells[name] = CellStore(name, self.url, self.runner, reader, self._lanes.outside)
+            reader = self._router.reader(Keys(check_name("cell", name)).meta)
+            self._cells[name] = CellStore(name, self.url, self.runner, reader, self._router.outside)
         return self._cells[name]
 
     async def memory_policy(self) -> str:
@@ -66,19 +66,19 @@ class Store:
         Where they differ, one that is not noeviction.
         """
         with reading(self.url):
-            infos = await self._lanes.infos("memory")
+            infos = await self._router.infos("memory")
         policies = {str(info.get("maxmemory_policy", KEEPS)) for info in infos.values()}
         return min(policies - {KEEPS}, default=KEEPS)
 
     async def _check_servers(self) -> None:
         with reading(self.url):
-            await self._lanes.open()
-            infos = await self._lanes.infos("server")
+            await self._router.open()
+            infos = await self._router.infos("server")
         for info in infos.values():
             self._check_server(info)
         if durability_of(self._settings).fsync:
             with reading(self.url):
-                persistence = await self._lanes.infos("persistence")
+                persistence = await self._router.infos("persistence")
             for name, info in infos.items():
                 check_fsync(self.url, *_version(info), persistence[name])
 

@@ -127,7 +127,7 @@ def sizes(agent: Agent) -> dict[str, int]:
         "tasks": len(asyncio.all_tasks()),
         "speaking": len(agent._speaking),
         "works": sum(len(works._doing) for works in agent._works.values()),
-        "calls": sum(len(pump._waiting) for pump in agent.store.runner._pumps.values()),
+        "calls": sum(len(one._waiting) for one in agent.store.runner._batchers.values()),
         "writes": len(agent.journal._next.statements) if agent.journal._next is not None else 0,
     }
 

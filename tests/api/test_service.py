@@ -10,7 +10,7 @@ import pytest
 import redis
 from prometheus_client.parser import text_string_to_metric_families
 
-from redsched.api.readiness import Watch
+from redsched.api.readiness import ReadinessMonitor
 from redsched.errors import InvalidRequest, StoreUnavailable
 from redsched.scheduler import Readiness, Stats
 from redsched.server import processes
@@ -98,7 +98,7 @@ class _Ignored:
 
 async def test_a_worker_that_is_not_ready_or_gone_makes_all_not_ready(tmp_path: Path) -> None:
     """The other worker: no file, a file of a process that ended, a file of one that lives."""
-    watch = Watch(_Ready(), WorkerRegistry(tmp_path, number=0, workers=2), _Ignored())
+    watch = ReadinessMonitor(_Ready(), WorkerRegistry(tmp_path, number=0, workers=2), _Ignored())
     assert (await watch.look()).ready is False
     ended = await asyncio.create_subprocess_exec("true")
     await ended.wait()

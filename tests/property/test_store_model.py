@@ -27,7 +27,7 @@ from redsched.decide.plugins.registry import tools
 from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
 from redsched.model import Candidate, ClaimStatus, EndReason, HostReport, HostStatus, Inventory, Request
 from redsched.scheduler import Scheduler
-from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.wiring import build
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, Member, ReleaseMode, ScriptResult
 from redsched.store.embedded.server import PrivateServer
@@ -79,11 +79,11 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
     async def look(self) -> None:
         """Two schedulers begin to look at it."""
         self.model.epoch = (await self.cell.tick()).epoch
-        self.mirrors = [Cell(self.cell, SETTINGS, tools(SETTINGS)) for _ in range(2)]
-        self.schedulers = [Scheduler(self.store, Cells([one]), SETTINGS) for one in self.mirrors]
-        for one in self.mirrors:
-            self.stack.push_async_callback(one.stop)
-            await one.start()
+        built = [build(self.store, SETTINGS, tools(SETTINGS)) for _ in range(2)]
+        self.mirrors = [next(iter(one.cells)) for one in built]
+        self.schedulers = [Scheduler(one) for one in built]
+        for one in built:
+            await self.stack.enter_async_context(one.tasks["c1"].following())
 
     # Hosts
 

@@ -59,7 +59,7 @@ async def asked_for(work: Work, request: Request = WAITS) -> tuple["asyncio.Task
     """A selection that waits for its hosts, and its claim."""
     task = asyncio.create_task(work.scheduler.select(request))
     claim = await on_host(work, "h0")
-    words = work.scheduler._cells.named("c1").words
+    words = work.scheduler._tasks["c1"].confirmations
     await wait_until(lambda: "mine" in words._waits, what="it waits")
     return task, claim
 
@@ -374,7 +374,7 @@ async def test_when_its_caller_has_gone_between_attempts_nothing_is_placed_again
     clean_store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with at_work(clean_store, 6, 5) as work:
-        monkeypatch.setattr(work.scheduler._cells.named("c1").words, "on_pending", lambda _: None)
+        monkeypatch.setattr(work.scheduler._tasks["c1"].confirmations, "_on_pending", lambda _: None)
         task, claim = await asked_for(work)
         await fails(work, claim)
         pending = await mine(work)

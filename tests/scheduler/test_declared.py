@@ -150,8 +150,8 @@ async def test_lists_come_in_pages_by_name(two_cells: Scheduler) -> None:
 async def test_while_a_cell_settles_unknown_is_not_said(two_cells: Scheduler) -> None:
     """What is not there may come back with those who know it."""
     await new_epoch(two_cells._cells.named("b").store)
-    for desk in (two_cells.aggregates, two_cells.server_groups, two_cells.pools):
+    for service in (two_cells.aggregates, two_cells.server_groups, two_cells.pools):
         with pytest.raises(Settling, match="cell b"):
-            await desk.get("none")
+            await service.get("none")
     with pytest.raises(Settling):
         await two_cells.aggregates.put(Aggregate("ssd", {}, frozenset(("b9",))))

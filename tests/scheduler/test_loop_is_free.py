@@ -123,7 +123,7 @@ WORKS: dict[str, Work] = {
     "record": record,
     "export": lambda scheduler: scheduler.export(),
     "usage": lambda scheduler: scheduler.usage(),
-    "sweep": lambda scheduler: next(iter(scheduler._cells)).sweeper.sweep(),
+    "sweep": lambda scheduler: scheduler._tasks["c1"].sweeper.sweep(),
     "select by filter": lambda scheduler: scheduler.bulk.release(ALL, dry_run=True, limit=HOSTS * CLAIMS),
     "renew by filter": lambda scheduler: scheduler.bulk.renew(ALL, lease_s=60, limit=1000),
 }

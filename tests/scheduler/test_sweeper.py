@@ -56,7 +56,7 @@ async def test_a_chore_that_stays_due_although_it_is_done_keeps_no_other_from_it
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("redsched.scheduler.background.reconciler.BATCH", 1)
-    due_claims, asked = cell_of(scheduler).reconciler, list[str]()
+    due_claims, asked = scheduler._tasks["c1"].reconciler, list[str]()
 
     async def do(claim_id: str, claim: object) -> None:
         asked.append(claim_id)

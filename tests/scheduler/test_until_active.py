@@ -51,7 +51,7 @@ async def one_claim(store: CellStore, host: str) -> Claim:
 
 async def waits(scheduler: Scheduler, claims: int = 1) -> None:
     """Until so many claims are waited for."""
-    await wait_until(lambda: len(scheduler._cells.named("c1").words._waits) == claims, what="it waits")
+    await wait_until(lambda: len(scheduler._tasks["c1"].confirmations._waits) == claims, what="it waits")
 
 
 def not_confirmed(hosts: Mapping[str, str]) -> tuple[FailedAttempt, ...]:
@@ -85,7 +85,7 @@ async def test_the_answer_comes_when_the_host_has_confirmed(clean_store: str) ->
             again = await scheduler.select(asked)
         assert (found.state, found.expires_at_ms) == (ClaimStatus.ACTIVE, None)
         assert (again.fresh, again.selections[0].state) == (False, ClaimStatus.ACTIVE)
-        assert scheduler._cells.named("c1").words._waits == {}
+        assert scheduler._tasks["c1"].confirmations._waits == {}
 
 
 async def test_a_real_agent_confirms(clean_store: str, tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ async def test_a_word_at_the_last_moment_counts(clean_store: str, monkeypatch: p
             await host.work()
             return not_confirmed(hosts)
 
-        monkeypatch.setattr(scheduler._cells.named("c1").words, "wait", late)
+        monkeypatch.setattr(scheduler._tasks["c1"].confirmations, "wait", late)
         [found] = (await scheduler.select(ACTIVE)).selections
         assert (await scheduler.claims.get(found.claim_id or "")).state is ClaimStatus.ACTIVE
 
@@ -182,7 +182,7 @@ async def test_a_caller_who_goes_away_is_undone(
             await asyncio.Event().wait()
             return ()
 
-        monkeypatch.setattr(scheduler._cells.named("c1").words, "wait", unheard)
+        monkeypatch.setattr(scheduler._tasks["c1"].confirmations, "wait", unheard)
         task = asyncio.create_task(scheduler.select(ACTIVE))
         claim = await one_claim(store, "h0")
         if is_active:
@@ -310,7 +310,7 @@ async def test_what_has_moved_by_the_time_that_it_is_undone_is_undone_there_or_a
                     await work.sweep()
             return await release(host, claim_id, *more, **named)
 
-        monkeypatch.setattr(work.scheduler._cells.named("c1").words, "wait", too_late)
+        monkeypatch.setattr(work.scheduler._tasks["c1"].confirmations, "wait", too_late)
         monkeypatch.setattr(work.store.claims, "release", moved_first)
         asking = work.scheduler.select(replace(ACTIVE, claim_ids=("mine",)))
         if is_active:
@@ -337,7 +337,7 @@ async def test_what_could_not_be_confirmed_and_is_not_known_any_more_is_not_brou
             await raw.flushall()
             return not_confirmed(hosts)
 
-        monkeypatch.setattr(work.scheduler._cells.named("c1").words, "wait", lost)
+        monkeypatch.setattr(work.scheduler._tasks["c1"].confirmations, "wait", lost)
         with pytest.raises(NotConfirmed):
             await work.scheduler.select(replace(ACTIVE, claim_ids=("mine",)))
         assert [one.id for one in held] == ["mine"]
@@ -402,7 +402,7 @@ async def test_a_word_that_an_attestation_brings_is_found(clean_store: str) -> N
         [entry] = await store.hosts.inbox("h0")
         await store.claims.accept("h0", claim.id, claim.token, 60, entry.entry_id)
         epoch, mirror = await new_epoch(store), scheduler._cells.named("c1").mirror
-        words = scheduler._cells.named("c1").words
+        words = scheduler._tasks["c1"].confirmations
         await wait_until(lambda: mirror.epoch == epoch and not words._unclear, what="the snapshot told nothing")
         await wait_until(lambda: words._reading is None or words._reading.done(), what="nor did the claim")
         host.held[claim.id] = host.holding(claim)
@@ -414,7 +414,7 @@ async def test_a_word_that_an_attestation_brings_is_found(clean_store: str) -> N
 async def test_nothing_is_kept_of_those_who_waited_for_one_id_on_two_hosts(clean_store: str) -> None:
     """As where a store has lost the first claim by it, and it was sent again and placed elsewhere."""
     async with scheduler_with(clean_store, 4, 4) as (scheduler, _, _):
-        words = scheduler._cells.named("c1").words
+        words = scheduler._tasks["c1"].confirmations
         async with asyncio.timeout(30):
             first, second = await asyncio.gather(words.wait({"mine": "h0"}, 30), words.wait({"mine": "h1"}, 30))
         assert [str(one) for one in (*first, *second)] == ["not known any more", "not known any more"]
@@ -454,7 +454,7 @@ async def test_work_that_ended_and_is_kept_does_not_end_the_wait_for_others(clea
         await first.work()
         kept = await one_claim(store, "h0")
         assert kept.on_exit is OnExit.KEEP
-        [waiting] = scheduler._cells.named("c1").words._waits[kept.id]
+        [waiting] = scheduler._tasks["c1"].confirmations._waits[kept.id]
         await store.claims.work_ended("h0", kept.id, kept.token, "no process 7 is left")
         await scheduler._cells.catch_up()
         assert not waiting.done.is_set()

@@ -49,7 +49,7 @@ class Work:
     async def sweep(self) -> None:
         """A round of this scheduler's sweeper."""
         await self.scheduler._cells.catch_up()
-        await self.scheduler._cells.named("c1").sweeper.sweep()
+        await self.scheduler._tasks["c1"].sweeper.sweep()
 
     async def settle(self) -> None:
         """Work and sweep until nothing is left to be done between claims."""

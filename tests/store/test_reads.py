@@ -12,7 +12,7 @@ from redsched.store.cell import CellStore
 from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.keys import Keys
 from redsched.store.commands.feed import FEED_START
-from redsched.store.topology.router import lanes_to
+from redsched.store.topology.router import router_to
 
 KEYS = Keys("c1")
 CLAIM = {"host": "h1", "state": "claimed", "token": "1-a.1", "amount.VCPU": "2", "expires_at_ms": "50"}
@@ -27,7 +27,7 @@ async def double() -> AsyncIterator[Any]:
 @pytest.fixture
 async def reads(double: Any) -> CellStore:
     url = "unix:///nowhere"
-    return CellStore("c1", url, ScriptClient(url, Settings(), lanes_to(url, Settings())), double, double)
+    return CellStore("c1", url, ScriptClient(url, Settings(), router_to(url, Settings())), double, double)
 
 
 async def entry(double: Any, seq: int, **fields: str) -> str:

@@ -19,7 +19,7 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, Clock, Member, Placed
 from redsched.store.codec.wire import Reply
 from redsched.store.topology.connection import reader_client
-from redsched.store.topology.router import lanes_to
+from redsched.store.topology.router import router_to
 from redsched.store.topology.url import parse
 
 HOUR_S = 3600
@@ -77,8 +77,8 @@ async def declared_keys_cell(url: str, name: str = "c1") -> AsyncIterator[CellSt
     settings = Settings()
     async with raw_client(url) as operator:
         await operator.execute_command("ACL", "SETUSER", USER, "reset", "on", f">{PASSWORD}", "+@all")
-        lanes = lanes_to(url.replace("unix://", f"unix://{USER}:{PASSWORD}@"), settings)
-        runner = DeclaredKeysRunner(url, settings, lanes)
+        router = router_to(url.replace("unix://", f"unix://{USER}:{PASSWORD}@"), settings)
+        runner = DeclaredKeysRunner(url, settings, router)
         runner.operator = operator
         reader = reader_client(parse(url), settings)
         try:
@@ -86,7 +86,7 @@ async def declared_keys_cell(url: str, name: str = "c1") -> AsyncIterator[CellSt
             yield CellStore(name, url, runner, reader, reader)
         finally:
             await runner.close()
-            await lanes.close()
+            await router.close()
             await reader.aclose(close_connection_pool=True)
             await operator.execute_command("ACL", "DELUSER", USER)
 

@@ -14,7 +14,7 @@ from redsched.api.routes.common import scheduler
 from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, PreconditionFailed, RedschedError
 from redsched.model.validation import NAME_PATTERN
 from redsched.scheduler import IfMatch, Scheduler
-from redsched.scheduler.declared.service import DeclaredDesk
+from redsched.scheduler.declared.service import DeclaredService
 from redsched.schema.requests import ForgetQuery, PageQuery
 
 Errors = tuple[type[RedschedError], ...]
@@ -34,7 +34,7 @@ class DeclaredKind(Generic[View, Body]):
     singular: str
     parameter: str = "name"
     example: str
-    service: Callable[[Scheduler], DeclaredDesk[View]]
+    service: Callable[[Scheduler], DeclaredService[View]]
     put: Callable[[Scheduler, str, Body, IfMatch], Awaitable[tuple[View, bool]]]
     show: Callable[[View], dict[str, Any]]
     body: type[Body]

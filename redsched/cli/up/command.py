@@ -11,7 +11,7 @@ from redsched.cli.context import settings_for
 from redsched.cli.service import LOOK_EVERY_S, FleetOption, HostOption, PortOption, WorkersOption
 from redsched.cli.shutdown import until_ended
 from redsched.cli.up import readiness, summary
-from redsched.cli.up.stack import LocalStack, Wanted
+from redsched.cli.up.stack import LocalStack, StackOptions
 
 DataOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Keep the embedded store here.", show_default=False)
@@ -28,8 +28,8 @@ def up(
     data: DataOption = None,
 ) -> None:
     """Start everything on this machine, until Ctrl-C: a store, the API, this machine's agent."""
-    wanted = Wanted(host, port, workers, not no_agent, fleet, data)
-    with until_ended(), LocalStack(settings_for(), wanted) as everything:
+    options = StackOptions(host, port, workers, not no_agent, fleet, data)
+    with until_ended(), LocalStack(settings_for(), options) as everything:
         everything.start()
         readiness.ready(everything)
         summary.started(everything)

@@ -23,7 +23,7 @@ FLEET = "fleet"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class StackOptions:
     """What was asked for on the command line. `fleet`: a file or a number, empty for none."""
 
     host: str
@@ -37,15 +37,15 @@ class Wanted:
 class LocalStack:
     """All of it; a context manager that ends it, the store last."""
 
-    def __init__(self, settings: Settings, wanted: Wanted) -> None:
+    def __init__(self, settings: Settings, options: StackOptions) -> None:
         """Look at what can be wrong, and take the port. Raises InvalidRequest."""
-        if wanted.data and settings.redis_url:
+        if options.data and settings.redis_url:
             raise InvalidRequest(
                 "--data keeps the embedded store, but REDSCHED_REDIS_URL gives another: use one of them"
             )
-        self._settings, self.wanted = settings, wanted
-        self.simulated = len(read_fleet(wanted.fleet)) if wanted.fleet else 0
-        self.workers = Workers(wanted.host, wanted.port, wanted.workers, hosts=self.simulated + wanted.agent)
+        self._settings, self.options = settings, options
+        self.simulated = len(read_fleet(options.fleet)) if options.fleet else 0
+        self.workers = Workers(options.host, options.port, options.workers, hosts=self.simulated + options.agent)
         self.private: PrivateServer | None = None
         self._agents: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -57,13 +57,13 @@ class LocalStack:
     def start(self) -> None:
         """Start all of it; it may not be ready yet. Raises StoreUnavailable."""
         if not self._settings.redis_url:
-            self.private = PrivateServer.start(data_dir=self.wanted.data)
+            self.private = PrivateServer.start(data_dir=self.options.data)
             declare(self._settings.model_copy(update={"redis_url": self.url}))
         self.workers.start(self._environment())
-        if self.wanted.agent:
+        if self.options.agent:
             self._start_agent("the agent of this machine", "machine")
-        if self.wanted.fleet:
-            self._start_agent("the fleet", FLEET, "--fleet", self.wanted.fleet)
+        if self.options.fleet:
+            self._start_agent("the fleet", FLEET, "--fleet", self.options.fleet)
 
     def look(self) -> None:
         """Start dead workers anew. Raises StoreUnavailable when the embedded store is gone. Call it now and then."""
@@ -103,4 +103,4 @@ class LocalStack:
         if not self.private:
             return ""
         # Where the store's state ends, so must the journal's: it would bring claims of the old store to the new.
-        return str((self.wanted.data or self.workers.folder) / f"{name}.sqlite")
+        return str((self.options.data or self.workers.folder) / f"{name}.sqlite")

@@ -13,7 +13,7 @@ def started(everything: LocalStack) -> None:
     """Print it."""
     url = everything.workers.url
     lines = {
-        "API": f"{url}  (documentation: {url}/docs; workers: {everything.wanted.workers})",
+        "API": f"{url}  (documentation: {url}/docs; workers: {everything.options.workers})",
         "store": _store(everything),
         "hosts": _hosts(everything),
         "look": _redis_cli(everything),
@@ -29,13 +29,13 @@ def _store(everything: LocalStack) -> str:
     private = everything.private
     if not private:
         return without_password(everything.url)
-    kept = everything.wanted.data
+    kept = everything.options.data
     end = f"kept in {kept}" if kept else "its state ends with this process: --data DIR keeps it"
     return f"{private.kind} {private.version}, embedded; {end}"
 
 
 def _hosts(everything: LocalStack) -> str:
-    own = ["this machine"] if everything.wanted.agent else []
+    own = ["this machine"] if everything.options.agent else []
     simulated = [f"{everything.simulated} simulated"] if everything.simulated else []
     return " and ".join(own + simulated) or "none of its own"
 

@@ -31,10 +31,10 @@ log = structlog.get_logger(__name__)
 class Reconciler:
     """Those of one cell."""
 
-    def __init__(self, store: CellStore, mirror: ReplicaUpdater) -> None:
+    def __init__(self, store: CellStore, mirror: ReplicaUpdater, place_again: PlaceAgain) -> None:
         self._store = store
         self._mirror = mirror
-        self.place_again: PlaceAgain | None = None
+        self._place_again = place_again
         self._begun: set[tuple[str, str]] = set()
         """Pending claims that are being placed outside the sweeps, by id and the token that has failed."""
         self._later = aio.BackgroundTasks("redsched-place-again")
@@ -77,12 +77,11 @@ class Reconciler:
         await seen.let_go()
 
     async def _place(self, claim: Claim) -> None:
-        if self.place_again is not None:
-            try:
-                await self.place_again(claim)
-            except (NoValidHost, QuotaExceeded, ClaimState) as error:
-                # It has ended, or waits for room: its events and its reason tell.
-                log.debug("reconcile", cell=self._store.name, claim=claim.id, problem=error.detail)
+        try:
+            await self._place_again(claim)
+        except (NoValidHost, QuotaExceeded, ClaimState) as error:
+            # It has ended, or waits for room: its events and its reason tell.
+            log.debug("reconcile", cell=self._store.name, claim=claim.id, problem=error.detail)
 
     async def _do(self, claim_id: str, claim: Claim | None) -> None:
         """Do one. Raises Unavailable."""

@@ -23,10 +23,10 @@ LIVE_DEADLINE_S = 300
 class MigrationService:
     """Claims over all cells of a scheduler that are to be elsewhere."""
 
-    def __init__(self, cells: Cells, line: WaitQueue, successors: ReplacementPlacer) -> None:
+    def __init__(self, cells: Cells, line: WaitQueue, replacements: ReplacementPlacer) -> None:
         self._cells = cells
         self._line = line
-        self._successors = successors
+        self._replacements = replacements
 
     async def fail(self, claim_id: str, token: str, alternates: Collection[str] | None = None) -> Claim:
         """The work could not be started: its placement ends, and the next host that still fits takes it.
@@ -90,8 +90,8 @@ class MigrationService:
         *first, last = _next_specs(claim, hosts)
         for spec in first:
             with suppress(NoValidHost):
-                return (await self._successors.place(cell, claim, spec))[0]
-        return (await self._successors.place(cell, claim, last))[0]
+                return (await self._replacements.place(cell, claim, spec))[0]
+        return (await self._replacements.place(cell, claim, last))[0]
 
     async def _put_off(self, cell: Cell, claim: Claim, error: RedschedError) -> RedschedError:
         """Have another place looked for later; the error that says so."""
@@ -147,14 +147,14 @@ class MigrationService:
         self, cell: Cell, claim: Claim, wanted: ReplacementSpec, queue_timeout_s: int
     ) -> tuple[Claim, bool]:
         try:
-            return await self._successors.place(cell, claim, wanted)
+            return await self._replacements.place(cell, claim, wanted)
         except NoValidHost as refused:
             if not queue_timeout_s:
                 raise
-            asked = await self._successors.asked(cell, claim, wanted)
+            asked = await self._replacements.asked(cell, claim, wanted)
             return await self._line.place(
-                lambda: self._successors.place(cell, claim, wanted),
-                lambda: self._successors.may_fit(cell, asked),
+                lambda: self._replacements.place(cell, claim, wanted),
+                lambda: self._replacements.may_fit(cell, asked),
                 queue_timeout_s,
                 refused,
             )

@@ -1,4 +1,4 @@
-"""What operators declare, over all cells of a scheduler: a desk each for aggregates, server groups and shared pools.
+"""What operators declare, over all cells of a scheduler: a service each for aggregates, server groups and shared pools.
 
 Aggregates and server groups are put into every cell; a shared pool lies in one, whose hosts take from it. Putting is
 idempotent: where one cell could not be reached, the same word sent again completes it.
@@ -27,8 +27,8 @@ Declare = Callable[[Cell, IfMatch], Awaitable[ScriptResult]]
 SHOWN_HOSTS = 5
 
 
-class DeclaredDesk(ABC, Generic[View]):
-    """What the three desks share: reading one, listing, taking back."""
+class DeclaredService(ABC, Generic[View]):
+    """What the three services share: reading one, listing, taking back."""
 
     word: str
     kind: Kind
@@ -116,7 +116,7 @@ class DeclaredDesk(ABC, Generic[View]):
     async def _take_back(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult: ...
 
 
-class AggregateDesk(DeclaredDesk[AggregateView]):
+class AggregateService(DeclaredService[AggregateView]):
     """Aggregates."""
 
     word = "aggregate"
@@ -167,7 +167,7 @@ class AggregateDesk(DeclaredDesk[AggregateView]):
         return await cell.store.declared.delete_aggregate(name, force, if_match)
 
 
-class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
+class ServerGroupService(DeclaredService[ServerGroupView]):
     """Server groups."""
 
     word = "server group"
@@ -224,7 +224,7 @@ class ServerGroupDesk(DeclaredDesk[ServerGroupView]):
         return await cell.store.declared.delete_group(name, force, if_match)
 
 
-class SharedPoolDesk(DeclaredDesk[SharedPoolView]):
+class SharedPoolService(DeclaredService[SharedPoolView]):
     """Shared pools."""
 
     word = "pool"

@@ -46,10 +46,10 @@ log = structlog.get_logger(__name__)
 class DrainWorker:
     """The hosts of one cell that are to be emptied."""
 
-    def __init__(self, cell: Cell, successors: ReplacementPlacer, together: GroupDrain) -> None:
+    def __init__(self, cell: Cell, replacements: ReplacementPlacer, group_drain: GroupDrain) -> None:
         self._cell = cell
-        self._successors = successors
-        self._together = together
+        self._replacements = replacements
+        self._group_drain = group_drain
         self._pauses = MovePauses()
 
     async def run_once(self) -> None:
@@ -116,9 +116,9 @@ class DrainWorker:
 
     async def _place(self, claim: Claim) -> None:
         try:
-            await self._successors.place(self._cell, claim, _elsewhere(claim))
+            await self._replacements.place(self._cell, claim, _elsewhere(claim))
         except NoValidHost:
-            if not await self._together.place(self._cell, claim):
+            if not await self._group_drain.place(self._cell, claim):
                 raise
 
 
@@ -158,7 +158,7 @@ def _elsewhere(claim: Claim) -> ReplacementSpec:
 
 
 async def why_not(
-    cell: Cell, successors: ReplacementPlacer, together: GroupDrain, claims: Sequence[Claim]
+    cell: Cell, replacements: ReplacementPlacer, group_drain: GroupDrain, claims: Sequence[Claim]
 ) -> dict[str, str]:
     """Of claims on a host that is to be emptied, those for which there is no other place now, and why."""
     found: dict[str, str] = {}
@@ -168,20 +168,20 @@ async def why_not(
         if claim.state not in HELD or claim.target is not None:
             continue
         try:
-            await successors.look(cell, claim, _elsewhere(claim))
+            await replacements.look(cell, claim, _elsewhere(claim))
         except (Conflict, NotFound) as error:
             whole = (claim.group, claim.raw.get("gang_members", ""), claim.gang_member)
             if whole not in wholes:
-                wholes[whole] = await _why_not_together(cell, together, claim)
+                wholes[whole] = await _why_not_together(cell, group_drain, claim)
             why = wholes[whole]
             if why is not None:
                 found[claim.id] = why or error.detail
     return found
 
 
-async def _why_not_together(cell: Cell, together: GroupDrain, claim: Claim) -> str | None:
+async def _why_not_together(cell: Cell, group_drain: GroupDrain, claim: Claim) -> str | None:
     """Return why the group or gang of a claim cannot move as a whole; '' where it does not, None where it can."""
     try:
-        return None if await together.look(cell, claim) else ""
+        return None if await group_drain.look(cell, claim) else ""
     except (Conflict, NotFound) as error:
         return error.detail

@@ -45,8 +45,8 @@ class _Group:
 class GroupDrain:
     """Moves whole groups and gangs, over all cells of a scheduler."""
 
-    def __init__(self, successors: ReplacementPlacer, quotas: Quotas) -> None:
-        self._successors = successors
+    def __init__(self, replacements: ReplacementPlacer, quotas: Quotas) -> None:
+        self._replacements = replacements
         self._quotas = quotas
         self._rng = Random()
 
@@ -102,7 +102,7 @@ class GroupDrain:
     async def _to_move(self, cell: Cell, what: str, claims: Sequence[Claim]) -> _Group:
         wanted = ReplacementSpec(EndReason.MOVED, exclude=frozenset(one.host for one in claims))
         ids = frozenset(one.id for one in claims)
-        return _as_gang(what, [await self._successors.alone(cell, one, wanted, ids) for one in claims])
+        return _as_gang(what, [await self._replacements.alone(cell, one, wanted, ids) for one in claims])
 
     async def _decide(self, cell: Cell, group: _Group) -> tuple[Decision, tuple[str, int]]:
         """Return a decision with the epoch and seq of the columns decided on. Raises NoValidHost, Settling."""

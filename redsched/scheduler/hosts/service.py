@@ -35,10 +35,10 @@ MAX_ENDED = 100
 class HostService:
     """Hosts over all cells of a scheduler. What is answered is read from the store, not from memory."""
 
-    def __init__(self, cells: Cells, successors: ReplacementPlacer, together: GroupDrain) -> None:
+    def __init__(self, cells: Cells, replacements: ReplacementPlacer, group_drain: GroupDrain) -> None:
         self._cells = cells
-        self._successors = successors
-        self._together = together
+        self._replacements = replacements
+        self._group_drain = group_drain
 
     async def get(self, name: str) -> HostView:
         """One host. Raises NotFound, Settling. One that is to be emptied says which claims have no other place now."""
@@ -48,7 +48,7 @@ class HostService:
         if view.draining not in ("move", "evacuate"):
             return view
         claims = tuple((await cell.store.claims.read(sorted(ids)[:MAX_STUCK])).values())
-        unmovable = await why_not(cell, self._successors, self._together, claims)
+        unmovable = await why_not(cell, self._replacements, self._group_drain, claims)
         return replace(view, unmovable=unmovable, failed_moves=await failed_moves(cell, claims, name))
 
     async def list(self, zone: OneOf = None, status: OneOf = None, limit: int = 100, after: str = "") -> Page[HostView]:

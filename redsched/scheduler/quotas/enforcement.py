@@ -36,9 +36,9 @@ A = TypeVar("A", ScriptResult, ClaimAnswer)
 class Quotas:
     """The quotas of all projects, over all cells of a scheduler."""
 
-    def __init__(self, cells: Cells) -> None:
+    def __init__(self, cells: Cells, shares: QuotaShares) -> None:
         self._cells = cells
-        self.shares = QuotaShares(cells)
+        self.shares = shares
 
     async def claim(self, cell: Cell, call: ClaimCall) -> ClaimAnswer:
         """Run the claim script, within the project's quota. Raises QuotaExceeded, Settling, Unavailable."""

@@ -11,7 +11,7 @@ from redsched import aio
 from redsched.errors import Settling
 from redsched.model import Quota
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.declared.service import DeclaredDesk
+from redsched.scheduler.declared.service import DeclaredService
 from redsched.scheduler.quotas.shares import QuotaShares
 from redsched.scheduler.results import QuotaView
 from redsched.store.codec.keys import Kind
@@ -22,7 +22,7 @@ WITHIN_S = 5.0
 AGAIN_AFTER_S = 0.05
 
 
-class QuotaService(DeclaredDesk[QuotaView]):
+class QuotaService(DeclaredService[QuotaView]):
     """Quotas, by project. What is used is exact in each cell: while hosts may still bring back claims it is Settling.
 
     Over several cells it is a sum of cells read one after another, so it can be of several moments.

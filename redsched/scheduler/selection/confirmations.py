@@ -85,11 +85,16 @@ class _Wait:
 
 
 class ConfirmationWaiter:
-    """The waits of one cell. A listener of its mirror."""
+    """The waits of one cell. It has to be a listener of the cell's replica.
 
-    def __init__(self, store: CellStore, mirror: ReplicaUpdater) -> None:
+    `on_pending` is called with a claim that is waited for and needs another placement: it need not wait for the next
+    sweep.
+    """
+
+    def __init__(self, store: CellStore, mirror: ReplicaUpdater, on_pending: Callable[[Claim], None]) -> None:
         self._store = store
         self._mirror = mirror
+        self._on_pending = on_pending
         self._waits: dict[str, list[_Wait]] = {}
         """By claim."""
         self._on: dict[str, Counter[str]] = {}
@@ -98,9 +103,6 @@ class ConfirmationWaiter:
         """Claims that have to be read."""
         self._reading: asyncio.Task[None] | None = None
         self._is_stopped = False
-        self.on_pending: Callable[[Claim], None] = lambda _: None
-        """Told of a claim that is waited for and needs another placement: it has not to wait for the next sweep."""
-        mirror.listeners.append(self)
 
     async def stop(self) -> None:
         """End what is being read. Who waits goes on until its time is up."""
@@ -209,7 +211,7 @@ class ConfirmationWaiter:
 
     def _judge(self, claim_id: str, claim: Claim | None) -> None:
         if claim is not None and claim.state is ClaimStatus.PENDING and claim_id in self._waits:
-            self.on_pending(claim)
+            self._on_pending(claim)
             # That it ends for want of a host is in no feed: nothing changes for any host.
             asyncio.get_running_loop().call_later(AGAIN_AFTER_S, self._look_at, (claim_id,))
         for one in self._waits.get(claim_id, ()):

@@ -12,15 +12,11 @@ from collections.abc import Callable
 
 from redsched.errors import NoValidHost, OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.model import Request
-from redsched.scheduler.cells import Cells
-from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.results import Effort, Selections
 from redsched.scheduler.selection.attempt import SchedulingAttempt
-from redsched.scheduler.selection.claim_ids import ClaimIds
 from redsched.scheduler.selection.pipeline import SelectionPipeline
 from redsched.scheduler.selection.wait_active import ActiveWaiter
 from redsched.scheduler.selection.wait_queue import WaitQueue
-from redsched.settings import Settings
 
 Observe = Callable[[Effort], None]
 
@@ -30,17 +26,16 @@ class Selector:
 
     def __init__(
         self,
-        cells: Cells,
-        settings: Settings,
-        ids: ClaimIds,
+        pipeline: SelectionPipeline,
         line: WaitQueue,
-        quotas: Quotas,
+        until_active: ActiveWaiter,
+        timeout_s: float,
         observe: Observe | None = None,
     ) -> None:
-        self._pipeline = SelectionPipeline(cells, ids, quotas)
+        self._pipeline = pipeline
         self._line = line
-        self._until_active = ActiveWaiter(cells)
-        self._timeout_s = settings.select_timeout_s
+        self._until_active = until_active
+        self._timeout_s = timeout_s
         self._observe = observe or (lambda _: None)
 
     async def select(self, request: Request) -> Selections:
@@ -60,11 +55,6 @@ class Selector:
         done = "claimed" if found.fresh else "same"
         self._observe(attempt.effort(done if request.claim else "dry-run"))
         return found
-
-    async def stop(self) -> None:
-        """End what goes on in the background."""
-        await self._line.stop()
-        await self._until_active.stop()
 
     async def _place(self, attempt: SchedulingAttempt) -> Selections:
         """Place the request; where nothing fits, wait for room as long as it wants to."""

@@ -18,6 +18,7 @@ from redsched.errors import NotConfirmed, OutcomeUnknown, RedschedError, StoreUn
 from redsched.model import Claim, ClaimStatus, EndReason, Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.results import Selection, Selections
+from redsched.scheduler.selection.confirmations import ConfirmationWaiter
 from redsched.scheduler.selection.failed_attempts import FailedAttempt, sentence
 from redsched.store.codec.claim_codec import drawn_on
 from redsched.store.codec.outcomes import Outcome
@@ -46,8 +47,10 @@ class _Undoing:
 class ActiveWaiter:
     """What a scheduler holds until hosts have confirmed it."""
 
-    def __init__(self, cells: Cells) -> None:
+    def __init__(self, cells: Cells, confirmations: Mapping[str, ConfirmationWaiter]) -> None:
+        """`confirmations`: by the name of the cell."""
         self._cells = cells
+        self._confirmations = confirmations
         self._later = aio.BackgroundTasks("redsched-undo")
 
     async def stop(self) -> None:
@@ -98,7 +101,7 @@ class ActiveWaiter:
             now = await _present(cell, now)
         hosts = {one.id: one.host for one in now.values()}
         timeout_s = request.confirm_timeout_s
-        missing = await cell.words.wait(hosts, timeout_s or lease_s, 0 if timeout_s else lease_s)
+        missing = await self._confirmations[cell.name].wait(hosts, timeout_s or lease_s, 0 if timeout_s else lease_s)
         if missing and await self._undone(cell, now.values(), _Undoing(EndReason.FAILED, _not_in_time(missing))):
             raise _not_confirmed(now, missing)
         # It may have moved meanwhile, or failed on its first hosts.

@@ -24,16 +24,16 @@ class Batcher:
 
     The connection is taken from the pool once and kept: to take and return it costs as much as a batch of one call.
 
-    When the connection breaks, it pauses, has the lanes look whether the server is still the one, and gives all that
+    When the connection breaks, it pauses, has the router look whether the server is still the one, and gives all that
     waits here to `route`, which may lead to another lane.
     """
 
     def __init__(
-        self, pool: BlockingConnectionPool, exchange: PipelineExecutor, lanes: Router, route: Callable[[Call], None]
+        self, pool: BlockingConnectionPool, exchange: PipelineExecutor, router: Router, route: Callable[[Call], None]
     ) -> None:
         self._pool = pool
         self._exchange = exchange
-        self._lanes = lanes
+        self._router = router
         self._route = route
         self._waiting: list[Call] = []
         self._task: asyncio.Task[None] | None = None
@@ -115,7 +115,7 @@ class Batcher:
 
     async def _look_again(self, error: BaseException) -> None:
         with suppress(*LOST):  # nobody knows now: the next try will tell
-            await self._lanes.invalidate(error)
+            await self._router.invalidate(error)
         waiting, self._waiting = self._waiting, []
         for call in waiting:
             self._route(call)

@@ -32,20 +32,20 @@ _DOUBLINGS = 6
 class ScriptClient:
     """Sends scripts over the lanes of a store. Make it inside the event loop; `close` it there."""
 
-    def __init__(self, url: str, settings: Settings, lanes: Router) -> None:
+    def __init__(self, url: str, settings: Settings, router: Router) -> None:
         self.url = url
         self.counters = Counters()
         self._settings = settings
-        self._lanes = lanes
+        self._router = router
         self._exchange = PipelineExecutor(self.counters, durability_of(settings), settings.reply_timeout_s, self._later)
-        self._pumps: dict[tuple[BlockingConnectionPool, bool], Batcher] = {}
+        self._batchers: dict[tuple[BlockingConnectionPool, bool], Batcher] = {}
         self._put_off: dict[Call, asyncio.Task[None]] = {}
         self._closed = False
 
     @property
     def idle(self) -> bool:
         """Whether no call is on its way or waits to be."""
-        return not self._put_off and all(pump.idle for pump in self._pumps.values())
+        return not self._put_off and all(batcher.idle for batcher in self._batchers.values())
 
     @property
     def waits(self) -> bool:
@@ -74,7 +74,7 @@ class ScriptClient:
     async def load(self) -> None:
         """Load all scripts where the cells are, so that the first calls find them. Raises StoreUnavailable."""
         try:
-            for pool in {self._lanes.pool(Keys(name).meta) for name in self._settings.cells}:
+            for pool in {self._router.pool(Keys(name).meta) for name in self._settings.cells}:
                 connection = await pool.get_connection()  # type: ignore[no-untyped-call]
                 try:
                     await load_scripts(connection, set(load_all().values()))
@@ -88,17 +88,17 @@ class ScriptClient:
         self._closed = True
         put_off = list(self._put_off)
         await aio.end_all(self._put_off.values())
-        for pump in self._pumps.values():
-            await pump.close()
+        for batcher in self._batchers.values():
+            await batcher.close()
         for call in put_off:
             call.closed()
 
     def _route(self, call: Call) -> None:
-        pool = call.asking or self._lanes.pool(call.keys[0])
+        pool = call.asking or self._router.pool(call.keys[0])
         lane = (pool, call.durable)
-        if lane not in self._pumps:
-            self._pumps[lane] = Batcher(pool, self._exchange, self._lanes, self._route)
-        self._pumps[lane].add(call)
+        if lane not in self._batchers:
+            self._batchers[lane] = Batcher(pool, self._exchange, self._router, self._route)
+        self._batchers[lane].add(call)
 
     def _later(self, call: Call, error: ResponseError) -> None:
         """A server has not run it: say it again where it belongs, or when that one may be ready, or give up."""
@@ -117,8 +117,8 @@ class ScriptClient:
         if not pointed or call.tries > 1:
             await asyncio.sleep(jittered(min(FIRST_PAUSE_S * 2 ** min(call.tries, _DOUBLINGS), LONGEST_PAUSE_S)))
         asks = pointed and not isinstance(error, MovedError)
-        call.asking = self._lanes.asked(error) if asks else None  # type: ignore[arg-type]  # narrowed by `pointed`
+        call.asking = self._router.asked(error) if asks else None  # type: ignore[arg-type]  # narrowed by `pointed`
         if not asks:
             with suppress(*LOST):  # nobody knows now: the next try will tell
-                await self._lanes.invalidate(error)
+                await self._router.invalidate(error)
         self._route(call)

@@ -51,8 +51,8 @@ class Router(Protocol):
         """End all connections."""
 
 
-def lanes_to(url: str, settings: Settings) -> Router:
-    """The lanes to a store; nothing is connected yet. Raises InvalidRequest for a URL that is none."""
+def router_to(url: str, settings: Settings) -> Router:
+    """Return the router to a store; nothing is connected yet. Raises InvalidRequest for a URL that is none."""
     parsed = parse(url)
     return ClusterRouter(parsed, settings) if parsed.kind is Kind.CLUSTER else SingleNodeRouter(parsed, settings)
 

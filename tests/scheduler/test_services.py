@@ -1,4 +1,4 @@
-"""What is read and said of claims and hosts, following the changes, and the audit."""
+"""Services: reading claims and hosts, verbs on them, following the changes, and the audit."""
 
 import asyncio
 
@@ -246,11 +246,12 @@ async def test_one_damaged_host_costs_that_host(scheduler: Scheduler, clean_stor
 async def test_a_lapsed_lease_is_found_after_time_went_back(scheduler: Scheduler, clean_store: str) -> None:
     """A sweeper that has seen a later time looks at what lies before it all the same."""
     cell = scheduler._cells.named("c1")
-    cell.sweeper._swept_until_ms = 2**50
+    sweeper = scheduler._tasks["c1"].sweeper
+    sweeper._swept_until_ms = 2**50
     async with raw_client(clean_store) as raw:
         await raw.hset(cell.store.keys.host("h1"), "alive_until_ms", "1")
         await raw.zadd(cell.store.keys.hosts, {"h1": (await cell.store.tick()).now_ms})
-        await cell.sweeper.sweep()
+        await sweeper.sweep()
         assert not (await scheduler.hosts.get("h1")).alive
 
 

@@ -1,0 +1,168 @@
+"""Build a scheduler from its components, from the cells up. No component connects itself to another one.
+
+    cells         a replica of each cell, a decider over it, and what it remembers
+    quotas        what each claim passes through
+    services      verbs on claims and hosts; what operators declare
+    cell tasks    the periodic work on each cell, which uses the services
+    selection     decide and claim; wait for room, and for the confirmation of hosts
+
+Each component gets what it uses in its constructor. The one exception is that a replica is told of its listener
+afterwards, because the listener reads the replica.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from redsched.cache.updater import ReplicaUpdater
+from redsched.decide.plugins.registry import PluginRegistry
+from redsched.scheduler.background.expiry import Expiry
+from redsched.scheduler.background.maintenance import Maintenance
+from redsched.scheduler.background.reconciler import PlaceAgain, Reconciler
+from redsched.scheduler.background.release_log import ReleaseLog
+from redsched.scheduler.background.sweeper import Sweeper
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.claims.bulk import BulkService
+from redsched.scheduler.claims.migration import MigrationService
+from redsched.scheduler.claims.replacements import ReplacementPlacer
+from redsched.scheduler.claims.request_cache import RequestCache
+from redsched.scheduler.claims.service import ClaimService
+from redsched.scheduler.declared.service import AggregateService, ServerGroupService, SharedPoolService
+from redsched.scheduler.hosts.drain import DrainWorker
+from redsched.scheduler.hosts.drain_group import GroupDrain
+from redsched.scheduler.hosts.service import HostService
+from redsched.scheduler.observe.events import EventService
+from redsched.scheduler.quotas.enforcement import Quotas
+from redsched.scheduler.quotas.service import QuotaService
+from redsched.scheduler.quotas.shares import QuotaShares
+from redsched.scheduler.selection.claim_ids import ClaimIds
+from redsched.scheduler.selection.confirmations import ConfirmationWaiter
+from redsched.scheduler.selection.pipeline import SelectionPipeline
+from redsched.scheduler.selection.selector import Observe, Selector
+from redsched.scheduler.selection.wait_active import ActiveWaiter
+from redsched.scheduler.selection.wait_queue import WaitQueue
+from redsched.settings import Settings
+from redsched.store.cell import CellStore
+from redsched.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class CellTasks:
+    """What a scheduler runs in the background for one cell."""
+
+    mirror: ReplicaUpdater
+    reconciler: Reconciler
+    confirmations: ConfirmationWaiter
+    sweeper: Sweeper
+    maintenance: Maintenance
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[None]:
+        """Follow the cell and sweep it; entered when the replica has caught up. Raises StoreUnavailable."""
+        try:
+            await self.mirror.start()
+            self.sweeper.start()
+            yield
+        finally:
+            await self.sweeper.stop()
+            await self.confirmations.stop()
+            await self.reconciler.stop()
+            await self.mirror.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """All parts of a scheduler. `tasks`: by the name of the cell."""
+
+    store: Store
+    cells: Cells
+    enforcement: Quotas
+    claims: ClaimService
+    migrations: MigrationService
+    bulk: BulkService
+    hosts: HostService
+    aggregates: AggregateService
+    server_groups: ServerGroupService
+    pools: SharedPoolService
+    quotas: QuotaService
+    events: EventService
+    tasks: Mapping[str, CellTasks]
+    wait_queue: WaitQueue
+    until_active: ActiveWaiter
+    selector: Selector
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run everything in the background; entered when all replicas have caught up. Raises StoreUnavailable."""
+        async with AsyncExitStack() as stack:
+            for tasks in self.tasks.values():
+                await stack.enter_async_context(tasks.following())
+            for tasks in self.tasks.values():
+                _start(stack, tasks.maintenance)
+            _start(stack, self.enforcement.shares)
+            stack.push_async_callback(self.until_active.stop)
+            stack.push_async_callback(self.wait_queue.stop)
+            yield
+
+
+def _start(stack: AsyncExitStack, task: Maintenance | QuotaShares) -> None:
+    stack.push_async_callback(task.stop)
+    task.start()
+
+
+def build(store: Store, settings: Settings, plugins: PluginRegistry, observe: Observe | None = None) -> Components:
+    """Build a scheduler over the cells of the settings. Nothing runs yet."""
+    cells = Cells(build_cell(store.cell(name), settings, plugins) for name in settings.cells)
+
+    shares = QuotaShares(cells)
+    enforcement = Quotas(cells, shares)
+
+    wait_queue = WaitQueue(cells)
+    replacements = ReplacementPlacer(cells, enforcement)
+    group_drain = GroupDrain(replacements, enforcement)
+    claims = ClaimService(cells, enforcement)
+    migrations = MigrationService(cells, wait_queue, replacements)
+
+    tasks = {
+        cell.name: build_tasks(
+            cell, settings, partial(migrations.place_again, cell), DrainWorker(cell, replacements, group_drain)
+        )
+        for cell in cells
+    }
+
+    until_active = ActiveWaiter(cells, {name: one.confirmations for name, one in tasks.items()})
+    pipeline = SelectionPipeline(cells, ClaimIds(cells), enforcement)
+    return Components(
+        store=store,
+        cells=cells,
+        enforcement=enforcement,
+        claims=claims,
+        migrations=migrations,
+        bulk=BulkService(cells, claims, migrations),
+        hosts=HostService(cells, replacements, group_drain),
+        aggregates=AggregateService(cells),
+        server_groups=ServerGroupService(cells),
+        pools=SharedPoolService(cells),
+        quotas=QuotaService(cells, shares),
+        events=EventService(cells),
+        tasks=tasks,
+        wait_queue=wait_queue,
+        until_active=until_active,
+        selector=Selector(pipeline, wait_queue, until_active, settings.select_timeout_s, observe),
+    )
+
+
+def build_cell(store: CellStore, settings: Settings, plugins: PluginRegistry) -> Cell:
+    """Build what all services share of a cell."""
+    mirror = ReplicaUpdater(store, settings)
+    return Cell(store, mirror, Expiry(store, mirror), ReleaseLog(store), RequestCache(store), settings, plugins)
+
+
+def build_tasks(cell: Cell, settings: Settings, place_again: PlaceAgain, drain: DrainWorker) -> CellTasks:
+    """Build the background work on a cell."""
+    reconciler = Reconciler(cell.store, cell.mirror, place_again)
+    confirmations = ConfirmationWaiter(cell.store, cell.mirror, on_pending=reconciler.begin)
+    cell.mirror.add_listener(confirmations)
+    sweeper = Sweeper(cell, (reconciler.run_once, drain.run_once), settings.tick_s)
+    return CellTasks(cell.mirror, reconciler, confirmations, sweeper, Maintenance(cell, settings))

@@ -1,0 +1,95 @@
+"""Objects are connected by what they are constructed with, and in one place: `redsched/scheduler/wiring.py`.
+
+So no constructor changes an object that it was given, and nobody adds himself, or sets a callback, on another object.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+WIRING = ROOT / "redsched" / "scheduler" / "wiring.py"
+MODULES = [path for path in sorted((ROOT / "redsched").rglob("*.py")) if path != WIRING]
+CONSTRUCTORS = {"__init__", "__post_init__"}
+ADDING = {"append", "appendleft", "add", "extend", "insert", "setdefault", "update"}
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+TREES = {path.relative_to(ROOT): ast.parse(path.read_text()) for path in MODULES}
+NODES = [node for tree in TREES.values() for node in ast.walk(tree)]
+FIELDS = {ast.unparse(node.target): node for node in NODES if isinstance(node, ast.AnnAssign)}
+ALIASES = {
+    ast.unparse(node.targets[0])
+    for node in NODES
+    if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("Callable[")
+}
+CALLBACKS = {
+    name.removeprefix("self.")
+    for name, node in FIELDS.items()
+    if ast.unparse(node.annotation).split("[")[0].removesuffix(" | None") in {"Callable", *ALIASES}
+}
+PROPERTIES = {node.name for node in NODES if isinstance(node, Function) and node.decorator_list}
+METHODS = {node.name for node in NODES if isinstance(node, Function)} - PROPERTIES - FIELDS.keys()
+
+
+def is_own(node: ast.expr) -> bool:
+    """Whether an expression is an attribute of `self`, or an entry of one."""
+    if isinstance(node, ast.Subscript):
+        return is_own(node.value)
+    return isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"
+
+
+def assigned(tree: ast.AST) -> Iterator[ast.expr]:
+    """All that is assigned to, but names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            given = node.targets if isinstance(node, ast.Assign) else [node.target]
+            parts = (one.elts if isinstance(one, ast.Tuple) else [one] for one in given)
+            yield from (one for some in parts for one in some if not isinstance(one, ast.Name))
+
+
+def method_calls(tree: ast.AST) -> Iterator[tuple[ast.expr, ast.Call]]:
+    """The calls of methods, each with the object whose method it is."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield node.func.value, node
+
+
+def is_connection(argument: ast.expr) -> bool:
+    """Whether an argument is `self`, or a method."""
+    return ast.unparse(argument) == "self" or (isinstance(argument, ast.Attribute) and argument.attr in METHODS)
+
+
+def changes_of_others(constructor: Function) -> Iterator[str]:
+    """What a constructor changes beside its own attributes and locals."""
+    given = {one.arg for one in [*constructor.args.args, *constructor.args.kwonlyargs]} - {"self"}
+    yield from (ast.unparse(one) for one in assigned(constructor) if not is_own(one))
+    for owner, call in method_calls(constructor):
+        is_given = ast.unparse(owner).split(".")[0] in given or ast.unparse(owner).count(".") > 1
+        if is_given and (call.func.attr in ADDING or any(map(is_connection, call.args))):  # type: ignore[attr-defined]
+            yield ast.unparse(call)
+
+
+def connections(tree: ast.AST) -> Iterator[str]:
+    """Where a callback of another object is set, or `self` or a method is put into a collection of one."""
+    for one in assigned(tree):
+        if isinstance(one, ast.Attribute) and one.attr in CALLBACKS and not is_own(one):
+            yield ast.unparse(one)
+    for owner, call in method_calls(tree):
+        is_foreign = isinstance(owner, ast.Attribute) and not is_own(owner)
+        if is_foreign and call.func.attr in ADDING and any(map(is_connection, call.args)):  # type: ignore[attr-defined]
+            yield ast.unparse(call)
+
+
+def test_a_constructor_changes_no_object_but_its_own() -> None:
+    constructors = ((path, one) for path, tree in TREES.items() for one in ast.walk(tree) if isinstance(one, Function))
+    found = {
+        f"{path}:{one.lineno}": changes
+        for path, one in constructors
+        if one.name in CONSTRUCTORS and (changes := [*changes_of_others(one)])
+    }
+    assert found == {}
+
+
+def test_nobody_connects_himself_to_another_object_afterwards() -> None:
+    assert {str(path): found for path, tree in TREES.items() if (found := [*connections(tree)])} == {}

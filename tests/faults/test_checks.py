@@ -288,7 +288,7 @@ def moving() -> View:
         "project": QUOTA.project,
         "placement.2-b.9.host": "h3",
         "placement.2-b.9.state": "claimed",
-        "placement.2-b.9.in.zone": "az1",
+        "placement.2-b.9.counted.zone": "az1",
         "placement.2-b.9.amount.VCPU": "3",
     }
     view.hosts["h3"] = {**view.hosts["h1"], "claimed.VCPU": "3", "starting": "1"}

@@ -106,7 +106,7 @@ def test_keys_are_told_apart_by_what_they_are_of() -> None:
         "host": keys.host("h1"),
         "former_host": keys.host("h1"),
         "claims": keys.claims("h1"),
-        "thing": keys.server_group("web"),
+        "object": keys.server_group("web"),
         "names": keys.pools,
         "binding": keys.binding("a"),
     }

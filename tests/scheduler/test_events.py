@@ -240,6 +240,6 @@ async def test_a_kind_that_no_event_has_is_refused(quiet: Scheduler) -> None:
     """It would find nothing, as if nothing had happened. Every kind that a script writes is known."""
     with pytest.raises(InvalidRequest, match=r"unknown kind 'fialed': events are active, .*, failed, "):
         EventFilter(kind="fialed")
-    rows = re.findall(r"^\| `op` \| What happened: (.*?), or why", KEYS.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `op` \| The change: (.*?), or the reason why", KEYS.read_text(), re.MULTILINE)
     ops = set(re.findall(r"`([\w-]+)`", rows[0])) - {"report"}
     assert ops | set(EndReason) | {"missing"} == KINDS

@@ -1,5 +1,6 @@
 """Which claims a filter finds, in order, and the reasons that go with claims: from the store, not from memory."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -90,6 +91,7 @@ async def walk_claims(
             for claim in await _read_at(batch, only_main=not wanted.host):
                 if wanted.matches(claim):
                     yield (claim.host, claim.id), claim
+            await asyncio.sleep(0)  # a batch is a slice of the loop's time
 
 
 async def _on_no_host(cells: "list[Cell]", wanted: ClaimFilter, after_id: str) -> AsyncIterator[Claim]:

@@ -40,12 +40,12 @@ class KeyedColumns(Generic[Scalar]):
         return iter(self._columns)
 
     def where_set(self, key: str, rows: Any) -> Any:
-        """Return the values of some rows, or the scalar default for a key that was never set, to avoid needless work."""
+        """Return the values of some rows, or the scalar default for a key that was never set, to save work."""
         column = self._columns.get(key)
         return self.default if column is None else column[rows]
 
     def at(self, row: int, keys: Iterable[str]) -> list[Any]:
-        """Return one row's values for these keys as plain Python numbers. For many keys much faster than one by one."""
+        """Return one row's values for these keys as plain Python numbers: for many keys much faster than one by one."""
         get, default = self._columns.get, self.default
         if not self._columns:
             return [default for _ in keys]

@@ -83,8 +83,7 @@ class Declared:
             self.revision += kind not in _NO_RULE
 
     def from_reply(self, thing: Thing) -> bool:
-        """Apply what a script's reply of this epoch says about an object it wrote. Return False if it must not be
-        applied.
+        """Apply a reply about an object that its script wrote in this epoch. Return False if it must not be applied.
 
         The same rules as for hosts: nothing that is no newer than the known version, and the version advances only by
         one.
@@ -115,8 +114,8 @@ class Declared:
     def place(self, group: str, host: str, domains: Mapping[str, str], sign: int = 1) -> None:
         """Count a place on a host in a group, and under its zone and label values (by -> value); `sign` -1 removes it.
 
-        Domains with value '' are not counted, so `domains` may leave out even the host. Raises KeyError if the group is
-        not declared.
+        Domains with value '' are not counted; `{"host": ""}` in `domains` skips even the host. Raises KeyError if the
+        group is not declared.
         """
         self._groups[group].place({"host": host, **domains}, sign)
 

@@ -12,8 +12,9 @@ AMOUNTS = {
     "max": (NO_LIMIT, 0),
     "step": (1, MAX_AMOUNT),
 }
-"""By kind: the value of a missing field, and the value that replaces an invalid one (a manual edit), which blocks
-placements.
+"""By kind: the value of a missing field, and the one that replaces an invalid value.
+
+Fields become invalid by manual edits; the replacement is the value that blocks placements.
 """
 
 

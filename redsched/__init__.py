@@ -1,4 +1,4 @@
-"""redsched: a shared-state scheduler on Redis. The library's public names are here; docs/library.md shows their use."""
+"""redsched: a shared-state scheduler on Redis. Exports the library's public names; docs/library.md shows their use."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -158,7 +158,7 @@ _MODULES = {
     "NotFound": "redsched.errors",
     "Weigher": "redsched.decide.scoring",
 }
-"""Where each name is. Imported when it is asked for, so that `import redsched.decide` loads no Redis client."""
+"""The module of each public name. Imported on first access, so that `import redsched.decide` loads no Redis client."""
 
 
 def __getattr__(name: str) -> Any:

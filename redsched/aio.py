@@ -1,6 +1,6 @@
-"""Ending asyncio tasks for sure, steps that must be gone through to their end, and work that goes on behind its caller.
+"""Helpers for asyncio: reliable cancellation, steps that must run to their end, and background tasks.
 
-And the clock by which they wait. Knows nothing else of redsched.
+Also the clock for timeouts. Depends on nothing else in redsched.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ AGAIN_AFTER_S = 0.1
 
 
 def now_s() -> float:
-    """This process' monotonic clock in seconds, by which asyncio's own timeouts run too."""
+    """Return the time of the event loop's monotonic clock in seconds, which asyncio's own timeouts use too."""
     return asyncio.get_running_loop().time()
 
 
 class BackgroundTasks:
-    """Work that goes on when whoever has begun it is told already. Iterates over the tasks that are under way."""
+    """Background tasks that outlive their caller. Iterating yields the running tasks."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -28,28 +28,28 @@ class BackgroundTasks:
         return iter(self._tasks)
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Begin it."""
+        """Start the work as a background task."""
         task = asyncio.create_task(work, name=self._name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self, within_s: float) -> None:
-        """Return when all of it has ended; what has not after so many seconds is cancelled."""
+        """Wait until all tasks have ended; cancel those still running after `within_s` seconds."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=within_s)
         await end_all(self._tasks)
 
 
 async def end(task: "asyncio.Task[Any] | None", again_after_s: float = AGAIN_AFTER_S) -> None:
-    """Cancel a task, where there is one, and return when it has ended. As `end_all`."""
+    """Cancel a task, if there is one, and wait until it has ended. See `end_all`."""
     await end_all([] if task is None else [task], again_after_s)
 
 
 async def end_all(tasks: Iterable["asyncio.Task[Any]"], again_after_s: float = AGAIN_AFTER_S) -> None:
-    """Cancel tasks together and return when all of them have ended, however they ended.
+    """Cancel all tasks and wait until each has ended, whatever its outcome.
 
-    Cancelled again after so many seconds, as often as need be: before Python 3.12 `asyncio.wait_for`, which redis-py
-    uses around each write, loses a cancellation that comes in the moment in which what it waits for is done (cpython
+    Repeats the cancellation every `again_after_s` seconds: before Python 3.12 `asyncio.wait_for`, which redis-py uses
+    around each write, loses a cancellation that arrives at the moment when the awaited operation completes (cpython
     issue 86296).
     """
     waiting = {task for task in tasks if not task.done()}
@@ -60,9 +60,9 @@ async def end_all(tasks: Iterable["asyncio.Task[Any]"], again_after_s: float = A
 
 
 async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Begin them all at once; what they return, in their order. None goes on when this has ended, however it ended.
+    """Run all coroutines concurrently and return their results in order. Leave none running, however this ends.
 
-    `asyncio.gather` leaves the others to themselves when one has failed, or was the first to be cancelled.
+    `asyncio.gather` leaves the others running when one has failed or was the first to be cancelled.
     """
     begun = [asyncio.create_task(one) for one in work]
     try:
@@ -72,7 +72,7 @@ async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 async def finish(steps: Coroutine[Any, Any, None]) -> None:
-    """Run steps to their end, however often the caller is cancelled meanwhile; then it is cancelled."""
+    """Run steps to their end even if the caller is cancelled meanwhile; raise the cancellation afterwards."""
     task = asyncio.ensure_future(steps)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

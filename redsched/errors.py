@@ -1,26 +1,26 @@
 """Every error that redsched raises, and nothing else.
 
     RedschedError                     problem type          HTTP  exit
-    |-- InvalidRequest                invalid-request        422     2   what was asked is malformed
+    |-- InvalidRequest                invalid-request        422     2   the request is malformed
     |-- ClaimIdReused                 claim-id-reused        422     2   the id belongs to other content
     |-- Conflict
-    |   |-- NoValidHost               no-valid-host          409     3   nothing fits, with the reasons
-    |   |-- ClaimState                claim-state            409     3   the claim or host is not in a state for this
-    |   |-- StaleToken                stale-token            409     3   the claim was placed anew since
+    |   |-- NoValidHost               no-valid-host          409     3   no host fits; the reasons say why
+    |   |-- ClaimState                claim-state            409     3   the state of the claim or host forbids it
+    |   |-- StaleToken                stale-token            409     3   the claim was placed again since
     |   |-- OtherAgent                other-agent            409     3   another agent speaks for this host
-    |   |-- PreconditionFailed        precondition-failed    412     3   it was changed since it was read
-    |   `-- NotConfirmed              not-confirmed          504     3   no host confirmed it in time: it was undone
+    |   |-- PreconditionFailed        precondition-failed    412     3   the object changed since it was read
+    |   `-- NotConfirmed              not-confirmed          504     3   no host confirmed in time; it was undone
     |-- QuotaExceeded                 quota-exceeded         403     3   the project's quota does not allow it
-    |-- NotFound                       not-found              404     4   no such host, claim, cell
-    |-- PluginError                 internal-error         500     1   a filter or weigher of one's own failed
+    |-- NotFound                      not-found              404     4   no such host, claim, cell
+    |-- PluginError                   internal-error         500     1   a user-supplied filter or weigher failed
     `-- Unavailable                                          503     5   try again
-        |-- StoreUnavailable          store-unavailable      503     5   the store cannot be reached or used
-        |-- Settling                  settling               503     5   the store forgot; hosts are attesting anew
-        |-- SchemaMismatch              wrong-release          503     5   another release of redsched rules the store
-        |-- NotDurable                not-durable            503     5   done, and on too few replicas or disks
-        `-- OutcomeUnknown            outcome-unknown        503     5   sent, and no answer: send it again by its id
+        |-- StoreUnavailable          store-unavailable      503     5   the store is unreachable or unusable
+        |-- Settling                  settling               503     5   the store lost data; hosts are attesting
+        |-- SchemaMismatch            wrong-release          503     5   another release owns the store's schema
+        |-- NotDurable                not-durable            503     5   done, but on too few replicas or disks
+        `-- OutcomeUnknown            outcome-unknown        503     5   sent, no reply: retry with the same id
 
-Each message says what was wrong, the value seen and what to do. `facts` are the numbers behind it, for programs.
+Each message names the value seen, the rule it broke and the next step. `facts` has the values for programs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 
 
 class RedschedError(Exception):
-    """The root of the tree: `problem` is the last part of the REST problem type, `status` its HTTP status."""
+    """The root of the tree. `problem` is the last part of the REST problem type, `status` the HTTP status."""
 
     problem: ClassVar[str] = "internal-error"
     title: ClassVar[str] = "Internal error"
@@ -42,19 +42,19 @@ class RedschedError(Exception):
 
 
 class InvalidRequest(RedschedError, ValueError):
-    """What was asked is malformed. Also a ValueError, so that pydantic's validators may raise it as it is."""
+    """The request is malformed. Also a ValueError, so that pydantic validators may raise it unchanged."""
 
     problem, title, status, exit_code = "invalid-request", "The request is not valid", 422, 2
 
 
 class ClaimIdReused(RedschedError):
-    """The claim id is known with other content."""
+    """The claim id already exists with other content."""
 
     problem, title, status, exit_code = "claim-id-reused", "Claim id used for another request", 422, 2
 
 
 class Conflict(RedschedError):
-    """Well formed, and not possible as objects stand."""
+    """The request is well formed, but conflicts with the current state."""
 
     status, exit_code = 409, 3
 
@@ -66,81 +66,82 @@ class NoValidHost(Conflict):
 
 
 class ClaimState(Conflict):
-    """The claim or the host is not in a state that allows this."""
+    """The state of the claim or the host does not allow this operation."""
 
     problem, title = "claim-state", "Not possible in this state"
 
 
 class StaleToken(Conflict):
-    """The token is not that of the claim's placement."""
+    """The token is not the current one of the claim's placement."""
 
     problem, title = "stale-token", "The claim was placed anew since"
 
 
 class OtherAgent(Conflict):
-    """Another agent, whose lease runs, speaks for this host."""
+    """Another agent, whose lease is still valid, speaks for this host."""
 
     problem, title = "other-agent", "Another agent speaks for this host"
 
 
 class PreconditionFailed(Conflict):
-    """What is to be changed has another tag than those given. `facts` has `tag`, its own, unless it is not there."""
+    """The object's tag matches none of the given ones. `facts` has `tag`, the current one, if the object exists."""
 
     problem, title, status = "precondition-failed", "It was changed since it was read", 412
 
 
 class NotConfirmed(Conflict):
-    """Asked for until active, and no word of the hosts came in time. `facts` has `claim_ids`, which have all ended.
+    """The request was `until: active`, and the hosts did not confirm in time.
 
-    And `failed_attempts` [{"claim_id", "host", "at_ms", "kind", "reason"}]: what became of each placement.
+    `facts` has `claim_ids`, which have all ended, and `failed_attempts` [{"claim_id", "host", "at_ms", "kind",
+    "reason"}], the outcome of each placement.
     """
 
     problem, title, status = "not-confirmed", "No host has confirmed it", 504
 
 
 class QuotaExceeded(RedschedError):
-    """The project's quota does not allow it. `facts` has `exceeded` [{"resource", "limit", "used", "asked"}]."""
+    """The request exceeds the project's quota. `facts` has `exceeded` [{"resource", "limit", "used", "asked"}]."""
 
     problem, title, status, exit_code = "quota-exceeded", "The project's quota is exceeded", 403, 3
 
 
 class NotFound(RedschedError):
-    """There is no such host, claim or cell."""
+    """The host, claim, cell or other object does not exist."""
 
     problem, title, status, exit_code = "not-found", "Not found", 404, 4
 
 
 class PluginError(RedschedError):
-    """A filter or weigher that is not redsched's own raised an error, or answered what it must not."""
+    """A user-supplied filter or weigher raised an error or returned an invalid result."""
 
 
 class Unavailable(RedschedError):
-    """Nothing is wrong with the request: send it again after `retry_after_s`."""
+    """A temporary failure that is not the request's fault: retry after `retry_after_s` seconds."""
 
     problem, title, status, exit_code = "store-unavailable", "The store is unavailable", 503, 5
     retry_after_s: ClassVar[int] = 1
 
 
 class StoreUnavailable(Unavailable):
-    """The store cannot be reached, or cannot be used as it is set up."""
+    """The store is unreachable, or its configuration makes it unusable."""
 
 
 class Settling(Unavailable):
-    """The store is in a new epoch and has not heard from its hosts yet."""
+    """The store is in a new epoch, and its hosts have not attested yet."""
 
     problem, title = "settling", "The store is settling"
     retry_after_s = 5
 
 
 class SchemaMismatch(Unavailable):
-    """The store is of a schema that this release cannot write, or cannot write beside the releases at work on it."""
+    """This release cannot write the store's schema, or cannot write it beside the releases that are using the store."""
 
     problem, title = "wrong-release", "The store is of another release"
     retry_after_s = 5
 
 
 class NotDurable(Unavailable):
-    """It was done, and too few replicas or disks have said in time that they have it. `reply`: what the script said."""
+    """The change was made, but too few replicas or disks acknowledged it in time. `reply` is the script's reply."""
 
     problem, title = "not-durable", "Too few copies"
 
@@ -150,6 +151,6 @@ class NotDurable(Unavailable):
 
 
 class OutcomeUnknown(Unavailable):
-    """The call was sent and no answer came: it may or may not have been carried out. The same id gives the truth."""
+    """The call was sent but no reply came: it may or may not have run. Retry with the same id to learn the outcome."""
 
     problem, title = "outcome-unknown", "The outcome is not known"

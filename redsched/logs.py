@@ -1,4 +1,4 @@
-"""How a redsched process logs: to stderr, one line an event, at the level of the setting log_level."""
+"""Logging of a redsched process: to stderr, one line per event, at the level of the setting log_level."""
 
 import logging
 import sys
@@ -7,7 +7,7 @@ import structlog
 
 
 def configure(level: str) -> None:
-    """Set up structlog and the standard logging of libraries. Call it once, where a process begins."""
+    """Set up structlog and the standard logging of libraries. Call it once, at process start."""
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.basicConfig(
         level=max(number, logging.WARNING), stream=sys.stderr, format="%(levelname)s %(name)s %(message)s"
@@ -19,7 +19,7 @@ def configure(level: str) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            # Plain: the rich one would print the values of locals, and with them what callers sent.
+            # Plain tracebacks: rich ones print the values of locals, and with them the callers' data.
             structlog.dev.ConsoleRenderer(
                 colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
             ),

@@ -1,7 +1,8 @@
-"""Long work in an event loop: what grows with the number of claims or hosts goes on in slices, and others run between.
+"""Long work on the event loop, done in time slices so that other tasks run in between.
 
-An audit of a million claims is a minute of plain Python. Nothing here is quicker for it; but a request, or the tick of
-the store's clock, waits for one slice and not for the minute. Knows nothing else of redsched.
+For work that grows with the number of claims or hosts. An audit of a million claims is a minute of plain Python.
+Slicing makes none of it faster, but a request, or the tick of the store's clock, waits for one slice instead of the
+whole minute. Depends on nothing else in redsched.
 """
 
 import asyncio
@@ -16,19 +17,19 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 SLICE_S = 0.005
-"""How long one piece of work keeps the loop. Several may be under way in a process, each with a slice per turn."""
+"""The longest time for which one task holds the loop. Several tasks of a process may each take a slice per turn."""
 
 SHARDS = 128
 RUN = 5000
-"""Items sorted in one go: some milliseconds."""
+"""Items sorted at once, which takes some milliseconds."""
 
 clock = time.perf_counter
 
 
 async def paced(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield the items; whenever they have taken SLICE_S, let the event loop run once before the next.
+    """Yield the items, and let the event loop run once after each SLICE_S seconds.
 
-    An iterator that skips most of what it goes through is not to be paced: skip what comes out.
+    Do not pace an iterator that skips most of its input; filter the paced items instead.
     """
     since = clock()
     for item in items:
@@ -39,14 +40,14 @@ async def paced(items: Iterable[T]) -> AsyncIterator[T]:
 
 
 async def paged(items: Iterable[T], most: int) -> AsyncIterator[list[T]]:
-    """Yield the items in lists of up to `most`, in slices: without a list of all of them."""
+    """Yield the items in lists of up to `most`, in time slices, without building a list of all of them."""
     rest = iter(items)
     while page := [one async for one in paced(islice(rest, most))]:
         yield page
 
 
 async def in_order(items: Iterable[str]) -> list[str]:
-    """Return the items sorted: in runs, which are merged in slices."""
+    """Return the items sorted. Sorts runs of them, then merges the runs in time slices."""
     rest, runs = iter(items), list[list[str]]()
     while run := [one async for one in paced(islice(rest, RUN))]:
         runs.append(sorted(run))
@@ -55,20 +56,21 @@ async def in_order(items: Iterable[str]) -> list[str]:
 
 
 def leave_alone() -> None:
-    """Take all objects that there are now out of garbage collection: for a long-lived process that has just started.
+    """Exempt all current objects from garbage collection. For a long-lived process that has just started.
 
-    Modules and routes are half a million objects that never go away. Each full collection would walk all of them, some
-    50 ms in which nothing else runs, and what makes many objects, as an audit does, brings on such collections.
+    Modules and routes are half a million objects that are never freed. Each full collection would traverse all of them,
+    which blocks everything else for some 50 ms; and work that creates many objects, such as an audit, triggers such
+    collections.
     """
     gc.collect()
     gc.freeze()
 
 
 class Spread(MutableMapping[str, V]):
-    """A mapping in many small dicts. One dict of a million entries takes 0.1 s to grow, and as long to be freed.
+    """A mapping split into many small dicts, as a single dict of a million entries takes 0.1 s to grow or to free.
 
-    Also in place of a large list or set of texts, with values of True: garbage collection goes through all that a list
-    or a set holds, 0.2 s for a million texts, and leaves out dicts of texts and numbers.
+    Also replaces a large list or set of strings, with True as the values: garbage collection traverses every item of a
+    list or set, 0.2 s for a million strings, but skips dicts of strings and numbers.
     """
 
     __slots__ = ("_shards",)
@@ -89,7 +91,7 @@ class Spread(MutableMapping[str, V]):
         return key in self._shards[hash(key) % SHARDS]
 
     def __iter__(self) -> Iterator[str]:
-        # A copy of each: others may add or take out between two slices.
+        # Copy each shard: other tasks may insert or delete between two slices.
         for shard in self._shards:
             yield from list(shard)
 
@@ -100,7 +102,7 @@ class Spread(MutableMapping[str, V]):
         return f"Spread({dict(self)!r})"
 
     async def let_go(self) -> None:
-        """Free all of it in slices; it is empty then."""
+        """Empty the mapping, freeing its memory in slices."""
         async for shard in paced(self._shards):
             shard.clear()
-        await asyncio.sleep(0)  # several are let go one after the other
+        await asyncio.sleep(0)  # yield once more, as several may be freed in a row

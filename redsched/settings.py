@@ -1,7 +1,7 @@
-"""Every setting of redsched: one class, one prefix (REDSCHED_), each documented in docs/settings.md.
+"""The settings of redsched: one class, one prefix (REDSCHED_), each documented in docs/settings.md.
 
-What belongs to a cell as a whole, and so must be the same for all processes (how long tombstones are remembered, the
-jump of time that starts an epoch), is a field of the cell's `meta` hash instead: docs/keys.md.
+Settings of a whole cell, which must be the same for all processes (how long tombstones are kept, the clock jump that
+starts an epoch), are fields of the cell's `meta` hash instead: see docs/keys.md.
 """
 
 import re
@@ -22,7 +22,7 @@ GpuShare = Annotated[int, Field(ge=1, le=1000)]
 
 
 class Settings(BaseSettings):
-    """Read from the environment: `REDSCHED_` and the field's name in capitals. Times are in seconds."""
+    """Settings read from the environment: `REDSCHED_` and the field's name in capitals. Times are in seconds."""
 
     model_config = SettingsConfigDict(env_prefix="REDSCHED_", extra="ignore", frozen=True)
 
@@ -154,13 +154,16 @@ class Settings(BaseSettings):
     @field_validator("*", mode="before")
     @classmethod
     def _read_units(cls, value: object, info: ValidationInfo) -> object:
-        """Take times and sizes with units: REDSCHED_LEASE_S=1m, REDSCHED_RESERVED_MEMORY_MB=2Gi."""
+        """Accept times and sizes with units: REDSCHED_LEASE_S=1m, REDSCHED_RESERVED_MEMORY_MB=2Gi."""
         return plain_number(str(info.field_name), value)
 
     @field_validator("cells")
     @classmethod
     def _check_cells(cls, cells: tuple[str, ...]) -> tuple[str, ...]:
-        """A server's claim id is the cell's name, a dot and 24 digits, and must be a name itself."""
+        """Check the names of the cells.
+
+        A server's claim id is the cell's name, a dot and 24 digits, and must be a valid name too.
+        """
         for name in cells:
             check_name("cell", name)
         if not cells or len(set(cells)) != len(cells) or max(map(len, cells)) > MAX_CELL_NAME:

@@ -1,4 +1,4 @@
-"""What people write for redsched by hand: YAML, and with it JSON, read strictly. Fleet files, requests, options."""
+"""Strict reading of files written by hand, in YAML or JSON: fleet files, requests, options."""
 
 from collections.abc import Hashable
 from pathlib import Path
@@ -10,7 +10,7 @@ from redsched.errors import InvalidRequest
 
 
 def read_text(what: str, path: Path) -> str:
-    """The text of a file that is a `what`. Raises InvalidRequest in one line that names it."""
+    """Return the text of a file; `what` says in errors what it is. Raises InvalidRequest, in one line with its path."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -19,7 +19,7 @@ def read_text(what: str, path: Path) -> str:
 
 
 def parse_yaml(text: str) -> Any:
-    """The value of a YAML text. Raises InvalidRequest in one line."""
+    """Return the value of a YAML text. Raises InvalidRequest, in one line, if it is malformed."""
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
@@ -29,7 +29,7 @@ def parse_yaml(text: str) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader lets the last of two equal keys win in silence; a host or amount would be lost without a word."""
+    """A SafeLoader that rejects duplicate keys, of which SafeLoader silently keeps the last: hosts would get lost."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]

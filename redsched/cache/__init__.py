@@ -1,1 +1,1 @@
-"""One cell in memory: columns, the snapshot they start from, and the feed that keeps them true."""
+"""The in-memory replica of a cell: columns, the snapshot they start from, and the feed that updates them."""

@@ -1,4 +1,4 @@
-"""The arrays that columns are made of: numeric columns by key, and texts held as codes. No field names here."""
+"""Arrays for columns: numeric columns by key, and texts stored as codes. Independent of field names."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,16 +14,16 @@ _DIGITS = re.compile(r"([0-9]+)")
 
 NO_TEXT = -1
 UNHELD = -2
-"""The code of a text that no row holds: equal to no row's code, so a comparison with it is an ordinary "no"."""
+"""The code of a text that no row has. It equals no row's code, so that comparisons with it are simply false."""
 
 MAX_NAMES = 1024
-"""Names whose keys in pools are remembered: requests may ask for any."""
+"""The number of names whose pool keys are cached. Bounded, as requests may use any name."""
 
 
 class KeyedColumns(Generic[Scalar]):
     """Columns of one kind by key, such as the claimed amounts by slot; each of shape (rows,).
 
-    A key that nobody ever set reads as a column of defaults, so a request may name anything.
+    A key that was never set reads as a column of defaults, so that requests may use any key.
     """
 
     def __init__(self, dtype: type[Scalar], default: Value, rows: int) -> None:
@@ -40,19 +40,19 @@ class KeyedColumns(Generic[Scalar]):
         return iter(self._columns)
 
     def where_set(self, key: str, rows: Any) -> Any:
-        """The values of some rows; the plain default for a key that nobody ever set: nothing is to be worked out."""
+        """Return the values of some rows, or the scalar default for a key that was never set, to save work."""
         column = self._columns.get(key)
         return self.default if column is None else column[rows]
 
     def at(self, row: int, keys: Iterable[str]) -> list[Any]:
-        """The values of one row for these keys, as plain numbers: for many keys much faster than one by one."""
+        """Return one row's values for these keys as plain Python numbers: for many keys much faster than one by one."""
         get, default = self._columns.get, self.default
         if not self._columns:
             return [default for _ in keys]
         return [default if (column := get(key)) is None else column.item(row) for key in keys]
 
     def in_pools(self, name: str) -> tuple[str, ...]:
-        """The keys that are this name in a pool, `<pool>/<name>`, in natural order."""
+        """Return the keys that are this name in a pool, `<pool>/<name>`, in natural order."""
         found = self._in_pools.get(name)
         if found is None:
             found = tuple(sorted((key for key in self._columns if key.endswith(f"/{name}")), key=natural))
@@ -62,17 +62,17 @@ class KeyedColumns(Generic[Scalar]):
         return found
 
     def set(self, key: str, row: int, value: Value) -> None:
-        """Set one value; the first one of a key makes its column."""
+        """Set one value. The first value of a key creates its column."""
         column = self._columns.get(key)
         if column is None:
-            if value == self.default or value != value:  # NaN, the default of metrics, is equal to nothing
+            if value == self.default or value != value:  # NaN, the default of metrics, does not equal itself
                 return
             column = self._columns[key] = self._blank(len(self._nothing))
             self._in_pools.clear()
         column[row] = value
 
     def clear(self, row: int) -> None:
-        """Set every key of a row to the default."""
+        """Reset all keys of a row to the default."""
         for column in self._columns.values():
             column[row] = self.default
 
@@ -87,9 +87,9 @@ class KeyedColumns(Generic[Scalar]):
 
 
 class TextColumn:
-    """One text per row, held as codes (int32, NO_TEXT where there is none), so that comparing is comparing numbers.
+    """One text per row, stored as codes (int32, NO_TEXT for none), so that comparing texts is comparing numbers.
 
-    Codes that no row holds any longer are used again: look a text's code up for each comparison and never keep it.
+    Codes that no row uses any longer are reused: look up the code of a text for each comparison, and never keep it.
     """
 
     def __init__(self, rows: int) -> None:
@@ -100,28 +100,31 @@ class TextColumn:
         self._spare: list[int] = []
 
     def code(self, text: str) -> int:
-        """Code of a text; UNHELD where no row has it."""
+        """Return the code of a text; UNHELD if no row has it."""
         return self._code.get(text, UNHELD)
 
     def text(self, row: int) -> str:
-        """Text of a row; '' where there is none."""
+        """Return the text of a row; '' if it has none."""
         code = self.codes.item(row)
         return "" if code == NO_TEXT else self._texts[code]
 
     @property
     def by_code(self) -> Sequence[str]:
-        """Texts by code; of a code that no row holds any longer, the last one that it stood for."""
+        """The texts by code. An unused code maps to the last text it stood for."""
         return self._texts
 
     def set(self, row: int, text: str) -> None:
-        """Set the text of a row; '' for none."""
+        """Set the text of a row; '' removes it."""
         old = self.codes.item(row)
         self.codes[row] = self._take(text) if text else NO_TEXT
         if old != NO_TEXT:
             self._give_back(old)
 
     def table(self, values: Mapping[str, int], other: int, none: int) -> NDArray[np.int64]:
-        """A number for each row by its text: int64 of shape (rows,), `other` for texts that `values` does not name."""
+        """Map each row's text to a number: int64 of shape (rows,).
+
+        `other` is the number of texts that are not in `values`, `none` that of rows without a text.
+        """
         by_code = np.full(len(self._texts) + 1, other, np.int64)
         for text, value in values.items():
             if text in self._code:
@@ -131,7 +134,7 @@ class TextColumn:
         return found
 
     def among(self, rows: NDArray[np.intp]) -> list[str]:
-        """The texts that some of these rows have, each once."""
+        """Return the distinct texts of these rows."""
         held = np.bincount(self.codes[rows] + 1, minlength=1)
         return [self._texts[code] for code in (np.flatnonzero(held[1:])).tolist()]
 
@@ -165,7 +168,7 @@ class TextColumn:
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:
-    """A key by which gpu2 comes before gpu10."""
+    """Return a sort key by which gpu2 comes before gpu10."""
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(name))
 
 

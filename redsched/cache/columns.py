@@ -1,10 +1,10 @@
-"""One cell's hosts as numpy columns, one row per host, fed with the flat fields that the store's hashes and feed speak.
+"""One cell's hosts as numpy columns, one row per host, updated with the flat fields of the store's hashes and feed.
 
-Deciding reads the arrays; snapshot and feed write through put, patch and remove; nothing here does I/O. There is no
+Deciding reads the arrays; snapshot and feed write through put, patch and remove. Nothing here does I/O, and there is no
 object per host. Every array has the same length, `size`; rows without a host are not `present` and hold defaults.
 
-A field that cannot be read as what it should be (someone wrote into the store by hand) reads as the value that lets
-nothing in, so that one bad host costs that host and not the scheduler.
+A field with an invalid value (someone edited the store by hand) reads as the value that blocks placements, so that one
+bad host affects only that host and not the scheduler.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,12 +32,12 @@ class Columns(Rows):
     """The hosts of one cell. All arrays have the shape (size,); amounts are int64 in the unit of the slot's class.
 
     `present`, `alive`, `attested` (bool), `status` (int8: ENABLED, DISABLED, DRAINING), `versions` (int64), `zones`
-    (Texts); `claims` on the host, those of them that are `starting` (not active yet), and `failures` of hooks since the
-    last that succeeded (int64); families by slot: `capacity claimed external minimum maximum step` (int64), where a
-    pool's slot is `gpu0/CUSTOM_GPU_MILLI`; `traits` by name (bool), a pool's as `gpu0/CUSTOM_GPU_T4`; `aggregates` by
-    name (bool), `labels` by key (Texts), `metrics` by key (float64, NaN where absent). `trees` (Texts) has one text for
-    each way in which pools lie on a host: see `layout`. `declared` is what operators said of the cell. `dirty` tells
-    which rows changed.
+    (TextColumn); `claims` on the host, those of them that are `starting` (not active yet), and `failures` of hooks
+    since the last success (int64); KeyedColumns by slot: `capacity claimed external minimum maximum step` (int64),
+    where a pool's slot is `gpu0/CUSTOM_GPU_MILLI`; `traits` by name (bool), a pool's as `gpu0/CUSTOM_GPU_T4`;
+    `aggregates` by name (bool), `labels` by key (TextColumn), `metrics` by key (float64, NaN where absent). `trees`
+    (TextColumn) has one text for each distinct tree of pools: see `layout`. `declared` holds what operators declared
+    for the cell. `dirty` records which rows changed.
     """
 
     def __init__(self, size: int = 64) -> None:
@@ -64,7 +64,7 @@ class Columns(Rows):
         self.minimum, self.maximum, self.step = (self.amounts[kind] for kind in ("min", "max", "step"))
 
     def names_where(self, zone: OneOf = None, status: OneOf = None) -> list[str]:
-        """Return the hosts with one of these zones and one of these (listed) statuses, in the order of their names."""
+        """Return the hosts with one of these zones and one of these (listed) statuses, sorted by name."""
         wanted = self.present
         if zone:
             wanted = wanted & np.isin(self.zones.codes, [self.zones.code(one) for one in values_of(zone)])
@@ -77,47 +77,48 @@ class Columns(Rows):
         return is_lost if status == ListedStatus.LOST else np.logical_and(self.status == _STATUS[status], ~is_lost)
 
     def is_written_off(self, host: str) -> bool:
-        """Whether an operator has written a known host off, and it has not come back."""
+        """Return whether a known host was written off by an operator and has not returned."""
         row = self._rows.get(host)
         return row is not None and self.epochs.text(row) == WRITTEN_OFF
 
     def version(self, host: str) -> int | None:
-        """Version of a host; None where it is not known."""
+        """Return the version of a host; None if it is unknown."""
         row = self._rows.get(host)
         return None if row is None else self.versions.item(row)
 
-    # Where a host lies, and how it is built
+    # Topology: where a host is, and its pools
 
     def texts(self, by: str) -> TextColumn | None:
-        """What places are counted by: `zone` or `label:<key>`; None where no host has such a label."""
+        """Return the texts by which places are counted: `zone` or `label:<key>`; None if no host has such a label."""
         return self.zones if by == "zone" else self.labels.get(by.removeprefix("label:"))
 
     def domain(self, by: str, row: int) -> str:
-        """The host, zone or label value (`host`, `zone`, `label:<key>`) that a row belongs to; '' for none."""
+        """Return the host, zone or label value (`host`, `zone`, `label:<key>`) of a row; '' if it has none."""
         if by == "host":
             return self.name(row)
         texts = self.texts(by)
         return "" if texts is None else texts.text(row)
 
     def layout(self, row: int) -> PoolTree:
-        """The tree of a host's pools. One object for all hosts that are built alike."""
+        """Return the tree of a host's pools. Hosts with equal trees share one object."""
         return pool_tree_of(self.trees.text(row))
 
     def pool_slots(self, resource_class: str) -> tuple[str, ...]:
-        """The slots of this class in pools of hosts (`gpu0/CUSTOM_GPU_MILLI`), in natural order, as keys of families.
+        """Return the slots of this class in pools (`gpu0/CUSTOM_GPU_MILLI`) of any host, in natural order.
 
-        Of any host that is or was there: where a host does not have one, its capacity is 0.
+        They are the keys of `capacity` and so on. Includes slots of hosts that are gone; a host without the slot has
+        capacity 0.
         """
         return self.capacity.in_pools(resource_class)
 
     def pools_with_trait(self, trait: str) -> tuple[str, ...]:
-        """The keys of `traits` that are this trait in pools of hosts (`gpu0/CUSTOM_GPU_T4`), in natural order."""
+        """Return the keys of `traits` that are this trait in pools (`gpu0/CUSTOM_GPU_T4`), in natural order."""
         return self.traits.in_pools(trait)
 
     # Writing
 
     def put(self, host: str, fields: Mapping[str, str]) -> None:
-        """Replace a host whole by the fields of its hashes `host` and `attributes` together; a new host gets a row."""
+        """Replace all of a host with the fields of its hashes `host` and `attributes` together. Adds unknown hosts."""
         row = self._rows.get(host)
         if row is None:
             row = self._take_row(host)
@@ -126,21 +127,21 @@ class Columns(Rows):
         self._apply(row, fields)
 
     def patch(self, host: str, fields: Mapping[str, str]) -> None:
-        """Set changed fields (with `version` among them) to new absolute values; '' means that the field is gone.
+        """Set changed fields (including `version`) to their new absolute values; '' deletes a field.
 
-        Raises KeyError for a host that is not known: read it whole and put it.
+        Raises KeyError if the host is unknown: read all of it and put it.
         """
         self._apply(self._rows[host], fields)
 
     def remove(self, host: str) -> None:
-        """Forget a host; nothing happens where it is not known."""
+        """Remove a host; do nothing if it is unknown."""
         row = self._give_row_back(host)
         if row is not None:
             self._clear(row)
             self.dirty.mark(row)
 
     def set_epoch(self, epoch: str) -> None:
-        """Set the cell's epoch. A host is attested only where its own `epoch` is the same."""
+        """Set the cell's epoch. A host is attested only if its own `epoch` is the same."""
         if epoch == self.epoch:
             return
         self.epoch = epoch
@@ -148,11 +149,11 @@ class Columns(Rows):
         self.dirty.mark_all()
 
     def from_reply(self, seen: HostUsage, epoch: str, written: bool = True) -> bool:
-        """Take what a script's reply said of the claims on a host; False where it must not be applied.
+        """Apply what a script's reply says about the claims on a host. Return False if it must not be applied.
 
-        Not applied: a reply of another epoch, one no newer than the row, a host that is not known. The version moves
-        only by one, and only where the script has `written` the host: else the step is somebody else's change, of which
-        the reply tells no more than what is claimed, and the feed has to bring the rest.
+        Not applied: a reply of another epoch, a reply no newer than the row, a host that is unknown. The version
+        advances only by one, and only if the script has `written` the host. Otherwise the step is somebody else's
+        change: the reply has only the claimed amounts of it, and the feed has to bring the rest.
         """
         row = self._rows.get(seen.host)
         if row is None or epoch != self.epoch or seen.version <= self.versions.item(row):
@@ -218,7 +219,7 @@ class Columns(Rows):
         self.starting[row] = parse_int(text, MAX_AMOUNT) if text else 0
 
     def _set_failures(self, row: int, text: str) -> None:
-        # A wish and not a limit: taken for very many, it would outweigh what all other hosts have.
+        # A preference, not a limit: read as very many, it would outweigh what all other hosts have.
         self.failures[row] = parse_int(text, 0)
 
     def _set_zone(self, row: int, text: str) -> None:

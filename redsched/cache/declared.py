@@ -1,8 +1,8 @@
-"""What operators declared of a cell, in memory: aggregates, server groups with their counts, shared pools, quotas.
+"""The declared objects of a cell, in memory: aggregates, server groups with their counts, shared pools, quotas.
 
-Fed like the columns with the flat fields of the store's hashes and feed, and as careful: what cannot be read lets
-nothing in. A server group or shared pool may have counts before it is declared (claims that outlived the store's data
-bring theirs back): such a one is followed and not shown.
+Updated, like the columns, with the flat fields of the store's hashes and feed, and with the same rule: an invalid value
+blocks placements. A server group or shared pool may have counts before it is declared, restored from claims that
+outlived the store's data: it is kept up to date, but not exposed.
 """
 
 from collections.abc import Callable, KeysView, Mapping
@@ -21,14 +21,14 @@ _MAKE: Mapping[str, Callable[[str], State]] = {
     Kind.QUOTA: QuotaState,
 }
 _NO_RULE = (Kind.SERVER_GROUP, Kind.QUOTA)
-"""Kinds that no mask depends on."""
+"""Kinds that no cached mask depends on."""
 
 
 class Declared:
     """The declared objects of one cell.
 
-    `aggregates`, `groups`, `pools` and `quotas` (by project) show what is declared, by name. `revision` grows with each
-    change of an aggregate's metadata or of a pool's definition, and not with what is claimed: masks that depend on
+    `aggregates`, `groups`, `pools` and `quotas` (by project) hold the declared ones by name. `revision` increases with
+    each change of an aggregate's metadata or of a pool's definition, but not with claims; cached masks that depend on
     those compare it.
     """
 
@@ -54,19 +54,19 @@ class Declared:
         return kind in _MAKE
 
     def version(self, kind: str, name: str) -> int | None:
-        """Version of a thing; None where it is not known."""
+        """Return the version of an object; None if it is unknown."""
         state = self._known[kind].get(name)
         return None if state is None else state.version
 
     def put(self, kind: str, name: str, fields: Mapping[str, str]) -> None:
-        """Replace a thing whole by the fields of its hash."""
+        """Replace all of an object with the fields of its hash."""
         self._known[kind][name] = _MAKE[kind](name)
         self.patch(kind, name, fields)
 
     def patch(self, kind: str, name: str, fields: Mapping[str, str]) -> None:
-        """Set changed fields (with `version` among them) to new absolute values; '' means that the field is gone.
+        """Set changed fields (including `version`) to their new absolute values; '' deletes a field.
 
-        Raises KeyError for a thing that is not known: read it whole and put it.
+        Raises KeyError if the object is unknown: read all of it and put it.
         """
         state = self._known[kind][name]
         if state.apply(fields) and kind not in _NO_RULE:
@@ -77,15 +77,16 @@ class Declared:
             self._shown[kind].pop(name, None)
 
     def remove(self, kind: str, name: str) -> None:
-        """Forget a thing; nothing happens where it is not known."""
+        """Remove an object; do nothing if it is unknown."""
         if self._known[kind].pop(name, None) is not None:
             self._shown[kind].pop(name, None)
             self.revision += kind not in _NO_RULE
 
     def from_reply(self, thing: Thing) -> bool:
-        """Take what a script's reply, of this epoch, said of a thing that it wrote; False where it must not be applied.
+        """Apply a reply about an object that its script wrote in this epoch. Return False if it must not be applied.
 
-        As with hosts: nothing that is no newer than what is known, and the version moves only by one.
+        The same rules as for hosts: nothing that is no newer than the known version, and the version advances only by
+        one.
         """
         known = self.version(thing.kind, thing.name)
         if known is None or thing.version <= known:
@@ -96,11 +97,11 @@ class Declared:
         return True
 
     def describe(self) -> dict[str, dict[str, object]]:
-        """Every value of what is declared by kind and name, for comparing."""
+        """Return all values of the declared objects by kind and name, for comparison."""
         return {f"{kind} {name}": self.describe_one(kind, name) for kind in _MAKE for name in self._shown[kind]}
 
     def describe_one(self, kind: str, name: str) -> dict[str, object]:
-        """Return every value of a thing; none where it is not declared."""
+        """Return all values of an object, for comparison; empty if it is not declared."""
         state = self._shown[kind].get(name)
         return state.describe() if state else {}
 
@@ -108,16 +109,16 @@ class Declared:
         """Return the names of the declared objects of a kind."""
         return self._shown[kind].keys()
 
-    # Trying places out
+    # Temporary changes while placements are tried
 
     def place(self, group: str, host: str, domains: Mapping[str, str], sign: int = 1) -> None:
-        """Count a place on a host in a group, and under its zone and label values (by -> value); -1 takes it out.
+        """Count a place on a host in a group, and under its zone and label values (by -> value); `sign` -1 removes it.
 
-        A value of '' is not counted under; so `domains` may leave out the host itself. Raises KeyError for a group that
-        is not declared.
+        Domains with value '' are not counted; `{"host": ""}` in `domains` skips even the host. Raises KeyError if the
+        group is not declared.
         """
         self._groups[group].place({"host": host, **domains}, sign)
 
     def take(self, pool: str, resource_class: str, amount: int) -> None:
-        """Claim an amount of a shared pool; a negative one gives it back. Raises KeyError for one not declared."""
+        """Claim an amount of a shared pool; a negative one releases it. Raises KeyError if the pool is not declared."""
         self._pools[pool].take(resource_class, amount)

@@ -1,4 +1,4 @@
-"""Comparing two sets of columns thing by thing and value by value: what tests of the cache and of the feed rest on."""
+"""Comparison of two sets of columns, object by object and value by value, for tests of the cache and the feed."""
 
 from collections.abc import Mapping
 
@@ -10,9 +10,9 @@ Described = Mapping[str, Mapping[str, object]]
 
 
 def describe(columns: Columns, host: str) -> dict[str, object]:
-    """Every column's value of a host by the field's name, without those by key that are the default.
+    """Return every column's value of a host by field name, omitting keyed values that are the default.
 
-    Raises KeyError for a host that is not known.
+    Raises KeyError if the host is unknown.
     """
     row = columns.row(host)
     if row is None:
@@ -39,7 +39,7 @@ def describe(columns: Columns, host: str) -> dict[str, object]:
 
 
 def difference(one: Columns, other: Columns) -> list[str]:
-    """Readable differences, one for the cell's epoch and one for each value of each thing; none where all is equal."""
+    """Return readable differences: one for the epoch, and one for each differing value. Empty if all is equal."""
     lines = [] if one.epoch == other.epoch else [f"cell epoch: {one.epoch!r} != {other.epoch!r}"]
     for host in sorted({*one.names(), *other.names()}):
         if host in one and host in other:

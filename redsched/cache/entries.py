@@ -1,4 +1,4 @@
-"""The states of the objects that `Declared` holds: one aggregate, one server group, one shared pool, one quota."""
+"""The state of each object in `Declared`: an aggregate, a server group, a shared pool, or a quota."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from redsched.model.validation import MAX_AMOUNT, parse_int
 
 
 class AggregateState:
-    """An aggregate: `metadata` by key. Which hosts are in it stands in the columns."""
+    """An aggregate: `metadata` by key. Its hosts are in the columns."""
 
     __slots__ = ("_metadata", "metadata", "name", "version")
 
@@ -24,7 +24,7 @@ class AggregateState:
         self.metadata: Mapping[str, str] = MappingProxyType(self._metadata)
 
     def apply(self, fields: Mapping[str, str]) -> bool:
-        """Set fields; whether what is declared has changed."""
+        """Set fields, and return whether the definition has changed."""
         for field, text in fields.items():
             kind, _, key = field.partition(".")
             if kind == "version":
@@ -36,12 +36,12 @@ class AggregateState:
         return True
 
     def describe(self) -> dict[str, object]:
-        """Every value by its field, for comparing."""
+        """Return every value by its field, for comparison."""
         return {"version": self.version} | {f"meta.{key}": text for key, text in self._metadata.items()}
 
 
 class GroupState:
-    """A server group: `group` is what was declared, `members` how many claims are in it."""
+    """A server group: `group` is its definition, `members` the number of claims in it."""
 
     __slots__ = ("_counts", "_definition", "_group", "members", "name", "version")
 
@@ -55,33 +55,33 @@ class GroupState:
 
     @property
     def declared(self) -> bool:
-        """Whether there is a definition that can be read."""
+        """Whether there is a valid definition."""
         return self._group is not None
 
     @property
     def group(self) -> ServerGroup:
-        """What was declared. Raises LookupError where nothing was; `Declared` shows no such group."""
+        """The definition. Raises LookupError if there is none; `Declared` does not expose such a group."""
         if self._group is None:
             raise LookupError(f"server group {self.name!r} is not declared")
         return self._group
 
     def count(self, by: str, value: str) -> int:
-        """How many members lie in one host, zone or label value."""
+        """Return the number of members in one host, zone or label value."""
         return self._counts.get(by, {}).get(value, 0)
 
     def counts(self, by: str) -> Mapping[str, int]:
-        """How many members lie in each host, zone or label value that has any. Look only: it changes under you."""
+        """Return the members in each host, zone or label value that has any. A live view: do not modify."""
         return self._counts.get(by, {})
 
     def place(self, domains: Mapping[str, str], sign: int) -> None:
-        """Count a member in, or out again with -1; a domain of '' is none."""
+        """Count a member in, or out with `sign` -1; a domain of '' is skipped."""
         self.members += sign
         for by, value in domains.items():
             if value:
                 self._set_count(by, value, self.count(by, value) + sign)
 
     def apply(self, fields: Mapping[str, str]) -> bool:
-        """Set fields; whether what is declared has changed."""
+        """Set fields, and return whether the definition has changed."""
         definition = {}
         for field, text in fields.items():
             kind, _, key = field.partition(".")
@@ -100,7 +100,7 @@ class GroupState:
         return bool(definition)
 
     def describe(self) -> dict[str, object]:
-        """Every value by its field, for comparing."""
+        """Return every value by its field, for comparison."""
         values: dict[str, object] = {"version": self.version, "members": self.members, "group": self._group}
         for by, counts in self._counts.items():
             values |= {f"count.{by}={value}": count for value, count in counts.items()}
@@ -116,7 +116,7 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class PoolSlot:
-    """One class of a shared pool, in its unit: what the families of the columns say of a host's slot."""
+    """One class of a shared pool, in the class's unit: the same values as the columns have for a host's slot."""
 
     capacity: int
     claimed: int
@@ -138,7 +138,7 @@ _EMPTY = PoolSlot(**{_SLOT_FIELDS[kind]: default for kind, (default, _) in AMOUN
 
 
 class PoolState:
-    """A shared pool: `slots` by class, its `traits`, and the `aggregates` that may take from it (none: all hosts)."""
+    """A shared pool: `slots` by class, its `traits`, and the `aggregates` that may use it (empty: all hosts)."""
 
     __slots__ = ("_classes", "_slots", "aggregates", "name", "slots", "traits", "version")
 
@@ -157,12 +157,12 @@ class PoolState:
         return bool(self._classes)
 
     def take(self, resource_class: str, amount: int) -> None:
-        """Claim an amount; a negative one gives it back."""
+        """Claim an amount; a negative one releases it."""
         slot = self._slots.get(resource_class, _EMPTY)
         self._slots[resource_class] = replace(slot, claimed=slot.claimed + amount)
 
     def apply(self, fields: Mapping[str, str]) -> bool:
-        """Set fields; whether what is declared has changed."""
+        """Set fields, and return whether the definition has changed."""
         defined = False
         for field, text in fields.items():
             kind, _, key = field.partition(".")
@@ -180,7 +180,7 @@ class PoolState:
         return defined
 
     def describe(self) -> dict[str, object]:
-        """Every value by its field, for comparing."""
+        """Return every value by its field, for comparison."""
         slots = {f"slot.{name}": slot for name, slot in self._slots.items() if slot != _EMPTY}
         return {"version": self.version, "traits": self.traits, "aggregates": self.aggregates, **slots}
 
@@ -198,7 +198,7 @@ class PoolState:
 
 
 class QuotaState:
-    """A project's quota: `limits` by class, and by `claims`. What is used of it only the store knows."""
+    """A project's quota: `limits` by class, and by `claims`. Only the store knows its usage."""
 
     __slots__ = ("_limits", "limits", "name", "version")
 
@@ -214,7 +214,7 @@ class QuotaState:
         return bool(self._limits)
 
     def apply(self, fields: Mapping[str, str]) -> bool:
-        """Set fields; never that what hosts are chosen by has changed."""
+        """Set fields, and return False: no placement decision depends on them."""
         for field, text in fields.items():
             kind, _, name = field.partition(".")
             if kind == "version":
@@ -226,7 +226,7 @@ class QuotaState:
         return False
 
     def describe(self) -> dict[str, object]:
-        """Every value by its field, for comparing."""
+        """Return every value by its field, for comparison."""
         return {"version": self.version, **{f"limit.{name}": limit for name, limit in self._limits.items()}}
 
 
@@ -235,11 +235,11 @@ def _with(names: frozenset[str], name: str, there: bool) -> frozenset[str]:
 
 
 def _group_from(name: str, definition: Mapping[str, str]) -> ServerGroup | None:
-    """The group that these fields define; None where there is none, or somebody made them unreadable by hand."""
+    """Return the group that these fields define; None if there is no definition or it is invalid."""
     count_by = tuple(sorted(text for field, text in definition.items() if field.startswith("count_by.")))
     try:
         return ServerGroup(
-            # The places of one request are tried out as a group without a name.
+            # While the places of one request are tried, they form a group without a name.
             name or "unnamed",
             GroupPolicy(definition["policy"]),
             definition.get("by", "host"),

@@ -1,8 +1,8 @@
-"""Applying the feed: which of a batch of changes can be applied, and which objects have to be read anew for it.
+"""Applying the feed: which changes of a batch can be applied, and which objects must be read again for it.
 
-The rules, each for a way in which a reader can be misled (docs/architecture.md, "Feed"): seq is dense, so a missing one
-is a gap; a thing's version is dense, so a skipped one means that this thing alone is read again; the entries of one
-script are applied together or not yet. They are the same for hosts and for what operators declare.
+Each rule prevents one way of misreading the feed (docs/architecture.md, "Feed"): seq is dense, so a missing one is a
+gap; an object's version is dense, so a skipped one means that this object alone must be read again; the entries of one
+script are applied together or not yet. The rules are the same for hosts and declared objects.
 """
 
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from redsched.store.codec.keys import Kind
 from redsched.store.codec.results import Change
 
 KINDS = frozenset(Kind)
-"""A kind that this release does not know is no reason to stop: its changes are passed over."""
+"""The known kinds. Changes of a kind that this release does not know are skipped, not errors."""
 
 
 class Gap(Exception):
-    """An entry is missing between what was applied and what the feed still has."""
+    """Entries are missing between those already applied and the oldest that the feed still has."""
 
 
 def whole_scripts(changes: Sequence[Change]) -> Sequence[Change]:
-    """The longest beginning of the batch that ends where a script ended."""
+    """Return the longest prefix of the batch that ends with the last entry of a script."""
     for end in range(len(changes), 0, -1):
         if changes[end - 1].more == 0:
             return changes[:end]
@@ -28,18 +28,18 @@ def whole_scripts(changes: Sequence[Change]) -> Sequence[Change]:
 
 
 def check_dense(changes: Sequence[Change], seq: int) -> None:
-    """Raise Gap unless the batch goes on from `seq` without a hole."""
+    """Raise Gap unless the batch continues from `seq` without a missing entry."""
     for expected, change in enumerate(changes, seq + 1):
         if change.seq != expected:
             raise Gap(f"expected entry {expected}, found {change.seq}")
 
 
 Thing = tuple[str, str]
-"""The kind and the name of what a change is about."""
+"""The kind and the name of a changed object."""
 
 
 def things_to_read(columns: Columns, changes: Sequence[Change]) -> list[Thing]:
-    """What cannot be brought up to date from the batch alone: new objects, and ones whose version skips."""
+    """Return the objects that the batch alone cannot bring up to date: new ones, and those with a skipped version."""
     versions: dict[Thing, int | None] = {}
     unclear: dict[Thing, None] = {}
     for change in changes:
@@ -58,7 +58,7 @@ def things_to_read(columns: Columns, changes: Sequence[Change]) -> list[Thing]:
 
 
 def apply(columns: Columns, changes: Sequence[Change]) -> None:
-    """Apply a batch, after `things_to_read` have been put. Does not wait, so no reader sees half of it."""
+    """Apply a batch, after putting the objects of `things_to_read`. Does not await, so no reader sees a part of it."""
     for change in changes:
         if change.kind in KINDS:
             _apply_one(columns, change)

@@ -1,8 +1,8 @@
-"""The tree of a host's pools, which classes and traits each has, and the text by which like trees are one.
+"""The tree of a host's pools, with their classes and traits, and its canonical text.
 
-What a pool holds stands in the columns, by slot. A tree changes only when a host is built differently, and thousands of
-hosts are built alike; so columns keep a tree as a text with a code, and whatever is worked out about a tree can be
-worked out once for all hosts that have it.
+The amounts of pools are in the columns, by slot. A tree changes only when a host's structure changes, and thousands of
+hosts have the same; so the columns keep each tree as a text with a code, and whatever is computed for a tree is
+computed once for all hosts that have it.
 """
 
 import re
@@ -16,21 +16,21 @@ from redsched.model.validation import NAME_PATTERN, split_slot
 from redsched.store.codec.fields import ROOT
 
 MAX_TREES = 8192
-"""Layouts that are kept; with more different trees than this some are made again."""
+"""The number of cached trees; with more distinct trees than this, some are built again."""
 
 _BUILD = re.compile(r"(?:pool\.|(?:capacity|trait)\.[^/=\s]+/)[^/=\s]+\Z")
-"""The fields that say how a host is built; nothing in them can be taken for the end of a fact."""
+"""The fields that describe the structure. None can contain the separator that ends a fact."""
 
 _NAME = re.compile(NAME_PATTERN)
 _NOWHERE = "?"
-"""The parent of a pool whose field nobody can read: no pool has this name."""
+"""The parent of a pool whose parent field is invalid: no pool has this name."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PoolTree:
-    """A host's tree. Like trees are one object, so it can be a key.
+    """A host's tree. Equal trees are one object, so it can be a key.
 
-    `pools` in natural order (gpu2 before gpu10); `parent` is '' for those that lie in the host itself; `classes` and
+    `pools` are in natural order (gpu2 before gpu10); `parent` is '' for pools directly in the host; `classes` and
     `traits` have an entry for each pool.
     """
 
@@ -40,7 +40,7 @@ class PoolTree:
     traits: Mapping[str, frozenset[str]]
 
     def above(self, pool: str) -> tuple[str, ...]:
-        """The pools that a pool lies in, nearest first, and '' for the host at the end; () for '' itself."""
+        """Return the pools that contain a pool, nearest first, then '' for the host; () for '' itself."""
         found = []
         while pool:
             pool = self.parent[pool]
@@ -48,7 +48,7 @@ class PoolTree:
         return tuple(found)
 
     def numa_node(self, pool: str) -> str | None:
-        """The NUMA node that a pool is or lies in; None where it is near none."""
+        """Return the NUMA node that a pool is or lies in; None if there is none."""
         for one in (pool, *self.above(pool)):
             if one and NUMA_NODE in self.traits[one]:
                 return one
@@ -56,7 +56,7 @@ class PoolTree:
 
 
 def tree_after(tree: str, fields: Mapping[str, str]) -> str:
-    """The text of a host's tree once some of its fields have changed ('' means that a field is gone).
+    """Return the text of a host's tree after some of its fields have changed ('' deletes a field).
 
     The text is the sorted facts `pool.gpu0=numa0`, `capacity.gpu0/CUSTOM_GPU_MILLI` and `trait.gpu0/CUSTOM_T4`.
     """
@@ -73,7 +73,7 @@ def tree_after(tree: str, fields: Mapping[str, str]) -> str:
 
 @lru_cache(MAX_TREES)
 def pool_tree_of(tree: str) -> PoolTree:
-    """The layout that a text stands for."""
+    """Return the tree that a text describes."""
     facts = dict(_fact(one) for one in tree.split())
     parent = {field[5:]: "" if text == ROOT else text for field, text in facts.items() if text}
     pools = tuple(sorted((pool for pool in parent if _reaches_the_host(pool, parent)), key=natural))
@@ -87,7 +87,7 @@ def pool_tree_of(tree: str) -> PoolTree:
 
 
 def _value(field: str, text: str) -> str | None:
-    """What a fact says beside its name; None where there is no such fact."""
+    """Return the value of a fact, besides its name; None if the field is deleted."""
     if field.startswith("pool."):
         return (text if text == ROOT or _NAME.match(text) else _NOWHERE) if text else None
     return "" if text and (text == "1" or field.startswith("capacity.")) else None
@@ -99,7 +99,7 @@ def _fact(text: str) -> tuple[str, str]:
 
 
 def _reaches_the_host(pool: str, parent: Mapping[str, str]) -> bool:
-    """Nothing can be taken from a pool whose place in the tree somebody has made unreadable by hand."""
+    """Return whether a pool's chain of parents leads to the host. If not, its fields are invalid and it is unusable."""
     seen = set()
     while pool:
         if pool in seen or pool not in parent:

@@ -1,4 +1,4 @@
-"""Reading objects of a cell whole into its columns: for a snapshot all, and a few where the feed does not suffice."""
+"""Reading whole objects of a cell into its columns: all for a snapshot, or the few that the feed cannot update."""
 
 from collections.abc import Sequence
 
@@ -8,16 +8,16 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.keys import Kind
 
 CHUNK = 50
-"""Hosts read in one pipeline: large enough to hide the round trip, small enough not to hold the server or the loop."""
+"""Hosts read per pipeline: enough to hide the round trip, few enough not to block the server or the loop."""
 
 
 async def names_of(cell: CellStore, kind: Kind) -> list[str]:
-    """The names of all objects of a kind."""
+    """Return the names of all objects of a kind."""
     return await (cell.hosts.names() if kind is Kind.HOST else cell.declared.names(kind))
 
 
 async def read_into(cell: CellStore, columns: Columns, kind: Kind, names: Sequence[str]) -> None:
-    """Put these objects of a kind into the columns as they are now; those that are not there are left out."""
+    """Read these objects of a kind and put them into the columns. Objects that do not exist are skipped."""
     if kind is not Kind.HOST:
         async for name, fields in paced((await cell.declared.read(kind, names)).items()):
             columns.declared.put(kind, name, fields)

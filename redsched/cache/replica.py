@@ -1,4 +1,4 @@
-"""A cell's columns together with the place in its feed that they have reached."""
+"""A cell's columns together with their position in the feed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from redsched.store.codec.results import Change
 
 @dataclass(slots=True)
 class CellReplica:
-    """A cell in one epoch as it was at `seq`, the seq of feed entry `entry_id`."""
+    """The state of a cell in one epoch at `seq`, the seq of feed entry `entry_id`."""
 
     columns: Columns
     epoch: str
@@ -22,10 +22,10 @@ class CellReplica:
     ahead: bool = False
 
     async def advance(self, cell: CellStore, changes: Sequence[Change], store_seq: int) -> Sequence[Change]:
-        """Apply the changes that follow, script by script, and return those that were applied.
+        """Apply the next changes, script by script, and return those that were applied.
 
-        `store_seq` was read before the changes. Raises Gap when the feed no longer has what lies between. Afterwards
-        `ahead` says whether some objects had to be read, and so may show more than the feed up to `seq`.
+        `store_seq` was read before the changes. Afterwards `ahead` says whether some objects had to be read, and so may
+        be newer than the feed up to `seq`. Raises Gap if the feed no longer has all entries in between.
         """
         self.ahead = False
         check_dense(changes, self.seq)
@@ -34,7 +34,7 @@ class CellReplica:
             if self.seq < store_seq:
                 raise Gap(f"entries {self.seq + 1} to {store_seq} are no longer in the feed")
             return ()
-        # What has to be read is read before anything is applied: deciding goes on whenever this waits.
+        # Read all that must be read before applying anything: decisions are made whenever this waits.
         unclear = things_to_read(self.columns, batch)
         self.ahead = bool(unclear)
         for kind in Kind:

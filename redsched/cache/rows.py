@@ -1,4 +1,4 @@
-"""Which host lies in which row of the columns. Rows of hosts that went are used again."""
+"""The mapping of hosts to rows of the columns. Rows of removed hosts are reused."""
 
 from collections.abc import Collection
 from itertools import repeat
@@ -10,7 +10,7 @@ from redsched.cache.arrays import grown
 
 
 class Rows:
-    """Hosts by row. `size` rows; `present` (bool, of shape (size,)) marks those that hold a host."""
+    """Hosts by row. There are `size` rows; `present` (bool, of shape (size,)) marks those with a host."""
 
     def __init__(self, size: int) -> None:
         self.size = max(1, size)
@@ -27,28 +27,28 @@ class Rows:
         return host in self._rows
 
     def names(self) -> list[str]:
-        """Hosts in the order of their names."""
+        """Return the hosts, sorted by name."""
         return sorted(self._rows)
 
     def names_in(self, wanted: NDArray[np.bool_]) -> list[str]:
-        """Hosts of the rows that are True in `wanted` (of shape (size,)), in the order of their names."""
+        """Return the hosts of the rows that are True in `wanted` (of shape (size,)), sorted by name."""
         return sorted(self._names[row] for row in np.flatnonzero(wanted & self.present).tolist())
 
     def row(self, host: str) -> int | None:
-        """Row of a host; None where it is not known."""
+        """Return the row of a host; None if it is unknown."""
         return self._rows.get(host)
 
     def rows_of(self, hosts: Collection[str]) -> NDArray[np.intp]:
-        """Rows of many hosts, in their order; -1 for one that is not known."""
+        """Return the rows of many hosts, in their order; -1 for unknown ones."""
         return np.fromiter(map(self._rows.get, hosts, repeat(-1)), np.intp, len(hosts))
 
     def name(self, row: int) -> str:
-        """Host of a row; '' where there is none."""
+        """Return the host of a row; '' if it has none."""
         return self._names[row]
 
     @property
     def order(self) -> NDArray[np.int64]:
-        """int64 of shape (size,): the place of each row's host among all names; meaningless for rows without one."""
+        """The rank of each row's host among all names: int64 of shape (size,). Undefined for rows without a host."""
         if self._order is None:
             self._order = np.zeros(self.size, np.int64)
             self._order[[self._rows[name] for name in self.names()]] = np.arange(len(self._rows))

@@ -1,4 +1,4 @@
-"""What the fields of a slot read as: the one place for their defaults, and for what nobody can read."""
+"""Parsing of a slot's fields: their defaults, and the values that stand for invalid ones."""
 
 from redsched.model.validation import MAX_AMOUNT, parse_int
 
@@ -12,11 +12,13 @@ AMOUNTS = {
     "max": (NO_LIMIT, 0),
     "step": (1, MAX_AMOUNT),
 }
-"""By kind: what a field without a value means, and what one is taken for that somebody made unreadable by hand: the
-value that lets nothing in."""
+"""By kind: the value of a missing field, and the one that replaces an invalid value.
+
+Fields become invalid by manual edits; the replacement is the value that blocks placements.
+"""
 
 
 def amount_of(kind: str, text: str) -> int:
-    """The amount that a field of this kind stands for; '' where there is no such field."""
+    """Return the amount in a field of this kind; '' means that the field is missing."""
     default, unreadable = AMOUNTS[kind]
     return parse_int(text, unreadable, 1 if kind == "step" else 0) if text else default

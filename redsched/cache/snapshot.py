@@ -1,4 +1,4 @@
-"""A cell as it is now, read whole: how a cache starts, and how it comes back after a gap or a new epoch."""
+"""A full read of a cell: for the start of a replica, and for its recovery after a gap or in a new epoch."""
 
 from redsched.cache.columns import Columns
 from redsched.cache.feed import Gap
@@ -12,14 +12,14 @@ MAX_ENTRIES = 1000
 
 
 async def take_snapshot(cell: CellStore) -> CellReplica:
-    """Read all of a cell, and the feed up to where it was when the last of it had been read.
+    """Read all of a cell, then follow the feed to its end as of when the read was complete.
 
-    Only that makes it whole: before, it may hold half of what one script has written.
+    Only then is the replica consistent: until then it may have half of what a script wrote.
     """
     while True:
         start = await cell.feed.end()
         if start.clock is None:
-            # The fence makes what is missing: a new or wiped cell gets its meta, and an epoch.
+            # The fence creates what is missing: a new or wiped cell gets its meta and an epoch.
             await cell.tick()
             continue
         replica = CellReplica(
@@ -33,7 +33,7 @@ async def take_snapshot(cell: CellStore) -> CellReplica:
 
 
 async def _complete(cell: CellStore, replica: CellReplica, end: FeedEnd) -> bool:
-    """Apply what changed while all this was read; False when the store has become another one meanwhile."""
+    """Apply the changes made during the read; return False if the store's epoch or data changed meanwhile."""
     if end.clock is None or end.clock.epoch != replica.epoch or end.clock.seq < replica.seq:
         return False
     while replica.seq < end.clock.seq:

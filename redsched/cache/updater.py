@@ -1,8 +1,8 @@
-"""One cell's replica in memory, kept up to date by short polls of the feed.
+"""The updater of one cell's replica in memory, by short polls of the feed.
 
-Polls with a pause, and not blocked reads: blocked readers cost the server more (200 readers of 2000 entries: 0.88 s of
-its time against 0.18 s). A request that must know the present waits for a poll that begins after it asked; one such
-poll serves all that wait.
+It polls with a pause instead of blocking, as blocked readers cost the server more (200 readers of 2000 entries: 0.88 s
+of its time instead of 0.18 s). A request that needs the current state waits for a poll that begins after the request
+came; one such poll serves all that are waiting.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ T = TypeVar("T")
 
 
 class Listener(Protocol):
-    """Somebody who is told of each entry as it is applied, and does not wait over it."""
+    """A subscriber that gets each batch of entries as it is applied. Its methods must not block."""
 
     def heard(self, changes: Sequence[Change]) -> None:
-        """These have been applied."""
+        """Handle entries that were just applied."""
 
     def missed(self) -> None:
-        """A snapshot was taken: what happened before it was not told."""
+        """Handle a snapshot: the entries before it were not delivered."""
 
 
 log = structlog.get_logger(__name__)
@@ -47,7 +47,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class MirrorStats:
-    """Sums since the start."""
+    """Totals since the start."""
 
     entries: int = 0
     snapshots: int = 0
@@ -55,14 +55,14 @@ class MirrorStats:
 
 
 class ReplicaUpdater:
-    """The columns of one cell, and the task that keeps them true."""
+    """The columns of one cell, and the task that keeps them up to date."""
 
     def __init__(self, cell: CellStore, settings: Settings) -> None:
         self.cell = cell
         self._replica = CellReplica(Columns(), "", "", 0)
         self.stats = MirrorStats()
         self.recent: deque[Change] = deque(maxlen=KEPT_CHANGES)
-        """The latest entries applied, for those who follow the feed through this process."""
+        """The latest entries applied, for clients that follow the feed through this process."""
         self.settled = False
         self.next_deadline_ms: int | None = None
         self._settings = settings
@@ -79,51 +79,51 @@ class ReplicaUpdater:
 
     @property
     def columns(self) -> Columns:
-        """The hosts. Another object after each snapshot."""
+        """The hosts. A new object after each snapshot."""
         return self._replica.columns
 
     @property
     def epoch(self) -> str:
-        """The epoch that the columns are of; '' before the first snapshot."""
+        """The epoch of the columns; '' before the first snapshot."""
         return self._replica.epoch
 
     @property
     def seq(self) -> int:
-        """The cell's seq that the columns have reached."""
+        """The cell's seq up to which the columns are complete."""
         return self._replica.seq
 
     def now_ms(self) -> int:
-        """The store's time (Unix, ms), as it was read last and has passed since. Never this machine's clock."""
+        """Return the store's time (Unix, ms): the last one read, plus the time since. Never this machine's clock."""
         return self._store_ms + int((aio.now_s() - self._read_at) * 1000)
 
     def lag_s(self) -> float | None:
-        """How long ago the columns held all that the feed had; None before they ever did."""
+        """Return how long ago the columns last reached the feed's end, in seconds; None if they never did."""
         return None if self._caught_up_at is None else aio.now_s() - self._caught_up_at
 
     def add_listener(self, listener: Listener) -> None:
-        """Tell the listener of each entry from now on."""
+        """Notify the listener of each entry from now on."""
         self._listeners.append(listener)
 
     async def start(self) -> None:
-        """Begin, and return when the columns have caught up. Raises StoreUnavailable."""
+        """Start the task, and wait until the columns have caught up. Raises StoreUnavailable if they do not in time."""
         self._task = asyncio.create_task(self._run(), name=f"redsched-mirror-{self.cell.name}")
         await self.catch_up()
 
     async def stop(self) -> None:
-        """End the task; whoever waits raises StoreUnavailable."""
+        """Stop the task; all waiting callers raise StoreUnavailable."""
         await aio.end(self._task)
         self._release(StoreUnavailable("this scheduler is closing"))
 
     async def catch_up(self) -> None:
-        """Return when all that the store had answered before this call is in the columns. Raises StoreUnavailable."""
+        """Wait until the columns have all that the store answered before this call. Raises StoreUnavailable."""
         await self.read_at_head(lambda: None)
 
     async def read_at_head(self, look: Callable[[], T]) -> T:
-        """Call `look` when all that the store had answered before this call is in the columns, and nothing later is.
+        """Call `look` when the columns have all that the store answered before this call, and nothing later.
 
-        Only then are all hosts seen at one instant. A reply applied meanwhile would show its hosts as they became
-        afterwards beside others as they were before: a fleet that always had a place would look full.
-        Raises StoreUnavailable, and what `look` raises.
+        Only then do all hosts show the same instant. A reply applied meanwhile would show its hosts in their later
+        state beside others in an earlier one: a fleet that always had room would look full. Raises StoreUnavailable if
+        the columns do not catch up in time, and whatever `look` raises.
         """
         if self._task is None or self._task.done():
             raise StoreUnavailable(f"cell {self.cell.name}: this scheduler is closed")
@@ -140,24 +140,24 @@ class ReplicaUpdater:
             ) from error
 
     def read_anew(self) -> None:
-        """Take a snapshot with the next poll, whatever the feed says: somebody has found the columns to be wrong."""
+        """Take a snapshot with the next poll in any case. For callers that found the columns to be wrong."""
         self._distrusted = True
         self._wake.set()
 
     def moved(self) -> Coroutine[Any, Any, bool]:
-        """Wait until the columns have moved on since this call: entries applied, or a snapshot taken."""
-        # Not a coroutine of its own: that would look for the event only when it first runs, and miss a move before.
+        """Wait until the columns change after this call: entries are applied, or a snapshot is taken."""
+        # Not itself a coroutine: it would fetch the event only when it first runs, and miss a change before that.
         return self._moved.wait()
 
     def _tell(self) -> None:
-        # Those who wait hold the old event; those who come next wait for the next move.
+        # Current waiters hold the old event; later ones wait for the next change.
         self._moved.set()
         self._moved = asyncio.Event()
 
     def apply_reply(self, answer: ClaimAnswer) -> None:
-        """Take what a claim's reply said of hosts, groups and pools: one's own claims show at once.
+        """Apply what a claim's reply says about hosts, groups and pools, so that own claims are visible at once.
 
-        While a poll is under way that somebody waits for, they show right after it: see `read_at_head`.
+        During a poll that callers wait for, replies are applied right after it instead: see `read_at_head`.
         """
         if self._looking:
             self._replies.append(answer)
@@ -178,7 +178,7 @@ class ReplicaUpdater:
     async def _run(self) -> None:
         pause = self._settings.poll_s
         while True:
-            # Whoever asks from here on needs a later poll: what this one reads may be older than the question.
+            # Callers from here on need a later poll: the data of this one may be older than their call.
             waiting, self._waiting = self._waiting, []
             self._wake.clear()
             self._looking = bool(waiting)
@@ -192,13 +192,13 @@ class ReplicaUpdater:
                 pause = min(max(pause, 0.05) * 2, LONGEST_PAUSE_S)
                 _fail(waiting, error)
             except asyncio.CancelledError:
-                self._waiting[:0] = waiting  # for `stop`, which tells them
+                self._waiting[:0] = waiting  # `stop` fails them
                 raise
-            except Exception as error:  # a defect must not leave the columns standing still without a word
+            except Exception as error:  # a defect must not stop the updates silently
                 log.exception("feed", cell=self.cell.name)
                 _fail(waiting, StoreUnavailable(f"cell {self.cell.name}: the feed could not be applied: {error!r}"))
             self._apply_replies()
-            # Not wait_for: before Python 3.12 it can lose the cancellation that comes together with the wake.
+            # Not wait_for: before Python 3.12 it can lose a cancellation that arrives together with the wake-up.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._wake.wait()
@@ -228,13 +228,13 @@ class ReplicaUpdater:
                 for one in self._listeners:
                     one.heard(batch)
             self.stats.entries += len(batch)
-            # A host that was read alone shows more than the others do: one more look brings them to where it is.
+            # An object that was read alone is newer than the others: another poll brings them to the same state.
             if self.seq >= poll.clock.seq and not self._replica.ahead:
                 self._caught_up_at = aio.now_s()
                 return
 
     async def _raise_if_back(self, clock: Clock | None) -> None:
-        """Start a new epoch where the store has lost what it had said in this one: its fence has not seen it."""
+        """Start a new epoch if the store lost some of this epoch's changes, which its fence has not noticed."""
         if clock is not None and clock.epoch == self.epoch and clock.seq < self.seq:
             log.warning("the store has gone back", cell=self.cell.name, epoch=clock.epoch, seq=clock.seq, had=self.seq)
             await self.cell.raise_epoch(clock.epoch)
@@ -242,7 +242,7 @@ class ReplicaUpdater:
     async def _start_anew(self) -> None:
         self._distrusted = False
         self._replica = await take_snapshot(self.cell)
-        # What emptied the store may have taken the list of cells with it.
+        # Whatever emptied the store may have removed the list of cells too.
         await self.cell.enter()
         self.stats.snapshots += 1
         self.recent.clear()
@@ -260,7 +260,7 @@ class ReplicaUpdater:
 
 
 class _Look:
-    """Somebody who waits to look at columns that have caught up."""
+    """A caller waiting to read columns that have caught up."""
 
     __slots__ = ("_done", "_look")
 
@@ -269,7 +269,7 @@ class _Look:
         self._done: asyncio.Future[Any] = done
 
     def take(self) -> None:
-        """Look now."""
+        """Call `look` now, and pass on its result or error."""
         if self._done.done():
             return
         try:
@@ -278,7 +278,7 @@ class _Look:
             self._done.set_exception(error)
 
     def fail(self, error: RedschedError) -> None:
-        """Say why there is nothing to look at."""
+        """Fail the caller with this error."""
         if not self._done.done():
             self._done.set_exception(error)
 

@@ -1,4 +1,4 @@
-"""Deciding: filter, weigh, pick, as pure functions of columns and a request. Knows neither Redis nor asyncio."""
+"""Decisions: filter, weigh, pick, as pure functions of columns and a request. Independent of Redis and asyncio."""
 
 from redsched.decide.decider import Decider
 from redsched.decide.result import Check, Decision, Explanation, HostCheck, Miss, Place, ReasonCount

@@ -1,8 +1,8 @@
-"""With whom: what the members of a server group, and the places of one request, demand of each other.
+"""Affinity rules: between the members of a server group, and between the places of one request.
 
-These rules read how many places there are in each host, zone or label value, which every claim changes; so nothing of
-them is kept between decisions. The claim script checks the hard ones again (`redsched.model.ClaimRule`), for between
-deciding and claiming others may have placed members too.
+They read the number of places in each host, zone or label value, which every claim changes, so their results are never
+cached. The claim script checks the hard rules again (`redsched.model.ClaimRule`), as other schedulers may place members
+between the decision and the claim.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,34 +17,34 @@ from redsched.model import ClaimRule, GroupPolicy, Request, RuleKind
 SERVER_GROUP = "server_group"
 SPREAD = "spread"
 THIS_CALL = ""
-"""The group of the places of the request at hand, which exists only while they are tried out."""
+"""The group of the current request's places, which exists only while they are tried."""
 
 NOWHERE = -1
-"""The count of a host that belongs to no domain: it has no such label."""
+"""The count of a host that belongs to no domain, as it lacks the label."""
 
 
 Eligible = Callable[[str], Mask]
-"""By topology, the hosts that a request may go to as far as it is not about room: bool of shape (size,).
+"""By topology: the hosts that a request may use, ignoring available room. bool of shape (size,).
 
-Their domains are those that places are spread over.
+Places are spread over the domains of these hosts.
 """
 
 
 def counted_in(request: Request, columns: Columns) -> Mapping[str, tuple[str, ...]]:
-    """The groups in which a place of this request is counted while it is tried out, each with by what."""
+    """Return the groups that count a place of this request while it is tried, each with its topologies."""
     if not request.server_group:
         return {THIS_CALL: tuple(spread.by for spread in request.spread)} if request.spread else {}
     return counted_in_group(request.server_group, columns)
 
 
 def counted_in_group(name: str, columns: Columns) -> Mapping[str, tuple[str, ...]]:
-    """The same of a claim that is in a server group; nothing where it is in none, or in one not declared."""
+    """Return the same for a claim in a server group; empty if it has no group, or an undeclared one."""
     state = columns.declared.groups.get(name) if name else None
     return {} if state is None else {name: state.group.topologies()}
 
 
 def company(request: Request, columns: Columns, eligible: Eligible) -> Iterator[Rule]:
-    """Rules about the places that there are, for now: the hard ones, for a host that is looked at alone."""
+    """Yield the hard affinity rules against the current places, for checking a single host."""
     for rule in claim_rules(request, columns, eligible, ()):
         yield _RULES[rule.kind](rule)
 
@@ -52,7 +52,7 @@ def company(request: Request, columns: Columns, eligible: Eligible) -> Iterator[
 def claim_rules(
     request: Request, columns: Columns, eligible: Eligible, members: tuple[int, ...]
 ) -> Iterator[ClaimRule]:
-    """What is hard about company, for the claim script: over the members with these numbers in the call."""
+    """Yield the hard affinity rules for the claim script. `members` are the numbers of the places in the call."""
     group = columns.declared.groups.get(request.server_group) if request.server_group else None
     if group is not None:
         by, policy = group.group.by, group.group.policy
@@ -67,13 +67,13 @@ def claim_rules(
 
 
 def counts(columns: Columns, group: str, by: str) -> Mapping[str, int]:
-    """How many places of a group there are in each domain that has any."""
+    """Return the number of places of a group by domain, for the domains that have any."""
     state = columns.declared.groups.get(group)
     return {} if state is None else state.counts(by)
 
 
 def counts_by_row(columns: Columns, held: Mapping[str, int], by: str) -> NDArray[np.int64]:
-    """The count of each row's domain: int64 of shape (size,), NOWHERE where the row has no domain."""
+    """Return the count of each row's domain: int64 of shape (size,), NOWHERE if the row has no domain."""
     if by == "host":
         found = np.where(columns.present, 0, NOWHERE).astype(np.int64)
         rows = columns.rows_of(held)
@@ -84,9 +84,9 @@ def counts_by_row(columns: Columns, held: Mapping[str, int], by: str) -> NDArray
 
 
 def counts_at(columns: Columns, group: str, by: str, rows: Rows) -> Mask:
-    """How many places of a group there are in the domain of each of some rows; NOWHERE as in `counts_by_row`."""
+    """Return the number of a group's places in the domain of each of these rows; NOWHERE as in `counts_by_row`."""
     held = counts(columns, group, by)
-    # A step of Python for each row is worth it for few rows only.
+    # A Python loop over the rows pays off only for few rows.
     if by == "host" and isinstance(rows, np.ndarray) and 8 * len(rows) < len(held):
         found = [held.get(columns.name(row), 0) if columns.present[row] else NOWHERE for row in rows.tolist()]
         return np.array(found, np.int64)
@@ -96,7 +96,7 @@ def counts_at(columns: Columns, group: str, by: str, rows: Rows) -> Mask:
 
 
 def domains(columns: Columns, by: str, eligible: Mask) -> tuple[str, ...]:
-    """The domains of the eligible hosts, in the order of their names."""
+    """Return the domains of the eligible hosts, sorted by name."""
     rows = np.flatnonzero(eligible)
     if by == "host":
         return tuple(sorted(columns.name(row) for row in rows.tolist()))
@@ -126,7 +126,8 @@ def _together(rule: ClaimRule) -> Rule:
     def passes(columns: Columns, rows: Rows) -> Mask:
         held = counts_by_row(columns, counts(columns, group, by), by)[rows]
         state = columns.declared.groups.get(group)
-        # Restored claims can lie in several, or in none: nobody can join all of them; the claim script says the same.
+        # Restored claims may lie in several domains, or in none: no host can then join all of them. The claim script
+        # applies the same rule.
         return held == (0 if state is None else state.members)
 
     def detail(columns: Columns, row: int) -> str:
@@ -142,7 +143,7 @@ def _skew(rule: ClaimRule) -> Rule:
 
     def least(columns: Columns) -> int:
         held = counts(columns, group, by)
-        # Of many domains some are usually empty, and only those that are not have a count.
+        # With many domains some are usually empty, and only non-empty ones have a count.
         return 0 if len(held) < len(names) else min((held.get(name, 0) for name in names), default=0)
 
     def passes(columns: Columns, rows: Rows) -> Mask:

@@ -1,4 +1,4 @@
-"""Which hosts are in aggregates, and what their metadata say: the metadata are read once for each revision of them."""
+"""The aggregates of hosts, and their metadata, which is parsed once per revision."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -14,7 +14,7 @@ Read = TypeVar("Read")
 
 
 def in_any(columns: Columns, names: Iterable[str], rows: Rows) -> Mask:
-    """Whether each row's host is in one of these aggregates; one that does not exist has no hosts."""
+    """Return whether each row's host is in one of these aggregates. An unknown aggregate has no hosts."""
     if isinstance(rows, int):
         return np.bool_(any(columns.aggregates[name][rows] for name in names))
     found = nowhere(columns, rows)
@@ -24,26 +24,26 @@ def in_any(columns: Columns, names: Iterable[str], rows: Rows) -> Mask:
 
 
 def aggregates_of(columns: Columns, row: int) -> list[str]:
-    """The aggregates of a host, in the order of their names."""
+    """Return the aggregates of a host, sorted by name."""
     return sorted(name for name in columns.aggregates if columns.aggregates[name][row])
 
 
 def listed(value: str) -> frozenset[str]:
-    """The values that a value of metadata lists, with commas between them as in Nova."""
+    """Return the items of a metadata value, which are separated by commas as in Nova."""
     return frozenset(one.strip() for one in value.split(",")) - {""}
 
 
 def metadata(declared: Declared) -> Iterator[tuple[str, str, str]]:
-    """Every (aggregate, key, value), in the order of the aggregates' and keys' names."""
+    """Yield every (aggregate, key, value), sorted by aggregate and key."""
     for name in sorted(declared.aggregates):
         for key, value in sorted(declared.aggregates[name].metadata.items()):
             yield name, key, value
 
 
 def per_revision(read: Callable[[Declared], Read]) -> Callable[[Columns], Read]:
-    """Make what is read from declared objects be read anew only when they have changed.
+    """Cache what `read` derives from the declared objects until their revision changes.
 
-    Whoever uses it says `depends=revision` in its rule.
+    A rule that uses the result must set `depends=revision`.
     """
     seen: list[tuple[Declared, int, Read]] = []
 
@@ -57,5 +57,5 @@ def per_revision(read: Callable[[Declared], Read]) -> Callable[[Columns], Read]:
 
 
 def revision(columns: Columns) -> int:
-    """What a rule depends on that reads metadata of aggregates or definitions of shared pools."""
+    """Return what rules depend on that read aggregate metadata or definitions of shared pools."""
     return columns.declared.revision

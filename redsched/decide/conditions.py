@@ -1,9 +1,9 @@
-"""What a label or a value of metadata is held against: a plain text, or Nova's operators of extra specs.
+"""Conditions on a label or metadata value: a plain text, or one of Nova's extra-spec operators.
 
 The operators and their meaning are those of oslo_utils.specs_matcher (its docstrings are the specification), with these
-differences, none of which lets through what Nova refuses for a reason: a value is the whole rest of the text and not
-only its first word; a malformed condition is an error of the caller and not of each host; a text that is no number
-matches no operator about numbers; and <all-in> reads `aes,mmx` as well as `['aes', 'mmx']`.
+differences, none of which admits what Nova rejects for a reason: the operand is the whole rest of the text, not only
+its first word; a malformed condition is an error of the request, not of each host; a text that is not a number matches
+no numeric operator; and <all-in> reads `aes,mmx` as well as `['aes', 'mmx']`.
 """
 
 import math
@@ -20,32 +20,32 @@ Matches = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`matches(text)` for a text that is there, never for ''. `text` is how the caller wrote it."""
+    """A parsed condition. `matches(text)` tests a non-empty text; `text` is the condition as the caller wrote it."""
 
     text: str
     matches: Matches
     plain: bool = False
-    """Nothing but that very text is meant, so that codes may be compared instead."""
+    """Whether only exactly this text matches, so that codes may be compared instead."""
 
 
 _COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {"==": eq, "!=": ne, ">=": ge, "<=": le, ">": gt, "<": lt}
 _NUMERIC: Mapping[str, Callable[[float, float], bool]] = {
-    "=": ge,  # Nova's oldest operator, and not what it looks like
+    "=": ge,  # Nova's oldest operator, which means >= despite its look
     **_COMPARED,
 }
 _TEXTUAL: Mapping[str, Callable[[str, str], bool]] = {
     **{f"s{sign}": compared for sign, compared in _COMPARED.items()},
     "<in>": contains,
 }
-# The longer of two that begin alike comes first.
+# Where one operator is a prefix of another, the longer one comes first.
 _OPERATOR = re.compile(r"\s*(<all-in>|<range-in>|<or>|<in>|s==|s!=|s>=|s<=|s>|s<|==|!=|>=|<=|=|>|<)")
 _RANGE = re.compile(r"([\[(])\s*(\S+)\s+(\S+?)\s*([\])])\Z")
 
 
 def condition(what: str, text: str) -> Condition:
-    """Read a condition; `what` it is about ("label 'rack'") is said in errors.
+    """Parse a condition. `what` names its subject in errors, such as "label 'rack'".
 
-    Raises InvalidRequest for an operator whose values are missing or are no numbers where it is about numbers.
+    Raises InvalidRequest if an operator has no operand, or a numeric operator one that is not a number.
     """
     found = _OPERATOR.match(text)
     if found is None:
@@ -57,7 +57,7 @@ def condition(what: str, text: str) -> Condition:
 
 
 def number_of(text: str) -> float:
-    """The finite number that a text says; NaN, which is in no relation to any number, where it says none."""
+    """Return the finite number in a text; NaN, which compares false with every number, if there is none."""
     try:
         number = float(text)
     except ValueError:

@@ -1,9 +1,9 @@
-"""Deciding where a request goes in one cell: filter, weigh, pick, over columns in memory. No I/O, nothing written.
+"""Decides where a request goes in one cell: filter, weigh, pick, over columns in memory. No I/O, no writes.
 
-        request --> rules (filters) --> scores (weighers) --> order --> pools --> pick --> Decision
-                    \\_______ cached RequestProfile _______/
+    request --> rules (filters) --> scores (weighers) --> order --> pools --> pick --> Decision
+                \\_______ cached RequestProfile _______/
 
-A decision is a proposal: the claim script has the last word, and tries the candidates in the order given here.
+A decision is a proposal: the claim script has the last word, and tries the candidates in the given order.
 """
 
 from collections import OrderedDict
@@ -32,7 +32,7 @@ _NO_LIMIT = HostLimit()
 
 
 class Decider:
-    """Decides over the columns of one cell, and remembers the latest `remembered` shapes of requests."""
+    """Makes decisions over the columns of one cell, and caches the latest `remembered` request shapes."""
 
     def __init__(
         self, columns: Columns, settings: Settings, known: PluginRegistry | None = None, remembered: int = 64
@@ -42,14 +42,15 @@ class Decider:
         self._tools = known or tools(settings)
         self._remembered = remembered
         self._shapes: OrderedDict[tuple[str, str | None], RequestProfile] = OrderedDict()
-        # Mostly no filter looks at the project, and requests of all projects share a shape.
+        # Usually no filter reads the project, and requests of all projects share a shape.
         self._by_project = per_revision(lambda declared: self._tools.reads_projects or keeps_projects(declared))
         self._has_limits = per_revision(lambda declared: has_limits(declared, settings))
 
     def decide(self, request: Request, rng: Random) -> Decision:
-        """Propose hosts for every place of a request, or refuse it with reasons. `rng` spreads concurrent schedulers.
+        """Propose hosts for every place of a request, or refuse it with reasons.
 
-        Raises InvalidRequest for a policy or weigher that does not exist.
+        `rng` makes concurrent schedulers choose different hosts. Raises InvalidRequest for an unknown policy or
+        weigher.
         """
         if request.members or request.count > 1:
             return self._decide_many(request, rng)
@@ -59,16 +60,16 @@ class Decider:
         found = self._verified(shape, looked_at + request.alternates + 1)
         if not found:
             return self._refused(shape)
-        # What is picked from must not depend on how many alternates are wanted.
+        # The hosts to pick from must not depend on the number of alternates.
         ordered = pick(found[:looked_at], pick_from, rng)
         options = [[Candidate(entry[1], amounts) for amounts in ways] for entry, ways in ordered]
         places = (Place(listed(options, candidates), group=request.server_group),)
         return self._decision(request, shape, places, [entry for entry, _ in found])
 
     def explain(self, request: Request, *hosts: str) -> Explanation:
-        """Explain the decision on a request, and every check of the named hosts (none of one that is not known).
+        """Explain the decision on a request, and every check of the named hosts (unknown ones are skipped).
 
-        Raises InvalidRequest for a policy or weigher that does not exist.
+        Raises InvalidRequest for an unknown policy or weigher.
         """
         if not request.members and request.count == 1:
             shape = self._shape(request)
@@ -82,12 +83,12 @@ class Decider:
         return replace(told, reasons=named(kinds, kind, told.reasons), nearest=nearest)
 
     def could_wait(self, request: Request, miss: Miss) -> bool:
-        """Whether the end of claims could make a near host take the request: it fails by room and company alone."""
+        """Return whether ending claims could make a near miss fit: it fails only rules about room and affinity."""
         row = self._columns.row(miss.host)
         return row is not None and bool(self._shape_of(request, miss).eligible[row])
 
     def takes_after(self, request: Request, miss: Miss, claim: Claim) -> bool:
-        """Whether a near host would take one place of a request, or of the miss' member, if a claim on it ended."""
+        """Return whether a near miss would take one place of a request, or of the miss' member, once a claim ended."""
         row = self._columns.row(miss.host)
         if row is None:
             return False
@@ -97,7 +98,7 @@ class Decider:
             return takes_now(shape, row)
 
     def limits(self, places: Iterable[Place]) -> dict[str, HostLimit]:
-        """Return how many claims each candidate of these places may have, for hosts that have a limit."""
+        """Return the limits on claims of each candidate of these places, for hosts that have a limit."""
         if not self._has_limits(self._columns):
             return {}
         hosts = {one.host for place in places for one in place.candidates}
@@ -123,7 +124,7 @@ class Decider:
         return find(self._columns, request, kinds, self._settings.candidates, taste)
 
     def _kinds(self, request: Request) -> tuple[Kind, ...]:
-        """The kinds of a call's places. A gang of many members must not push all other shapes out of memory."""
+        """Return the kinds of a call's places, keeping shapes of gangs from evicting all others from the cache."""
         members = requests_of(request)
         known: dict[str, RequestProfile] = {}
         kinds = []
@@ -135,7 +136,7 @@ class Decider:
         return tuple(kinds)
 
     def _alternates(self, request: Request, kinds: tuple[Kind, ...], places: tuple[Place, ...]) -> tuple[str, ...]:
-        """Hosts that take any of the places; none where places are related, for one elsewhere would break that."""
+        """Return hosts that take any of the places; none if places are related, as that could break a relation."""
         if not request.alternates or request.relations:
             return ()
         further = self._verified(kinds[0].shape, request.alternates + 2 * len(places))
@@ -154,7 +155,7 @@ class Decider:
         return Decision((), (), 0.0, len(self._columns), 0, shape.refusal())
 
     def _verified(self, shape: RequestProfile, count: int) -> list[tuple[Entry, list[Amounts]]]:
-        """The `count` best rows whose pools can give the request, with the ways to; fewer only where no more can."""
+        """Return the `count` best rows whose pools fit, with their assignments; fewer only if no more fit."""
         found: list[tuple[Entry, list[Amounts]]] = []
         looked_at, looking_at = 0, count
         while True:
@@ -173,11 +174,11 @@ class Decider:
         return self._shape(dict(requests_of(request))[miss.member])
 
     def _shape(self, request: Request, text: str = "", remember: bool = True) -> RequestProfile:
-        # None, not "": that is a request without a project, which is not the same as one whose project does not matter.
+        # None, not "": a request without a project is not one whose project is irrelevant.
         key = (text or request.shape(), request.project if self._by_project(self._columns) else None)
         shape = self._shapes.get(key)
         if shape is None:
-            # The ids are of one call, and the next one of this shape has others, or another count.
+            # The ids belong to one call; the next one of this shape has other ids, or another count.
             asked = replace(request, claim_ids=()) if request.claim_ids else request
             shape = RequestProfile(self._columns, asked, multipliers(asked, self._tools), self._tools.filters)
             if not remember:

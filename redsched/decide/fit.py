@@ -1,4 +1,4 @@
-"""The one rule of whether an amount fits a slot. Its twin in Lua has the last word; a property test compares both."""
+"""The only rule of whether an amount fits a slot. Its twin in Lua has the last word; a property test compares them."""
 
 from typing import Any
 
@@ -7,21 +7,21 @@ from redsched.decide.rules import Rows
 
 
 def free(capacity: Any, claimed: Any, external: Any) -> Any:
-    """Return what is left of a slot; negative where a host holds more than it has. Whole numbers or int64 arrays."""
+    """Return what is free of a slot; negative if the host is overcommitted. Integers or int64 arrays."""
     return capacity - claimed - external
 
 
 def free_on(columns: Columns, slot: str, rows: Rows) -> Any:
-    """Return what is left of a host's own slot on some rows: int64 of their shape, or a number for one."""
+    """Return what is free of a host's own slot on some rows: int64 of their shape, or a number for one row."""
     return free(columns.capacity[slot][rows], columns.claimed[slot][rows], columns.external[slot][rows])
 
 
 def fits(amount: int, capacity: Any, claimed: Any, external: Any, minimum: Any, maximum: Any, step: Any) -> Any:
-    """Whether `amount` (at least 1) may be taken from a slot, in the unit of the slot's class.
+    """Return whether `amount` (at least 1) may be taken from a slot, in the unit of the slot's class.
 
-    Everything but `amount` is a whole number from 0 to 2^53-1 (`step` from 1), and the answer a bool; or an int64 array
-    of such numbers, and the answer a bool array of its shape. Nothing overflows: no step leaves -2^54..2^53.
-    The units are those of Placement: min_unit <= amount <= max_unit, and amount a multiple of step_size.
+    Everything but `amount` is an integer from 0 to 2^53-1 (`step` from 1), and the result a bool; or an int64 array of
+    such integers, and the result a bool array of its shape. Nothing overflows: all intermediate values are within
+    -2^54..2^53. The units are those of Placement: min_unit <= amount <= max_unit, and amount a multiple of step_size.
     """
     in_units = (minimum <= amount) & (amount <= maximum) & (amount % step == 0)
     return in_units & (amount <= free(capacity, claimed, external))

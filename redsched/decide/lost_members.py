@@ -1,12 +1,12 @@
-"""What a claim leaves behind where it is: counts of its server group that do not hold its next placement.
+"""Members of a server group to ignore when a claim is placed again: those moving with it, and those on lost hosts.
 
-Under hard affinity all members that move in one call leave together: where they are now holds none of them. So a whole
-group can leave a host that works, and one member may go where all others are.
+Under hard affinity, all members that move in one call leave together, so their current domains do not constrain any of
+them. Thus a whole group can leave a working host, and one member may go where all others are.
 
-On a host that was written off the work is gone for good. So the claim itself does not count against its next placement,
-and under hard affinity nor does any member on a host that was written off: whoever is still there would hold back a
-group that can only come together elsewhere. The first one goes where it may, and the others must follow it. The claim
-script says the same (lua/include/placing/claim_left.lua).
+On a host that was written off, the work is lost for good. So the claim itself does not count against its next
+placement, and under hard affinity neither does any member on a written-off host: it would block a group that can only
+come together elsewhere. The first member goes wherever it may, and the others must follow it. The claim script applies
+the same rules (lua/include/placing/claim_left.lua).
 """
 
 from collections import Counter
@@ -20,16 +20,15 @@ from redsched.model.validation import MAX_AMOUNT
 from redsched.store.codec.keys import Kind
 
 Domain = tuple[str, str]
-"""By what, and which: ("zone", "az1")."""
+"""The topology, and the domain in it: ("zone", "az1")."""
 
 
 @contextmanager
 def without_left_behind(columns: Columns, claim: Claim, *beside: Claim) -> Iterator[None]:
-    """Inside, where a claim may be placed next can be decided: its group counts only what holds it.
+    """Inside, decisions on a claim's next placement count only the group members that constrain it.
 
-    `beside`: other members of its group that move in the same call; none of them is on a host that was written off.
-
-    The columns themselves are changed, and changed back at the end: nothing else may look at them meanwhile.
+    `beside` are other members of its group that move in the same call; none of them is on a written-off host. This
+    changes the columns themselves, and restores them at the end: nothing else may read them meanwhile.
     """
     members, left, state = 0, Counter[Domain](), _group_left(columns, claim)
     if state is not None:
@@ -49,34 +48,34 @@ def without_left_behind(columns: Columns, claim: Claim, *beside: Claim) -> Itera
 
 
 def written_off_with(columns: Columns, claim: Claim) -> tuple[str, ...]:
-    """The hosts whose members of its group do not hold a claim that is placed again, in the order of their names.
+    """Return the hosts, sorted by name, whose members of the group are ignored when a claim is placed again.
 
-    None where its own host was not written off, or where its group has no hard affinity.
+    Empty if the claim's host was not written off, or its group has no hard affinity.
     """
     state = _group_left(columns, claim)
     return () if state is None else _written_off(columns, state)
 
 
 def followers_on(columns: Columns, claim: Claim) -> tuple[str, ...]:
-    """The hosts of those that must follow a claim placed again: all members of its group, where none holds it."""
+    """Return the hosts of the members that must follow a claim placed again: all members, if none constrains it."""
     hosts, state = written_off_with(columns, claim), columns.declared.groups.get(claim.group)
     is_first = state is not None and state.members == sum(state.count("host", host) for host in hosts) > 1
     return hosts if is_first else ()
 
 
 def _group_left(columns: Columns, claim: Claim) -> GroupState | None:
-    """The group that a claim on a host which was written off counts in. What has ended is in none any more."""
+    """Return the group that counts a claim on a written-off host. Ended claims count in none."""
     return columns.declared.groups.get(claim.group) if columns.is_written_off(claim.host) else None
 
 
 def _affinity_group(columns: Columns, claim: Claim) -> GroupState | None:
-    """The group with hard affinity that a claim counts in where it is."""
+    """Return the group with hard affinity that counts a claim where it is."""
     state = columns.declared.groups.get(claim.group) if claim.state in HELD else None
     return state if state is not None and state.group.policy is GroupPolicy.AFFINITY else None
 
 
 def _leaving_together(claims: Iterable[Claim]) -> Counter[Domain]:
-    """How many of these claims are counted in each domain."""
+    """Return how many of these claims are counted in each domain."""
     return Counter(domain for one in claims for domain in (("host", one.host), *one.counted.items()))
 
 
@@ -87,7 +86,7 @@ def _written_off(columns: Columns, state: GroupState) -> tuple[str, ...]:
 
 
 def _left_behind(columns: Columns, claim: Claim, state: GroupState) -> tuple[int, Counter[Domain]]:
-    """How many members are left behind, and how many of them are counted in each domain; unreadable counts hold."""
+    """Return the number of members to ignore, and that by domain; members with invalid counts are not ignored."""
     if state.group.policy is not GroupPolicy.AFFINITY:
         return 0, Counter([("host", claim.host), *claim.counted.items()])
     left: Counter[Domain] = Counter()
@@ -99,7 +98,7 @@ def _left_behind(columns: Columns, claim: Claim, state: GroupState) -> tuple[int
 
 
 def _domain(columns: Columns, claim: Claim, host: str, by: str) -> str:
-    """Who stood on the claim's own host is taken to be counted as it is: the host's zone may have changed since."""
+    """Return the domain of a host; for the claim's own host the one counted, as its zone may have changed since."""
     if by != "host" and host == claim.host:
         return claim.counted.get(by, "")
     row = columns.row(host)

@@ -1,8 +1,8 @@
-"""Trying places out: claims put into the columns themselves and taken out again, before anyone else can look.
+"""Tentative placement: claims written into the columns themselves, and removed before anyone else can look.
 
-Deciding never waits, so nothing sees the columns between the first place and the undoing; and whatever reads columns
-(rules, weighers, the assignment of pools) works on a trial as it does on the truth. Copying a fleet would cost
-milliseconds for each gang.
+Decisions never await, so nothing else sees the columns until they are restored. Whatever reads columns (rules,
+weighers, pool assignment) works the same with tentative places as with real ones. Copying a fleet's columns would cost
+milliseconds per gang.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ from redsched.store.codec.keys import Kind
 Counted = Mapping[str, tuple[str, ...]]
 NOWHERE_COUNTED: Counted = MappingProxyType({})
 _CALL_FIELDS = MappingProxyType({"policy": GroupPolicy.ANTI_AFFINITY})
-"""A group must have a policy; nothing enforces this one, for no request names the group."""
+"""A group must have a policy. This one is never enforced, as no request names the group."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What a place changes: its amounts, and by group the domains that it is counted in."""
+    """The changes of one place: its amounts, and by group the domains in which it counts."""
 
     row: int
     host: str
@@ -34,13 +34,13 @@ class _Place:
 
 
 class Overlay:
-    """A context: all places taken in it are given back at its end.
+    """A context manager that removes all places taken in it at its end.
 
-    with Overlay(columns) as trial:
-        trial.take(row, candidate, counted)
+        with Overlay(columns) as trial:
+            trial.take(row, candidate, counted)
 
-    `counted` are the groups that a place is counted in, each with the topologies by which. Inside, the places of the
-    call have a group of their own (`company.THIS_CALL`).
+    `counted` are the groups that count a place, each with its topologies. Inside, the places of the call have a group
+    of their own (`affinity.THIS_CALL`).
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -60,15 +60,15 @@ class Overlay:
         self._columns.declared.remove(Kind.SERVER_GROUP, THIS_CALL)
 
     def take(self, row: int, candidate: Candidate, counted: Counted = NOWHERE_COUNTED) -> int:
-        """Put one place on a row, and count it. Returns its number, for `give_back`."""
+        """Put a place on a row, and count it. Returns its number, for `give_back`."""
         domains = {group: self._domains(row, topologies) for group, topologies in counted.items()}
         return self._note(_Place(row, candidate.host, candidate.amounts, domains), 1)
 
     def end(self, row: int, claim: Claim) -> int:
-        """Do as if a claim that there is had ended. Returns its number, for `give_back`.
+        """Pretend that an existing claim has ended. Returns its number, for `give_back`.
 
-        It is counted out where it was counted in, which its host may have left since. What it draws on a shared pool
-        that is not declared (taken back by force, or forgotten with the store) stands in no column.
+        The claim is removed from the domains that counted it, even if its host has left them since. Amounts of an
+        undeclared shared pool (deleted by force, or lost with the store) are skipped, as no column has them.
         """
         declared = self._columns.declared
         amounts = {slot: amount for slot, amount in claim.amounts.items() if self._has_column(slot)}
@@ -81,7 +81,7 @@ class Overlay:
         return not pool.startswith(SHARED_POOL) or pool.removeprefix(SHARED_POOL) in self._columns.declared.pools
 
     def give_back(self, number: int) -> None:
-        """Undo one of them."""
+        """Undo one `take` or `end`."""
         place, sign = self._noted.pop(number)
         self._count(place, -sign)
 

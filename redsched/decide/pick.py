@@ -1,8 +1,8 @@
-"""From scores to an order, and from the order to a choice.
+"""Ordering by score, and picking from the order.
 
-The order is stable: score, then host name. Many schedulers that all take the best host would all aim at one, so the
-first is a random one of the best few. Ties are never broken at random over the fleet: on a public GPU trace that costs
-5 points of packing, a random pick among the top 4 of a stable order 0.1.
+The order is stable: score, then host name. If all schedulers took the best host they would collide, so the first is a
+random one of the best few. Ties are not broken randomly over the fleet: on a public GPU trace that costs 5 points of
+packing, while a random pick among the top 4 of a stable order costs 0.1.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def best_rows(
 ) -> NDArray[np.intp]:
     """Return the `count` best of `rows`, best first: highest of `scores`, then lowest of `order`.
 
-    `scores` and `order` are of shape (size,), indexed by row. Sorts only what it returns.
+    `scores` and `order` are of shape (size,), indexed by row. Only the returned rows are sorted.
     """
     if len(rows) > count:
         rows = _narrowed(rows, scores[rows], order, count)
@@ -40,7 +40,7 @@ def _narrowed(
 
 
 def pick(ordered: Sequence[Thing], pick_from: int, rng: Random) -> list[Thing]:
-    """Move a random one of the first `pick_from` to the front; the rest stays in its order."""
+    """Move a random one of the first `pick_from` to the front; the others keep their order."""
     if len(ordered) < 2 or pick_from < 2:
         return list(ordered)
     chosen = rng.randrange(min(pick_from, len(ordered)))

@@ -1,8 +1,8 @@
-"""The ways to take a request from the pools of hosts, found out lazily and remembered until a host changes.
+"""The assignments of a request to the pools of hosts, computed lazily and cached until a host changes.
 
-none known      nobody asked yet
-taker           it can be taken; which ways there are nobody asked
-ways            up to WAYS of them, best first; [] where the pools cannot give all parts together
+none known      not computed yet
+taker           an assignment exists; which ones is not computed yet
+ways            up to WAYS assignments, best first; [] if the pools cannot give all parts together
 """
 
 from collections.abc import Iterable
@@ -13,15 +13,15 @@ from redsched.decide.pools import PoolDemand, assignments
 from redsched.model import Amounts
 
 WAYS = 2
-"""Ways to take a request from one host's pools that are looked for: the second is for a claim that lost a race."""
+"""Assignments searched on one host's pools: the second is for a claim that lost a race."""
 SEARCHED = 128
-"""Hosts whose pools are searched only to be counted, at one decision: those of a whole fleet would take a second."""
+"""Hosts per decision whose pools are searched only for the counts: all those of a fleet would take a second."""
 GIVEN_UP = 4
-"""The hosts that such searches count as given up before them: each is 16 times shorter than that of a decision."""
+"""Assumed number of abandoned hosts before such searches, so that each is 16 times shorter than a decision's."""
 
 
 class PoolAssignments:
-    """What is known of the pools of hosts that pass every rule, for one request. Rows are of these columns."""
+    """The cached assignments of one request, for hosts that pass every rule. Rows are those of `columns`."""
 
     def __init__(self, columns: Columns, needs: PoolDemand) -> None:
         self._columns = columns
@@ -30,18 +30,18 @@ class PoolAssignments:
         self._takers: set[int] = set()
 
     def of(self, row: int) -> list[Amounts]:
-        """The ways of a host, best first; none: its pools fail."""
+        """Return the assignments on a host, best first; empty if its pools fail."""
         found = self._ways.get(row)
         if found is None:
             found = self._ways[row] = self.now(row)
         return found
 
     def now(self, row: int) -> list[Amounts]:
-        """The same while places are tried out, of which nothing may be kept."""
+        """Return the same while tentative places are in the columns, without caching."""
         return assignments(self._columns, row, self._needs, WAYS)
 
     def exist(self, row: int) -> bool:
-        """Whether there is any way; cheaper than to find the ways."""
+        """Return whether there is any assignment. Cheaper than `of`."""
         if not self._is_known(row):
             if assignments(self._columns, row, self._needs, 1):
                 self._takers.add(row)
@@ -50,9 +50,9 @@ class PoolAssignments:
         return row in self._takers or bool(self._ways[row])
 
     def failing(self, rows: list[int]) -> tuple[list[int], int]:
-        """Those of the rows whose pools fail, and of how many this is not known.
+        """Return those of the rows whose pools fail, and the number of rows for which that is unknown.
 
-        Of those that were not asked for before SEARCHED are searched, and not for long.
+        Of the rows not computed before, at most SEARCHED are searched, each briefly.
         """
         needs = replace(self._needs, given_up=GIVEN_UP)
         for row in [row for row in rows if not self._is_known(row)][:SEARCHED]:
@@ -61,7 +61,7 @@ class PoolAssignments:
         return [row for row in known if not self.exist(row)], len(rows) - len(known)
 
     def _look(self, row: int, needs: PoolDemand) -> None:
-        """Find out whether there is a way, unless that takes too long."""
+        """Find out whether there is an assignment, unless that takes too long."""
         given_up = needs.given_up
         if assignments(self._columns, row, needs, 1):
             self._takers.add(row)
@@ -69,13 +69,13 @@ class PoolAssignments:
             self._ways[row] = []
 
     def forget(self, rows: Iterable[int]) -> None:
-        """Forget rows that have changed."""
+        """Drop rows that have changed from the cache."""
         for row in rows:
             self._ways.pop(row, None)
             self._takers.discard(row)
 
     def forget_all(self) -> None:
-        """Forget what was found out."""
+        """Clear the cache."""
         self._ways.clear()
         self._takers.clear()
 

@@ -1,11 +1,11 @@
-"""A cached shape: for one kind of request, which rows fit, why the others do not, and how good each is.
+"""A cached request shape: which rows fit, why the others do not, and their scores.
 
-        every rule that can be kept       for all rows once, then only for rows that changed, by the very same rules
-        rules that are dynamic, company   at each decision, for the rows that passed the others
-        assignment of pools               at each decision, for as many of the best rows as are needed; kept per row
+    rules that can be cached          for all rows once, then only for changed rows, by the same rules
+    dynamic rules, affinity           at each decision, for the rows that passed the others
+    pool assignment                   at each decision, for as many of the best rows as needed; cached per row
 
-What a repeated decision costs depends on what changed and not on how many hosts there are, as long as nothing in it is
-dynamic or relative to the other hosts; then it is a few passes over arrays of the fleet's size.
+The cost of a repeated decision depends on what changed, not on the number of hosts, unless some rule or weigher is
+dynamic or relative to other hosts; then it is a few passes over arrays of the fleet's size.
 """
 
 import numpy as np
@@ -26,16 +26,16 @@ from redsched.model import Amounts, Request
 
 NO_HOST = -1
 POOLS = "pools"
-"""The reason of hosts that pass every rule, and whose pools cannot give all parts of the request together."""
+"""The reason of hosts that pass every rule, but whose pools cannot give all parts of the request together."""
 FIRST_FRONT, FRONT = 16, 128
-"""Fewest hosts kept in order for a shape, as far as they fit: at first, for many shapes are used once, and later."""
+"""The fewest hosts kept sorted per shape, if that many fit: at first (many shapes are used once), and later."""
 
 
 class RequestProfile:
-    """What is known of one request shape over one cell's columns.
+    """The cached results of one request shape over one cell's columns.
 
-    `reasons` is int32 of shape (size,): the index of the first kept rule that a row fails, len(rules) where it passes
-    all, NO_HOST where there is no host. `scores` is float64 of shape (size,), valid where the row fits.
+    `reasons` is int32 of shape (size,): the index of the first kept rule that a row fails, len(rules) if it passes all,
+    NO_HOST if there is no host. `scores` is float64 of shape (size,), valid where the row fits.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class RequestProfile:
         self._has_company = bool(request.server_group or request.spread)
         self._is_late = bool(self._dynamic) or self._has_company
         self.is_kept = not self._is_late and not any(weigher.relative or weigher.dynamic for weigher in weighing)
-        """Whether every row has a score and a place in the order by itself, which only a change of the row changes."""
+        """Whether each row has a score and rank of its own, which only a change of that row changes."""
         self._room = next((index for index, rule in enumerate(self.rules) if rule.room), len(self.rules))
         self._seen = 0
         self._open: NDArray[np.intp] | None = None
@@ -66,34 +66,34 @@ class RequestProfile:
         """Open hosts whose pools `unassigned` did not search."""
         self._evaluate_all()
 
-    # What fits
+    # Fitting
 
     @property
     def fits(self) -> int:
-        """Hosts that pass every rule; of some the pools may yet turn out not to do together."""
+        """The number of hosts that pass every rule. The pools of some may yet turn out to fail."""
         return len(self.open_rows()) if self._is_late else self._counts[len(self.rules)]
 
     @property
     def passing(self) -> int:
-        """Hosts that pass the kept rules."""
+        """The number of hosts that pass the kept rules."""
         return self._counts[len(self.rules)]
 
     @property
     def eligible(self) -> Mask:
-        """Hosts that the request may go to as far as it is not about room: bool of shape (size,)."""
+        """The hosts that the request may use, ignoring available room: bool of shape (size,)."""
         return self.reasons >= self._room
 
     def late_rules(self, eligible: Eligible | None = None) -> tuple[Rule, ...]:
-        """Return the rules that are asked anew at each decision, as they are now.
+        """Return the rules that are tested at each decision, in their current state.
 
-        `eligible` are the hosts whose domains places are spread over, where it is not over those of this request alone.
+        `eligible` are the hosts over whose domains places are spread, if not those of this request alone.
         """
         if not self._has_company:
             return self._dynamic
         return self._dynamic + tuple(company(self.request, self.columns, eligible or (lambda _by: self.eligible)))
 
     def open_rows(self) -> NDArray[np.intp]:
-        """Rows that pass every rule, the late ones too."""
+        """Return the rows that pass every rule, including the late ones."""
         if self._open is None:
             rows = np.flatnonzero(self.reasons == len(self.rules))
             for rule in self.late_rules():
@@ -104,23 +104,23 @@ class RequestProfile:
         return self._open
 
     def assigned(self, row: int) -> list[Amounts]:
-        """Return the ways to take the request from a host that passes every rule, best first; none: its pools fail."""
+        """Return the assignments on a host that passes every rule, best first; empty if its pools fail."""
         return [self.request.resources] if self.is_plain else self._ways.of(row)
 
     def assigned_now(self, row: int) -> list[Amounts]:
-        """Do the same while places are tried out, of which nothing may be kept."""
+        """Return the same while tentative places are in the columns, without caching."""
         return [self.request.resources] if self.is_plain else self._ways.now(row)
 
     def takes(self, row: int) -> bool:
-        """Whether the pools of a host that passes every rule can give the request; which way is not looked for."""
+        """Return whether the pools of a host that passes every rule can give the request. Cheaper than `assigned`."""
         return self.is_plain or self._ways.exist(row)
 
     def passes_now(self, row: int) -> bool:
-        """Whether a row passes the kept rules while places are tried out."""
+        """Return whether a row passes the kept rules, while tentative places are in the columns."""
         return self._first_failure(row) == len(self.rules)
 
     def passing_now(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """The same of many rows, each of which is there: bool of the rows' shape."""
+        """Return the same for many rows, all with hosts: bool of the rows' shape."""
         passing = np.ones(len(rows), np.bool_)
         for _, rule in self._live:
             passing &= rule.passes(self.columns, rows)
@@ -132,18 +132,18 @@ class RequestProfile:
                 return index
         return len(self.rules)
 
-    # Why not
+    # Rejections
 
     def counts(self) -> tuple[ReasonCount, ...]:
-        """Hosts removed, by reason, in the order of the rules; by POOLS at least so many (see `unassigned`)."""
+        """Return the number of rejected hosts by reason, in the order of the rules; for POOLS a lower bound."""
         unassigned = self.unassigned()
         kept = (ReasonCount(rule.reason, hosts) for rule, hosts in zip(self.rules, self._counts, strict=False))
         return tuple(one for one in (*kept, *self._late, ReasonCount(POOLS, len(unassigned))) if one.hosts)
 
     def unassigned(self) -> list[int]:
-        """Rows that pass every rule and whose pools fail, of those that were searched.
+        """Return the rows that pass every rule and whose pools fail, as far as they were searched.
 
-        In a large fleet only some are, beside those that deciding asked for: `unsearched` are not, and may fit or not.
+        In a large fleet only some are searched, beside those that decisions needed: `unsearched` more may fit or not.
         """
         if self._unassigned is None:
             rows = self.open_rows()
@@ -151,15 +151,15 @@ class RequestProfile:
         return self._unassigned
 
     def refusal(self) -> tuple[ReasonCount, ...]:
-        """Return the counts of a refused request: also hosts that fit once, with too few places for its count."""
+        """Return the counts of a refused request, including hosts that fit, but offer too few places for its count."""
         counts = self.counts()
         fitting = len(self.columns) - sum(one.hosts for one in counts)
         return counts + ((ReasonCount(COUNT, fitting),) if fitting else ())
 
-    # The order
+    # Order
 
     def best(self, count: int) -> list[Entry]:
-        """Return the `count` best rows that pass every rule, best first; fewer only where no more do."""
+        """Return the `count` best rows that pass every rule, best first; fewer only if no more pass."""
         if not self.is_kept:
             return self._best_of_open(count)
         found = self._front.first(count)
@@ -176,16 +176,16 @@ class RequestProfile:
         best = best_rows(rows, self._ranked, self.columns.order, count).tolist()
         return [(-self._ranked.item(row), self.columns.name(row), row) for row in best]
 
-    # Keeping up
+    # Updates
 
     def refresh(self) -> None:
-        """Take up what changed in the columns since the last time."""
+        """Apply the changes in the columns since the last call."""
         changed = self.columns.dirty.since(self._seen)
         if changed is None or self._depends_on() != self._depended:
             self._ways.forget_all()
             return self._evaluate_all()
         self._ways.forget(changed)
-        # One row at a time costs about as much as 256 rows by array.
+        # Evaluating one row costs about as much as 256 rows of an array.
         if len(changed) > max(8, self.columns.size // 256):
             return self._evaluate_all()
         for row in changed:
@@ -198,7 +198,7 @@ class RequestProfile:
         self._late = []
         self._unassigned = None
         self._ranked = None
-        # How long is searched counts for each decision anew: the puzzles of one must not close hosts to the next.
+        # The budget of searches starts anew for each decision: puzzles of one must not close hosts to the next.
         self.needs.given_up = 0
 
     def _depends_on(self) -> tuple[object, ...]:
@@ -246,7 +246,7 @@ class RequestProfile:
         return (-value, self.columns.name(row), row)
 
     def _fill_front(self, count: int) -> None:
-        # A part of the fleet, so that going through all of it is shared by as many decisions as hosts were kept.
+        # A fraction of the fleet, so that a pass over all of it serves as many decisions as hosts were kept.
         often = max(2 * count, FRONT, self.columns.size // 32)
         room = max(count, FIRST_FRONT) if self._front.is_new else often
         rows = np.flatnonzero(self.reasons == len(self.rules))

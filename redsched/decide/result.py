@@ -1,4 +1,4 @@
-"""What deciding and explaining answer, as plain data."""
+"""The results of decisions and explanations, as plain data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from redsched.model.record import record
 
 @dataclass(frozen=True, slots=True)
 class ReasonCount:
-    """How many hosts a reason removed; each host counts once, under the first reason that removed it."""
+    """The number of hosts that a reason removed. Each host counts once, under the first reason that removed it."""
 
     reason: str
     hosts: int
@@ -17,10 +17,10 @@ class ReasonCount:
 
 @record
 class Place:
-    """One place that is asked for: where it may go, best first after the first, which is the chosen one.
+    """One requested place: its candidates, the chosen one first, then the others, best first.
 
-    A host may be there twice, with other pools. `member` is the gang's member that it is for; `group` the server group
-    that it counts in.
+    A host may occur twice, with different pools. `member` is the gang member it belongs to; `group` the server group
+    that counts it.
     """
 
     candidates: tuple[Candidate, ...]
@@ -29,7 +29,7 @@ class Place:
 
     @property
     def chosen(self) -> Candidate:
-        """The candidate that is tried first."""
+        """The candidate to try first."""
         return self.candidates[0]
 
 
@@ -37,12 +37,11 @@ class Place:
 class Decision:
     """Where a request may go, or why nowhere.
 
-    `places` has one for each place asked for (of an incremental request, for as many as there is room for); it is empty
-    when the request is refused, and only then are there `reasons`. `rules` are what must hold of the places together
-    when they are claimed. `alternates` fit too, best first, and are no place's first candidate; there are `count` more
-    than asked for (as far as hosts fit), so that those which were claimed in the end can be left out. `score` is that
-    of the best host: higher is better, comparable between cells. `fits` of `hosts` hosts may take a place: 0 when
-    refused.
+    `places` has one entry per requested place (for an incremental request, as many as there is room for); it is empty
+    if the request is refused, and only then are there `reasons`. `rules` must hold for the places together when they
+    are claimed. `alternates` also fit, best first, and are no place's first candidate; there are `count` more than
+    requested (if enough hosts fit), so that those claimed in the end can be left out. `score` is that of the best host:
+    higher is better, comparable between cells. `fits` of `hosts` hosts may take a place: 0 if refused.
     """
 
     places: tuple[Place, ...]
@@ -56,11 +55,11 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """A host that nearly takes the request: by class, what is needed and what is free (below 0: the host is over).
+    """A host that nearly takes the request: what it needs and has free, by class (below 0: the host is overcommitted).
 
-    `changes` are what together would make it take one place, each in words and tried by deciding again; () where no
-    such was found. Misses sort by `distance`: how many rules that are not about amounts the host fails, and
-    its relative lack of amounts, summed over the classes.
+    `changes`, together, would make it take one place; each is a text, and was tested by a decision; () if none were
+    found. Misses sort by `distance`: the number of failed rules that are not about amounts, then the relative lack of
+    amounts, summed over the classes.
     """
 
     host: str
@@ -69,14 +68,14 @@ class Miss:
     changes: tuple[str, ...] = ()
     distance: tuple[int, float] = field(default=(0, 0.0), compare=False)
     after: str = ""
-    """A claim after whose end the host would take one place as it was asked for; '' where none was found."""
+    """A claim whose end would make the host take one place of the unchanged request; '' if none was found."""
     member: str = ""
-    """The gang's member of which it would take one place; '' where there are no members."""
+    """The gang member of which it would take one place; '' if there are no members."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check of a host, by its reason; `detail` has the numbers."""
+    """One check of a host, named by its reason; `detail` has the numbers."""
 
     name: str
     ok: bool
@@ -85,7 +84,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class HostCheck:
-    """Every check of one host. `reason` is the first that failed; None when the host fits."""
+    """Every check of one host. `reason` is the first that failed; None if the host fits."""
 
     host: str
     reason: str | None
@@ -94,12 +93,12 @@ class HostCheck:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How a decision comes about: the counts over all hosts, the nearest misses, and the checks of a named host.
+    """How a decision comes about: the counts over all hosts, the nearest misses, and the checks of named hosts.
 
-    In a large fleet not all hosts' pools are searched only to be counted: `unsearched` of the hosts that fit pass
-    every rule, and their pools may yet fail. So `fits` are at most, and `pools` among the reasons at least so many.
-    `exceeded` is what the quota of the project does not allow, whatever fits; None while hosts may still bring back
-    claims that count.
+    In a large fleet not every host's pools are searched for the counts alone: `unsearched` of the hosts that fit pass
+    every rule, but their pools may fail. So `fits` is an upper bound, and the count of the reason `pools` a lower one.
+    `exceeded` has the limits of the project's quota that the request exceeds, whatever fits; None while hosts may still
+    restore claims that count.
     """
 
     hosts: int

@@ -1,4 +1,4 @@
-"""What a filter is made of: rules over rows. The filters themselves are in `filters`."""
+"""The building blocks of filters: rules over rows. The filters themselves are in `filters`."""
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from redsched.cache.columns import Columns
 from redsched.model import Request
 
 Rows = int | slice | NDArray[np.intp]
-"""Which rows to look at: one, or many. An array of columns indexed with it gives a numpy scalar or an array."""
+"""The rows to test: one, or many. Indexing an array of columns with it gives a numpy scalar or an array."""
 
 Mask = Any
 """np.bool_ for one row, else a bool array over the rows. Combine with `&`, `|` and `~`, never with `and` or `not`."""
@@ -20,7 +20,7 @@ ALL_ROWS = slice(None)
 
 
 def depends_on_nothing(_columns: Columns) -> Hashable:
-    """Return what a rule or weigher that reads nothing but the row depends on."""
+    """Return a constant: the dependency of rules and weighers that read nothing but the row."""
     return None
 
 
@@ -32,19 +32,19 @@ def _never(_columns: Columns) -> bool:
 class Rule:
     """One test that a host must pass.
 
-    `passes(columns, rows)` is pure and gives the same for a row alone as for that row among others; `detail(columns,
-    row)` says the same of one host in words, with the numbers. `reason` is what a host is counted under. `slot` is set
-    where nothing but an amount of that slot is tested.
+    `passes(columns, rows)` is pure, and gives the same result for a row alone as among others; `detail(columns, row)`
+    describes it for one host, with the numbers. `reason` is the reason under which rejected hosts are counted. `slot`
+    is set if the rule tests nothing but an amount of that slot.
 
-    What a rule reads beside the row itself it must own up to, because its results are kept: `depends(columns)` is a
-    value that differs once all rows must be looked at again (the metadata of aggregates, whether a shared pool has
-    room). A rule that changes with every claim (the members of a server group) is `dynamic`: nothing of it is kept, and
-    it is asked at each decision about the rows that passed all others. Of those a `local` one changes for a row only
-    with who sits on that row, so that while places are tried out nobody else's row need be asked again.
+    A rule must declare what it reads besides the row itself, as its results are cached: `depends(columns)` is a value
+    that changes when all rows must be tested again (the metadata of aggregates, whether a shared pool has room). A rule
+    that changes with every claim (the members of a server group) is `dynamic`: its results are not cached, and each
+    decision tests it on the rows that passed all others. A dynamic rule is `local` if its result for a row changes only
+    with the places on that row, so that while places are tried no other row need be tested again.
 
-    A rule about `room` says what is left on a host and not what the host is: one that fails only such rules is still
-    among the hosts that a request is spread over. While a rule is `idle` every host passes it, and it need not be asked
-    (no aggregate demands anything); that may change only where `depends` does.
+    A rule about `room` tests what is left on a host, not the host itself: a host that fails only such rules is still
+    among those that a request is spread over. While a rule is `idle`, every host passes it, and it need not be tested
+    (no aggregate demands anything); this may change only when `depends` does.
     """
 
     reason: str
@@ -59,4 +59,4 @@ class Rule:
 
 
 Filter = Callable[[Request], Iterator[Rule]]
-"""The rules that a request brings with it: none when it does not ask for what the filter is about."""
+"""Yields the rules for a request: none if the request does not use the filter."""

@@ -1,4 +1,4 @@
-"""Asking something of each row's text (a label, a zone): once for each text that there is, not for each host."""
+"""Tests of each row's text (a label, a zone), run once per distinct text instead of once per host."""
 
 from collections.abc import Callable
 
@@ -10,22 +10,22 @@ from redsched.decide.rules import Mask, Rows
 
 
 def matching(columns: Columns, texts: TextColumn | None, rows: Rows, matches: Callable[[str], bool]) -> Mask:
-    """Whether the text of each row is there and matches. `texts` is None for a label that no host ever had."""
+    """Return whether each row has a text that matches. `texts` is None for a label that no host ever had."""
     if texts is None:
         return nowhere(columns, rows)
     if isinstance(rows, int):
         text = texts.text(rows)
         return np.bool_(bool(text) and matches(text))
-    # The last entry answers for NO_TEXT, which is -1.
+    # The last entry is the result for NO_TEXT, which is -1.
     by_code = np.array([*map(matches, texts.by_code), False], np.bool_)
     return by_code[texts.codes[rows]]
 
 
 def nowhere(columns: Columns, rows: Rows) -> Mask:
-    """False for every row."""
+    """Return False for every row."""
     return columns.present[rows] & False
 
 
 def everywhere(columns: Columns, rows: Rows) -> Mask:
-    """True for every row."""
+    """Return True for every row."""
     return columns.present[rows] | True

@@ -1,4 +1,4 @@
-"""The best hosts of a shape in order, kept up row by row, so that a repeated decision need not look at the fleet."""
+"""The best hosts of a shape, sorted and updated row by row, so that a repeated decision need not scan the fleet."""
 
 from bisect import bisect_left, insort
 
@@ -9,16 +9,16 @@ _BEFORE_ALL: Entry = (float("-inf"), "", -1)
 
 
 class TopHosts:
-    """The entries of all fitting rows up to some place in the order, and nothing beyond it.
+    """The entries of all fitting rows up to some position in the order, and none beyond it.
 
-    A row that gets better than the last place enters, one that gets worse leaves; what lies beyond is not known. So the
-    front shrinks as its hosts fill up, and `first` says when it has become too short to answer.
+    A row that becomes better than the last entry is inserted, one that becomes worse is removed; what lies beyond is
+    unknown. So the list shrinks as its hosts fill up, and `first` returns None when it is too short.
     """
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
         self._by_row: dict[int, Entry] = {}
-        # Until it is filled nothing is known.
+        # Nothing is known until the first `fill`.
         self._last: Entry | None = _BEFORE_ALL
         self._room = 0
 
@@ -28,14 +28,14 @@ class TopHosts:
         return self._last is _BEFORE_ALL
 
     def fill(self, entries: list[Entry], complete: bool) -> None:
-        """Start anew with the best entries, in order; `complete`: these are all that fit."""
+        """Replace all entries by the best ones, in order; `complete` means that no other rows fit."""
         self._entries = entries
         self._by_row = {entry[2]: entry for entry in entries}
         self._last = None if complete else entries[-1]
         self._room = 2 * len(entries) + 64
 
     def update(self, row: int, entry: Entry | None) -> None:
-        """Take up that a row has changed; no entry: it does not fit any more."""
+        """Record that a row has changed; `entry` is None if it no longer fits."""
         old = self._by_row.get(row)
         if old == entry:
             return
@@ -47,7 +47,7 @@ class TopHosts:
             self._trim()
 
     def first(self, count: int) -> list[Entry] | None:
-        """Return the best `count`, or all that fit where they are fewer; None: not known, fill it anew."""
+        """Return the best `count`, or all that fit if they are fewer; None if that is unknown and `fill` is needed."""
         if len(self._entries) < count and self._last is not None:
             return None
         return self._entries[:count]

@@ -1,7 +1,7 @@
-"""The words of the design as plain data: inventories, reports, requests, claims, tokens, and what operators declare.
+"""The domain model as plain data: inventories, reports, requests, claims, tokens, and what operators declare.
 
-Frozen, validated when made, and free of I/O. What travels over HTTP has pydantic models in `redsched.api`; what lies in
-Redis is read and written in `redsched.store`; both turn into these.
+Frozen, validated on construction, and free of I/O. `redsched.api` has the pydantic models of HTTP bodies,
+`redsched.store` reads and writes Redis; both convert to and from these classes.
 """
 
 from redsched.model.candidate import Candidate, ClaimRule, HostLimit, RuleKind

@@ -1,4 +1,4 @@
-"""What a decision proposes and the claim script checks: candidates, and the rules and limits that hold for them."""
+"""What a decision proposes and the claim script checks: candidates, with the rules and limits for them."""
 
 from enum import StrEnum
 
@@ -8,28 +8,29 @@ from redsched.model.record import record
 
 @record
 class Candidate:
-    """A host and the exact amounts per slot to take: from it, and from the shared pools that it draws on."""
+    """A host, and the exact amounts by slot to take from it and from the shared pools that it uses."""
 
     host: str
     amounts: Amounts
 
 
 class RuleKind(StrEnum):
-    """What the claim script holds places to, that no race may break."""
+    """Rules over several places that the claim script enforces, so that no race can break them."""
 
     APART = "apart"
-    """At most `most` in one domain."""
+    """At most `most` places in one domain."""
     TOGETHER = "together"
-    """All in one domain."""
+    """All places in one domain."""
     SKEW = "skew"
-    """In no domain more than `most` above the emptiest of `domains`."""
+    """No domain has more than `most` places above the emptiest of `domains`."""
 
 
 @record
 class ClaimRule:
-    """A rule over some `members` of the call (their numbers, from 0), by host, zone or label (`by`).
+    """A rule over some places of a call, by host, zone or label (`by`).
 
-    Counted are the members of server group `group` and those of this call; without a group only the latter.
+    `members` are the numbers of the places in the call, from 0. Counts the members of server group `group` and the
+    places of this call; without a group only the latter.
     """
 
     kind: RuleKind
@@ -42,7 +43,7 @@ class ClaimRule:
 
 @record
 class HostLimit:
-    """How many claims a host may have, and how many of them not active yet; None: any number."""
+    """How many claims a host may have, and how many of them may be starting (not active yet). None means unlimited."""
 
     claims: int | None = None
     starting: int | None = None

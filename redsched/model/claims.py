@@ -1,4 +1,4 @@
-"""Claims and their tokens."""
+"""Claims, their placements, and fencing tokens."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,9 +11,9 @@ Amounts = Mapping[str, int]
 
 
 class ClaimStatus(StrEnum):
-    """Where a claim is in its life: claimed -> starting -> active -> ending -> ended.
+    """The lifecycle of a claim: claimed -> starting -> active -> ending -> ended.
 
-    `pending`: its last placement has failed, and a scheduler is to find it another one.
+    `pending`: its last placement failed, and a scheduler has to find another one.
     """
 
     PENDING = "pending"
@@ -25,7 +25,7 @@ class ClaimStatus(StrEnum):
 
 
 class ListedState(StrEnum):
-    """By what state claims can be listed. Ended claims are in no list, except shelved ones."""
+    """States by which claims can be listed. No list has ended claims, except shelved ones."""
 
     PENDING = "pending"
     CLAIMED = "claimed"
@@ -36,15 +36,15 @@ class ListedState(StrEnum):
 
 
 LEASED = (ClaimStatus.CLAIMED, ClaimStatus.STARTING)
-"""Its lease runs: its host has not said yet that it is active."""
+"""States with a running lease: the host has not confirmed yet that the claim is active."""
 HELD = (*LEASED, ClaimStatus.ACTIVE)
-"""It is to run on the host that it is on."""
+"""States in which the claim is meant to run on its current host."""
 OVER = (ClaimStatus.ENDING, ClaimStatus.ENDED)
-"""It is to stop, or has."""
+"""States in which the claim is to stop, or has stopped."""
 
 
 class EndReason(StrEnum):
-    """Why a placement ended, or the claim with it."""
+    """Why a placement ended, or the whole claim."""
 
     RELEASED = "released"
     EXPIRED = "expired"
@@ -53,23 +53,23 @@ class EndReason(StrEnum):
     SHELVED = "shelved"
     VOID = "void"
     WORK_ENDED = "work-ended"
-    """Its work ended by itself, and the request's `on_exit` is `release`."""
+    """The work ended by itself, and the request's `on_exit` is `release`."""
 
 
 class OnExit(StrEnum):
-    """What becomes of a claim whose work ends by itself."""
+    """What happens to a claim whose work ends by itself."""
 
     RELEASE = "release"
-    """It ends."""
+    """Release the claim."""
     REPLACE = "replace"
-    """It fails on its host, and is placed again like any that fails."""
+    """Treat it as failed on its host, and place it again like any failed claim."""
     KEEP = "keep"
-    """It stays, and shows when its work ended."""
+    """Keep the claim, and record when its work ended."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Token:
-    """A fencing token: epoch, then seq of a placement or resize. Orders as the protocol compares them."""
+    """A fencing token: an epoch, then the seq of a placement or resize. Its order is that of the protocol."""
 
     epoch_ms: int
     epoch_id: str
@@ -77,7 +77,7 @@ class Token:
 
     @property
     def epoch(self) -> str:
-        """The epoch as the store writes it: `<ms>-<first 8 of the replication id>`."""
+        """The epoch in the store's format: `<ms>-<first 8 of the replication id>`."""
         return f"{self.epoch_ms}-{self.epoch_id}"
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class Token:
 
     @classmethod
     def parse(cls, text: str) -> "Token":
-        """Read `1790000000000-9f3a12cd.4711`. Raises InvalidRequest on anything else."""
+        """Parse a token such as `1790000000000-9f3a12cd.4711`. Raises InvalidRequest if it is malformed."""
         epoch, _, seq = text.rpartition(".")
         epoch_ms, _, epoch_id = epoch.partition("-")
         if not (epoch_ms.isdecimal() and seq.isdecimal() and epoch_id.isalnum() and text.isascii() and len(text) <= 64):
@@ -95,9 +95,9 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One place of a claim, which still holds something there. Named by `placed`, the token that it was placed with.
+    """A placement of a claim that still holds something on a host. `placed`, the token it was placed with, is its name.
 
-    `token` differs from that after a resize. `root` is the placement that it descends from by moves and retries.
+    `token` differs from `placed` after a resize. `root` is the placement from which it descends by moves and retries.
     """
 
     placed: str
@@ -109,32 +109,32 @@ class Placement:
     end_reason: EndReason | None = None
     expires_at_ms: int | None = None
     counted: Mapping[str, str] = field(default_factory=dict)
-    """Under which zone and label values its server group counts it (`{"zone": "az1"}`)."""
+    """The zone and label values under which its server group counts it (`{"zone": "az1"}`)."""
     resizing_to: Amounts = field(default_factory=dict)
-    """While its host resizes it: what it will hold."""
+    """The amounts it will hold once its host has resized it; empty while no resize is under way."""
     based_on: str = ""
-    """The token of the placement that it was moved from, or is another attempt of."""
+    """The token of the placement that it was moved from or retries."""
     move_deadline_ms: int | None = None
-    """The deadline of a move: when it is given back unless it is active."""
+    """The deadline of a move: the placement is released if it is not active by then."""
     work_ended_at_ms: int | None = None
-    """When its work was found to have ended, where it is kept nevertheless, or about to be placed again."""
+    """When its work was found to have ended, if the claim is kept regardless or about to be placed again."""
 
     @property
     def rank(self) -> tuple[Token, Token]:
-        """The order of a claim's placements: of two that are active, the higher one goes on."""
+        """The sort key of a claim's placements: of two active ones, the higher one survives."""
         return Token.parse(self.root), Token.parse(self.placed)
 
 
 def one_line(text: str) -> str:
-    """Return a text of several lines on one."""
+    """Return a multi-line text as one line."""
     return "; ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a claim failed, expired or lost its work, in words: what was seen on `host`, of placement `token`.
+    """Why a claim failed, expired or lost its work, as text: what `host` observed of the placement with `token`.
 
-    `op`: the change that it was given with, as the feed names it; '' where an older release wrote it.
+    `op` is the feed's name of the change that recorded the reason; '' if an older release wrote it.
     """
 
     at_ms: int
@@ -151,10 +151,10 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim as the store holds it. `expires_at_ms` is None where no lease runs; an ended one keeps no amounts.
+    """A claim as stored. `expires_at_ms` is None if no lease is running; an ended claim has no amounts.
 
-    `host`, `state`, `token`, `amounts`, `end_reason`, `expires_at_ms`, `counted` and `resizing_to` are those of one of
-    its placements: the main one, unless `at` or `on` was asked for another.
+    `host`, `state`, `token`, `amounts`, `end_reason`, `expires_at_ms`, `counted` and `resizing_to` describe one of its
+    placements: the main one, or the one chosen with `at` or `on`.
     """
 
     id: str
@@ -170,46 +170,46 @@ class Claim:
     claimed_at_ms: int | None = None
     expires_at_ms: int | None = None
     group: str = ""
-    """The server group that it counts in."""
+    """The server group that counts it."""
     counted: Mapping[str, str] = field(default_factory=dict)
     gang: str = ""
-    """The gang that it was claimed with: the id of its first member."""
+    """The gang it was claimed with, named by the id of the gang's first member."""
     gang_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Of a gang with relations: the ids of the claims of each member, its own too."""
+    """For a gang with relations: the claim ids of each member, including its own."""
     resizing_to: Amounts = field(default_factory=dict)
     placements: tuple[Placement, ...] = ()
-    """All that it has, the main one first; none where it has ended or is pending."""
+    """All its placements, the main one first; empty if the claim has ended or is pending."""
     closed: str = ""
-    """The token up to which it was given back: no placement with such a root is wanted."""
+    """The token up to which it was released: placements with a root up to this one are not wanted."""
     closed_reason: EndReason | None = None
     retry_from: str = ""
-    """While it is pending: the token of the placement that has failed."""
+    """While pending: the token of the placement that failed."""
     max_attempts: int = 1
-    """How often it is placed before it has failed."""
+    """The number of placements after which the claim has failed."""
     attempts: int = 1
-    """Placements since it was active last, the present one included."""
+    """The number of placements since it was last active, including the current one."""
     failed_moves: int = 0
-    """Moves in a row that have failed since it was active last."""
+    """The number of consecutive failed moves since it was last active."""
     move_failed_at_ms: int = 0
-    """When the last of them failed."""
+    """When the last move failed."""
     restarts: int = 0
-    """How often its work has ended by itself, and was to be placed again, since it last ran for ten minutes."""
+    """How often its work ended by itself and had to be placed again, since it last ran for ten minutes."""
     tried: frozenset[str] = frozenset()
-    """Hosts on which it has failed since it was active last."""
+    """The hosts on which it failed since it was last active."""
     chosen_alternates: tuple[str, ...] = ()
-    """The alternates that were chosen with its first host, best first."""
+    """The alternates chosen together with its first host, best first."""
     on_exit: OnExit = OnExit.RELEASE
     work_ended_at_ms: int | None = None
-    """When its work was found to have ended, where it is kept nevertheless, or about to be placed again."""
+    """When its work was found to have ended, if the claim is kept regardless or about to be placed again."""
     reason: Reason | None = None
-    """Only where it was asked for: it lies in a key of its own."""
+    """Present only if requested: it is stored under a key of its own."""
     next_attempt_at_ms: int | None = None
-    """While it is pending: when a place is looked for next. Only where it was asked for."""
+    """While pending: when the next placement is attempted. Present only if requested."""
     raw: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """The hash as it was read."""
+    """The hash as read."""
 
     def view(self, placement: Placement) -> "Claim":
-        """Return the claim as it is at one of its placements."""
+        """Return the claim as seen at one of its placements."""
         return replace(
             self,
             host=placement.host,
@@ -224,42 +224,42 @@ class Claim:
         )
 
     def at(self, token: str) -> "Claim | None":
-        """Return the claim at the placement with this token, or placed with it; None where it has none."""
+        """Return the claim as seen at the placement with this token, current or original; None if there is none."""
         return next((self.view(one) for one in self.placements if token in (one.token, one.placed)), None)
 
     def on(self, host: str) -> "Claim | None":
-        """Return the claim at its placement on a host; None where it has none there."""
+        """Return the claim as seen at its placement on a host; None if it has none there."""
         return next((self.view(one) for one in self.placements if one.host == host), None)
 
     @property
     def placed(self) -> str:
-        """The name of the placement that this view is of; '' where there is none."""
+        """The name of the placement shown by this view; '' if there is none."""
         return next((one.placed for one in self.placements if one.token == self.token), "")
 
     @property
     def target(self) -> Placement | None:
-        """The placement that it is being moved to from the one shown here."""
+        """The placement to which it is being moved from the one shown by this view; None if it is not moving."""
         here = next((one for one in self.placements if one.token == self.token), None)
         later = (one for one in self.placements if here and one.state not in OVER and one.rank > here.rank)
         return next(later, None)
 
     @property
     def gang_member(self) -> str:
-        """Return the name of the gang's member that it is a place of; '' where that is not known."""
+        """The name of the gang member that it is a place of; '' if unknown."""
         return next((name for name, ids in self.gang_members.items() if self.id in ids), "")
 
     @property
     def alternates(self) -> tuple[str, ...]:
-        """Return the alternates on which it is not, and has not failed: where it goes next if it fails."""
+        """The alternates that it is not on and has not failed on, to be tried next if it fails."""
         passed = {self.host, *self.hosts, *self.tried}
         return tuple(one for one in self.chosen_alternates if one not in passed)
 
     @property
     def is_shelved(self) -> bool:
-        """Whether it is shelved, and nothing of it is left on a host."""
+        """Whether it is shelved and holds nothing on any host."""
         return self.state is ClaimStatus.ENDED and self.end_reason is EndReason.SHELVED
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """All hosts that it has a placement on."""
+        """The hosts on which it has a placement, each once."""
         return tuple(dict.fromkeys(one.host for one in self.placements))

@@ -1,4 +1,4 @@
-"""The parts of a request that have parts of their own: groups, guest NUMA, devices, spreading, hints, gangs."""
+"""The compound parts of a request: groups, guest NUMA, devices, spreading, hints, gang relations."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,10 +16,7 @@ MAX_SKEW = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Resources that one pool gives all of. Without resources it only chooses a pool, for same_subtree.
-
-    The pool has all traits of `required`, one of each set of `any_of`, and none of `forbidden`.
-    """
+    """Resources that must all come from one pool. Without resources it only selects a pool, for same_subtree."""
 
     name: str
     resources: Amounts = field(default_factory=dict)
@@ -38,7 +35,7 @@ class Group:
 
 
 class CpuPolicy(StrEnum):
-    """Which CPUs a guest's cells get: VCPU, PCPU, or of each some."""
+    """Which CPUs a guest's cells get: VCPU, PCPU, or some of each."""
 
     SHARED = "shared"
     DEDICATED = "dedicated"
@@ -47,7 +44,7 @@ class CpuPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NumaCell:
-    """One NUMA node of the guest. `dedicated_cpus` of its `cpus` are PCPU, under the mixed policy alone."""
+    """One NUMA node of the guest. Under the mixed policy, `dedicated_cpus` of its `cpus` are PCPU."""
 
     cpus: int
     memory_mb: int
@@ -61,9 +58,9 @@ class NumaCell:
 
 @dataclass(frozen=True, slots=True)
 class Numa:
-    """A guest's NUMA cells, each in one NUMA node of the host, no two in the same.
+    """A guest's NUMA cells. Each lies in a NUMA node of the host, no two in the same one.
 
-    With `page_size_kb` memory is taken as huge pages: whole pages of class CUSTOM_HUGE_PAGES_<size>KB.
+    With `page_size_kb`, memory comes as whole huge pages of class CUSTOM_HUGE_PAGES_<size>KB.
     """
 
     cells: tuple[NumaCell, ...]
@@ -86,7 +83,7 @@ class Numa:
 
 
 class NumaAffinity(StrEnum):
-    """How near to the guest's NUMA cells a device must be, in Nova's words: `legacy` passes devices without a node."""
+    """How close a device must be to the guest's NUMA cells, as in Nova. `legacy` accepts devices without a node."""
 
     REQUIRED = "required"
     PREFERRED = "preferred"
@@ -95,7 +92,7 @@ class NumaAffinity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PciDevices:
-    """`count` devices of a class, each from any pool that has it."""
+    """`count` devices of a class, each from any pool that has the class."""
 
     resource_class: str
     count: int = 1
@@ -111,9 +108,9 @@ class PciDevices:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Places are spread over zones, values of a label or hosts: no two of these differ by more than `max_skew`.
+    """Spreads places over zones, label values or hosts: the counts of any two of them differ by at most `max_skew`.
 
-    Counted are the members of the request's server group; without one, the places of the request itself.
+    Counts the members of the request's server group; without one, the places of the request itself.
     """
 
     by: str
@@ -127,7 +124,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """Where other work is. `same_host` and `different_host` name claims; the address is that of a host's label `ip`."""
+    """Placement relative to other claims and to an address. `same_host` and `different_host` name claims.
+
+    The address is compared with a host's label `ip`.
+    """
 
     same_host: frozenset[str] = frozenset()
     different_host: frozenset[str] = frozenset()
@@ -153,12 +153,12 @@ class Hints:
             raise InvalidRequest(f"cidr {self.cidr!r} is not one: use /24") from None
 
     def network(self) -> str:
-        """The network around the address: `10.0.0.5/24`. Without a cidr /24, as in Nova."""
+        """Return the network around the address, such as `10.0.0.5/24`. The default length is /24, as in Nova."""
         return f"{self.build_near_host_ip}/{(self.cidr or '/24').lstrip('/')}"
 
 
 class RelationType(StrEnum):
-    """What places of a gang's members must share, or must not."""
+    """What the places of a gang's members must or must not share."""
 
     TOGETHER = "together"
     APART = "apart"
@@ -168,7 +168,7 @@ class RelationType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Every two places of these members lie so to each other, those of one member too."""
+    """A relation between every two places of the named members, including two places of the same member."""
 
     type: RelationType
     members: tuple[str, ...]

@@ -17,7 +17,7 @@ MAX_TOPOLOGIES = 8
 
 
 class GroupPolicy(StrEnum):
-    """How the members of a server group lie to each other. The soft ones are wishes that weighers follow."""
+    """How the members of a server group are placed relative to each other. Weighers implement the soft policies."""
 
     AFFINITY = "affinity"
     ANTI_AFFINITY = "anti-affinity"
@@ -27,7 +27,7 @@ class GroupPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A named set of hosts with metadata. Which keys mean something: docs/constraints.md."""
+    """A named set of hosts with metadata. docs/constraints.md lists the keys with a meaning."""
 
     name: str
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -44,11 +44,11 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class ServerGroup:
-    """Claims that are placed with regard to each other: together, or apart.
+    """Claims that are placed relative to each other: together or apart.
 
-    `by` is what they share or do not: a host, a zone, or the value of a label. `max_per_host` is how many may share one
-    under anti-affinity. Members are always counted by host and by zone; `count_by` names the labels by which they are
-    counted too, for spreading over them.
+    `by` is what they share or must not share: the host, the zone, or a label's value. `max_per_host` is how many may
+    share one under anti-affinity. Members are always counted by host and by zone; `count_by` names further labels by
+    which to count them, so that requests can spread over those.
     """
 
     name: str
@@ -68,13 +68,13 @@ class ServerGroup:
             raise InvalidRequest(f"max_per_host says how many may share under anti-affinity, not under {self.policy}")
 
     def topologies(self) -> tuple[str, ...]:
-        """All by which its members are counted, `host` first."""
+        """Return every topology by which its members are counted, `host` first."""
         return tuple(dict.fromkeys(("host", "zone", self.by, *self.count_by)))
 
 
 @dataclass(frozen=True, slots=True)
 class SharedPool:
-    """A pool that several hosts of a cell may take from: those of its aggregates, or all hosts where it names none."""
+    """A pool shared by several hosts of a cell: those of its aggregates, or all hosts if it names none."""
 
     name: str
     inventories: Mapping[str, Inventory]
@@ -92,7 +92,7 @@ class SharedPool:
 
 
 CLAIMS = "claims"
-"""What a quota calls the number of claims, beside the classes."""
+"""The key of a quota for the number of claims, beside the resource classes."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -106,15 +106,15 @@ class Exceeded:
 
     @property
     def detail(self) -> str:
-        """All of it in words."""
+        """All its values in one sentence."""
         return f"{self.used} of {self.limit} {self.resource} are used, {self.asked} more asked for"
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What the claims of a project may take together, over all cells: `limits` by class, and `claims` their number.
+    """A project's limits over all cells: `limits` by class, and by `claims` for the number of its claims.
 
-    What is not named is not limited. A limit below what is taken lets nothing more in, and ends nothing.
+    Classes without a limit are unlimited. A limit below the current usage blocks new claims, and ends none.
     """
 
     project: str

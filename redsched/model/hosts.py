@@ -1,4 +1,4 @@
-"""Hosts in their own words: inventories, pools, reports."""
+"""What hosts report about themselves: inventories, pools, reports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,16 +13,16 @@ from redsched.model.validation import MAX_AMOUNT, check_amount, check_class, che
 MAX_RATIO = 10_000.0
 MAX_TRAITS = 1000
 MAX_LABELS = 256
-"""Labels of one host, and metrics of one host."""
+"""The most labels, and the most metrics, of one host."""
 MAX_POOLS = 256
-"""Pools of one host."""
+"""The most pools of one host."""
 
 NUMA_NODE = "HW_NUMA_ROOT"
-"""The trait of a pool that is a NUMA node (os-traits has it for this). Pools named `numa<number>` have it unasked."""
+"""The trait that os-traits has for pools that are NUMA nodes. Pools named `numa<number>` get it automatically."""
 
 
 class HostStatus(StrEnum):
-    """The status that an operator set on a host. Only an enabled host gets new claims."""
+    """The status that an operator set for a host. Only an enabled host gets new claims."""
 
     ENABLED = "enabled"
     DISABLED = "disabled"
@@ -30,7 +30,7 @@ class HostStatus(StrEnum):
 
 
 class ListedStatus(StrEnum):
-    """By what status hosts can be listed. A host that was written off and has not come back is lost, and only that."""
+    """The statuses by which hosts can be listed. A host that was written off is only lost, until it returns."""
 
     ENABLED = "enabled"
     DISABLED = "disabled"
@@ -39,17 +39,20 @@ class ListedStatus(StrEnum):
 
 
 class AtDeadline(StrEnum):
-    """What becomes of the claims that are still on a drained host when the drain's deadline passes."""
+    """What happens to the claims still on a drained host when the drain's deadline passes."""
 
     STOP = "stop"
-    """They are released."""
+    """Release them."""
     KEEP = "keep"
-    """They stay; nothing more is moved."""
+    """Keep them there, and move nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What a slot has. capacity = floor((total - reserved) * allocation_ratio), never below 0 (Placement's formula)."""
+    """The inventory of a slot.
+
+    capacity = floor((total - reserved) * allocation_ratio), at least 0 (Placement's formula).
+    """
 
     total: int
     reserved: int = 0
@@ -74,18 +77,18 @@ class Inventory:
 
     @property
     def capacity(self) -> int:
-        """What claims and external usage together may take."""
+        """The amount that claims and external usage may take together."""
         exact = Decimal(max(0, self.total - self.reserved)) * Decimal(str(self.allocation_ratio))
         return int(exact.to_integral_value(ROUND_FLOOR))
 
     @property
     def largest(self) -> int:
-        """The largest amount one claim may take: max_unit, else total."""
+        """The largest amount that one claim may take: max_unit, else total."""
         return self.total if self.max_unit is None else self.max_unit
 
 
 def check_provided(inventories: Mapping[str, Inventory], traits: frozenset[str]) -> None:
-    """Raise InvalidRequest unless a host, a pool or a shared pool can have these."""
+    """Raise InvalidRequest unless a host, pool or shared pool may have these inventories and traits."""
     check_size("inventories", inventories, MAX_CLASSES)
     check_size("traits", traits, MAX_TRAITS)
     for resource_class in inventories:
@@ -96,9 +99,9 @@ def check_provided(inventories: Mapping[str, Inventory], traits: frozenset[str])
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A place on a host that amounts are taken from: a NUMA node, a GPU, a group of like devices.
+    """A part of a host that amounts are taken from: a NUMA node, a GPU, a group of identical devices.
 
-    `parent` is the pool it lies in; '' for the host itself.
+    `parent` is the pool that contains it; '' for the host itself.
     """
 
     inventories: Mapping[str, Inventory] = field(default_factory=dict)
@@ -111,7 +114,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class HostReport:
-    """A host's word about itself: all that it owns. `external` is usage by slot that no claim explains."""
+    """A host's report of all it has. `external` is the usage by slot that belongs to no claim."""
 
     name: str
     inventories: Mapping[str, Inventory]
@@ -156,7 +159,7 @@ class HostReport:
                 above = self.pools[above].parent
 
     def slots(self) -> dict[str, Inventory]:
-        """Every inventory of the host by slot: the root's by class, a pool's as `gpu0/CUSTOM_GPU_MILLI`."""
+        """Return every inventory of the host by slot: the root's by class, a pool's as `gpu0/CUSTOM_GPU_MILLI`."""
         found = dict(self.inventories)
         for name, pool in self.pools.items():
             found.update((f"{name}/{one}", inventory) for one, inventory in pool.inventories.items())
@@ -165,7 +168,7 @@ class HostReport:
 
 @dataclass(frozen=True, slots=True)
 class AgentStamp:
-    """Who sends a report, and its place in the order: the journal's id, the process' nonce, a growing number."""
+    """The sender of a report and the report's order: the journal's id, the process' nonce, a counter."""
 
     journal: str
     nonce: str

@@ -1,7 +1,7 @@
-"""Dataclasses as canonical JSON and back: what digests and shapes are made of, and how the store keeps a request.
+"""Canonical JSON of dataclasses and back: for digests, request shapes, and the requests that the store keeps.
 
-Canonical: the same content is the same text, whatever the order in which it was named. What has its default is left out
-of a request, so that a field which a later release adds changes no digest.
+Canonical: equal content gives equal text, in whatever order it was written. A request's text omits fields with their
+default, so that a field added by a later release changes no digest.
 """
 
 import json
@@ -18,21 +18,21 @@ T = TypeVar("T")
 
 _AS_THEY_ARE = (str, int, float)
 as_text = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-"""Words as canonical JSON."""
+"""Return a JSON value as canonical text."""
 
 
 class Worded:
-    """A dataclass that says itself which of its fields are written, and how."""
+    """A dataclass that chooses itself which of its fields are written, and how."""
 
     __slots__ = ()
 
     def words(self) -> dict[str, Any]:
-        """The fields that are written, as JSON has them."""
+        """Return the fields to write, as JSON values."""
         raise NotImplementedError
 
 
 class Fields:
-    """Some fields of a dataclass, made ready so that they are read in one go."""
+    """Some fields of a dataclass, prepared so that they can be read in one call."""
 
     def __init__(self, names: tuple[str, ...], defaults: Mapping[str, Any]) -> None:
         self._names = names
@@ -40,11 +40,11 @@ class Fields:
         self._values_of: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
 
     def of(self, thing: Any) -> dict[str, Any]:
-        """What these fields say, as JSON has it, but for those that have their default."""
+        """Return the values of these fields as JSON values, omitting those with their default."""
         return {
             name: _plain(value)
             for name, value, default in zip(self._names, self._values_of(thing), self._defaults, strict=True)
-            # Nearly all of them are the default itself.
+            # Most values are the default object itself.
             if value is not default and value != default
         }
 
@@ -67,20 +67,20 @@ def _plain(value: Any) -> Any:
 
 
 def from_text(text: str, of: type[T], names: Mapping[str, Any]) -> T:
-    """The dataclass `of` that this is the text of; `names` are those its types name before they are there.
+    """Parse a text into the dataclass `of`. `names` resolves types that its annotations name before their definition.
 
-    Raises InvalidRequest for what is no such text, or says something that this release does not know.
+    Raises InvalidRequest if the text is malformed or has something that this release does not know.
     """
     try:
         found: T = _made(of, json.loads(text), tuple(names.items()))
     except (TypeError, ValueError, AttributeError) as error:
-        # InvalidRequest is a ValueError too: what it says of the field belongs into the sentence.
+        # InvalidRequest is a ValueError too; include its message about the field in the sentence.
         raise InvalidRequest(f"this is not the text of a {of.__name__}: {error}") from error
     return found
 
 
 def _made(hint: Any, value: Any, names: tuple[tuple[str, Any], ...]) -> Any:
-    """A JSON value as what the type hint says."""
+    """Convert a JSON value to the type of the hint."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return None if value is None else _made(arguments[0], value, names)

@@ -1,4 +1,4 @@
-"""Checks that several words of the model share. What a name may be is in `redsched.model.validation`."""
+"""Checks shared by several classes of the model. `redsched.model.validation` has those of names."""
 
 from collections.abc import Sequence, Sized
 
@@ -7,25 +7,25 @@ from redsched.model.validation import check_trait, shown
 
 MAX_LEASE_S = 86_400
 MAX_CLASSES = 64
-"""Classes of one pool, and of one part of a request: a script reads and writes them in one command."""
+"""The most classes of a pool, or of one part of a request: a script reads and writes them in one command."""
 MAX_PARTS = 64
-"""Groups of a request, devices, cells, and whatever else is listed."""
+"""The most items of any list in a request: groups, devices, cells and so on."""
 
 
 def check_range(what: str, value: int, low: int, high: int) -> None:
-    """Raise InvalidRequest unless `value` is a whole number from `low` to `high`."""
+    """Raise InvalidRequest unless `value` is an integer from `low` to `high`."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise InvalidRequest(f"{what} must be a whole number from {low} to {high}, not {shown(value)}")
 
 
 def check_size(what: str, objects: Sized, most: int) -> None:
-    """Raise InvalidRequest for more than `most` objects."""
+    """Raise InvalidRequest if there are more than `most` objects."""
     if len(objects) > most:
         raise InvalidRequest(f"{what} has {len(objects)} entries: {most} at most")
 
 
 def check_any_of(any_of: Sequence[frozenset[str]]) -> None:
-    """Raise InvalidRequest unless these are sets of traits, of each of which one will do."""
+    """Raise InvalidRequest unless these are valid sets of traits. One trait of each set suffices."""
     check_size("any_of", any_of, MAX_PARTS)
     for one in any_of:
         if not one:
@@ -37,5 +37,5 @@ def check_any_of(any_of: Sequence[frozenset[str]]) -> None:
 
 
 def check_lease(lease_s: int) -> None:
-    """Raise InvalidRequest unless a lease may be this long."""
+    """Raise InvalidRequest unless a lease may have this length, in seconds."""
     check_range("lease_s", lease_s, 1, MAX_LEASE_S)

@@ -1,17 +1,17 @@
-"""The keys of aggregates' metadata that mean something to deciding, and what their values may be.
+"""The keys of aggregate metadata that affect decisions, and the values they allow.
 
-Any other key is the operator's own. What each demands is in docs/constraints.md.
+Any other key is free for the operator's use. docs/constraints.md says what each key demands.
 """
 
 from redsched.errors import InvalidRequest
 from redsched.model.validation import check_metadata, check_name, check_trait, parse_int
 
 PROJECTS_KEY = "filter_tenant_id"
-"""Also with anything behind it: Nova's way to list more projects than one value has room for."""
+"""May have any suffix: Nova's way to list more projects than fit in one value."""
 TRAIT_KEY = "trait:"
 LABEL_KEY = "label:"
 REQUIRED, FORBIDDEN = "required", "forbidden"
-"""The values of `trait:` and `label:`."""
+"""The values that `trait:` and `label:` keys allow."""
 PROPERTY_KEY = "property:"
 PROPERTY_REQUIRED_KEY = "property-required:"
 PROPERTY_FORBIDDEN_KEY = "property-forbidden:"
@@ -20,11 +20,11 @@ INSTANCE_TYPE_KEY = "instance_type"
 """Nova's name for `property-required:instance_type`."""
 CLAIMS_KEYS = ("max_claims_per_host", "max_instances_per_host")
 STARTING_KEYS = ("max_starting_per_host", "max_io_ops_per_host")
-"""The second of each is Nova's name."""
+"""The second key is Nova's name for the first."""
 
 
 def check_aggregate_metadata(key: str, value: str) -> None:
-    """Raise InvalidRequest unless an aggregate may say this: a key that means something needs a value that does."""
+    """Raise InvalidRequest if an aggregate may not have this: keys that affect decisions need a valid value."""
     check_metadata(key, value)
     if key.startswith((TRAIT_KEY, LABEL_KEY)):
         _check_word(key, value)

@@ -1,9 +1,9 @@
-"""What a filter accepts for a field: one value, or several of which any will do."""
+"""The values that a filter accepts for a field: one, or any of several."""
 
 from collections.abc import Collection
 
 OneOf = str | Collection[str] | None
-"""A value, or a collection of values. None and what is empty accept every value."""
+"""A value, or a collection of values. None or an empty collection accepts every value."""
 
 
 def accepts(wanted: OneOf, value: str | None) -> bool:
@@ -14,7 +14,7 @@ def accepts(wanted: OneOf, value: str | None) -> bool:
 
 
 def values_of(wanted: OneOf) -> tuple[str, ...]:
-    """Return the values that a filter names, each once; none where it accepts every value."""
+    """Return the values that a filter names, each once; empty if it accepts every value."""
     if not wanted:
         return ()
     return (wanted,) if isinstance(wanted, str) else tuple(dict.fromkeys(wanted))

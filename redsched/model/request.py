@@ -1,4 +1,4 @@
-"""What is asked for: resources and the pools they come from, where, with whom, how much, weighed how."""
+"""Requests: resources and their pools, location, affinity, count, and weights."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from redsched.model.validation import check_name
 
 @dataclass(frozen=True, slots=True)
 class GangMember:
-    """One kind of member of a gang: its name, and what each of its `count` places asks for."""
+    """A kind of member of a gang: its name, and what each of its `count` places requests."""
 
     name: str
     request: "Request"
@@ -31,16 +31,16 @@ class GangMember:
 
     @property
     def count(self) -> int:
-        """Places of this kind."""
+        """The number of places of this member."""
         return self.request.count
 
 
 @record
 class Request(RequestFields):
-    """What is asked for. Every place of `count` takes all of it from one host; all places or none.
+    """A placement request. Each of `count` places takes all of it from one host; all places are placed, or none.
 
-    `resources` may each come from another pool of the host (the root first), each of `groups` from one pool. With
-    `members` (a gang) they say what is asked for, and only what concerns the whole call stands beside them.
+    `resources` may each come from another pool of the host (the root first), each of `groups` from a single pool. In a
+    gang, `members` hold the requests, and only fields that concern the whole call are set beside them.
     """
 
     members: tuple[GangMember, ...] = ()
@@ -55,7 +55,7 @@ class Request(RequestFields):
 
     @property
     def places(self) -> int:
-        """How many places are asked for, over all members."""
+        """The number of places requested, over all members."""
         return sum(one.count for one in self.members) if self.members else self.count
 
     def _check_members(self) -> None:
@@ -76,27 +76,27 @@ class Request(RequestFields):
         return texts.shape if texts else as_text(_SHAPE.of(self))
 
     def canonical(self) -> str:
-        """Return canonical JSON of what is requested and for whom, without the ids and how the call is answered."""
+        """Return canonical JSON of what is requested and for whom, without ids and without how the call is answered."""
         texts = _shared_texts(self)
         return texts.canonical if texts else as_text(self.words())
 
     def words(self) -> dict[str, Any]:
-        """Return what `canonical` writes, as JSON has it."""
+        """Return what `canonical` writes, as JSON values."""
         return _DIGEST.of(self)
 
     def digest(self) -> str:
-        """Return 32 hex digits over the canonical text: what an id, sent again, must match."""
+        """Return 32 hex digits over the canonical text. A repeated call with the same id must have the same digest."""
         texts = _shared_texts(self)
         return texts.digest if texts else _digest_of(self.canonical())
 
     @classmethod
     def from_canonical(cls, text: str) -> "Request":
-        """The request of a canonical text, its digest the same. Raises InvalidRequest for what is none."""
+        """Parse a canonical text into a request with the same digest. Raises InvalidRequest if it is malformed."""
         return from_text(text, cls, {"Request": cls})
 
 
-# Of the call and not of a place: they change neither which hosts fit nor how good those are. The project may, where
-# aggregates are kept for projects: who remembers shapes has to look.
+# Properties of the call, not of a place: they affect neither which hosts fit nor their scores. The project may, where
+# aggregates are reserved for projects: whoever caches shapes has to check.
 _OF_THE_ANSWER = frozenset(("claim_ids", "claim", "alternates", "until", "queue_timeout_s", "confirm_timeout_s"))
 _CALL_FIELDS = _OF_THE_ANSWER | {
     *("count", "mode", "members", "relations", "project", "consumer", "lease_s", "on_exit", "max_attempts")
@@ -106,7 +106,8 @@ _DEFAULTS: Mapping[str, Any] = {
     one.name: one.default_factory() if callable(one.default_factory) else one.default for one in fields(Request)
 }
 _SHAPE_FIELDS = tuple(name for name in _ALL_FIELDS if name not in _CALL_FIELDS)
-# With members these must be left to them; the policy, weights and project of a call are its members' too.
+# With members, these fields must be set in the members; policy, weights and project of the call apply to its members
+# too.
 _PLACE_FIELDS = (*(n for n in _SHAPE_FIELDS if n not in {"policy", "weights"}), "count")
 _SHAPE = Fields(_SHAPE_FIELDS, _DEFAULTS)
 _DIGEST = Fields(tuple(name for name in _ALL_FIELDS if name not in _OF_THE_ANSWER), _DEFAULTS)
@@ -118,8 +119,8 @@ class _Texts(NamedTuple):
     digest: str
 
 
-# Most requests say these fields alone, and few different objects. Their values are hashable, and of one type each, so
-# that equal values have equal texts (1 and 1.0, which weights may be, have not).
+# Most requests set only these fields, with few different values. The values are hashable and each of one type, so that
+# equal values have equal texts (weights are excluded, as they may be 1 or 1.0).
 _USUAL_FIELDS = frozenset(("resources", "required", "zones", "project", "consumer", "lease_s"))
 _RARE_FIELDS = tuple(name for name in _ALL_FIELDS if name not in _USUAL_FIELDS | _OF_THE_ANSWER)
 _RARE_VALUES: Callable[[Request], tuple[Any, ...]] = attrgetter(*_RARE_FIELDS)
@@ -129,7 +130,7 @@ _texts: dict[tuple[Any, ...], _Texts] = {}
 
 
 def _shared_texts(request: Request) -> _Texts | None:
-    """Return the texts of a usual request, made once for all that say the same; None for one that says more."""
+    """Return the texts of a common request, made once for all equal ones; None for one that sets other fields."""
     if _RARE_VALUES(request) != _RARE_DEFAULTS:
         return None
     resources = frozenset(request.resources.items())

@@ -1,4 +1,4 @@
-"""What a request says of its places and of the call, apart from the members of a gang, which are requests again."""
+"""The fields of a request that describe its places and the call; all but the members of a gang."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -14,7 +14,7 @@ _NO_HINTS = Hints()
 
 @record
 class RequestFields(Worded):
-    """The fields of a request, and the default of each."""
+    """The fields of a request, with their defaults."""
 
     resources: Amounts = field(default_factory=dict)
     groups: tuple[Group, ...] = ()
@@ -33,9 +33,9 @@ class RequestFields(Worded):
     labels: Mapping[str, str] = field(default_factory=dict)
     aggregate_metadata: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
-    """What is said of the work and not of a host (an image's os_type, a flavour's name), for aggregates to match."""
+    """Properties of the work, not of a host (an image's os_type, a flavour's name), for aggregates to match."""
     query: tuple[Any, ...] = ()
-    """Nova's JsonFilter: nested tuples of texts and numbers; () for none."""
+    """Nova's JsonFilter: nested tuples of strings and numbers; () for none."""
     server_group: str = ""
     spread: tuple[Spread, ...] = ()
     numa: Numa | None = None
@@ -52,13 +52,13 @@ class RequestFields(Worded):
     claim_ids: tuple[str, ...] = ()
     lease_s: int = 120
     until: Literal["claimed", "active"] = "claimed"
-    """When the answer is given: once the claims are made, or once their hosts have confirmed that the work runs."""
+    """When the call returns: once the claims are made, or once their hosts have confirmed that the work runs."""
     queue_timeout_s: int = 0
-    """How long to wait for room where nothing fits."""
+    """How long to wait for room if nothing fits, in seconds."""
     confirm_timeout_s: int = 0
-    """With until active, how long to wait for hosts to confirm, over all attempts. 0: `lease_s` for each of them."""
+    """With `until: active`: seconds to wait for confirmations, over all attempts. 0: `lease_s` for each attempt."""
     claim: bool = True
     on_exit: OnExit = OnExit.RELEASE
-    """What becomes of each claim when the work that its hook named (pids, a cgroup) ends by itself."""
+    """What happens to each claim when the work that its hook named (pids, a cgroup) ends by itself."""
     max_attempts: int = 3
-    """How often a claim is placed before it has failed, since it was active last. A gang has one attempt."""
+    """Placements after which a claim has failed, counted since it was last active. A gang has one attempt."""

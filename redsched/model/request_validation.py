@@ -1,6 +1,6 @@
-"""What a request may say: every check of one, each with the value seen and what to do.
+"""All checks of a request. Each error names the value seen and the next step.
 
-One is built for each call, so what nearly all leave empty is asked about in one look.
+A request is built for each call, so fields that are nearly always empty are tested together.
 """
 
 from redsched.errors import InvalidRequest
@@ -17,7 +17,7 @@ from redsched.model.validation import (
 )
 
 MAX_COUNT = 200
-"""Places of one request, over all its members."""
+"""The most places of one request, over all its members."""
 MAX_ALTERNATES = 50
 MAX_WAIT_S = 3600
 MAX_ATTEMPTS = 100
@@ -25,7 +25,7 @@ _ON_EXIT = frozenset(OnExit)
 
 
 def check_asked(request: RequestFields) -> None:
-    """Raise InvalidRequest for a request without members that asks for nothing."""
+    """Raise InvalidRequest if a request without members requests nothing."""
     if request.relations:
         raise InvalidRequest("relations name members, and there are none: give members")
     if not (request.resources or request.groups or request.numa or request.pci):
@@ -35,7 +35,7 @@ def check_asked(request: RequestFields) -> None:
 
 
 def check_fields(request: RequestFields) -> None:
-    """Raise InvalidRequest unless each field may be as it is."""
+    """Raise InvalidRequest unless the value of each field is valid."""
     _check_amounts(request)
     if request.groups or request.same_subtree:
         _check_groups(request)
@@ -50,7 +50,7 @@ def check_fields(request: RequestFields) -> None:
 
 
 def check_places(request: RequestFields, places: int) -> None:
-    """Raise InvalidRequest unless so many places, over all members, may be asked for, with these claim ids."""
+    """Raise InvalidRequest unless this number of places, over all members, is allowed with these claim ids."""
     check_range("places of all members together", places, 1, MAX_COUNT)
     if request.claim_ids and len(request.claim_ids) != places:
         raise InvalidRequest(

@@ -1,8 +1,8 @@
-"""Amounts and times as people type them, with units: `4Gi` of MEMORY_MB, `5h`. What programs send are plain numbers.
+"""Amounts and times with units, as people type them: `4Gi` of MEMORY_MB, `5h`. Programs send plain numbers.
 
-The end of a resource class names what its amounts count: `_KB`, `_MB` and `_GB` count KiB, MiB and GiB (as Nova does),
-`_KILOBIT_PER_SEC` and `_KILOPACKET_PER_SEC` thousands a second. Other classes are counted in pieces and take no unit. A
-value with a unit must be a whole number of what is counted: nothing is rounded.
+The suffix of a resource class names its unit: `_KB`, `_MB` and `_GB` count KiB, MiB and GiB (as in Nova),
+`_KILOBIT_PER_SEC` and `_KILOPACKET_PER_SEC` thousands per second. Other classes count pieces and take no unit. A value
+with a unit must be a whole multiple of the class's unit: nothing is rounded.
 """
 
 import re
@@ -21,7 +21,7 @@ _COUNTED: tuple[tuple[str, str, int, Mapping[str, int]], ...] = (
     ("_KILOBIT_PER_SEC", "kbit/s", 10**3, _DECIMAL),
     ("_KILOPACKET_PER_SEC", "thousand packets/s", 10**3, _DECIMAL),
 )
-"""By the end of a class: what it counts, how many of the basic unit that is, and the units that can be written."""
+"""By suffix of a class: its unit, the size of that in basic units, and the units accepted in input."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 _WHOLE = re.compile(r"-?[0-9]{1,16}\Z")
@@ -30,7 +30,7 @@ _DURATION = re.compile(r"(?:[0-9]{1,16}(?:\.[0-9]{1,9})?[A-Za-z]{1,20})+\Z")
 _PART = re.compile(r"([0-9.]+)([A-Za-z]+)")
 
 _AMOUNTS = frozenset(("resources", "slots", "external", "limits"))
-"""The words of bodies and files under which amounts stand by class or slot."""
+"""The keys of bodies and files whose values are amounts by class or slot."""
 _INVENTORIES = "inventories"
 _RATIO = "allocation_ratio"
 _TIME_ENDING = "_s"
@@ -38,7 +38,7 @@ _SIZE_ENDINGS = ("_kb", "_mb", "_gb")
 
 
 def parse_amount(name: str, text: str) -> int:
-    """Return the amount of a resource class or slot that a text says. Raises InvalidRequest."""
+    """Parse an amount of the resource class or slot `name`. Raises InvalidRequest if it is malformed or not whole."""
     if _WHOLE.match(text):
         return int(text)
     found = _WITH_UNIT.match(text)
@@ -52,7 +52,7 @@ def parse_amount(name: str, text: str) -> int:
 
 
 def parse_seconds(name: str, text: str) -> int:
-    """Return the seconds that a text says: `90`, `90s`, `5m`, `1h30m`, `2d`. Raises InvalidRequest."""
+    """Parse a time into seconds: `90`, `90s`, `5m`, `1h30m`, `2d`. Raises InvalidRequest if malformed or not whole."""
     if _WHOLE.match(text):
         return int(text)
     if not _DURATION.match(text):
@@ -66,9 +66,10 @@ def parse_seconds(name: str, text: str) -> int:
 
 
 def without_units(value: Any, word: str = "") -> Any:
-    """Return a body or a part of a file, as YAML has it, with plain numbers in place of texts with units.
+    """Return a body, or a part of a file as parsed from YAML, with plain numbers in place of texts with units.
 
-    `word` is the key under which it was found. Raises InvalidRequest. What may be free text (labels, metadata) stays.
+    `word` is the key under which the value was found. Values that may be free text (labels, metadata) are left as they
+    are. Raises InvalidRequest if a value has a wrong unit.
     """
     if isinstance(value, list):
         return [without_units(one, word) for one in value]
@@ -86,9 +87,9 @@ def without_units(value: Any, word: str = "") -> Any:
 
 
 def plain_number(word: str, value: Any) -> Any:
-    """Return the number that a text with a unit says, where the end of the word names what is counted: `lease_s`.
+    """Convert a text with a unit to a number, if the suffix of the key `word` names a unit, as in `lease_s`.
 
-    Any other value is returned as it is. Raises InvalidRequest.
+    Returns any other value unchanged. Raises InvalidRequest if the unit is wrong.
     """
     if word.endswith(_TIME_ENDING) and _is_typed(value):
         return parse_seconds(word, value)
@@ -106,7 +107,7 @@ def _amount(name: Any, value: Any) -> Any:
 
 
 def _is_typed(value: Any) -> bool:
-    """Return whether a value is a number with a unit. Whatever else is no number is refused by those who take it."""
+    """Return whether a value is a number with a unit. Other texts are left to the validation of the field."""
     return isinstance(value, str) and bool(_WITH_UNIT.match(value) or _DURATION.match(value))
 
 

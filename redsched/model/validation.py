@@ -1,7 +1,7 @@
-"""What objects may be called: hosts, cells, claims, resource classes, traits, slots and labels.
+"""Validation of names and values: hosts, cells, claims, resource classes, traits, slots and labels.
 
-One place for every rule about a name, used at each edge (REST models, fleet files, the store's typed calls), so that a
-name which got in anywhere is safe in a Redis key, in a field and in a URL.
+The one place for all rules about names. It is used at each boundary (REST models, fleet files, the store's typed
+calls), so that every accepted name is safe in a Redis key, in a field and in a URL.
 """
 
 import re
@@ -12,17 +12,17 @@ import os_traits
 from redsched.errors import InvalidRequest
 
 MAX_AMOUNT = 2**53 - 1
-"""The largest amount: Lua's numbers are doubles, and above this they stop being exact."""
+"""The largest amount: Lua's numbers are doubles, which are exact only up to this."""
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
-"""Hosts, cells, zones, projects, consumers, claims, label keys: never `{ } : /`, which keys and slots use."""
+"""For hosts, cells, zones, projects, consumers, claims, label keys. Excludes `{ } : /`, which keys and slots use."""
 
 CUSTOM_PATTERN = r"^CUSTOM_[A-Z0-9_]{1,57}$"
 LABEL_VALUE_PATTERN = r"^[ -~]{0,63}$"
 
 METADATA_KEY_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 METADATA_VALUE_PATTERN = r"^[ -~]{1,255}$"
-"""Of an aggregate: Nova's keys have colons (`trait:CUSTOM_X`), and lists of projects want room."""
+"""For aggregate metadata: Nova's keys have colons (`trait:CUSTOM_X`), and lists of projects need room."""
 
 _NAME = re.compile(NAME_PATTERN[:-1] + r"\Z")
 _CUSTOM = re.compile(CUSTOM_PATTERN[:-1] + r"\Z")
@@ -55,7 +55,7 @@ def check_class(value: str) -> str:
 
 
 SHARED_POOL = "pool:"
-"""What the slots of a shared pool begin with: `pool:licences/CUSTOM_LICENCE`."""
+"""The prefix of a shared pool's slots: `pool:licences/CUSTOM_LICENCE`."""
 
 
 def check_slot(value: str) -> str:
@@ -68,13 +68,13 @@ def check_slot(value: str) -> str:
 
 
 def split_slot(slot: str) -> tuple[str, str]:
-    """The pool of a slot ('' for the host's root) and its resource class."""
+    """Split a slot into its pool ('' for the host's root) and its resource class."""
     pool, _, resource_class = slot.rpartition("/")
     return pool, resource_class
 
 
 def check_topology(value: str) -> str:
-    """Return `value` if places can be counted by it: `host`, `zone` or `label:<key>`, else raise InvalidRequest."""
+    """Return `value` if places can be counted by it: `host`, `zone` or `label:<key>`. Else raise InvalidRequest."""
     if value not in ("host", "zone"):
         kind, _, key = value.partition(":")
         if kind != "label":
@@ -94,7 +94,7 @@ def check_trait(value: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as a message may show it: short, and never thousands of digits, which Python refuses to write."""
+    """Return a value for use in a message: short, and without huge integers, which Python refuses to convert."""
     if isinstance(value, int) and abs(value) >= 10**40:
         return "one of more than 40 digits"
     text = repr(value)
@@ -102,14 +102,14 @@ def shown(value: object) -> str:
 
 
 def check_amount(what: str, value: int, minimum: int = 0) -> int:
-    """Return `value` if it is a whole number from `minimum` to 2^53-1, else raise InvalidRequest."""
+    """Return `value` if it is an integer from `minimum` to 2^53-1, else raise InvalidRequest."""
     if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= MAX_AMOUNT:
         raise InvalidRequest(f"{what} must be a whole number from {minimum} to {MAX_AMOUNT}, not {shown(value)}")
     return value
 
 
 def parse_int(text: str, unreadable: int, least: int = 0) -> int:
-    """A whole number from `least` to 2^53-1 as the store writes it; anything else, made by hand, is `unreadable`."""
+    """Parse an integer from `least` to 2^53-1 as stored; return `unreadable` for anything else (manual edits)."""
     if len(text) > 16 or not (text.isascii() and text.isdecimal()):
         return unreadable
     value = int(text)
@@ -135,6 +135,6 @@ def check_metadata(key: str, value: str) -> None:
 
 
 def check_condition(key: str, text: str) -> None:
-    """Raise InvalidRequest unless this can be what a label is held against: a value, or words of an operator."""
+    """Raise InvalidRequest unless this is a valid condition on a label: a value, or an operator with its operands."""
     if not _METADATA_VALUE.match(text) and text:
         raise InvalidRequest(f"label {key!r} is asked for as {text[:80]!r}: use up to 255 printable ASCII characters")

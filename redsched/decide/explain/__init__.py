@@ -1,1 +1,1 @@
-"""Why a request goes where it goes, or nowhere, and what would have to be different."""
+"""Explanations: why a request goes where it goes, or nowhere, and what would have to change."""

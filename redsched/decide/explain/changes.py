@@ -1,8 +1,8 @@
-"""The smallest change of a request that lets one host take it: found edit by edit, each tried by deciding again.
+"""The smallest change of a request that lets one host take it, found edit by edit, each tested by a decision.
 
-An edit takes one thing back: some of an amount, one trait, one label, one condition. For the first rule that the host
-fails, the first edit that makes it pass is kept, and so on until the host takes the request or nothing helps. What is
-told has therefore been decided, with the same rules and the same search for pools as any request.
+An edit relaxes one thing: an amount, a trait, a label, a condition. For the first rule that the host fails, the first
+edit that makes it pass is kept, and so on until the host takes the request or no edit helps. Every reported change has
+therefore been decided, with the same rules and pool search as any request.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,16 +20,16 @@ from redsched.model import Request
 
 MAX_EDITS = 8
 MAX_PLACED = 1024
-"""Parts of requests placed in searches of one host's pools for its change, before it is not looked for any longer.
+"""Placed parts of requests in the pool searches for one host's change, before the search for it is abandoned.
 
-With eight groups these are 128 searches, some 40 ms; most changes take ten or twenty.
+With eight groups these are 128 searches, which take some 40 ms; most changes take ten or twenty.
 """
 GIVEN_UP = 4
-"""The hosts that these searches count as given up before them: each is 16 times shorter than that of a decision."""
+"""Assumed number of abandoned hosts before these searches, so that each is 16 times shorter than a decision's."""
 
 
 class _TooLongError(Exception):
-    """No more is searched on this host: of a change that was not compared with others nobody knows that it is small."""
+    """The limit for this host is reached. A change is not reported unless it was compared with all others."""
 
 
 RulesOf = Callable[[Request], Iterable[Rule]]
@@ -37,7 +37,7 @@ RulesOf = Callable[[Request], Iterable[Rule]]
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What a host fails: the rule and where such rules come from, or no rule, but that its pools fail."""
+    """What a host fails: a rule, with the source of such rules; or no rule, if its pools fail."""
 
     rule: Rule | None
     rules_of: RulesOf
@@ -49,14 +49,14 @@ class Failed:
 
     @property
     def slot(self) -> str | None:
-        """The slot where it is about that alone."""
+        """The slot, if the rule tests nothing else."""
         return None if self.rule is None else self.rule.slot
 
 
 def smallest_change(shape: RequestProfile, row: int) -> tuple[Edit, ...]:
-    """Return what to take back, one after the other, so that the host takes one place; () where nothing was found.
+    """Return the edits, in order, that make the host take one place; () if none were found.
 
-    The request of the last edit is the one that the host takes.
+    The host takes the request of the last edit.
     """
     try:
         return _smallest(_Host(shape, row), shape.request)
@@ -79,13 +79,13 @@ def _smallest(host: "_Host", request: Request) -> tuple[Edit, ...]:
 
 
 def takes_now(shape: RequestProfile, row: int) -> bool:
-    """Whether a host takes a request while places are tried out."""
+    """Return whether a host takes a request, while tentative places are in the columns."""
     rules = (*shape.rules, *shape.late_rules())
     return all(rule.passes(shape.columns, row) for rule in rules) and bool(shape.assigned_now(row))
 
 
 class _Host:
-    """One host, asked again and again."""
+    """One host, tested repeatedly."""
 
     def __init__(self, shape: RequestProfile, row: int) -> None:
         self._shape = shape
@@ -95,14 +95,14 @@ class _Host:
         self._given_up = GIVEN_UP
 
     def fails(self, request: Request) -> Failed | None:
-        """The first rule that it fails; None: it takes the request."""
+        """Return the first rule that it fails; None if it takes the request."""
         for failed in self._rules(request):
             if failed.rule is not None and not self._passes(failed.rule):
                 return failed
         return None if self._takes(request) else Failed(None, lambda _: ())
 
     def edits_that_help(self, request: Request, failed: Failed) -> Iterator[Edit]:
-        """Edits after which it passes what it failed, those of amounts first."""
+        """Yield edits that make it pass what it failed, those of amounts first."""
         if failed.slot is not None:
             yield from self._what_is_left(request, failed)
         elif failed.room:
@@ -110,7 +110,7 @@ class _Host:
         yield from (one for one in without(request, self._columns, self._row) if self._helps(one.request, failed))
 
     def _rules(self, request: Request) -> Iterator[Failed]:
-        """All rules in the order in which deciding asks them."""
+        """Yield all rules in the order in which a decision tests them."""
         kept = [Failed(rule, source) for source in self._shape.filters for rule in source(request)]
         yield from sorted(kept, key=lambda one: one.rule is not None and (one.rule.dynamic, one.rule.room))
         yield from (Failed(rule, self._company) for rule in self._company(request))
@@ -119,7 +119,7 @@ class _Host:
         return company(request, self._columns, lambda _by: self._eligible(request))
 
     def _eligible(self, request: Request) -> Mask:
-        """As `RequestProfile.eligible`: what is taken back may open domains that places are spread over."""
+        """Return the same as `RequestProfile.eligible`: edits may add domains that places are spread over."""
         if request is self._shape.request:
             return self._shape.eligible
         mask = self._columns.present.copy()
@@ -141,7 +141,7 @@ class _Host:
         return self._helps(build(amount), failed)
 
     def _takes(self, request: Request) -> bool:
-        """Whether its pools can give a request. Raises _TooLongError when searching has taken too long."""
+        """Return whether its pools fit a request. Raises _TooLongError if the searches have taken too long."""
         if request is self._shape.request:
             return self._shape.takes(self._row)
         needs = needs_of(request)
@@ -154,7 +154,7 @@ class _Host:
         return bool(found)
 
     def _what_is_left(self, request: Request, failed: Failed) -> Iterator[Edit]:
-        """As much of one class as the host gives: what it has itself, in its units, or more where a pool does."""
+        """Yield the request with as much of one class as the host has: in its root, in its units, or more in a pool."""
         slot, columns, row = failed.slot or "", self._columns, self._row
         amount, step = request.resources[slot], columns.step[slot].item(row)
         own = min(slot_free(columns, slot, row), columns.maximum[slot].item(row)) // step * step
@@ -164,10 +164,10 @@ class _Host:
             yield Edit(f"{amount - most} {slot} less", build(most))
 
     def _less(self, request: Request, failed: Failed) -> Iterator[Edit]:
-        """The amount that has to give up the smallest part of itself, made just small enough."""
+        """Yield the request with one amount reduced just enough: the one that needs the smallest relative reduction."""
         best: tuple[float, Edit] | None = None
         for what, amount, build in amounts(request):
-            # Less than the best so far gives up is all that counts.
+            # Only a smaller reduction than the best so far is of interest.
             least = 1 if best is None else int(amount * (1 - best[0])) + 1
             most = _most(least, amount, partial(self._helps_with, failed, build))
             if most:
@@ -177,7 +177,7 @@ class _Host:
 
 
 def _most(least: int, amount: int, helps: Callable[[int], bool]) -> int:
-    """The largest amount below this one that helps, by halving; 0 where not even the least does."""
+    """Return the largest helpful amount below this one, by bisection; 0 if not even the smallest helps."""
     if least >= amount or not helps(least):
         return 0
     low, high = least, amount

@@ -1,4 +1,4 @@
-"""Edits: what one could take back of a request, one thing at a time, each in words. Not whether it helps."""
+"""Edits: the ways to relax a request in one respect, each with a description. Whether they help is tested elsewhere."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -12,12 +12,12 @@ from redsched.model import Group, Request
 
 Value = TypeVar("Value")
 Change = tuple[str, Mapping[str, Any]]
-"""What is taken back, in words, and the fields that this changes."""
+"""A description of the edit, and the fields that it changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A request with one thing taken back, and that in words."""
+    """A request relaxed in one respect, with a description of the edit."""
 
     says: str
     request: Request
@@ -27,9 +27,9 @@ Build = Callable[[int], Request]
 
 
 def amounts(request: Request) -> Iterator[tuple[str, int, Build]]:
-    """Every amount of a request: what it is of, how much, and the request with another one in its place.
+    """Yield every amount of a request: its subject, its value, and a function that replaces it.
 
-    Of groups that ask for the same only the first counts: with less for another one the request would be the same.
+    Of identical groups only the first is included, as reducing another one would give the same request.
     """
     for name, amount in request.resources.items():
         yield name, amount, partial(with_resource, request, name)
@@ -47,7 +47,7 @@ def _are_alike(request: Request, group: Group, other: Group) -> bool:
 
 
 def with_resource(request: Request, name: str, amount: int) -> Request:
-    """The request with another amount of one of its unnumbered resources."""
+    """Return the request with another amount of one of its unnumbered resources."""
     return replace(request, resources={**request.resources, name: amount})
 
 
@@ -62,7 +62,7 @@ def _with_devices(request: Request, at: int, count: int) -> Request:
 
 
 def without(request: Request, columns: Columns, row: int) -> Iterator[Edit]:
-    """The request with one condition taken back, wherever that leaves one that may be asked."""
+    """Yield the request with one condition removed, for each condition whose removal leaves a valid request."""
     for says, changed in _conditions(request, columns, row):
         with suppress(InvalidRequest):
             yield Edit(says, replace(request, **changed))

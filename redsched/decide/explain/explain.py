@@ -1,4 +1,4 @@
-"""Why a request goes where it goes, or nowhere: from the same shape, rules and numbers as the decision itself."""
+"""Explains where a request goes, or why nowhere, from the same shape, rules and numbers as the decision."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,10 @@ from redsched.model import Request
 
 
 def explain(shape: RequestProfile, request: Request, places: int, hosts: Sequence[str]) -> Explanation:
-    """Explain a request of this shape for which `places` were found (as far as its count), and check named hosts."""
+    """Explain a request of this shape, and check the named hosts.
+
+    `places` is the number of places that were found for it, at most its count.
+    """
     refused = places < request.count
     rows = map(shape.columns.row, hosts)
     reasons = shape.refusal() if refused else shape.counts()
@@ -25,7 +28,7 @@ def explain(shape: RequestProfile, request: Request, places: int, hosts: Sequenc
 
 
 def check_host(shape: RequestProfile, request: Request, places: int, row: int) -> HostCheck:
-    """Every check of one host, the failed and the passed."""
+    """Return every check of one host, failed and passed."""
     columns = shape.columns
     rules = (*shape.rules, *shape.late_rules())
     checks = [Check(rule.reason, bool(rule.passes(columns, row)), rule.detail(columns, row)) for rule in rules]

@@ -1,4 +1,4 @@
-"""The nearest misses: the hosts that come closest to taking a request, with the smallest change that lets them."""
+"""The nearest misses: the hosts closest to taking a request, with the smallest change that makes them."""
 
 from collections.abc import Iterator
 
@@ -16,16 +16,16 @@ from redsched.decide.rules import ALL_ROWS, Rule
 
 NEAREST = 3
 _NOT_FOR_THE_ASKING = frozenset((DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING))
-"""What no change of a request gets around."""
+"""Reasons that no change of a request can remove."""
 
 
 def nearest(shape: RequestProfile) -> tuple[Miss, ...]:
     """Return the nearest misses, nearest first.
 
-    First come hosts that lack nothing but amounts, by the smallest relative lack (summed over the classes); then those
-    that fail the fewest other rules. A host that is down, or kept from new claims, is no miss. Nor is one whose units
-    forbid an amount (min_unit, step_size): it gives only larger or other amounts. One whose max_unit does is, for that
-    is its total by default: who asks for too much is to hear what there is.
+    Hosts that lack only amounts come first, by the smallest relative lack (summed over the classes); then those that
+    fail the fewest other rules. A host that is down, or kept from new claims, is not a miss. Nor is one whose units
+    forbid an amount (min_unit, step_size), as it accepts only larger or other amounts. One whose max_unit does is a
+    miss: that is its total by default, and the caller should learn how much there is.
     """
     columns = shape.columns
     failed, lack = np.zeros(columns.size), np.zeros(columns.size)
@@ -44,7 +44,7 @@ def nearest(shape: RequestProfile) -> tuple[Miss, ...]:
             failed += ~passing
     rows = np.flatnonzero(mask)
     if not shape.is_plain:
-        # What the pools cannot give together is one more thing that is wrong.
+        # Amounts that the pools cannot provide together count as one more failure.
         failed[rows] += (failed[rows] == 0) & (lack[rows] == 0)
     rows = rows[(failed[rows] > 0) | (lack[rows] > 0)]
     ordered = rows[np.lexsort((columns.order[rows], lack[rows], failed[rows]))][:NEAREST]

@@ -1,9 +1,9 @@
-"""Which hosts may take a request at all: the filters in their order, each with the reason that it gives.
+"""The filters, which select the hosts that may take a request, in their order, each with its rejection reason.
 
-Cheap and telling ones come first: a host is counted under the first reason that removes it, and "down" says more of a
-host than the memory it lacks. What a request names and nothing holds (a class, trait, zone, label) removes every host,
-as usual: it is an ordinary "no fit". An amount is refused under the name of its resource class, a trait or label under
-`required:HW_CPU_X86_AVX2`, a group under `group:<name>`, guest NUMA cells under `numa`, devices under `pci:<class>`.
+Cheap and informative ones come first: a host is counted under the first reason that rejects it, and "down" says more
+about a host than a lack of memory. A class, trait, zone or label that no host has rejects every host, as an ordinary
+"no fit". An amount is rejected under the name of its resource class, a trait or label under `required:HW_CPU_X86_AVX2`,
+a group under `group:<name>`, guest NUMA cells under `numa`, devices under `pci:<class>`.
 """
 
 from redsched.decide.filters.aggregates import aggregate_metadata, member_of
@@ -19,7 +19,7 @@ from redsched.decide.rules import Filter, Rule
 from redsched.model import Request
 
 COUNT = "count"
-"""Given to hosts with room for one place, where all together have too few for the request's count."""
+"""The reason of hosts that fit one place, if all of them together have too few for the request's count."""
 
 FILTERS: tuple[Filter, ...] = (
     liveness,
@@ -39,9 +39,9 @@ FILTERS: tuple[Filter, ...] = (
     numa,
     pci,
 )
-"""Those that need no settings; `redsched.decide.plugins.registry` adds those that do, and those of users."""
+"""The filters without settings. `redsched.decide.plugins.registry` adds those with settings and users' own."""
 
 
 def rules_of(request: Request, filters: tuple[Filter, ...] = FILTERS) -> tuple[Rule, ...]:
-    """Return all rules of a request in the order in which they are tried: by filter, those about room last."""
+    """Return all rules of a request in the order in which they are tested: by filter, those about room last."""
     return tuple(sorted((rule for one in filters for rule in one(request)), key=lambda rule: rule.room))

@@ -1,6 +1,6 @@
-"""Filters by which a request chooses aggregates: by name, or by what their metadata say.
+"""Filters by which a request selects aggregates, by name or by metadata.
 
-What aggregates ask of a request in their turn is in `demands`.
+The reverse, what aggregates demand of requests, is in `demands`.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ AGGREGATE_METADATA = "aggregate_metadata"
 
 
 def member_of(request: Request) -> Iterator[Rule]:
-    """Hosts in one aggregate of each list, and in none of the forbidden ones."""
+    """Accept hosts that are in one aggregate of each list, and in no forbidden one."""
     for names in sorted({tuple(sorted(names)) for names in request.member_of}):
         yield _in_one(names)
     if request.not_member_of:
@@ -46,10 +46,10 @@ def _is_in(columns: Columns, row: int) -> str:
 
 
 def aggregate_metadata(request: Request) -> Iterator[Rule]:
-    """Hosts with an aggregate whose metadata satisfy each condition (Nova's AggregateInstanceExtraSpecsFilter).
+    """Accept hosts whose aggregates' metadata satisfy each condition (Nova's AggregateInstanceExtraSpecsFilter).
 
-    A value is a list with commas, and one of its values must; another aggregate of the host may satisfy another key.
-    Raises InvalidRequest for a malformed operator.
+    A value is a comma-separated list, of which one item must match. Different aggregates of the host may satisfy
+    different keys. Raises InvalidRequest for a malformed operator.
     """
     for key, text in sorted(request.aggregate_metadata.items()):
         yield _said(key, condition(f"aggregate_metadata {key!r}", text))

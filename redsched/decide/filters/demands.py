@@ -1,6 +1,6 @@
-"""Filters by which aggregates choose requests: what their metadata demand of whatever comes to their hosts.
+"""Filters by which aggregates select requests: what their metadata demand of the requests for their hosts.
 
-| key                     | a host of such an aggregate takes only                                                |
+| key                     | a host of such an aggregate accepts only                                              |
 |-------------------------|---------------------------------------------------------------------------------------|
 | filter_tenant_id...     | requests of the listed projects                                                       |
 | trait:<TRAIT>           | required: requests that require the trait; forbidden: those that do not               |
@@ -10,8 +10,8 @@
 | property-forbidden:<k>  | requests with none of the listed values of the property                               |
 | property-confined:<key> | (anything; but requests with one of the listed values go to no other hosts)           |
 
-The sources are Nova's AggregateMultiTenancyIsolation, its request filter isolate_aggregates, its filters
-AggregateImagePropertiesIsolation and AggregateTypeAffinityFilter; of property-required and property-confined together
+Sources: Nova's AggregateMultiTenancyIsolation, its request filter isolate_aggregates, its filters
+AggregateImagePropertiesIsolation and AggregateTypeAffinityFilter; for property-required and property-confined together
 its IsolatedHostsFilter.
 """
 
@@ -45,14 +45,15 @@ AGGREGATE_PROPERTIES = "aggregate-properties"
 _PROPERTY_KEYS = frozenset((PROPERTY_KEY, PROPERTY_REQUIRED_KEY, PROPERTY_FORBIDDEN_KEY, PROPERTY_CONFINED_KEY))
 
 Lists = dict[str, frozenset[str]]
-"""What each aggregate that has a key lists under it."""
+"""By aggregate: the values it lists under a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Hosts in one of the aggregates `of` (None: all hosts) take the request only where one of `admit` has them too.
+    """A demand on requests for hosts in one of the aggregates `of` (None: for all hosts).
 
-    `says` it in words, after the names of the host's aggregates among `of`.
+    Such a host takes the request only if it is also in one of `admit`. `says` is the text of a failure, placed after
+    the names of the host's aggregates among `of`.
     """
 
     of: tuple[str, ...] | None
@@ -60,12 +61,12 @@ class Demand:
     says: str
 
     def met(self, columns: Columns, rows: Rows) -> Mask:
-        """Whether each row's host may take the request as far as this demand goes."""
+        """Return whether each row's host may take the request as far as this demand is concerned."""
         admitted = in_any(columns, self.admit, rows)
         return admitted if self.of is None else admitted | ~in_any(columns, self.of, rows)
 
     def words(self, columns: Columns, row: int) -> str:
-        """Say it of one host."""
+        """Return the failure of one host as text."""
         if self.of is None:
             return self.says
         names = (name for name in self.of if columns.aggregates[name][row])
@@ -73,12 +74,12 @@ class Demand:
 
 
 def keeps_projects(declared: Declared) -> bool:
-    """Whether any aggregate is kept for projects."""
+    """Return whether any aggregate is reserved for projects."""
     return any(key.startswith(PROJECTS_KEY) for _, key, _ in metadata(declared))
 
 
 def demands(request: Request) -> Iterator[Rule]:
-    """What the metadata of a host's aggregates demand of a request."""
+    """Yield the rules that the metadata of aggregates impose on a request."""
     yield _rule(AGGREGATE_PROJECTS, lambda declared: _of_projects(request, declared))
     yield _rule(AGGREGATE_TRAITS, lambda declared: _of_words(TRAIT_KEY, "require", _required(request), declared))
     yield _rule(AGGREGATE_LABELS, lambda declared: _of_words(LABEL_KEY, "ask for label", _asked(request), declared))
@@ -112,13 +113,13 @@ def _of_projects(request: Request, declared: Declared) -> Iterator[Demand]:
 
 
 def _only_for(lists: Lists, listing: tuple[str, ...], says: str) -> Iterator[Demand]:
-    # As in Nova the lists of all aggregates of a host count together: one that names the value is enough.
+    # As in Nova, the lists of all aggregates of a host are merged: one that has the value is enough.
     if lists:
         yield Demand(tuple(lists), listing, says)
 
 
 def _listing(lists: Lists, value: str | None) -> tuple[str, ...]:
-    """The aggregates that list a value."""
+    """Return the aggregates that list a value."""
     return tuple(name for name, values in lists.items() if value in values)
 
 
@@ -128,7 +129,7 @@ def _required(request: Request) -> frozenset[str]:
 
 
 def _asked(request: Request) -> frozenset[str]:
-    # A label asked for as '' is one that the host must lack.
+    # A requested label of '' means that the host must not have it.
     return frozenset(key for key, text in request.labels.items() if text)
 
 
@@ -142,7 +143,7 @@ def _of_words(prefix: str, verb: str, asked: frozenset[str], declared: Declared)
         elif value == FORBIDDEN and what in asked:
             yield Demand((name,), (), f"is not for requests that {verb} {what}")
         elif value not in (REQUIRED, FORBIDDEN):
-            # Written by hand into the store: nothing goes where it is not known what may.
+            # An invalid value, edited by hand: block all requests, as it is unknown which are allowed.
             yield Demand((name,), (), f"has {key}={value}, which is neither {REQUIRED} nor {FORBIDDEN}")
 
 

@@ -1,4 +1,4 @@
-"""The filter about addresses: hosts near one, by their label `ip`. Hints that name claims are no matter of columns."""
+"""The filter on addresses: hosts near one, by their label `ip`. Hints that name claims do not depend on columns."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -15,7 +15,7 @@ NEAR_HOST_IP = "build_near_host_ip"
 
 
 def network(request: Request) -> Iterator[Rule]:
-    """Hosts whose label `ip` is an address of the network asked for; a host without one is nowhere."""
+    """Accept hosts whose label `ip` is an address in the requested network. A host without the label fails."""
     if not request.hints.build_near_host_ip:
         return
     wanted = ip_network(request.hints.network(), strict=False)
@@ -32,10 +32,10 @@ def network(request: Request) -> Iterator[Rule]:
     )
 
 
-# Fleets have as many addresses as hosts, and reading one anew takes longer than all else that is asked of it.
+# A fleet has as many addresses as hosts, and parsing them again would cost more than all the rest of the filter.
 @lru_cache(maxsize=65_536)
 def _address(text: str) -> tuple[int, int]:
-    """IP version and the address as a number; (0, 0) for what is no address."""
+    """Return the IP version and the address as a number; (0, 0) if it is not an address."""
     try:
         found = ip_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Filters about the host itself: alive, attested, enabled, in a zone, named or excluded."""
+"""Filters on the host itself: alive, attested, enabled, zone, named or excluded."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ EXCLUDE_HOSTS = "exclude_hosts"
 
 
 def liveness(_request: Request) -> Iterator[Rule]:
-    """Hosts whose lease has run out take nothing."""
+    """Reject hosts whose lease has expired."""
     yield Rule(
         DOWN,
         lambda columns, rows: columns.alive[rows],
@@ -27,7 +27,7 @@ def liveness(_request: Request) -> Iterator[Rule]:
 
 
 def attestation(_request: Request) -> Iterator[Rule]:
-    """Hosts that have not said in this epoch of the store what they hold take nothing."""
+    """Reject hosts that have not attested their claims in this epoch of the store."""
     yield Rule(
         NOT_ATTESTED,
         lambda columns, rows: columns.attested[rows],
@@ -36,7 +36,7 @@ def attestation(_request: Request) -> Iterator[Rule]:
 
 
 def status(_request: Request) -> Iterator[Rule]:
-    """Hosts that an operator has disabled or is draining take nothing new."""
+    """Reject hosts that an operator has disabled or is draining."""
     yield Rule(
         STATUS_DISABLED,
         lambda columns, rows: columns.status[rows] != DISABLED,
@@ -50,7 +50,7 @@ def status(_request: Request) -> Iterator[Rule]:
 
 
 def zone(request: Request) -> Iterator[Rule]:
-    """Only hosts of one of the named zones."""
+    """Accept only hosts in one of the named zones."""
     if not request.zones:
         return
     wanted = sorted(request.zones)
@@ -68,7 +68,7 @@ def zone(request: Request) -> Iterator[Rule]:
 
 
 def hosts(request: Request) -> Iterator[Rule]:
-    """Only the named hosts; none of the excluded ones."""
+    """Accept only the named hosts, and no excluded ones."""
     if request.hosts:
         yield Rule(
             HOSTS,

@@ -1,4 +1,4 @@
-"""The filter about a host's labels: a value, or what an operator says of it."""
+"""The filter on a host's labels: an exact value, or an operator."""
 
 from collections.abc import Iterator
 
@@ -13,14 +13,14 @@ LABELS = "labels"
 
 
 def labels(request: Request) -> Iterator[Rule]:
-    """Each named label as it is asked for. Raises InvalidRequest for a malformed operator."""
+    """Yield a rule for each requested label. Raises InvalidRequest for a malformed operator."""
     for key, text in sorted(request.labels.items()):
         wanted = condition(f"label {key!r}", text)
         yield _plain(key, text) if wanted.plain else _matching(key, wanted)
 
 
 def _plain(key: str, value: str) -> Rule:
-    # In the store a label with the value '' and no such label are the same.
+    # The store does not distinguish a label with the value '' from a missing one.
     def passes(columns: Columns, rows: Rows) -> Mask:
         texts = columns.labels.get(key)
         if texts is None:

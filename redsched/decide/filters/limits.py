@@ -1,7 +1,7 @@
-"""The filter about numbers: how many claims a host may have, and how many of them may be starting at once.
+"""The filter on claim counts: how many claims a host may have, and how many of them may be starting.
 
-The lowest number that the host's aggregates name counts, and the setting where none of them names one (as in Nova's
-AggregateNumInstancesFilter and AggregateIoOpsFilter); 0 is no limit.
+The lowest limit among the host's aggregates applies, or the setting if none has one (as in Nova's
+AggregateNumInstancesFilter and AggregateIoOpsFilter); 0 means unlimited.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,11 +23,11 @@ MAX_STARTING = "max_starting_per_host"
 NO_LIMIT = MAX_AMOUNT
 
 Named = tuple[tuple[str, int], ...]
-"""Aggregates that name a limit, each with it."""
+"""The aggregates that have a limit, each with its value."""
 
 
 def limits_filter(settings: Settings) -> Filter:
-    """Make the filter of these settings: hosts with room for one more claim, by number."""
+    """Make the filter for these settings: accept hosts whose limits allow one more claim."""
     most_claims, most_starting = _meant(settings.max_claims_per_host), _meant(settings.max_starting_per_host)
     claims, starting = per_revision(_claims), per_revision(_starting)
 
@@ -45,7 +45,7 @@ def has_limits(declared: Declared, settings: Settings) -> bool:
 
 
 def host_limits(columns: Columns, row: int, settings: Settings) -> HostLimit:
-    """The limits of one host, for the claim script to hold to."""
+    """Return the limits of one host, for the claim script to enforce."""
     declared = columns.declared
     claims = _limit_of(columns, row, _claims(declared), _meant(settings.max_claims_per_host))
     starting = _limit_of(columns, row, _starting(declared), _meant(settings.max_starting_per_host))
@@ -86,7 +86,7 @@ def _starting(declared: Declared) -> Named:
 
 
 def _read(value: str) -> int:
-    # What was made unreadable by hand lets nothing in.
+    # An invalid value (a manual edit) allows nothing.
     number = parse_int(value, -1)
     return 0 if number < 0 else _meant(number)
 
@@ -100,7 +100,7 @@ def _limit_of(columns: Columns, row: int, named: Named, most: int) -> int:
 
 
 def _limits(columns: Columns, rows: Rows, named: Named, most: int) -> Mask:
-    """The limits of rows: int64 of their shape, or one number for all of them."""
+    """Return the limits of rows: int64 of their shape, or one number for all of them."""
     if not named:
         return most
     lowest = np.full(columns.size, NO_LIMIT + 1, np.int64)[rows]

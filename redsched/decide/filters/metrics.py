@@ -1,4 +1,4 @@
-"""The filter about metrics: hosts that do not report what they are weighed by."""
+"""The filter on metrics: reject hosts that do not report the metrics by which they are weighed."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ METRICS = "metrics"
 
 
 def metrics_filter(settings: Settings) -> Filter:
-    """Make the filter that wants every metric of the setting metrics_weights; none unless metrics_required is set.
+    """Make the filter that requires every metric of the setting metrics_weights, if metrics_required is set.
 
     Source: Nova's MetricsFilter.
     """

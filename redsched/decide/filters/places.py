@@ -1,7 +1,7 @@
-"""What one place of a host could give: its root (''), a pool of it, a shared pool. For many hosts at once.
+"""What a single place of a host offers: its root (''), one of its pools, or a shared pool. Vectorized over hosts.
 
-Places are asked one by one here, and never together: whether a host's places can give everything at the same time is
-what `redsched.decide.pools` finds out. So these tests refuse only hosts that no assignment could save.
+Each place is tested alone here. Whether a host's places can give everything at the same time is decided in
+`redsched.decide.pools`. So these tests reject only hosts that no assignment could make fit.
 """
 
 from collections import Counter
@@ -19,14 +19,14 @@ from redsched.model.validation import SHARED_POOL, split_slot
 
 
 def slot_of(place: str, resource_class: str) -> str:
-    """The slot of a class in a place of the host."""
+    """Return the slot of a class in a place of the host."""
     return f"{place}/{resource_class}" if place else resource_class
 
 
 def alone(needs: PoolDemand) -> frozenset[str]:
-    """Classes that one unit of one part asks for: only there an amount must be in a slot's units by itself.
+    """Return the classes that exactly one unit of one part requests, whose amounts must match a slot's units alone.
 
-    Where several parts ask for a class, they may take from one slot, whose min_unit and step_size are for the sum.
+    If several parts request a class, they may take from one slot, whose min_unit and step_size apply to the sum.
     """
     units: Counter[str] = Counter()
     for part in needs.parts:
@@ -35,22 +35,22 @@ def alone(needs: PoolDemand) -> frozenset[str]:
 
 
 def gives(columns: Columns, slot: str, amount: int, in_units: bool, rows: Rows) -> Mask:
-    """Whether a slot could give an amount; `in_units`: min_unit and step_size count too."""
+    """Return whether a slot can give an amount; `in_units` applies min_unit and step_size too."""
     if slot.startswith(SHARED_POOL):
         return np.bool_(_fits(amount, in_units, *_shared(columns, slot)))
     kinds = columns.claimed, columns.external, columns.minimum, columns.maximum, columns.step
-    if isinstance(rows, int):  # plain numbers are several times faster than numpy's, one by one
+    if isinstance(rows, int):  # for single rows plain numbers are several times faster than numpy's
         return np.bool_(_fits(amount, in_units, *(kind[slot].item(rows) for kind in (columns.capacity, *kinds))))
     return _fits(amount, in_units, columns.capacity[slot][rows], *(kind.where_set(slot, rows) for kind in kinds))
 
 
 def most(columns: Columns, slot: str, rows: Rows) -> Any:
-    """The most that one claim could take of a host's own slot, not below 0."""
+    """Return the most that one claim could take of a host's own slot, at least 0."""
     return np.maximum(np.minimum(free_on(columns, slot, rows), columns.maximum[slot][rows]), 0)
 
 
 def slot_free(columns: Columns, slot: str, row: int) -> int:
-    """Return what is left of a slot of one host, or of a shared one, in the unit of its class."""
+    """Return what is free of a slot of one host, or of a shared one, in the unit of its class."""
     if slot.startswith(SHARED_POOL):
         left: int = free(*_shared(columns, slot)[:3])
     else:
@@ -59,7 +59,7 @@ def slot_free(columns: Columns, slot: str, row: int) -> int:
 
 
 def has_traits(columns: Columns, place: str, required: Iterable[str], forbidden: Iterable[str], rows: Rows) -> Mask:
-    """Whether a place of the host itself has all of some traits, and none of others."""
+    """Return whether a host's own place has all `required` traits and no `forbidden` one."""
     found = everywhere(columns, rows)
     for trait in required:
         found = found & columns.traits[slot_of(place, trait)][rows]
@@ -69,7 +69,7 @@ def has_traits(columns: Columns, place: str, required: Iterable[str], forbidden:
 
 
 def has_any(columns: Columns, place: str, traits: Iterable[str], rows: Rows) -> Mask:
-    """Whether a place of the host itself has at least one of some traits."""
+    """Return whether a host's own place has at least one of some traits."""
     found = nowhere(columns, rows)
     for trait in traits:
         found = found | columns.traits[slot_of(place, trait)][rows]
@@ -77,7 +77,7 @@ def has_any(columns: Columns, place: str, traits: Iterable[str], rows: Rows) -> 
 
 
 def gives_all(columns: Columns, place: str, demands: Demands, in_units: frozenset[str], rows: Rows) -> Mask:
-    """Whether a place of the host itself could give all of these amounts."""
+    """Return whether a host's own place can give all of these amounts."""
     found = everywhere(columns, rows)
     for name, amount in demands:
         found = found & gives(columns, slot_of(place, name), amount, name in in_units, rows)
@@ -85,9 +85,9 @@ def gives_all(columns: Columns, place: str, demands: Demands, in_units: frozense
 
 
 def pools_with(columns: Columns, demands: Demands, rows: Rows) -> list[str]:
-    """The pools that have slots of all these classes: those of one host, or of whichever. Names at least one class."""
+    """Return the pools with slots of all these classes, at least one: of one host, or of any host."""
     classes = [name for name, _ in demands]
-    if isinstance(rows, int):  # other hosts may have very many more
+    if isinstance(rows, int):  # other hosts may have many more
         layout = columns.layout(rows)
         return [pool for pool in layout.pools if layout.classes[pool].issuperset(classes)]
     pools = [[split_slot(slot)[0] for slot in columns.pool_slots(name)] for name in classes]
@@ -95,7 +95,7 @@ def pools_with(columns: Columns, demands: Demands, rows: Rows) -> list[str]:
 
 
 def pools_having(columns: Columns, trait: str, rows: Rows) -> list[str]:
-    """The pools that have a trait: those of one host, or those of whichever host."""
+    """Return the pools with a trait: of one host, or of any host."""
     if isinstance(rows, int):
         layout = columns.layout(rows)
         return [pool for pool in layout.pools if trait in layout.traits[pool]]
@@ -103,12 +103,12 @@ def pools_having(columns: Columns, trait: str, rows: Rows) -> list[str]:
 
 
 def said(demands: Demands) -> str:
-    """Amounts in words: "4 PCPU and 8192 MEMORY_MB"."""
+    """Return amounts as text: "4 PCPU and 8192 MEMORY_MB"."""
     return " and ".join(f"{amount} {name}" for name, amount in demands) or "nothing"
 
 
 def nearest_place(columns: Columns, row: int, demands: Demands, places: Iterable[str]) -> str:
-    """What the place that lacks least has free, in words: "best is numa1 with 2 PCPU and 4096 MEMORY_MB free"."""
+    """Return the free amounts of the place that lacks least: "best is numa1 with 2 PCPU and 4096 MEMORY_MB free"."""
     found = min(places, key=lambda place: _lack(columns, row, demands, place), default=None)
     if found is None:
         return "has none"

@@ -1,7 +1,7 @@
-"""Cheap tests of groups, guest NUMA cells and devices: whether each could be had alone.
+"""Cheap tests of groups, guest NUMA cells and devices: whether each would fit alone.
 
-They are necessary and not enough. They keep the exact assignment from hosts that have no chance, and say with numbers
-what a host lacks.
+They are necessary, not sufficient. They keep hopeless hosts from the exact assignment, and say in numbers what a host
+lacks.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,11 +32,11 @@ NUMA = "numa"
 PCI = "pci"
 
 Kind = tuple[Demands, int]
-"""What a guest's cell takes, and how many NUMA nodes must have room for it: one for each cell that needs as much."""
+"""The demands of a guest's cell, and the number of cells that need at least as much: so many NUMA nodes need room."""
 
 
 def groups(request: Request) -> Iterator[Rule]:
-    """Each group alone in one place: the root or a pool."""
+    """Require a single place, the root or a pool, with room for each group."""
     in_units = alone(needs_of(request)) if request.groups else frozenset[str]()
     for group in request.groups:
         if group.resources or group.required or group.any_of:
@@ -44,7 +44,7 @@ def groups(request: Request) -> Iterator[Rule]:
 
 
 def numa(request: Request) -> Iterator[Rule]:
-    """As many NUMA nodes with room for a cell as there are cells that need as much."""
+    """Require, for each cell, as many NUMA nodes with room for it as there are cells that need at least as much."""
     if request.numa is None:
         return
     cells = [dict(cell_demands(request.numa, cell)) for cell in request.numa.cells]
@@ -53,7 +53,7 @@ def numa(request: Request) -> Iterator[Rule]:
 
 
 def pci(request: Request) -> Iterator[Rule]:
-    """As many devices of a class, in whichever places, as all parts together want; with each part's traits too."""
+    """Require as many devices of a class, in any places, as all parts need together, also with each part's traits."""
     for resource_class in sorted({one.resource_class for one in request.pci}):
         yield _devices(resource_class, [one for one in request.pci if one.resource_class == resource_class])
 
@@ -81,7 +81,7 @@ def _group(group: Group, in_units: frozenset[str]) -> Rule:
 
 
 def _pools_for(columns: Columns, group: Group, demands: Demands, rows: Rows) -> Iterable[str]:
-    """The pools that may give a group, as far as one of its words says which."""
+    """Return the pools that may give a group, as far as one of its classes or traits narrows them down."""
     if demands:
         return pools_with(columns, demands, rows)
     traits = (min(group.required),) if group.required else sorted(group.any_of[0])
@@ -119,7 +119,7 @@ def _cells(kinds: Sequence[Kind], in_units: frozenset[str]) -> Rule:
 
 
 def _devices(resource_class: str, parts: Sequence[PciDevices]) -> Rule:
-    # Without regard to traits all parts compete; with a part's traits those that want at least these.
+    # Without traits, all parts compete; with a part's traits, those that require at least these.
     traits = dict.fromkeys((frozenset[str](), *(one.required for one in parts)))
     wanted = [(of, sum(one.count for one in parts if of <= one.required)) for of in traits]
 
@@ -141,7 +141,7 @@ def _devices(resource_class: str, parts: Sequence[PciDevices]) -> Rule:
 def _enough(
     wanted: Sequence[tuple[Wanted, int]], have: Callable[[Columns, Wanted, Rows], Mask]
 ) -> Callable[[Columns, Rows], Mask]:
-    """Make the test of whether a host has so many of each thing that is wanted."""
+    """Make the test whether a host has enough of each wanted thing."""
 
     def passes(columns: Columns, rows: Rows) -> Mask:
         found = everywhere(columns, rows)
@@ -155,5 +155,5 @@ def _enough(
 def _first_short(
     wanted: Sequence[tuple[Wanted, int]], have: Callable[[Columns, Wanted, Rows], Mask], columns: Columns, row: int
 ) -> tuple[Wanted, int]:
-    """The first thing that a host has too few of; the first one where it has enough of all."""
+    """Return the first thing of which a host has too few; the first of all if it has enough of each."""
     return next((one for one in wanted if have(columns, one[0], row) < one[1]), wanted[0])

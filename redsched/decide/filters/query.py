@@ -1,4 +1,4 @@
-"""The filter about a request's query."""
+"""The filter on a request's query."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ QUERY = "query"
 
 
 def query(request: Request) -> Iterator[Rule]:
-    """Hosts for which the query is true. Raises InvalidRequest for one that cannot be compiled."""
+    """Accept hosts for which the query is true. Raises InvalidRequest if it cannot be compiled."""
     if not request.query:
         return
     compiled = compile_query(request.query)

@@ -1,4 +1,4 @@
-"""The filter about the unnumbered amounts: room for each, in the root, a pool or a shared pool of the host."""
+"""The filter on unnumbered amounts: room for each in the root, a pool or a shared pool of the host."""
 
 from collections.abc import Hashable, Iterator
 
@@ -11,7 +11,7 @@ from redsched.model.validation import SHARED_POOL
 
 
 def resources(request: Request) -> Iterator[Rule]:
-    """Room for each amount in some place that the unnumbered resources may come from."""
+    """Require room for each amount in some place that the unnumbered resources may come from."""
     needs = needs_of(request)
     in_units = alone(needs)
     for resource_class, amount in sorted(request.resources.items()):
@@ -55,7 +55,7 @@ def _shared_pools(columns: Columns, resource_class: str, row: int) -> list[str]:
 
 
 def amount_detail(columns: Columns, slot: str, amount: int, row: int) -> str:
-    """Say "needs 4096 MEMORY_MB, free 2048", and the units of the slot where they are what forbids the amount."""
+    """Return "needs 4096 MEMORY_MB, free 2048", and the units of the slot if they are what forbids the amount."""
     text = f"needs {amount} {slot}, free {slot_free(columns, slot, row)}"
     least, most, step = (f[slot].item(row) for f in (columns.minimum, columns.maximum, columns.step))
     if not least <= amount <= most:

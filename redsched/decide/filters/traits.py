@@ -1,4 +1,4 @@
-"""Filters about traits: required, forbidden, any of. Those of groups and devices are a matter of assigning pools."""
+"""Filters on traits: required, forbidden, any of. Pool assignment handles those of groups and devices."""
 
 from collections.abc import Iterator
 
@@ -16,10 +16,10 @@ ROOT_FORBIDDEN = "root_forbidden"
 
 
 def traits(request: Request) -> Iterator[Rule]:
-    """All required traits, no forbidden one, and one of each any_of.
+    """Require all required traits, no forbidden one, and one of each any_of.
 
-    A trait is there where the host has it, one of its pools, or a shared pool that the host may take from. Forbidden it
-    is on the host itself; pools that have it are merely not taken from.
+    A required trait may be on the host, one of its pools, or a shared pool that the host may use. A forbidden one
+    rejects a host only if it is on the host itself; pools with it are merely not used.
     """
     for trait in sorted(request.required):
         yield _required(trait)

@@ -1,9 +1,9 @@
-"""Places for several at once: the members of a gang, or one kind of place `count` times.
+"""Placing several places at once: the members of a gang, or one kind of place `count` times.
 
-        kinds --> order --> search (board, queues, domains) --> places with candidates, rules for the claim script
-                               \\____ repair ____/
+    kinds --> order --> search (state, queues, domains) --> places with candidates, rules for the claim script
+                           \\____ repair ____/
 
-What is tried out is put into the columns themselves and taken out again (`redsched.decide.overlay`).
+Tentative places are written into the columns themselves and removed again (`redsched.decide.overlay`).
 """
 
 from redsched.decide.gang.candidates import listed

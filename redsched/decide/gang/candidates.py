@@ -1,4 +1,4 @@
-"""Which candidates a place is given: the one it was found, and others for when that one is lost in a race."""
+"""The candidates of each place: the one that was found, and others in case that one is lost in a race."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,17 +11,17 @@ from redsched.model import Candidate
 
 
 def listed(options: Sequence[Sequence[Candidate]], most: int) -> tuple[Candidate, ...]:
-    """Candidates in the order in which they are to be tried.
+    """Return the candidates in the order in which to try them, at most `most` hosts.
 
-    All ways of the first host, then the best way of each other one: whoever lost a race for a host's devices can mostly
-    have others of the same host.
+    All assignments of the first host come first, then the best one of each other host: whoever lost a race for a host's
+    devices can usually get others of the same host.
     """
     first = list(options[0])
     return tuple((first + [ways[0] for ways in options[1:]])[: most + len(first) - 1])
 
 
 def places_of(table: Table, most: int) -> tuple[Place, ...]:
-    """The places that sit at a table, in their order, each with up to `most` hosts.
+    """Return the assigned places of a table in order, each with up to `most` hosts.
 
     Every candidate fits beside the first candidates of all other places.
     """
@@ -30,7 +30,7 @@ def places_of(table: Table, most: int) -> tuple[Place, ...]:
 
 
 class _Lists:
-    """Candidates for places: one list for all places of a kind of which it does not matter who asks."""
+    """Candidate lists of places, shared by all places of a kind whose candidates cannot differ."""
 
     def __init__(self, table: Table, most: int) -> None:
         self._table = table
@@ -44,7 +44,10 @@ class _Lists:
         return Place(listed(options, self._most), kind.member, kind.request.server_group)
 
     def _others(self, place: int, sitting: Assignment) -> list[Option]:
-        """Other rows for a place. Who is counted with others asks as if it did not sit: alike for all in a domain."""
+        """Return other rows for a place; the same list serves all places of its kind in the domain.
+
+        A place whose kind has late rules is unassigned for this, so that it does not count against itself.
+        """
         number = self._table.kind_of[place]
         key = number, self._table.domains_of(number, sitting.row)
         if key not in self._known and self._table.is_late(number):
@@ -56,7 +59,7 @@ class _Lists:
         return self._known[key]
 
     def _ways(self, place: int, sitting: Assignment) -> list[Candidate]:
-        """The ways to take the place from its own host, the chosen one first."""
+        """Return the assignments of the place on its own host, the chosen one first."""
         if self._table.kinds[self._table.kind_of[place]].shape.is_plain:
             return [sitting.candidate]
         with self._up(place, sitting):
@@ -65,7 +68,7 @@ class _Lists:
 
     @contextmanager
     def _up(self, place: int, sitting: Assignment) -> Iterator[None]:
-        """As if a place did not sit."""
+        """Inside, a place is temporarily unassigned."""
         self._table.board.get_up(place)
         yield
         self._table.board.sit(place, *sitting)

@@ -1,4 +1,4 @@
-"""In which domains the places of a bond could all lie, the promising ones first, and the hosts of each."""
+"""The domains in which all places of a colocation could lie, the most promising first, and their hosts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Rows that places of a kind may still go to, with their scores (float64 of shape (size,), valid there).
+    """Rows that places of a kind may use, with their scores (float64 of shape (size,), valid for these rows).
 
-    Of so many rows the `most` best of each domain that matters to the kind are looked at; None: all.
+    Only the `most` best rows of each domain that matters to the kind are used; None means all rows.
     """
 
     kind: Kind
@@ -31,10 +31,10 @@ class Open:
 
 
 def ranked(columns: Columns, bond: Colocation, opens: Sequence[Open], whole: bool) -> Iterator[NDArray[np.bool_]]:
-    """Hosts (bool of shape (size,)) of one domain after the other: those with room for the most places first.
+    """Yield the hosts (bool of shape (size,)) of one domain after the other, those with room for the most places first.
 
-    Among equals the one goes first whose best hosts are best. `whole`: only those that may have room for all places.
-    What is found too small here is too small; what is not may be so all the same.
+    Ties are resolved by the scores of the best hosts. `whole` yields only domains that may have room for all places.
+    The test is necessary, not sufficient: a domain it rejects is too small, one it accepts may be too.
     """
     domains = _Domains(columns, bond.by)
     room, quality = np.zeros(len(domains)), np.zeros(len(domains))
@@ -52,7 +52,7 @@ def ranked(columns: Columns, bond: Colocation, opens: Sequence[Open], whole: boo
 
 
 class _Domains:
-    """All domains of one topology by number. `pairs` says which of some rows lies in which of them."""
+    """All domains of one topology, by number."""
 
     def __init__(self, columns: Columns, by: str) -> None:
         self._columns = columns
@@ -79,7 +79,7 @@ class _Domains:
         return len(self.order)
 
     def pairs(self, rows: Rows) -> tuple[Rows, NDArray[np.int64]]:
-        """Rows and domains' numbers, of equal length: each row with each of its domains."""
+        """Return rows and domain numbers, of equal length: each of these rows with each of its domains."""
         if self._by == AGGREGATE:
             members = [rows[self._columns.aggregates[name][rows]] for name in self._names]
             numbers = np.repeat(np.arange(len(members)), [len(one) for one in members])
@@ -88,7 +88,7 @@ class _Domains:
         return held, self._codes[held]
 
     def hosts(self, number: int) -> NDArray[np.bool_]:
-        """The hosts of a domain: bool of shape (size,)."""
+        """Return the hosts of a domain: bool of shape (size,)."""
         if self._by == AGGREGATE:
             return self._columns.aggregates[self._names[number]]
         found: NDArray[np.bool_] = self._codes == number
@@ -96,7 +96,7 @@ class _Domains:
 
 
 def _room_and_best(domains: _Domains, one: Open) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """For how many of a kind's places each domain has room, up to all of them, and its best host's score."""
+    """Return, by domain, for how many of a kind's places it has room (at most all), and its best host's score."""
     rows, numbers = domains.pairs(one.rows)
     places = np.minimum(places_on(one.kind.shape, rows), one.kind.count)
     room = np.bincount(numbers, weights=places, minlength=len(domains))
@@ -106,7 +106,7 @@ def _room_and_best(domains: _Domains, one: Open) -> tuple[NDArray[np.float64], N
 
 
 def _have_room_for_all(columns: Columns, opens: Sequence[Open]) -> NDArray[np.bool_]:
-    """Whether each host has the amounts of all places together: bool of shape (size,)."""
+    """Return whether each host has the amounts of all places together: bool of shape (size,)."""
     total: dict[str, int] = {}
     for one in opens:
         if one.kind.shape.is_plain:

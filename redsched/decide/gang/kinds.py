@@ -1,4 +1,4 @@
-"""What a call asks for as kinds of places: the members of a gang, or the one kind of a plain request."""
+"""A call as kinds of places: the members of a gang, or the single kind of a plain request."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from redsched.model import GangMember, Request
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """Some places alike: what they ask for, how many, and the name of the gang's member that they are."""
+    """Identical places: their request, how many there are, and the name of their gang member."""
 
     shape: RequestProfile
     count: int
@@ -18,20 +18,20 @@ class Kind:
 
     @property
     def request(self) -> Request:
-        """What each of the places asks for."""
+        """The request of each of the places."""
         return self.shape.request
 
     def spreads_in_call(self, by: str) -> bool:
-        """Whether its places are spread by this over the call alone: no server group says what is counted."""
+        """Return whether its places are spread by this topology within the call alone, without a server group."""
         return not self.request.server_group and any(one.by == by for one in self.request.spread)
 
 
 def requests_of(call: Request) -> tuple[tuple[str, Request], ...]:
     """Return (name, request) of each kind of place, in the order of the members.
 
-    A member has the project of the call, and its policy and weights where it has none of its own. Members that spread
-    by the same topology without a server group are spread together: by the hard rules among them, if there are any,
-    with the smallest max_skew.
+    A member has the project of the call, and its policy and weights unless it has its own. Members that spread by the
+    same topology without a server group are spread together: by the hard rules among them, if there are any, with the
+    smallest max_skew.
     """
     if not call.members:
         return (("", call),)
@@ -41,12 +41,12 @@ def requests_of(call: Request) -> tuple[tuple[str, Request], ...]:
 
 
 def seats_of(kinds: Iterable[Kind]) -> tuple[int, ...]:
-    """The number of the kind of each place, in the order of the places."""
+    """Return the kind's number of each place, in the order of the places."""
     return tuple(number for number, kind in enumerate(kinds) for _ in range(kind.count))
 
 
 def eligible_together(kinds: Iterable[Kind], by: str) -> Mask:
-    """Hosts that places which are spread together may go to, as far as it is not about room: bool of shape (size,)."""
+    """Return the hosts that places spread together may use, ignoring available room: bool of shape (size,)."""
     masks = [kind.shape.eligible for kind in kinds if kind.spreads_in_call(by)]
     found = masks[0]
     for mask in masks[1:]:

@@ -1,4 +1,4 @@
-"""In which order the places are looked for: the hardest first, and what hangs together one after the other."""
+"""The order in which places are searched: the hardest first, and colocated ones in a row."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,11 +12,11 @@ from redsched.decide.profile import RequestProfile
 from redsched.model.validation import MAX_AMOUNT
 
 Step = int | Colocation
-"""One thing to decide: the host of a place (its number), or the domain of a bond."""
+"""One decision: the host of a place (its number), or the domain of a colocation."""
 
 
 def steps_of(kinds: Sequence[Kind], bonds: Sequence[Colocation], order: Sequence[int]) -> tuple[Step, ...]:
-    """All steps: the places of one kind after the other, each bond just before the first place that it binds."""
+    """Return all steps: the places kind by kind, each colocation just before the first place that it applies to."""
     seats: list[list[int]] = [[] for _ in kinds]
     for seat, number in enumerate(seats_of(kinds)):
         seats[number].append(seat)
@@ -30,10 +30,10 @@ def steps_of(kinds: Sequence[Kind], bonds: Sequence[Colocation], order: Sequence
 
 
 def hardest_first(kinds: Sequence[Kind], bonds: Sequence[Colocation], rooms: Sequence[float]) -> list[int]:
-    """Numbers of the kinds: those with the least room for each place first, those that are bound beside each other.
+    """Return the numbers of the kinds: least room per place first, with colocated kinds next to each other.
 
-    `rooms` is for how many places of each kind there is room. Kinds whose places are counted in one spreading keep the
-    order of the call among themselves: the claim script counts in that order.
+    `rooms` is the number of places of each kind for which there is room. Kinds whose places are counted in one spread
+    constraint keep their order in the call: the claim script counts in that order.
     """
     hard = _leveled([room / kind.count for room, kind in zip(rooms, kinds, strict=True)], counted_together(kinds))
     near = _leveled(hard, [bond.kinds for bond in reversed(bonds)])
@@ -42,7 +42,7 @@ def hardest_first(kinds: Sequence[Kind], bonds: Sequence[Colocation], rooms: Seq
 
 
 def counted_together(kinds: Sequence[Kind]) -> list[frozenset[int]]:
-    """The kinds that are counted in one server group, or in this call, and of which some are spread by a hard rule."""
+    """Return the kinds counted in one server group, or in this call, of which some have a hard spread rule."""
     groups: dict[str, set[int]] = {}
     for number, kind in enumerate(kinds):
         if kind.request.server_group or kind.request.spread:
@@ -52,9 +52,9 @@ def counted_together(kinds: Sequence[Kind]) -> list[frozenset[int]]:
 
 
 def places_on(shape: RequestProfile, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-    """For how many places there is room on each row at most, by its amounts alone (int64, of the rows' shape).
+    """Return the most places that fit on each row by amounts alone (int64, of the rows' shape).
 
-    Where pools are concerned amounts say little, and the answer is MAX_AMOUNT.
+    If pools matter, amounts say little, and the result is MAX_AMOUNT.
     """
     found = np.full(len(rows), MAX_AMOUNT, np.int64)
     if not shape.is_plain:
@@ -70,7 +70,7 @@ def _is_spread(kind: Kind) -> bool:
 
 
 def _leveled(values: Sequence[float], sets: Iterable[frozenset[int]]) -> list[float]:
-    """Give all of a set the least of their values, one set after the other."""
+    """Give all kinds of a set the minimum of their values, one set after the other."""
     found = list(values)
     for numbers in sets:
         least = min(found[number] for number in numbers)

@@ -1,8 +1,8 @@
-"""Finding places for a whole call: one search after the other, each looking at more than the one before.
+"""Finding places for a whole call by successive searches, each wider than the one before.
 
-the best rows of each kind, greedily    nearly always all that it takes
-all rows, greedily                      where zones, pools and the like may be beyond the best rows
-all rows, systematically                what greed cannot find; bounded, so that a refusal comes in good time
+the best rows of each kind, greedily    nearly always sufficient
+all rows, greedily                      if zones, pools and the like may need more than the best rows
+all rows, systematically                if greedy search fails; bounded, so that a refusal comes in time
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,10 +32,10 @@ TRIES_A_PLACE = 2
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Places in their order, `numbers` with the number of each one's kind.
+    """Places in order; `numbers` has the number of each one's kind.
 
-    When not all that were asked for were found there are none: then `failed` is the number of the first kind for which
-    there was no place, `room` how many places of it there were, and `reason` what hosts that take one count under.
+    If not all requested places were found, there are none: then `failed` is the number of the first kind that lacks a
+    place, `room` the number of its places that fit, and `reason` the one under which hosts that take one are counted.
     """
 
     places: tuple[Place, ...]
@@ -46,7 +46,7 @@ class Found:
 
 
 def find(columns: Columns, call: Request, kinds: Sequence[Kind], candidates: int, taste: PickPolicy) -> Found:
-    """Find a host for every place of a call, or as many as there is room for where it is incremental."""
+    """Find a host for every place of a call; for an incremental one, for as many as there is room for."""
     finder = _Finder(columns, call, kinds, candidates, taste)
     found = finder.whole()
     return finder.partial(found) if not found.places and call.mode == "incremental" else found
@@ -69,7 +69,7 @@ class _Finder:
         self._still = frozenset[int]().union(*counted_together(kinds))
 
     def whole(self) -> Found:
-        """All places, or none of them and why."""
+        """Find all places, or return none and why."""
         first: Found | None = None
         for wide, run in self._searches():
             found = self._search(self._opens(wide), run)
@@ -80,7 +80,7 @@ class _Finder:
         return first
 
     def partial(self, refused: Found) -> Found:
-        """As many places as there is room for, in the order of the call; where there is none, why not."""
+        """Find as many places as there is room for, in the order of the call. If there are none, return `refused`."""
         opens = self._opens(wide=True)
         with Overlay(self._columns) as trial:
             table = self._table(opens, trial)
@@ -95,19 +95,19 @@ class _Finder:
             yield True, Search.systematic
 
     def _is_simple(self) -> bool:
-        """Whether greed finds whatever there is: places all alike, and counted in one way of dividing hosts at most.
+        """Return whether greedy search is complete: identical places, counted by at most one topology.
 
-        Then whatever takes one place from another was open to that one as well.
+        Then any host that one place takes from another was open to that other one as well.
         """
         kind = self._kinds[0]
         return len(self._kinds) == 1 and kind.shape.is_plain and len(topologies(self._columns, kind)) <= 1
 
     def _is_hidden(self, kind: Kind) -> bool:
-        """Whether places may be left where none of as many rows as places takes one."""
+        """Return whether there may be room beyond the first rows, as many as there are places, if these have none."""
         return not (kind.shape.is_kept and kind.shape.is_plain)
 
     def _search(self, opens: Sequence[Open], run: Callable[[Search], bool]) -> Found:
-        # One kind alone is neither harder nor easier than another, and how much room it has is found by the search.
+        # A single kind needs no comparison by difficulty, and the search itself finds how much room it has.
         rooms = [_room(one) for one in opens] if len(opens) > 1 else [opens[0].kind.count]
         short = self._short(opens, rooms)
         if short is not None:
@@ -118,7 +118,7 @@ class _Finder:
             return self._found(table) if run(search) else self._refused(table, search)
 
     def _short(self, opens: Sequence[Open], rooms: Sequence[int]) -> Found | None:
-        """A refusal that needs no search: too little room for a kind alone, or too few hosts to be apart on."""
+        """Return a refusal that needs no search: too little room for one kind, or too few hosts for places apart."""
         for number, kind in enumerate(self._kinds):
             if rooms[number] < kind.count:
                 return Found((), (), rooms[number], number)
@@ -131,14 +131,14 @@ class _Finder:
         return None
 
     def _is_alone(self, kind: Kind) -> bool:
-        """Whether its server group allows it one place on each host."""
+        """Return whether its server group allows one place per host."""
         state = self._columns.declared.groups.get(kind.request.server_group) if kind.request.server_group else None
         if state is None or state.group.policy is not GroupPolicy.ANTI_AFFINITY:
             return False
         return state.group.by == "host" and state.group.max_per_host == 1
 
     def _opens(self, wide: bool) -> list[Open]:
-        """The rows of each kind. Asked before anything is tried out: what shapes keep must be of the truth."""
+        """Return the rows of each kind. Call it before any tentative placement: shapes must cache the real state."""
         return [self._open(number, kind, wide) for number, kind in enumerate(self._kinds)]
 
     def _open(self, number: int, kind: Kind, wide: bool) -> Open:
@@ -150,7 +150,7 @@ class _Finder:
         return first_rows(self._columns, kind, self._most)
 
     def _scaled(self, opens: Sequence[Open], rooms: Sequence[int]) -> list[float]:
-        """Rooms as if each kind had been given equally few rows, so that they compare."""
+        """Return the rooms as if each kind had the same small number of rows, to make them comparable."""
         return [room * min(1.0, self._most / max(1, len(one.rows))) for one, room in zip(opens, rooms, strict=True)]
 
     def _table(self, opens: Sequence[Open], trial: Overlay) -> Table:
@@ -175,12 +175,12 @@ class _Finder:
 
 
 def _room(found: Open) -> int:
-    """For how many places of a kind its rows have room, none counted for more than are asked for."""
+    """Return how many of a kind's places its rows have room for; a row counts for at most the kind's count."""
     return int(np.minimum(places_on(found.kind.shape, found.rows), found.kind.count).sum())
 
 
 def _hosts(found: Open) -> int:
-    """On how many hosts there is room for a place of a kind; where they are more than its places, so many or more."""
+    """Return the number of hosts with room for a place of a kind; exact only if below the kind's count."""
     if len(found.rows) >= found.kind.count:
         return len(found.rows)
     return sum(1 for row in found.rows.tolist() if found.kind.shape.assigned(row))

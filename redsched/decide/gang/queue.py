@@ -1,4 +1,4 @@
-"""The hosts that one kind of place may go to, best first, kept up while places are tried out."""
+"""The hosts that one kind of place may use, best first, kept current while places are tried."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -17,18 +17,18 @@ from redsched.decide.scoring.weigher import Score, is_absolute
 from redsched.model import Amounts, Candidate
 
 FIRST = 8
-"""Rows that are put in order at first; four times as many whenever these have run out."""
+"""The number of rows sorted at first; four times as many whenever these are used up."""
 
 Option = tuple[int, Candidate]
-"""A row, and what would be taken there."""
+"""A row, and what a place would take there."""
 
 
 def make_queue(
     shape: RequestProfile, late: tuple[Rule, ...], board: GangState, rows: NDArray[np.intp], scores: NDArray[np.float64]
 ) -> "Queue":
-    """Make a queue of some rows, each once; `scores` is float64 of shape (size,), valid for these.
+    """Make a queue of some rows, each once. `scores` is float64 of shape (size,), valid for these rows.
 
-    `late` are the rules that are asked each time, beside those that change only with the row itself.
+    `late` are the rules to test each time, beyond those that depend only on the row itself.
     """
     is_own = is_absolute(shape.columns, shape.request, shape.weighing) and all(rule.local for rule in late)
     queue = KeptQueue if is_own else AskedQueue
@@ -36,7 +36,7 @@ def make_queue(
 
 
 class Queue(ABC):
-    """Some rows of a shape, with what every place on the board makes of them."""
+    """Some rows of a shape, as affected by every tentative place."""
 
     def __init__(self, shape: RequestProfile, late: tuple[Rule, ...], board: GangState) -> None:
         self._shape = shape
@@ -50,14 +50,14 @@ class Queue(ABC):
 
     @abstractmethod
     def _ordered(self) -> Iterable[int]:
-        """The rows that pass all rules now, best first."""
+        """Return the rows that pass all rules now, best first."""
 
     @abstractmethod
     def _look_again(self, rows: list[int]) -> None:
-        """Take up that places sat down on some of the rows, or got up."""
+        """Update rows on which places were assigned or unassigned."""
 
     def options(self) -> Iterator[Option]:
-        """Where a place may go now, best first; after the best way on each row come the other ways."""
+        """Yield the options of a place now, best first; after the best assignment of each row come the others."""
         others: list[Option] = []
         for row, ways in self._rows_now():
             yield self._option(row, ways[0])
@@ -65,17 +65,17 @@ class Queue(ABC):
         yield from others
 
     def firsts(self, most: int) -> list[Option]:
-        """The best way on each of the best rows, up to so many."""
+        """Return the best assignment of each of the best rows, at most `most`."""
         return [self._option(row, ways[0]) for row, ways in islice(self._rows_now(), most)]
 
     def options_on(self, row: int) -> list[Option]:
-        """The ways to put a place on this row now."""
+        """Return the options of a place on this row now."""
         if row not in self or not self._passes(row):
             return []
         return [self._option(row, way) for way in self._shape.assigned_now(row)]
 
     def _passes(self, row: int) -> bool:
-        """Whether one of the rows passes all rules now."""
+        """Return whether a row passes all rules now."""
         return self._shape.passes_now(row) and all(rule.passes(self._columns, row) for rule in self._late)
 
     def _rows_now(self) -> Iterator[tuple[int, list[Amounts]]]:
@@ -96,7 +96,7 @@ class Queue(ABC):
 
 
 class KeptQueue(Queue):
-    """Where nothing but a row itself changes its place in the order."""
+    """A queue for kinds whose order changes for a row only with that row itself."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class KeptQueue(Queue):
 
 
 class AskedQueue(Queue):
-    """Where rules are asked each time, or scores hang on what else is open."""
+    """A queue for kinds with rules to test each time, or with scores relative to other rows."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class AskedQueue(Queue):
 
     def _ordered(self) -> Iterator[int]:
         rows = self._rows_open()
-        # By what was given and not by how many: scores move while the caller tries what lies further on.
+        # Track rows already yielded, not a count: scores change while the caller tries later ones.
         given: set[int] = set()
         count = FIRST
         while len(given) < len(rows):

@@ -1,4 +1,4 @@
-"""What places of a gang must share or must not, by the numbers of their kinds: bonds and places apart."""
+"""What places of a gang must or must not share, by the numbers of their kinds: colocations and places apart."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from redsched.decide.gang.kinds import Kind
 from redsched.model import GroupPolicy, RelationType, Request
 
 AGGREGATE = "aggregate"
-"""The topology of hosts that are in one aggregate: other than of a zone, a host is in any number of them."""
+"""The topology of hosts in one aggregate. Unlike a zone, a host may be in any number of them."""
 
 _BY: Mapping[RelationType, str] = MappingProxyType(
     {
@@ -24,10 +24,11 @@ _WIDE_FIRST = (AGGREGATE, "zone", "label", "host")
 
 @dataclass(frozen=True, slots=True)
 class Colocation:
-    """All places of these kinds lie in one host, zone, label value or aggregate (`by`); `reason` names who wants that.
+    """A requirement that all places of these kinds lie in one host, zone, label value or aggregate (`by`).
 
-    The search fixes the domain before it places any of them, so every candidate of theirs lies in it, and the claim
-    script has nothing to check. Of a server group with affinity, which others may join at the same time, it has.
+    `reason` names what requires it. The search fixes the domain before it places any of them, so every candidate lies
+    in it, and the claim script has nothing to check; except for a server group with affinity, which others may join at
+    the same time.
     """
 
     by: str
@@ -36,14 +37,14 @@ class Colocation:
 
 
 def bonds_of(call: Request, kinds: Sequence[Kind], columns: Columns) -> tuple[Colocation, ...]:
-    """All bonds of a call, the wide ones first; none where there is but one place to bind."""
+    """Return all colocations of a call, the widest first; omits those that apply to a single place."""
     found = dict.fromkeys((*_related(call, kinds), *_affine(kinds, columns)))
     bonds = (bond for bond in found if sum(kinds[number].count for number in bond.kinds) > 1)
     return tuple(sorted(bonds, key=lambda bond: _WIDE_FIRST.index(bond.by.partition(":")[0])))
 
 
 def aparts_of(call: Request, kinds: Sequence[Kind]) -> tuple[frozenset[int], ...]:
-    """The kinds of each relation `apart`."""
+    """Return the kinds of each relation `apart`."""
     return tuple(
         _numbers(relation.members, kinds) for relation in call.relations if relation.type is RelationType.APART
     )
@@ -56,7 +57,7 @@ def _related(call: Request, kinds: Sequence[Kind]) -> Iterator[Colocation]:
 
 
 def _affine(kinds: Sequence[Kind], columns: Columns) -> Iterator[Colocation]:
-    """Groups with affinity that have no members yet. Where they have, a rule already says where to go."""
+    """Yield a colocation for each affinity group without members. If it has members, a rule says where to go."""
     names = dict.fromkeys(kind.request.server_group for kind in kinds if kind.request.server_group)
     for name in names:
         state = columns.declared.groups.get(name)

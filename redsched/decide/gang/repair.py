@@ -1,30 +1,30 @@
-"""Making room: a place that finds no host sits down where others can go elsewhere, and these do the same in turn.
+"""Repair: a place without a host displaces others that can go elsewhere, recursively.
 
-Where each host takes one place this is the search for an augmenting path (Kuhn's algorithm for matchings), cut off at a
-depth; with amounts it is that search's idea, for as many others as it takes to make the room.
+If each host takes one place, this is the search for an augmenting path (Kuhn's algorithm for matchings), limited in
+depth. With amounts it generalizes that: it displaces as many others as needed to make room.
 """
 
 from redsched.decide.gang.table import Table
 
 DEPTH = 3
-"""How many times those who have to go elsewhere may have others go."""
+"""How deep displaced places may displace others in turn."""
 
 
 class Tries:
-    """How much may still be tried."""
+    """The remaining budget of tries."""
 
     def __init__(self, left: int) -> None:
         self.left = left
 
     def spend(self) -> bool:
-        """Use one up; False where none was left."""
+        """Use one try; return False if none was left."""
         had = self.left > 0
         self.left -= had
         return had
 
 
 class Repair:
-    """Moves places of a table. `still` are the kinds whose places stay where they are."""
+    """Moves places of a table. Places of the kinds in `still` are not moved."""
 
     def __init__(self, table: Table, tries: Tries, still: frozenset[int]) -> None:
         self._table = table
@@ -33,7 +33,7 @@ class Repair:
         self._still = still
 
     def make_room(self, place: int) -> bool:
-        """Whether a place that had no host has one now, and everyone else still has."""
+        """Try to find a host for a place without losing any other's, and return whether that succeeded."""
         return self._displace(place, set(), DEPTH)
 
     def _displace(self, place: int, visited: set[int], depth: int) -> bool:
@@ -52,13 +52,13 @@ class Repair:
         return False
 
     def _movable(self, place: int, row: int) -> list[int]:
-        """Who may leave a row for a place, the latest first. Not its like: that would gain nothing."""
+        """Return the places that may leave a row for this one, latest first. Excludes its own kind: no use."""
         kind_of = self._table.kind_of
         unmoved = self._still | {kind_of[place]}
         return [other for other in reversed(self._board.on(row)) if kind_of[other] not in unmoved]
 
     def _onto(self, place: int, row: int, others: list[int]) -> bool:
-        """Have others get up, one after the other, until the place can sit down on the row."""
+        """Unassign others, one after the other, until the place fits on the row."""
         for other in others:
             self._board.get_up(other)
             for option in self._table.queue(place).options_on(row)[:1]:

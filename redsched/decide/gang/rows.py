@@ -1,4 +1,4 @@
-"""Which rows a kind of place is looked for on: as few of the best as will nearly always do, or all."""
+"""The rows to search for a kind of place: as few of the best as nearly always suffice, or all."""
 
 from collections.abc import Sequence
 
@@ -16,10 +16,10 @@ Rows = NDArray[np.intp]
 
 
 def first_rows(columns: Columns, kind: Kind, most: int) -> Open:
-    """The `most` best rows that pass every rule now.
+    """Return the `most` best rows that pass every rule now.
 
-    Each place takes one row from another at most, so with as many rows as places there is always one left, if there is
-    one at all. That is not so where zones and the like are concerned, or pools: ask `all_rows`.
+    Each place takes at most one row from another, so with as many rows as places one is always left, if any exists.
+    That does not hold with zones and the like, or with pools: use `all_rows`.
     """
     shape = kind.shape
     if shape.is_kept:
@@ -30,14 +30,14 @@ def first_rows(columns: Columns, kind: Kind, most: int) -> Open:
 
 
 def all_rows(columns: Columns, kind: Kind, most: int | None) -> Open:
-    """All rows that pass the rules which change only with the row: what others demand now they may not later."""
+    """Return all rows that pass the rules about the row alone. The other rules may change during the search."""
     shape = kind.shape
     rows = np.flatnonzero(shape.reasons == len(shape.rules))
     return Open(kind, rows, shape.scores if shape.is_kept else _scores(columns, kind, rows), most)
 
 
 def best_of_each(columns: Columns, found: Open) -> Rows:
-    """The `most` best rows of each domain that matters to the kind; of all, where none does."""
+    """Return the `most` best rows of each domain that matters to the kind; all rows if `most` is None."""
     if found.most is None or len(found.rows) <= found.most:
         return found.rows
     matter = domains_that_matter(columns, found.kind)
@@ -48,7 +48,7 @@ def best_of_each(columns: Columns, found: Open) -> Rows:
 
 
 def topologies(columns: Columns, kind: Kind) -> tuple[str, ...]:
-    """By what hard rules count the places of a kind."""
+    """Return the topologies by which hard rules count the places of a kind."""
     state = columns.declared.groups.get(kind.request.server_group) if kind.request.server_group else None
     by = [spread.by for spread in kind.request.spread if spread.hard]
     if state is not None and state.group.policy in (GroupPolicy.AFFINITY, GroupPolicy.ANTI_AFFINITY):
@@ -57,7 +57,7 @@ def topologies(columns: Columns, kind: Kind) -> tuple[str, ...]:
 
 
 def domains_that_matter(columns: Columns, kind: Kind) -> tuple[str, ...]:
-    """The same without hosts, of which each place takes up one at most."""
+    """Return the same without hosts, of which each place uses up at most one."""
     return tuple(by for by in topologies(columns, kind) if by != "host")
 
 
@@ -69,7 +69,7 @@ def _scores(columns: Columns, kind: Kind, rows: Rows) -> NDArray[np.float64]:
 
 
 def _combined(columns: Columns, matter: Sequence[str], rows: Rows) -> NDArray[np.int64]:
-    """A number for each row, the same for rows whose domains are all the same."""
+    """Return a number for each row, equal for rows whose domains are all the same."""
     found = np.zeros(len(rows), np.int64)
     for by in matter:
         texts = columns.texts(by)
@@ -80,7 +80,7 @@ def _combined(columns: Columns, matter: Sequence[str], rows: Rows) -> NDArray[np
 
 
 def _rank_in_domain(domains: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many before each have the same number."""
+    """Return, for each element, how many earlier ones have the same number."""
     order = np.argsort(domains, kind="stable")
     ordered = domains[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))

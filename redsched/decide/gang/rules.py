@@ -1,4 +1,4 @@
-"""What must hold of the places together when they are claimed: one rule for each group and demand, over all kinds."""
+"""The rules that the places must satisfy together when claimed: one for each group and demand, over all kinds."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,16 +13,16 @@ from redsched.model import ClaimRule, Request, RuleKind
 def rules_of_places(
     call: Request, kinds: Sequence[Kind], numbers: Sequence[int], columns: Columns
 ) -> tuple[ClaimRule, ...]:
-    """Rules over places by their number in the call; `numbers` has the number of the kind of each.
+    """Return the rules over places by their number in the call; `numbers` has the kind's number of each place.
 
-    None is given that a single place cannot break: without a server group that takes two.
+    Omits rules that a single place cannot break: without a server group, rules over fewer than two places.
     """
     rules = (*_of_groups(kinds, numbers, columns), *_apart(call, kinds, numbers))
     return tuple(rule for rule in rules if rule.group or len(rule.members) > 1)
 
 
 def eligible_of(kinds: Sequence[Kind], kind: Kind) -> Eligible:
-    """Over the domains of which hosts the places of a kind are spread: those of its own, where a group is counted."""
+    """Return the hosts over whose domains a kind's places are spread: the kind's own if a server group counts them."""
     if kind.request.server_group:
         return lambda _by: kind.shape.eligible
     return lambda by: eligible_together(kinds, by)

@@ -1,9 +1,9 @@
-"""The search for a whole gang: step by step, hardest first, back where it does not go on, and no longer than allowed.
+"""The search for a whole gang: step by step, hardest first, with backtracking and a budget of tries.
 
-greedy      a place without a host has others make room for it (`repair`); where that fails, the next domain of the
-            latest bond that it is under
-systematic  every choice of every step in turn, so that a gang is found wherever there is one: with few places and
-            few hosts, for the tries are bounded
+greedy      a place without a host displaces others (`repair`); if that fails, the next domain of the latest
+            colocation that applies to it
+systematic  every choice of every step in turn, so that a gang is found if there is room for it: for few places
+            and few hosts, as the tries are bounded
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,20 +16,20 @@ from redsched.decide.gang.repair import Repair, Tries
 from redsched.decide.gang.table import PickPolicy, Table
 
 MAX_DOMAINS = 32
-"""Domains of a bond that are tried while all that was placed before stays as it is."""
+"""The most domains of a colocation that are tried while all earlier places stay as they are."""
 FEW = 4
-"""A kind with no more hosts than this is looked after ahead: the last of them is not given away."""
+"""Kinds with at most this many hosts are protected: no other place may take the last of them."""
 LOOKED_AFTER = 8
-"""How many such kinds are looked after when a place sits down."""
+"""How many such kinds are checked when a place is assigned."""
 
 Choice = Callable[[], None]
-"""What a step can come to, done by calling it: a place sits down, or a bond's domain is fixed."""
+"""One choice of a step. Calling it assigns a place, or fixes the domain of a colocation."""
 
 
 class Search:
-    """One search over all steps. `still` are the kinds whose places must not be moved once they sit.
+    """One search over all steps. Places of the kinds in `still` must not be moved once assigned.
 
-    `failed` is the first step that there was nothing for.
+    `failed` is the first step for which nothing was found.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Search:
         self._scarce = [number for number in table.scarce(FEW) if number not in still]
 
     def greedy(self) -> bool:
-        """Whether every step found something, nearly straight on."""
+        """Return whether every step succeeded, with hardly any backtracking."""
         domains: dict[int, Iterator[Choice]] = {}
         at = 0
         while at < len(self._steps):
@@ -59,7 +59,7 @@ class Search:
         return True
 
     def systematic(self) -> bool:
-        """Whether every step found something, with everything tried that the tries allow."""
+        """Return whether every step succeeded, trying everything that the budget allows."""
         choices = [self._choices(self._steps[0])]
         while choices:
             at = len(choices) - 1
@@ -74,14 +74,14 @@ class Search:
         return False
 
     def partial(self) -> None:
-        """Put down what there is room for, one place after the other, and leave out the others."""
+        """Assign every place that there is room for, one after the other, and skip the others."""
         self._scarce = []
         for step in self._steps:
             if not self._advance(step, self._choices(step, whole=False)) and isinstance(step, Colocation):
                 self._table.shut(step)
 
     def _goes_on(self, at: int, domains: dict[int, Iterator[Choice]]) -> bool:
-        """Whether a step finds something, greedily: of a bond it is the next domain since the last time."""
+        """Return whether a step succeeds, greedily. A colocation goes on with the domain after its last one."""
         step = self._steps[at]
         if isinstance(step, int):
             found = self._advance(step, self._choices(step)) or self._repair.make_room(step)
@@ -99,7 +99,7 @@ class Search:
         return domains[at]
 
     def _advance(self, step: Step, choices: Iterator[Choice]) -> bool:
-        """Take the next choice of a step that takes no last host away; what it had come to before is undone."""
+        """Undo a step's choice and take its next one that leaves other kinds a host; return False if there is none."""
         self._undo(step)
         for choice in choices:
             choice()
@@ -134,7 +134,7 @@ class Search:
             self._undo(step)
 
     def _back_from(self, at: int) -> int:
-        """The latest bond before a step that binds it too; -1 where there is none."""
+        """Return the latest colocation before a step that applies to it too; -1 if there is none."""
         kinds = self._kinds_of(self._steps[at])
         for back in range(at - 1, -1, -1):
             step = self._steps[back]
@@ -146,7 +146,7 @@ class Search:
         return frozenset((self._table.kind_of[step],)) if isinstance(step, int) else step.kinds
 
     def _starves(self, place: int) -> bool:
-        """Whether a place has just taken the last host of another kind that still waits for one."""
+        """Return whether a place has just taken the last host of another kind that still needs one."""
         row, own = self._table.board.sittings[place].row, self._table.kind_of[place]
         waiting = (number for number in self._scarce if number != own and self._table.waits(number))
         touched = (queue for number in waiting if row in (queue := self._table.queue_of(number)))

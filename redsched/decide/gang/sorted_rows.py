@@ -1,4 +1,4 @@
-"""Rows in the order of their scores, kept sorted as single rows change: for kinds whose every row has its own place."""
+"""Rows sorted by score, updated row by row: for kinds in which each row's score is independent of the others."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Entry = tuple[float, int, int]
-"""(-score, place of the host's name among all, row): sorts as hosts are picked."""
+"""(-score, rank of the host's name, row): sorts in the order of picking."""
 
 
 class SortedRows:
@@ -23,11 +23,11 @@ class SortedRows:
         return row in self._by_row
 
     def __iter__(self) -> Iterator[int]:
-        # A copy: whoever goes through it may stop, change the line, and go on when it is again as it was.
+        # A copy: a caller may pause its iteration, change the rows, restore them, and go on.
         return (row for _, _, row in tuple(self._entries))
 
     def move(self, row: int, score: float | None) -> None:
-        """Put one of the rows where its score says; None: it takes nothing now."""
+        """Move a row to the position of its score; None removes it, as it takes nothing now."""
         entry = self._by_row[row]
         at = bisect_left(self._entries, entry)
         if at < len(self._entries) and self._entries[at] == entry:

@@ -1,4 +1,4 @@
-"""Which place sits where while places are tried out, and who has to hear of it. Nothing is chosen here."""
+"""Tentative assignments of places to rows, and the record of changed rows. Makes no choices."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Assignment(NamedTuple):
 
 
 class GangState:
-    """The places of a call by their number. `touched` grows by a row whenever a place sits down on it or gets up."""
+    """The places of a call by number. `touched` records the row of each assignment and removal, in order."""
 
     def __init__(
         self, columns: Columns, kinds: Sequence[Kind], aparts: Sequence[frozenset[int]], trial: Overlay
@@ -39,7 +39,7 @@ class GangState:
         self._held = [[counts for related, counts in held if number in related] for number in range(len(kinds))]
 
     def sit(self, place: int, row: int, candidate: Candidate) -> None:
-        """Put a place on a row."""
+        """Assign a place to a row."""
         kind = self._kind_of[place]
         self._numbers[place] = self._trial.take(row, candidate, self._counted[kind])
         self.sittings[place] = Assignment(row, candidate)
@@ -47,7 +47,7 @@ class GangState:
         self._touch(kind, row, 1)
 
     def get_up(self, place: int) -> None:
-        """Take a place from its row; nothing happens where it does not sit."""
+        """Unassign a place; do nothing if it has no row."""
         sitting = self.sittings.pop(place, None)
         if sitting is None:
             return
@@ -56,15 +56,15 @@ class GangState:
         self._touch(self._kind_of[place], sitting.row, -1)
 
     def on(self, row: int) -> tuple[int, ...]:
-        """The places on a row, in the order in which they sat down."""
+        """Return the places on a row, in the order of their assignment."""
         return tuple(self._on.get(row, ()))
 
     def rows(self) -> tuple[int, ...]:
-        """The rows that a place sits on, each once."""
+        """Return the rows with a place, each once."""
         return tuple(dict.fromkeys(sitting.row for sitting in self.sittings.values()))
 
     def return_to(self, sittings: dict[int, Assignment]) -> None:
-        """Let everyone sit as they sat before."""
+        """Restore earlier assignments."""
         moved = [place for place, sitting in self.sittings.items() if sittings.get(place) != sitting]
         for place in moved:
             self.get_up(place)
@@ -73,7 +73,7 @@ class GangState:
                 self.sit(place, *sitting)
 
     def apart(self, kind: int) -> tuple[Rule, ...]:
-        """Rules against hosts on which a place sits that those of this kind must be apart from."""
+        """Return rules that reject hosts with a place that this kind's places must be apart from."""
         return tuple(_unheld(counts) for counts in self._held[kind])
 
     def _touch(self, kind: int, row: int, sign: int) -> None:

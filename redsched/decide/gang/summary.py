@@ -1,4 +1,4 @@
-"""What is told of a call's kinds as a whole: why not, how many hosts, how good, and where else."""
+"""Results over all kinds of a call: refusal reasons, number of hosts, score."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,28 +12,28 @@ from redsched.decide.result import ReasonCount
 
 
 def refusal(kinds: Sequence[Kind], found: Found) -> tuple[ReasonCount, ...]:
-    """The counts of the first kind for which there was no place, under its member's name where there are several."""
+    """Return the counts of the first kind without a place, under its member's name if there are several kinds."""
     kind = kinds[found.failed]
     reasons = (replace(one, reason=found.reason) if one.reason == COUNT else one for one in kind.shape.refusal())
     return named(kinds, kind, tuple(reasons))
 
 
 def named(kinds: Sequence[Kind], kind: Kind, reasons: tuple[ReasonCount, ...]) -> tuple[ReasonCount, ...]:
-    """Reasons under the name of the member that they are about: `db: MEMORY_MB`."""
+    """Return reasons prefixed with the name of their member: `db: MEMORY_MB`."""
     if len(kinds) == 1:
         return reasons
     return tuple(replace(one, reason=f"{kind.member}: {one.reason}") for one in reasons)
 
 
 def best_score(kinds: Sequence[Kind]) -> float:
-    """The mean, over the places, of the score of the best host for each: comparable between cells."""
+    """Return the mean, over the places, of the best host's score for each: comparable between cells."""
     best = [kind.shape.best(1) for kind in kinds]
     total = sum(-first[0][0] * kind.count for first, kind in zip(best, kinds, strict=True) if first)
     return total / sum(kind.count for kind in kinds)
 
 
 def hosts_that_fit(kinds: Sequence[Kind]) -> int:
-    """How many hosts may take a place of any kind."""
+    """Return the number of hosts that may take a place of any kind."""
     if len(kinds) == 1:
         return kinds[0].shape.fits
     takes = np.zeros(kinds[0].shape.columns.size, np.bool_)

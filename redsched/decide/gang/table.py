@@ -1,4 +1,4 @@
-"""Everything a search works on: the kinds, the board, the domains fixed so far, and a queue for each kind."""
+"""All data of a search: the kinds, the state, the domains fixed so far, and a queue for each kind."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,19 +26,19 @@ Thing = TypeVar("Thing")
 
 @dataclass(frozen=True, slots=True)
 class PickPolicy:
-    """How one is picked from several: a random one of the best `pick_from`."""
+    """How to choose among several: a random one of the best `pick_from`."""
 
     pick_from: int
     rng: Random
 
     def of(self, options: Iterator[Thing]) -> Iterator[Thing]:
-        """All options, one of the best few first."""
+        """Yield all options, first a random one of the best few."""
         yield from pick(list(islice(options, self.pick_from)), self.pick_from, self.rng)
         yield from options
 
 
 class Table:
-    """A board with the rows that each kind may be put on."""
+    """The assignments of a search, with the rows that each kind may use."""
 
     def __init__(self, columns: Columns, kinds: Sequence[Kind], opens: Sequence[Open], board: GangState) -> None:
         self.board = board
@@ -54,11 +54,11 @@ class Table:
         self._queues: dict[int, Queue] = {}
 
     def queue(self, place: int) -> Queue:
-        """The queue of a place's kind."""
+        """Return the queue of a place's kind."""
         return self.queue_of(self.kind_of[place])
 
     def queue_of(self, number: int) -> Queue:
-        """The queue of a kind, within the domains that are fixed."""
+        """Return the queue of a kind, within the domains that are fixed."""
         queue = self._queues.get(number)
         if queue is None:
             found = self._within(number)
@@ -68,38 +68,38 @@ class Table:
         return queue
 
     def is_late(self, number: int) -> bool:
-        """Whether rules are asked of a kind's rows that more than the row itself changes."""
+        """Return whether a kind has rules that depend on more than the row itself."""
         return bool(self._late[number])
 
     def domains_of(self, number: int, row: int) -> tuple[str, ...]:
-        """Where a row lies in the domains, other than hosts, by which places of a kind are counted."""
+        """Return a row's domains, other than hosts, by which places of a kind are counted."""
         columns = self._columns
         return tuple(columns.domain(by, row) for by in domains_that_matter(columns, self.kinds[number]))
 
     def waits(self, number: int) -> bool:
-        """Whether some place of a kind does not sit yet."""
+        """Return whether a kind has an unassigned place."""
         return any(place not in self.board.sittings for place in self._places[number])
 
     def scarce(self, few: int) -> list[int]:
-        """The kinds that have `few` rows at most."""
+        """Return the kinds that have at most `few` rows."""
         return [number for number, found in enumerate(self._opens) if len(found.rows) <= few]
 
     def fix(self, bond: Colocation, hosts: Hosts) -> None:
-        """Keep a bond's places within these hosts."""
+        """Restrict a colocation's places to these hosts."""
         self._fixed[bond] = hosts
         self._forget(bond)
 
     def loosen(self, bond: Colocation) -> None:
-        """Undo that; nothing happens where it was not done."""
+        """Undo `fix`; do nothing if it was not called."""
         if self._fixed.pop(bond, None) is not None:
             self._forget(bond)
 
     def shut(self, bond: Colocation) -> None:
-        """Leave a bond's places no host at all."""
+        """Leave no host to a colocation's places."""
         self.fix(bond, np.zeros(self._columns.size, np.bool_))
 
     def domains(self, bond: Colocation, whole: bool) -> Iterator[Hosts]:
-        """The hosts of one domain after the other that a bond's places could all lie in, the promising ones first."""
+        """Yield the hosts of each domain that could take all of a colocation's places, the most promising first."""
         return ranked(self._columns, bond, [self._within(number) for number in sorted(bond.kinds)], whole)
 
     def _forget(self, bond: Colocation) -> None:

@@ -1,1 +1,1 @@
-"""Filters, weighers and policies: the registry, those of other packages, and those written for Nova."""
+"""Filters, weighers and policies: the registry, plugins of other packages, and classes written for Nova."""

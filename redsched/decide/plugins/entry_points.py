@@ -1,4 +1,4 @@
-"""Filters, weighers and policies of one's own: entry points of any installed package. How to write them: own-code.md.
+"""User-supplied filters, weighers and policies: entry points of any installed package. See docs/own-code.md.
 
 redsched.filters     a Filter: called with a request, yields Rules
 redsched.weighers    a Weigher, of the entry point's name
@@ -28,7 +28,7 @@ POLICIES = "redsched.policies"
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """All that is installed, in the order of the entry points' names."""
+    """All installed plugins, in the order of the entry points' names."""
 
     filters: tuple[Filter, ...]
     weighers: Mapping[str, Weigher]
@@ -37,9 +37,9 @@ class Plugins:
 
 @cache
 def own_code() -> Plugins:
-    """Load every entry point, once in a process.
+    """Load every entry point, once per process.
 
-    Raises InvalidRequest for one that cannot be loaded, is not what its group is for, or has the name of another.
+    Raises InvalidRequest if one cannot be loaded, does not match its group, or has a name already in use.
     """
     return Plugins(
         filters=tuple(_filter(point, found) for point, found in _loaded(FILTERS)),
@@ -56,13 +56,13 @@ def _loaded(group: str) -> Iterator[tuple[EntryPoint, Any]]:
         seen[point.name] = point
         try:
             found = point.load()
-        except Exception as error:  # it is somebody's module, which may raise anything
+        except Exception as error:  # a plugin's module may raise anything
             raise InvalidRequest(f"{_named(point)} cannot be loaded: {type(error).__name__}: {error}") from error
         yield check_point(point), found
 
 
 def check_point(point: EntryPoint) -> EntryPoint:
-    """Return the entry point if its name may be that of a weigher or policy, else raise InvalidRequest."""
+    """Return the entry point if its name is valid for a weigher or policy, else raise InvalidRequest."""
     check_name(f"entry point of {point.group}", point.name)
     return point
 
@@ -117,12 +117,12 @@ def _is_number(value: Any) -> bool:
 def _calling(point: EntryPoint, call: Callable[[], Any]) -> Any:
     try:
         return call()
-    except Exception as error:  # somebody's code may raise anything, and whoever reads the log must know whose
+    except Exception as error:  # a plugin may raise anything, and the log must name it
         raise PluginError(f"{_named(point)} failed: {type(error).__name__}: {error}") from error
 
 
 def _checked(point: EntryPoint, columns: Columns, rows: Rows, dtype: type[np.generic], values: Any) -> Any:
-    """The values, if they are one for each row and of the kind: else they would be taken for something else."""
+    """Return the values if there is one for each row, of the right type; else they would be misinterpreted."""
     given = np.asarray(values)
     wanted = np.shape(columns.present[rows])
     if given.shape != wanted or not np.can_cast(given.dtype, dtype, "safe"):

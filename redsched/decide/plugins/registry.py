@@ -1,4 +1,4 @@
-"""What requests are decided with: filters, weighers and policies, those of redsched and those of its users."""
+"""The filters, weighers and policies in use: redsched's own, and those of its users."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from redsched.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class PluginRegistry:
-    """The filters in their order, the weighers and policies by name; which policy and weights hold unless asked."""
+    """The filters in order, the weighers and policies by name, and the default policy and weights."""
 
     filters: tuple[Filter, ...]
     weighers: Mapping[str, Weigher]
@@ -27,14 +27,14 @@ class PluginRegistry:
     policy: str
     weights: Mapping[str, float]
     reads_projects: bool = False
-    """Whether there are filters or weighers of others, which may look at a request's project."""
+    """Whether there are user-supplied filters or weighers, which may read a request's project."""
 
 
 def tools(settings: Settings) -> PluginRegistry:
-    """Put together what these settings and the installed entry points name.
+    """Collect what these settings and the installed entry points name.
 
-    Raises InvalidRequest for code that cannot be loaded or is not what it should be, for a name that is given twice,
-    and for a policy or weigher in the settings that does not exist.
+    Raises InvalidRequest if a plugin cannot be loaded or is invalid, if a name is used twice, or if the settings name
+    an unknown policy or weigher.
     """
     own, from_nova = own_code(), nova_weighers(settings.nova_weighers)
     _check_names("weigher", weighers(settings), own.weighers, from_nova)
@@ -47,18 +47,18 @@ def tools(settings: Settings) -> PluginRegistry:
     check_policy("REDSCHED_POLICY", settings.policy, policies)
     by_settings = (limits_filter(settings), metrics_filter(settings))
     filters = (*FILTERS, *by_settings, *own.filters, *nova_filters(settings.nova_filters))
-    # A class that is named in nova_weighers is meant to be used: it brings its own multiplier, and this one times it.
+    # Naming a class in nova_weighers enables it: it brings its own multiplier, which this one scales.
     weights = {**dict.fromkeys(from_nova, 1.0), **settings.weights}
     others = bool(own.filters or own.weighers or settings.nova_filters or settings.nova_weighers)
     return PluginRegistry(filters, known, policies, settings.policy, weights, others)
 
 
 def multipliers(request: Request, tools: PluginRegistry) -> Weighing:
-    """Return the multiplier of each weigher: those of the policy, over these the settings', over these the request's.
+    """Return the multiplier of each weigher: the policy's, overridden by the settings', overridden by the request's.
 
-    A request that names a policy has its own. One that says 0 does not want the weigher; where the operator says 0, an
-    aggregate may still have a multiplier for its hosts. Raises InvalidRequest for a policy or weigher that does not
-    exist.
+    A request that names a policy gets that one. A multiplier of 0 in the request disables the weigher; if the operator
+    sets 0, an aggregate may still have a multiplier for its hosts. Raises InvalidRequest for an unknown policy or
+    weigher.
     """
     chosen = request.policy or tools.policy
     check_policy("policy", chosen, tools.policies)
@@ -69,7 +69,7 @@ def multipliers(request: Request, tools: PluginRegistry) -> Weighing:
 
 
 def _wished(request: Request) -> dict[str, float]:
-    """What a request wishes by itself, whichever policy holds: soft groups and soft spreading would else do nothing."""
+    """Return the weights that a request implies under any policy: else soft groups and soft spreading do nothing."""
     wished = dict.fromkeys(("soft_affinity", "soft_anti_affinity"), 1.0) if request.server_group else {}
     return wished | ({"soft_spread": 1.0} if any(not spread.hard for spread in request.spread) else {})
 

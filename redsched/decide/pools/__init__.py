@@ -1,9 +1,9 @@
-"""Assigning: which places of a host give which part of a request, exactly. Pure, like all of deciding.
+"""Pool assignment: which places of a host give which parts of a request, exactly. Pure, like all of deciding.
 
-request --> needs (once a request)      what is taken whole from one place
-            plan  (once a layout)       which places could, by classes and traits
+request --> needs (once per request)    the parts, each taken whole from one place
+            plan  (once per layout)     which places could give them, by classes and traits
             rooms (each host)           the numbers
-            search on a board           --> amounts by slot
+            search on a state           --> amounts by slot
 """
 
 from redsched.decide.pools.assign import assignments, is_plain

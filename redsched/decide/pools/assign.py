@@ -1,4 +1,4 @@
-"""From needs to amounts by slot, for one host: the parts put together, quickly where the root can give everything."""
+"""From needs to amounts by slot, for one host, with a fast path if the root can give everything."""
 
 from redsched.cache.columns import Columns
 from redsched.decide.fit import fits
@@ -13,13 +13,13 @@ from redsched.decide.pools.state import SearchState
 from redsched.model import Amounts
 
 LEAST_STEPS = 2
-"""Steps, for each unit, that every host gets: a descent, and about as many steps back."""
+"""The steps per unit that every host gets: one descent, and about as many steps back."""
 FURTHER_STEPS = 8
-"""Steps, for each unit, of the search for a further assignment: it is worth a look, and not a proof."""
+"""The steps per unit of the search for another assignment, which is optional."""
 
 
 def is_plain(columns: Columns, needs: PoolDemand) -> bool:
-    """Whether only the roots of hosts matter, so that a host that passes the rules takes `needs.resources` as it is."""
+    """Return whether only the roots of hosts matter, so that a host that passes the rules takes `needs.resources`."""
     if not needs.is_simple:
         return False
     if any(columns.pool_slots(name) or shared_with(columns, name) for name in needs.resources):
@@ -30,12 +30,12 @@ def is_plain(columns: Columns, needs: PoolDemand) -> bool:
 
 
 def assignments(columns: Columns, row: int, needs: PoolDemand, most: int) -> list[Amounts]:
-    """Up to `most` different ways to take the request from one host, best first; none where it cannot be taken.
+    """Return up to `most` different assignments of the request to one host, best first; empty if it does not fit.
 
-    Exact: there is one if and only if a way exists, unless the search had to be given up (`search.STEPS`); then the
-    host counts as not fitting, and in `needs.given_up`, and each later host of the request gets half the steps of the
-    one before: a puzzle must not hold up a scheduler on 10,000 hosts. Each sum fits its slot as the claim script checks
-    it. Further ways are looked for shortly: they take from other pools, as far as they can.
+    Exact: there is one if and only if one exists, unless the search is abandoned (`search.STEPS`). Such a host counts
+    as not fitting and in `needs.given_up`, and each later host of the request gets half the steps of the one before: a
+    puzzle must not hold up a scheduler on 10,000 hosts. Each sum fits its slot as the claim script checks it. Further
+    assignments are searched only briefly; they use other pools as far as possible.
     """
     covered = _covered_by_root(columns, row, needs)
     if any(columns.traits[trait][row] for trait in needs.forbidden):
@@ -89,7 +89,7 @@ def _root_gives(columns: Columns, row: int, resources: Amounts) -> bool:
 
 
 def _board(columns: Columns, row: int, needs: PoolDemand, covered: int) -> SearchState | None:
-    """The board of a host with nothing placed; None where a part has no room even alone, or all together have not."""
+    """Return the empty state of a host; None if some part has no room even alone, or all together have none."""
     plan = plan_of(columns, row, needs, usable(columns, row, needs))
     board = SearchState(needs, plan, read_rooms(columns, row, plan), covered)
     for index, (part, options) in enumerate(zip(needs.parts, plan.options, strict=True)):
@@ -97,7 +97,7 @@ def _board(columns: Columns, row: int, needs: PoolDemand, covered: int) -> Searc
         board.options.append([one for one in options if board.allows(part, one) and (has_root or one.place != ROOT)])
         if not board.has_room(index):
             return None
-    # Most hosts that a search would refuse fall here, before its first step.
+    # Most hosts that a search would reject are rejected here, before its first step.
     return board if classes_suffice(board, range(len(needs.parts))) else None
 
 

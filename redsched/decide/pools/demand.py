@@ -1,4 +1,4 @@
-"""What a request needs from the places of one host, taken apart into parts that each lie in one place. No host here."""
+"""What a request needs from the places of one host, split into parts that each lie in one place. Host-independent."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Set
@@ -9,13 +9,13 @@ from redsched.decide.pools.plan import Plans
 from redsched.model import Amounts, CpuPolicy, Group, Numa, NumaAffinity, NumaCell, Request
 
 Demands = tuple[tuple[str, int], ...]
-"""(class, amount) in the order of the classes; the classes differ."""
+"""(class, amount), sorted by class; the classes are distinct."""
 
 
 class Sort(IntEnum):
-    """What kind of part: says which places may give it, and is the order in which parts are placed.
+    """The sort of a part, which determines the places that may give it, and the order of placing.
 
-    Devices come after the cells that they are to be near, and what may lie anywhere comes last.
+    Devices come after the cells that they must be near, and parts that may lie anywhere come last.
     """
 
     CELL = 0
@@ -26,10 +26,10 @@ class Sort(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Amounts that one place gives all of, `count` times over: a cell, a group, a device, a class of `resources`.
+    """Amounts that one place gives together, `count` times: a cell, a group, a device, or a class of `resources`.
 
-    `apart`: no two units of such parts of one sort lie in the same place. `affinity` is set where the place of a device
-    matters, which is only with guest cells. `name` is set where same_subtree names the group.
+    With `apart`, no two units of such parts of the same sort lie in the same place. `affinity` is set if the place of a
+    device matters, which requires guest cells. `name` is set if same_subtree names the group.
     """
 
     sort: Sort
@@ -43,19 +43,19 @@ class Part:
     count: int = 1
 
     def traits(self) -> frozenset[str]:
-        """All traits that it says anything of."""
+        """Return all traits that it mentions."""
         return self.required.union(self.forbidden, *self.any_of)
 
     def suits(self, traits: Set[str]) -> bool:
-        """Whether a place with these traits may give it."""
+        """Return whether a place with these traits may give it."""
         return self.required <= traits and not self.forbidden & traits and all(one & traits for one in self.any_of)
 
 
 @dataclass(slots=True)
 class PoolDemand:
-    """A request as the assignment sees it, and what has been worked out for it about the layouts of hosts.
+    """A request prepared for assignment, with the plans cached for it by layout of hosts.
 
-    `wants` are sets of traits: of each at least one must be had by the root or by a place that the unnumbered resources
+    `wants` are sets of traits: at least one of each set must be on the root or on a place that the unnumbered resources
     come from (a required trait is a set of one). `subtrees` are sets of indexes of `parts`.
     """
 
@@ -65,14 +65,14 @@ class PoolDemand:
     forbidden: frozenset[str]
     subtrees: tuple[frozenset[int], ...]
     is_simple: bool
-    """Whether unnumbered resources are all that is asked for."""
+    """Whether the request has nothing but unnumbered resources."""
     given_up: int = 0
-    """Hosts of this decision for which the search was given up (`search.STEPS`), and which count as not fitting."""
+    """Hosts of this decision whose search was abandoned (`search.STEPS`), which count as not fitting."""
     plans: Plans = field(default_factory=dict)
 
 
 def needs_of(request: Request) -> PoolDemand:
-    """Take a request apart. Equal parts become one with a count, so that no two ways differ only by who is who."""
+    """Split a request into parts. Equal parts become one with a count, so that assignments differ in substance."""
     related: frozenset[str] = frozenset().union(*request.same_subtree)
     parts = tuple(_counted((*_cells(request.numa), *_groups(request, related), *_devices(request), *_spread(request))))
     places = {part.name: index for index, part in enumerate(parts) if part.name}
@@ -87,7 +87,7 @@ def needs_of(request: Request) -> PoolDemand:
 
 
 def cell_demands(numa: Numa, cell: NumaCell) -> Demands:
-    """What a guest's cell takes from its NUMA node: CPUs by the policy, memory or whole pages of one size."""
+    """Return what a guest's cell takes from its NUMA node: CPUs by the policy, memory or whole pages of one size."""
     dedicated = cell.cpus if numa.policy is CpuPolicy.DEDICATED else cell.dedicated_cpus
     memory = {"MEMORY_MB": cell.memory_mb}
     if numa.page_size_kb is not None:

@@ -1,4 +1,4 @@
-"""The numbers of one host's slots, and of the shared ones beside them, read for the search. Nothing is decided here."""
+"""The numbers of one host's slots, and of its shared ones, read for the search. Decides nothing."""
 
 from dataclasses import dataclass
 
@@ -8,15 +8,15 @@ from redsched.decide.pools.plan import Plan
 from redsched.model.validation import SHARED_POOL, split_slot
 
 Numbers = tuple[int, int, int, int, int, int]
-"""A slot as `fit.fits` wants it, after the amount: capacity, claimed, external, min_unit, max_unit, step_size."""
+"""A slot's arguments for `fit.fits`, after the amount: capacity, claimed, external, min_unit, max_unit, step_size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """By the slot's index: the `most` that may be taken, and the `numbers` for the final word on less.
+    """By the slot's index: `most`, the largest amount that may be taken, and `numbers`, to check smaller ones exactly.
 
-    `picky` are the slots that do not give out every amount up to `most`: it may take several parts to reach their
-    min_unit or a multiple of their step_size.
+    `picky` are the slots that do not allow every amount up to `most`: it may take several parts to reach their min_unit
+    or a multiple of their step_size.
     """
 
     most: list[int]

@@ -1,4 +1,4 @@
-"""Looking ahead: whether what is still to be placed can be, as far as that is cheap to tell. `False` is for certain."""
+"""Look-ahead: cheap tests of whether the remaining units can still be placed. Only `False` is certain."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from redsched.model import NumaAffinity
 
 
 def may_go_on(board: SearchState) -> bool:
-    """Whether each part left has room alone, cells and isolated groups can lie apart, and wants can be met."""
+    """Return whether each remaining part fits alone, cells and isolated groups can be apart, and wants can be met."""
     left = [index for index, units in enumerate(board.left) if units]
     if not all(board.has_room(index) and may_be_near(board, index) for index in left):
         return False
@@ -22,7 +22,7 @@ def may_go_on(board: SearchState) -> bool:
 
 
 def may_be_near(board: SearchState, index: int) -> bool:
-    """Whether there are devices enough if the cells left come to lie where most of them are."""
+    """Return whether there are enough devices, if the remaining cells are placed where most of the devices are."""
     affinity = board.needs.parts[index].affinity
     if affinity is None or affinity is NumaAffinity.PREFERRED or not board.cells_left:
         return True
@@ -37,9 +37,9 @@ def may_be_near(board: SearchState, index: int) -> bool:
 
 
 def classes_suffice(board: SearchState, left: Iterable[int]) -> bool:
-    """Whether there is enough of each class: in amounts, and in places for so many units, each at least the smallest.
+    """Return whether there is enough of each class: in amount, and in places for that many units of the smallest size.
 
-    Room for less than the smallest unit is lost, and not counted.
+    Room for less than the smallest unit is wasted, and not counted.
     """
     wanted: dict[str, list[int]] = {}
     for index in left:
@@ -56,7 +56,7 @@ def classes_suffice(board: SearchState, left: Iterable[int]) -> bool:
 
 
 def can_lie_apart(board: SearchState, indexes: Iterable[int]) -> bool:
-    """Whether all units of these parts can have a place each: a matching, by augmenting paths (Kuhn)."""
+    """Return whether all units of these parts can have a place each: a matching, by augmenting paths (Kuhn)."""
     held: dict[int, int] = {}
     places = {
         index: [option.place for option in board.options[index] if board.allows(board.needs.parts[index], option)]
@@ -76,7 +76,7 @@ def can_lie_apart(board: SearchState, indexes: Iterable[int]) -> bool:
 
 
 def subtrees_may_hold(board: SearchState, index: int) -> bool:
-    """Whether every same_subtree set of this group still can have a member in or above whose pool all others lie."""
+    """Return whether each same_subtree set of this group can still have a member whose pool contains all others."""
     return all(_may_hold(board, group) for group in board.needs.subtrees if index in group)
 
 

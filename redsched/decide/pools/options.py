@@ -1,6 +1,6 @@
-"""Which places of a layout could give which part, by classes and traits alone: the same for all hosts laid out alike.
+"""Which places of a layout could give which part, by classes and traits alone.
 
-Worked out once for a request and a layout, so that for a host only its numbers are left to be read.
+Equal for all hosts of the layout: computed once per request and layout, so that only a host's numbers are left to read.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ MAX_PLANS = 1024
 
 
 def plan_of(columns: Columns, row: int, needs: PoolDemand, shared: tuple[str, ...]) -> Plan:
-    """Return the plan for a host; `shared` are the shared pools that it may use, of those that matter."""
+    """Return the plan for a host. `shared` are the shared pools that it may use, among those that matter."""
     layout = columns.layout(row)
     key = (layout, columns.declared.revision if shared else 0, shared)
     plan = needs.plans.get(key)
@@ -27,7 +27,7 @@ def plan_of(columns: Columns, row: int, needs: PoolDemand, shared: tuple[str, ..
 
 
 class _Drawing:
-    """A plan in the making."""
+    """A plan under construction."""
 
     def __init__(self, columns: Columns, layout: PoolTree, needs: PoolDemand, shared: tuple[str, ...]) -> None:
         self._layout = layout
@@ -101,7 +101,7 @@ class _Drawing:
         return tuple(tuple(slots) for slots in found)
 
     def _twins(self, options: tuple[tuple[Option, ...], ...], slots_of: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
-        # Only leaves: what lies in a pool may be chosen by where that is.
+        # Only leaves: a pool with others in it may be chosen for its position in the tree.
         seen: dict[object, int] = {}
         parents = set(self._layout.parent.values())
         found = [-1] * len(self._places)
@@ -117,7 +117,7 @@ class _Drawing:
 
 
 def bits(indexes: Iterable[int]) -> int:
-    """Return a number with these bits set."""
+    """Return an integer with these bits set."""
     found = 0
     for index in indexes:
         found |= 1 << index

@@ -1,11 +1,11 @@
-"""Which places of a layout could give which part of a request: what options.py works out, and a demand keeps."""
+"""Plans: which places of a layout could give which part of a request. Built by options.py, cached in the demand."""
 
 from dataclasses import dataclass
 
 from redsched.cache.pool_tree import PoolTree
 
 ROOT = 0
-"""The host's own place comes first, then its pools, then the shared ones."""
+"""The index of the host's own place; its pools follow, then the shared ones."""
 NO_NODE = -1
 
 
@@ -13,7 +13,7 @@ NO_NODE = -1
 class Option:
     """A place that could give a part: `takes` is (slot, amount) by the slot's index.
 
-    `node` is the index of the NUMA node that the place lies in, or NO_NODE; `covers` has a bit for each want of the
+    `node` is the index of the NUMA node that contains the place, or NO_NODE; `covers` has a bit for each want of the
     request that the place's traits meet.
     """
 
@@ -25,12 +25,12 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The options of every part. Places and slots go by their index here.
+    """The options of every part. Places and slots are identified by index.
 
-    `above` has a bit for each place that one lies in, and for itself. `slots_of` is by place. `twins` is equal for
-    places that nothing but their amounts can tell apart, and -1 where a place is like no other. `class_of` is by slot;
-    `shared_slots` are not the host's own. `of_root` are the parts with traits, which the host must be asked for before
-    its root may give them: a layout does not know those.
+    `above` has, by place, a bit for each place that contains it, and for itself. `slots_of` is by place. `twins` is
+    equal for places that differ in nothing but their amounts, and -1 for a place that no other resembles. `class_of` is
+    by slot; `shared_slots` are not the host's own. `of_root` are the parts with traits, which must be tested on the
+    host before its root may give them, as a layout does not have the host's traits.
     """
 
     layout: PoolTree
@@ -46,4 +46,4 @@ class Plan:
 
 
 Plans = dict[tuple[PoolTree, int, tuple[str, ...]], Plan]
-"""By the layout, the revision of what operators declared (0 without shared pools), and the shared pools."""
+"""By the layout, the revision of the declared objects (0 without shared pools), and the shared pools."""

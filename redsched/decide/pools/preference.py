@@ -1,4 +1,4 @@
-"""In which order places are tried for a part: the order in which assignments are good."""
+"""The order in which places are tried for a part: the better the assignment, the earlier."""
 
 from collections.abc import Set as AbstractSet
 
@@ -13,9 +13,9 @@ Rank = tuple[float, float, float]
 def preferred(board: SearchState, index: int, avoid: AbstractSet[int]) -> list[Option]:
     """Return the places that a unit of a part may be placed in now, best first.
 
-    Best is what leaves least (best fit), so that whole devices and nodes stay whole. Before that: unnumbered resources
-    come from the root, then from pools, then from shared pools, of which the emptiest is best; cells lie where the
-    devices are that they want near, devices near cells. Slots in `avoid` come later among equally good ones.
+    The best leaves the least (best fit), so that whole devices and nodes stay whole. Before that: unnumbered resources
+    come from the root, then from pools, then from shared pools, emptiest first; cells go where the devices are that
+    they want near, devices near cells. Among equally good places, those with slots in `avoid` come last.
     """
     part = board.needs.parts[index]
     found = [option for option in board.options[index] if board.allows(part, option)]
@@ -30,7 +30,7 @@ def _touches(option: Option, avoid: AbstractSet[int]) -> bool:
 
 
 def _left(board: SearchState, option: Option) -> float:
-    """What is left of the slots after a unit, in units."""
+    """Return what is left of the slots after a unit, in units."""
     left = 0.0
     for slot, amount in option.takes:
         left += (board.most[slot] - board.taken[slot] - amount) / amount
@@ -42,7 +42,7 @@ def _cell(board: SearchState, option: Option, avoided: bool) -> Rank:
 
 
 def _devices_near(board: SearchState, node: int) -> int:
-    """How many of the devices that want to be near a cell could be had near this node."""
+    """Return how many of the devices that want to be near a cell are available near this node."""
     near = 0
     for index, part in enumerate(board.needs.parts):
         if part.affinity is not None:

@@ -1,8 +1,8 @@
-"""The exact search: a place for every unit of every part, so that each slot can give the sum that is taken from it.
+"""The exact search: a place for every unit of every part, so that each slot can give its sum.
 
-Depth first, one unit after the other. The first descent follows preferences alone and mostly succeeds, for hosts have
-been through the cheap tests. After the first dead end each step also looks ahead, dead ends are remembered by the state
-they were met in, and of places that are alike only one is tried; so the same dead end is met once.
+Depth first, unit by unit. The first descent follows preferences alone and usually succeeds, as hosts have passed the
+cheap tests. After the first dead end each step also looks ahead, dead ends are remembered by the state in which they
+occurred, and of equivalent places only one is tried; so no dead end is visited twice.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,20 +17,20 @@ from redsched.decide.pools.state import Masks, SearchState
 from redsched.model import Amounts
 
 STEPS = 20_000
-"""Units placed on one host, counting those taken back, before it is given up: some 100 ms.
+"""Units placed on one host, including those undone, before the search is abandoned: some 100 ms.
 
-8 groups on 16 pools, or 64 devices, take a step or two for each. Only puzzles of many unequal groups that all but fill
-many unequal pools come near this, and finding out is then not worth the time of the other hosts.
+8 groups on 16 pools, or 64 devices, take a step or two each. Only puzzles of many unequal groups that nearly fill many
+unequal pools come close to this, and solving them would not be worth the time taken from other hosts.
 """
 
 
 class GivenUp(Exception):
-    """The search took all its steps: whether there is an assignment is not known."""
+    """The search used all its steps: whether there is an assignment is unknown."""
 
 
 @dataclass(slots=True)
 class Frame:
-    """One unit being placed: what can still be tried, where it lies now, and the state of before."""
+    """One unit being placed: the places left to try, its current place, and the state before."""
 
     index: int
     tries: Iterator[Option]
@@ -39,7 +39,7 @@ class Frame:
 
 
 class Search:
-    """One search on a board, for an assignment that is not among those `found`; it avoids their slots where it can."""
+    """A search for an assignment that is not among those `found`. It avoids the slots of those if it can."""
 
     def __init__(self, board: SearchState, found: Sequence[Amounts], steps: int = STEPS) -> None:
         self._board = board
@@ -52,7 +52,10 @@ class Search:
         self._is_careful = False
 
     def run(self) -> Amounts | None:
-        """Return the best assignment; None where there is none. The board is empty again after. Raises GivenUp."""
+        """Return the best assignment; None if there is none. The state is empty again afterwards.
+
+        Raises GivenUp if the search takes too many steps.
+        """
         frames = [self._frame(0)]
         try:
             return self._descend(frames)
@@ -93,7 +96,7 @@ class Search:
             raise GivenUp
 
     def _tries(self, index: int) -> Iterator[Option]:
-        """The places to try. When the next one is asked for, the one before has turned out a dead end."""
+        """Yield the places to try. Asking for the next one means that the one before was a dead end."""
         tried: set[object] = set()
         last = None
         for option in preferred(self._board, index, self._avoid):
@@ -105,7 +108,7 @@ class Search:
                 last = option
 
     def _likeness(self, option: Option) -> object:
-        """Equal for places that can be exchanged for each other: laid out alike, with equal numbers, and untouched."""
+        """Return a key that is equal for interchangeable places: same layout, equal numbers, untouched."""
         board, place = self._board, option.place
         slots = board.plan.slots_of[place]
         is_like_others = board.plan.twins[place] >= 0 and place not in board.chosen.values()
@@ -126,7 +129,7 @@ class Search:
         return not self._is_careful or ((depth, *board.state()) not in self._dead and may_go_on(board))
 
     def _gives(self, slot: int) -> bool:
-        """Whether a slot gives out what is taken from it: nothing, or an amount that fits."""
+        """Return whether a slot allows the sum taken from it: nothing, or an amount that fits."""
         amount = self._board.taken[slot]
         return amount == 0 or fits(amount, *self._board.rooms.numbers[slot])
 
@@ -139,9 +142,9 @@ def _slots_of(board: SearchState, found: Sequence[Amounts]) -> frozenset[int]:
 
 
 def _order(board: SearchState) -> list[int]:
-    """The part of each unit, in the order of placing: cells and groups with few choices and large amounts first.
+    """Return the part of each unit, in the order of placing: cells and groups with few choices and large amounts first.
 
-    Devices come after the cells that they are to be near, and what may come from anywhere at the end, as in `needs`.
+    Devices come after the cells that they must be near, and parts that may lie anywhere last, as in `needs`.
     """
     parts = board.needs.parts
     order = list(range(len(parts)))
@@ -158,7 +161,7 @@ def _ease(board: SearchState, index: int) -> tuple[float, float]:
 
 
 def _closing(board: SearchState, order: Sequence[int]) -> dict[int, list[int]]:
-    """The slots whose sum is final once so many units are placed, of those that do not give out every amount."""
+    """Return, by number of placed units, the slots whose sum is final then, of those that do not allow every amount."""
     closing: dict[int, list[int]] = {}
     if not board.rooms.picky:
         return closing

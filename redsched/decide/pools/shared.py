@@ -1,4 +1,4 @@
-"""Which shared pools a host may take from: those of its aggregates, and those that name no aggregate."""
+"""Which shared pools a host may use: those of its aggregates, and those that name no aggregate."""
 
 from redsched.cache.columns import Columns
 from redsched.decide.aggregates import in_any
@@ -8,7 +8,7 @@ from redsched.decide.text_match import everywhere
 
 
 def shared_with(columns: Columns, resource_class: str) -> tuple[str, ...]:
-    """The shared pools that have a class, in the order of their names."""
+    """Return the shared pools that have a class, sorted by name."""
     pools = columns.declared.pools
     if not pools:
         return ()
@@ -16,13 +16,13 @@ def shared_with(columns: Columns, resource_class: str) -> tuple[str, ...]:
 
 
 def may_use(columns: Columns, pool: str, rows: Rows) -> Mask:
-    """Whether hosts may take from a shared pool."""
+    """Return whether hosts may use a shared pool."""
     aggregates = columns.declared.pools[pool].aggregates
     return in_any(columns, aggregates, rows) if aggregates else everywhere(columns, rows)
 
 
 def usable(columns: Columns, row: int, needs: PoolDemand) -> tuple[str, ...]:
-    """The shared pools that a host may take some of the unnumbered resources from, in the order of their names."""
+    """Return the shared pools from which a host may take some of the unnumbered resources, sorted by name."""
     pools = columns.declared.pools
     if not pools:
         return ()

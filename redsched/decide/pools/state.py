@@ -1,4 +1,4 @@
-"""The state of a search: what lies where so far, what that leaves, and what may not lie where. It chooses nothing."""
+"""The state of a search: where units are placed so far, what is left, and what is allowed. Chooses nothing."""
 
 from redsched.decide.pools.demand import Part, PoolDemand, Sort
 from redsched.decide.pools.inventory import Rooms
@@ -9,11 +9,12 @@ Masks = tuple[int, int, int]
 
 
 class SearchState:
-    """One host while its parts are placed. Places and slots go by their index in the plan, parts by theirs in needs.
+    """One host while its parts are placed. Places and slots are by index in the plan, parts by index in needs.
 
     `options` are those of the plan that this host has room for. `taken` is by slot, `left` counts the units of each
     part that are not placed. Bits of places: `cells` hold a guest's cell, `apart` an isolated group. `covered` has a
-    bit for each want that is met. `chosen` is where the groups lie that same_subtree names, in the order of placing.
+    bit for each want that is met. `chosen` has the places of the groups that same_subtree names, in the order of
+    placing.
     """
 
     def __init__(self, needs: PoolDemand, plan: Plan, rooms: Rooms, covered: int) -> None:
@@ -28,7 +29,7 @@ class SearchState:
         self.options: list[list[Option]] = []
 
     def masks(self) -> Masks:
-        """Return what `give_back` needs to restore the state of now."""
+        """Return what `give_back` needs to restore the current state."""
         return self.cells, self.apart, self.covered
 
     def take(self, index: int, option: Option) -> None:
@@ -47,7 +48,7 @@ class SearchState:
             self.chosen[index] = option.place
 
     def give_back(self, index: int, option: Option, masks: Masks) -> None:
-        """Undo `take`, with the masks of before it."""
+        """Undo `take`; `masks` are those from before it."""
         part = self.needs.parts[index]
         for slot, amount in option.takes:
             self.taken[slot] -= amount
@@ -59,11 +60,11 @@ class SearchState:
             del self.chosen[index]
 
     def state(self) -> tuple[object, ...]:
-        """Return all of the state that what can still be placed depends on."""
+        """Return the part of the state that determines what can still be placed."""
         return tuple(self.taken), self.cells, self.apart, self.covered, tuple(self.chosen.values())
 
     def allows(self, part: Part, option: Option) -> bool:
-        """Whether one more unit of a part may be placed there now."""
+        """Return whether one more unit of a part may be placed there now."""
         if part.apart and (self.cells if part.sort is Sort.CELL else self.apart) >> option.place & 1:
             return False
         if part.affinity is not None and not self.cells_left and not self._is_near(part, option):
@@ -75,7 +76,7 @@ class SearchState:
         return True
 
     def units(self, part: Part, option: Option) -> int:
-        """How many units of a part could be placed there at most."""
+        """Return how many units of a part could be placed there at most."""
         if not self.allows(part, option):
             return 0
         if part.apart or not option.takes:  # a group without resources is one unit, for it has a name
@@ -83,7 +84,7 @@ class SearchState:
         return min((self.most[slot] - self.taken[slot]) // amount for slot, amount in option.takes)
 
     def has_room(self, index: int) -> bool:
-        """Whether there is room for all units left of a part, as far as it is alone."""
+        """Return whether there is room for all remaining units of a part, taken alone."""
         part, missing = self.needs.parts[index], self.left[index]
         for option in self.options[index]:
             missing -= self.units(part, option)
@@ -92,7 +93,8 @@ class SearchState:
         return missing <= 0
 
     def _is_near(self, part: Part, option: Option) -> bool:
-        # As in Nova: `legacy` takes devices of no known node as near, `preferred` any; required only those of a node.
+        # As in Nova: `legacy` treats devices of no known node as near, `preferred` any; `required` only those of a
+        # node.
         if option.node == NO_NODE:
             return part.affinity is not NumaAffinity.REQUIRED
         return part.affinity is NumaAffinity.PREFERRED or bool(self.cells >> option.node & 1)

@@ -2,7 +2,7 @@
 
     ["and", [">=", "$free.MEMORY_MB", 1024], ["in", "$label.rack", "r1", "r2"]]
 
-`operands` says what can be compared, `compile` reads the list, `compare` holds operands against each other.
+`operands` defines what can be compared, `compile` parses the list, `compare` compares operands.
 """
 
 from redsched.decide.query.compile import Query, compile_query

@@ -1,4 +1,4 @@
-"""Comparing two operands of a query over rows: numbers by array, texts once for each text that there is."""
+"""Comparison of two operands of a query over rows: numbers by array, texts once per distinct text."""
 
 import operator
 from collections.abc import Callable
@@ -25,9 +25,9 @@ RELATIONS: dict[str, Relation] = {
 
 
 def compared(at: str, relation: Relation, left: Operand, right: Operand) -> Test:
-    """Make the test whether `left` stands in this relation to `right`; never, where a host lacks one of them.
+    """Make the test whether `left` has this relation to `right`. A host that lacks one of them fails it.
 
-    Raises InvalidRequest where one is a number and the other can be none.
+    Raises InvalidRequest if one is a number and the other cannot be one.
     """
     if left.is_number or right.is_number:
         if left.number is None or right.number is None:
@@ -40,7 +40,7 @@ def compared(at: str, relation: Relation, left: Operand, right: Operand) -> Test
 
 
 def _numbers(relation: Relation, left: Any, right: Any) -> Test:
-    # Nothing is in a relation to NaN. Two constants give one answer for all rows.
+    # NaN compares false with everything. Two constants give one result for all rows.
     return lambda columns, rows: everywhere(columns, rows) & relation(left(columns, rows), right(columns, rows))
 
 
@@ -60,7 +60,7 @@ def _one(coded: Coded, holds: Callable[[str], bool]) -> Test:
         if isinstance(rows, int):
             text = coded.text(columns, rows)
             return np.bool_(bool(text) and holds(text))
-        # The last entry answers for NO_TEXT, which is -1.
+        # The last entry is the result for NO_TEXT, which is -1.
         return np.array([*map(holds, coded.texts(columns)), False], np.bool_)[coded.codes(columns)[rows]]
 
     return test

@@ -1,9 +1,9 @@
-"""Reading a query: nested lists, an operator first, checked whole before anything is compared.
+"""Parsing of a query: nested lists, an operator first, validated completely before any comparison.
 
-The meaning is that of nova.scheduler.filters.json_filter, whose comparisons hold their first argument against all
-others: `["<", 1, "$free.VCPU", "$free.PCPU"]` is true where both are above 1. It differs where Nova's answers by
-accident: what a host lacks makes a comparison false and is not left out of it; a `not` within an `and` negates (in Nova
-it is always true there); what has no meaning is an error and not a failed request later.
+The meaning is that of nova.scheduler.filters.json_filter, whose comparisons compare their first argument with all
+others: `["<", 1, "$free.VCPU", "$free.PCPU"]` is true if both are above 1. It differs where Nova's behaviour is
+accidental: an attribute that the host lacks makes a comparison false instead of being left out; a `not` within an `and`
+negates (in Nova it is always true there); a meaningless query is an error at once, not a failed request later.
 """
 
 import json
@@ -21,7 +21,7 @@ from redsched.errors import InvalidRequest
 from redsched.model.validation import shown
 
 MAX_NODES = 200
-"""Lists, texts and numbers of one query."""
+"""The most lists, texts and numbers of one query."""
 MAX_DEPTH = 20
 
 _OPERATORS = "use = < > <= >= in and or not"
@@ -29,21 +29,22 @@ _OPERATORS = "use = < > <= >= in and or not"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A compiled query: `passes(columns, rows)`, and for words its `text` and the variables in it."""
+    """A compiled query: `passes(columns, rows)`, with its `text` and its variables for messages."""
 
     passes: Test
     text: str
     variables: tuple[Operand, ...]
 
     def said(self, columns: Columns, row: int) -> str:
-        """The values of its variables at one host, in words."""
+        """Return the values of its variables at one host, as text."""
         return ", ".join(f"{one.name} is {one.said(columns, row)}" for one in self.variables) or "nothing is asked"
 
 
 def compile_query(query: Sequence[Any]) -> Query:
-    """Compile a query of nested tuples, or lists.
+    """Compile a query of nested tuples or lists.
 
-    Raises InvalidRequest, with the place as in `query[2][1]`, for what is no operator, no variable, empty, or too much.
+    Raises InvalidRequest, with the location as in `query[2][1]`, for an unknown operator or variable, an empty list, or
+    a query that is too large.
     """
     _check_size(query)
     variables: dict[str, Operand] = {}
@@ -89,7 +90,7 @@ def _any(tests: list[Test]) -> Test:
 
 
 def _not(tests: list[Test]) -> Test:
-    # Nova flips each argument, and takes a list with one that is true for true.
+    # Nova negates each argument, and takes a list with a true item as true.
     every = _all(tests)
     return lambda columns, rows: ~every(columns, rows)
 

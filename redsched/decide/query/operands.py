@@ -1,7 +1,7 @@
-"""What a query compares: constants, and variables that stand for columns.
+"""The operands of a query: constants, and variables that stand for columns.
 
-An operand is a number, a text, or either: a label is a text, and against a number it is the number that it says. What a
-host lacks (a label, a metric, a zone) is NaN as a number and '' as a text.
+An operand is a number, a text, or either: a label is a text, but compared with a number it is the number in the text.
+What a host lacks (a label, a metric, a zone) is NaN as a number and '' as a text.
 """
 
 import math
@@ -22,10 +22,10 @@ from redsched.model import HostStatus
 from redsched.model.validation import MAX_AMOUNT, SHARED_POOL, check_name, check_slot, shown
 
 Numbers = Any
-"""int64 or float64: one for one row, else an array over the rows."""
+"""int64 or float64: a scalar for one row, else an array over the rows."""
 
 STATUSES = (HostStatus.ENABLED, HostStatus.DISABLED, HostStatus.DRAINING)
-"""In the order of the codes of `Columns.status`."""
+"""The statuses in the order of their codes in `Columns.status`."""
 
 HELP = (
     "use $free.CLASS, $capacity.CLASS, $claimed.CLASS or $external.CLASS (of a pool: $free.gpu0/CLASS), $label.KEY, "
@@ -35,7 +35,7 @@ HELP = (
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A text for each row: `codes(columns)` are indexes into `texts(columns)`, NO_TEXT where there is none."""
+    """A text for each row: `codes(columns)` are indexes into `texts(columns)`; NO_TEXT means none."""
 
     codes: Callable[[Columns], NDArray[Any]]
     texts: Callable[[Columns], Sequence[str]]
@@ -44,7 +44,7 @@ class Coded:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One thing to compare, by its `name` in the query. It can be read as whatever it has: `number`, `coded`, `text`.
+    """One operand, by its `name` in the query. It can be read in each form it has: `number`, `coded`, `text`.
 
     `number(columns, rows)` are numbers, `coded` texts of hosts; `text` is a constant.
     """
@@ -56,11 +56,11 @@ class Operand:
 
     @property
     def is_number(self) -> bool:
-        """Nothing but a number: a label, which may say one, is a text too."""
+        """Whether it can only be a number. A label may contain a number, but is a text too."""
         return self.number is not None and self.coded is None
 
     def said(self, columns: Columns, row: int) -> str:
-        """The value of one host, in words."""
+        """Return the value of one host, as text."""
         if self.coded is not None:
             return self.coded.text(columns, row) or "none"
         value = None if self.number is None else self.number(columns, row).item()
@@ -70,7 +70,7 @@ class Operand:
 
 
 def operand(at: str, value: object) -> Operand:
-    """Read a constant or a variable, which stands `at` a place in the query. Raises InvalidRequest where it is none."""
+    """Parse a constant or variable at location `at` of the query. Raises InvalidRequest if it is neither."""
     if isinstance(value, str):
         return _variable(at, value) if value.startswith("$") else Operand(shown(value), text=value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MAX_AMOUNT:

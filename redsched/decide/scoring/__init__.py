@@ -1,12 +1,15 @@
-"""How good a host is that may take a request: weighers, and policies, which are named multipliers of weighers.
+"""How good the hosts that fit are: weighers, and policies, which are named multipliers of weighers.
 
-    weigher      what a weigher is, and how several add up
-    room, gpu    how much room a host keeps, and how usable it is
-    hosts        Nova's, of what a host has and does; groups: of with whom; named: of what settings name
-    aggregates   multipliers that hold for an aggregate's hosts
-    registry     all of them, and the policies
+    weigher             what a weigher is, and how several add up
+    headroom, gpu       how much room a host keeps, and how usable it is
+    hosts               Nova's weighers, of what a host has and does
+    groups              weighers of affinity and spreading
+    named               weighers of metrics and properties that settings name
+    demand              how much of each class a request takes, and what there is
+    aggregates          multipliers that apply to an aggregate's hosts
+    registry            all of them, and the policies
 
-Which weigher is which, and where its formula comes from: docs/weighing.md.
+Each weigher, with the source of its formula: docs/weighing.md.
 """
 
 from redsched.decide.scoring.registry import POLICIES, weighers

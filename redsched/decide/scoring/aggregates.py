@@ -1,4 +1,4 @@
-"""Multipliers that an aggregate's metadata has for its hosts, as in Nova: `ram_weight_multiplier` = `-1.0`."""
+"""Multipliers in an aggregate's metadata for its hosts, as in Nova: `ram_weight_multiplier` = `-1.0`."""
 
 import math
 from collections.abc import Callable, Hashable, Mapping
@@ -16,11 +16,11 @@ from redsched.decide.scoring.weigher import Score, Weigher
 SUFFIX = "_weight_multiplier"
 
 Multipliers = Mapping[str, tuple[tuple[str, float], ...]]
-"""By key of metadata: the aggregates that have it, and the multiplier of each."""
+"""By metadata key: the aggregates that have it, each with its multiplier."""
 
 
 def multipliers_in(declared: Declared) -> Multipliers:
-    """Read all multipliers that aggregates have; a text that is no finite number is none."""
+    """Read all multipliers of aggregates; a text that is not a finite number is ignored."""
     found: dict[str, tuple[tuple[str, float], ...]] = {}
     for aggregate, key, text in metadata(declared):
         if key.endswith(SUFFIX) and not math.isnan(number := number_of(text)):
@@ -31,9 +31,9 @@ def multipliers_in(declared: Declared) -> Multipliers:
 def overridable(
     weigher: Weigher, multipliers: Callable[[Columns], Multipliers], key: str = "", sign: float = 1.0
 ) -> Weigher:
-    """Return the weigher with the multipliers that aggregates give it under `key`: its name and SUFFIX by default.
+    """Return the weigher with the multipliers that aggregates set under `key`, by default its name and SUFFIX.
 
-    The lowest holds where a host is in several such aggregates. `sign` is -1 for a weigher that counts against hosts.
+    If a host is in several such aggregates, the lowest applies. `sign` is -1 for a weigher that counts against hosts.
     """
     key = key or weigher.name + SUFFIX
 

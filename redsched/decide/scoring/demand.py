@@ -1,6 +1,6 @@
-"""How much of each class a request takes from a host in all, whichever of its pools that comes from, and what is there.
+"""How much of each class a request takes from a host in total, from whichever pools, and how much there is.
 
-Weighers look at a host as a whole: which of its pools gives what is found out later, for the best hosts alone.
+Weighers consider a host as a whole: which of its pools gives what is decided later, and only for the best hosts.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from redsched.model import Amounts, Request
 
 
 def taken_by(request: Request) -> Amounts:
-    """What all places that a request asks for take together, by class, wherever they go."""
+    """Return what all places of a request take together, by class, wherever they go."""
     total: Counter[str] = Counter()
     for one in [one.request for one in request.members] or [request]:
         total.update({name: amount * one.count for name, amount in demand(one).items()})
@@ -37,7 +37,7 @@ def demand(request: Request) -> Amounts:
 
 
 def room(columns: Columns, resource_class: str, rows: Rows) -> tuple[Score, Score]:
-    """Capacity and free amount of a class, of the host itself and all its pools together (int64)."""
+    """Return capacity and free amount of a class, for the host and all its pools together (int64)."""
     capacity = columns.capacity[resource_class][rows]
     left = _free(columns, resource_class, capacity, rows)
     for slot in columns.pool_slots(resource_class):
@@ -52,11 +52,11 @@ def _free(columns: Columns, slot: str, capacity: Score, rows: Rows) -> Score:
 
 
 def demanded_room(columns: Columns, request: Request, rows: Rows) -> list[tuple[int, Score, Score]]:
-    """Amount, capacity and free amount of each class that is asked for.
+    """Return amount, capacity and free amount of each requested class.
 
-    In the order of the classes' names, so that equal shapes add up their floats in the same order. Where a class comes
-    from a shared pool, because the host itself cannot give it, the host counts as one that is asked for nothing of it
-    and has all of it free: amount 0, and 1 of 1 free.
+    Sorted by class, so that equal shapes add their floats in the same order. If a class comes from a shared pool,
+    because the host itself cannot give it, the host counts as having none of it requested and all of it free: amount 0,
+    and 1 of 1 free.
     """
     pools = columns.declared.pools.values()
     found = []

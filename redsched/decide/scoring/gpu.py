@@ -1,7 +1,7 @@
 """The weigher that keeps GPUs usable: least growth of fragmentation.
 
-A GPU of which 300 thousandths are left is of no use to who wants a whole one, nor to who wants half. What is left of a
-GPU counts as lost as far as the usual tasks cannot use it.
+A GPU with 300 thousandths left is useless to a task that needs a whole one, or half. What is left of a GPU counts as
+lost to the extent that typical tasks cannot use it.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,22 +21,22 @@ WHOLE = 1000
 
 
 def gpu_fragmentation(shares: Mapping[int, float]) -> Callable[[Columns, Request, Rows], Score]:
-    """Make the raw numbers of the weigher, for these usual shares (thousandths of a GPU) and how common each is.
+    """Make the raw score, for these typical shares (thousandths of a GPU) and their frequencies.
 
-    0..1: 1 where placing uses up what was lost of a whole GPU, 0.5 where nothing more or less is lost, 0 where a whole
-    GPU is lost. Each part of the request is taken from the GPU where it loses least.
+    0..1: 1 if placing uses up what was lost of a whole GPU, 0.5 if the loss does not change, 0 if a whole GPU is lost.
+    Each part of the request is taken from the GPU on which it loses least.
 
-    Source: Weng et al., Beware of Fragmentation (FGD), ATC 2023: what is left of a GPU is lost to a share that is
-    larger, weighed by how common the share is. Simpler than there: that CPUs or memory may run out first is not looked
-    at, which `balance` and `best_fit` do.
+    Source: Weng et al., Beware of Fragmentation (FGD), ATC 2023: what is left of a GPU is lost to larger shares,
+    weighed by how common they are. Simplified: that CPUs or memory may run out first is ignored here, and left to
+    `balance` and `best_fit`.
     """
-    # What is lost of a GPU by what is left of it; of a whole one, or a pool that has more than one, nothing is.
+    # The loss by what is left of a GPU; a whole GPU, or a pool with more than one, loses nothing.
     levels = np.arange(2 * WHOLE + 1)
     lost = levels * sum(common * (levels < share) for share, common in sorted(shares.items())) / sum(shares.values())
 
     @lru_cache(WHOLE + 1)
     def growth_of(part: int) -> NDArray[np.float64]:
-        """How much more is lost of a GPU when the part is taken, by what is left of it; inf where it is not left."""
+        """Return the growth of the loss when a GPU gives the part, by what is left of it; inf if that is too little."""
         growth = np.full(len(levels), np.inf)
         if part <= WHOLE:
             growth[part:] = lost[: len(lost) - part] - lost[part:]
@@ -51,7 +51,7 @@ def gpu_fragmentation(shares: Mapping[int, float]) -> Callable[[Columns, Request
         for number, part in enumerate(parts, 1):
             growth = growth_of(min(part, WHOLE + 1))[np.minimum(rests, 2 * WHOLE)]
             least = growth.min(axis=0)
-            # A part that no GPU has left in one piece, or that is more than a GPU, is taken to lose nothing.
+            # A part that no GPU has left in one piece, or that exceeds a GPU, counts as losing nothing.
             fits = np.isfinite(least)
             grown = grown + np.where(fits, least, 0.0)
             if number < len(parts):
@@ -67,7 +67,7 @@ def _rest(columns: Columns, slot: str, rows: Rows) -> Score:
 
 
 def _parts(request: Request) -> list[int]:
-    """What is taken from one GPU each, the largest first: the groups' shares, and unnumbered ones by whole GPUs."""
+    """Return the shares taken from one GPU each, largest first: those of groups, and unnumbered ones by whole GPUs."""
     whole, rest = divmod(request.resources.get(GPU_SHARES, 0), WHOLE)
     parts = [WHOLE] * whole + ([rest] if rest else [])
     parts += [group.resources[GPU_SHARES] for group in request.groups if group.resources.get(GPU_SHARES)]

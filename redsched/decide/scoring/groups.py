@@ -1,4 +1,4 @@
-"""Weighers of with whom: soft affinity and anti-affinity, soft spreading. Every claim changes them: nothing is kept."""
+"""Weighers of soft affinity, anti-affinity and spreading. Every claim changes them, so nothing is cached."""
 
 from collections.abc import Callable
 
@@ -12,10 +12,10 @@ from redsched.model import GroupPolicy, Request
 
 
 def members_near(policy: GroupPolicy, sign: float) -> Callable[[Columns, Request, Rows], Score]:
-    """Make the raw numbers of a group's soft policy: `sign` times the members in the host's domain.
+    """Make the raw score of a group's soft policy: `sign` times the members in the host's domain.
 
-    The domain is what the group is about: the host, its zone, or a label's value. 0 for requests without a group, or
-    with a group of another policy, and for hosts that belong to no domain.
+    The domain is the group's topology: the host, its zone, or a label's value. 0 for requests without a group, or with
+    a group of another policy, and for hosts without a domain.
     """
 
     def raw(columns: Columns, request: Request, rows: Rows) -> Score:
@@ -29,7 +29,7 @@ def members_near(policy: GroupPolicy, sign: float) -> Callable[[Columns, Request
 
 
 def no_members_near(policy: GroupPolicy) -> Callable[[Columns, Request], bool]:
-    """Make the test of whether `members_near` gives 0 everywhere: the request has no group of the policy."""
+    """Make the test whether `members_near` is 0 everywhere, as the request has no group of this policy."""
 
     def idle(columns: Columns, request: Request) -> bool:
         state = columns.declared.groups.get(request.server_group) if request.server_group else None
@@ -39,9 +39,9 @@ def no_members_near(policy: GroupPolicy) -> Callable[[Columns, Request], bool]:
 
 
 def soft_spread(columns: Columns, request: Request, rows: Rows) -> Score:
-    """Minus the places in the host's domains, over all that the request would softly like to be spread over.
+    """Return minus the places in the host's domains, over all soft spread constraints of the request.
 
-    A host that belongs to no domain counts like the fullest one that is known.
+    A host without a domain counts like the fullest known one.
     """
     total: Score = columns.claims[rows] * 0.0
     for spread in request.spread:

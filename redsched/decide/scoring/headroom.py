@@ -1,6 +1,6 @@
-"""Weighers of how much room a host keeps: spread, pack, best_fit, dot_product, balance. All are absolute.
+"""Weighers of the room that a host keeps: spread, pack, best_fit, dot_product, balance. All are absolute.
 
-Room is that of the host as a whole, of its pools too.
+Room is that of the host as a whole, including its pools.
 """
 
 import numpy as np
@@ -12,13 +12,13 @@ from redsched.decide.scoring.weigher import Score
 from redsched.model import Request
 
 DIMENSIONS = frozenset(("VCPU", "MEMORY_MB", "DISK_GB"))
-"""What `balance` looks at on every host, besides the classes that are asked for."""
+"""The classes that `balance` considers on every host, besides the requested ones."""
 
 
 def spread(columns: Columns, request: Request, rows: Rows) -> Score:
-    """Prefer the host that keeps the largest part of itself free.
+    """Prefer the host that keeps the largest fraction free.
 
-    The mean, over the classes asked for, of (free - amount) / capacity: the free fraction after placing.
+    The mean, over the requested classes, of (free - amount) / capacity: the free fraction after placing.
     """
     total: Score = np.float64(0.0)
     asked = demanded_room(columns, request, rows)
@@ -33,10 +33,10 @@ def pack(columns: Columns, request: Request, rows: Rows) -> Score:
 
 
 def best_fit(columns: Columns, request: Request, rows: Rows) -> Score:
-    """Prefer the host that the request fills most nearly to the brim: 1 - the root mean square of the free fractions.
+    """Prefer the host that the request fills most completely: 1 - the root mean square of the free fractions.
 
-    Squares make a host that is nearly full in one class and empty in another worse than one that is evenly full, which
-    `pack` takes for equal. Source: the norm-based greedy (L2) of Panigrahy et al., Heuristics for Vector Bin Packing,
+    Squares make a host that is nearly full in one class and empty in another worse than an evenly full one, which
+    `pack` treats as equal. Source: the norm-based greedy (L2) of Panigrahy et al., Heuristics for Vector Bin Packing,
     2011, on fractions of the host.
     """
     total: Score = np.float64(0.0)
@@ -48,9 +48,9 @@ def best_fit(columns: Columns, request: Request, rows: Rows) -> Score:
 
 
 def dot_product(columns: Columns, request: Request, rows: Rows) -> Score:
-    """Prefer the host that has much free of what is asked for most.
+    """Prefer the host that has the most free of what is requested most.
 
-    The mean, over the classes asked for, of (amount / capacity) * (free / capacity), before placing. Source: Grandl et
+    The mean, over the requested classes, of (amount / capacity) * (free / capacity), before placing. Source: Grandl et
     al., Multi-Resource Packing for Cluster Schedulers (Tetris), SIGCOMM 2014; it is the dot-product greedy of vector
     bin packing.
     """
@@ -62,13 +62,13 @@ def dot_product(columns: Columns, request: Request, rows: Rows) -> Score:
 
 
 def balance(columns: Columns, request: Request, rows: Rows) -> Score:
-    """Prefer the host whose classes are used evenly after placing, so that no one of them strands the others.
+    """Prefer the host whose classes are used evenly after placing, so that none of them strands the others.
 
-    1 - 2 * the standard deviation of the used fractions, over DIMENSIONS and the classes asked for, as far as the host
+    1 - 2 * the standard deviation of the used fractions, over DIMENSIONS and the requested classes, as far as the host
     has them; 1 is even. Source: Kubernetes' NodeResourcesBalancedAllocation, scaled so that the most uneven host has 0.
     """
     used, has = _used(columns, request, rows)
-    # Added up one by one: numpy sums a row alone in another order than among others, and its last bit differs.
+    # Added one by one: numpy sums a single row in another order than many rows, and the last bit differs.
     count = np.maximum(sum(has), 1)
     mean = sum(used) / count
     variance = sum(held * (part - mean) * (part - mean) for held, part in zip(has, used, strict=True)) / count
@@ -76,7 +76,7 @@ def balance(columns: Columns, request: Request, rows: Rows) -> Score:
 
 
 def _used(columns: Columns, request: Request, rows: Rows) -> tuple[list[Score], list[Score]]:
-    """The used fraction after placing, 0..1, and whether the host has the class at all, for each dimension."""
+    """Return the used fraction after placing, 0..1, and whether the host has the class at all, for each dimension."""
     amounts = demand(request)
     used, has = [], []
     for resource_class in sorted(DIMENSIONS | amounts.keys()):

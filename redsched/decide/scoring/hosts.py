@@ -1,7 +1,7 @@
-"""Weighers of what a host has and does: ram, cpu, disk, io_ops, pci, build_failure and so on: Nova's, and all relative,
-but for our own `failures`.
+"""Weighers of what a host has and does: ram, cpu, disk, io_ops, pci, build_failure and so on.
 
-The raw numbers are those of Nova's classes of these names; which is which: docs/weighing.md.
+They are Nova's, and all are relative, except for redsched's own `failures`. The raw scores are those of Nova's classes
+of these names; docs/weighing.md has the list.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from redsched.model import Request
 from redsched.model.validation import split_slot
 
 HYPERVISOR_VERSION = "hypervisor_version"
-"""The label that says the version: as Nova's number (8002000), or with dots (8.2.0)."""
+"""The label with the version: Nova's number (8002000), or dotted (8.2.0)."""
 
 MAX_DEVICES = 100
 _DEVICE_PREFIX = "CUSTOM_PCI_"
@@ -26,7 +26,7 @@ _DEVICES = frozenset(("SRIOV_NET_VF",))
 
 
 def free_of(resource_class: str) -> Callable[[Columns, Request, Rows], Score]:
-    """Make the raw numbers of ram, cpu and disk: what is free of a class, of the host and its pools."""
+    """Make the raw score of ram, cpu and disk: the free amount of a class, on the host and its pools."""
 
     def raw(columns: Columns, _request: Request, rows: Rows) -> Score:
         return room(columns, resource_class, rows)[1] * 1.0
@@ -35,30 +35,30 @@ def free_of(resource_class: str) -> Callable[[Columns, Request, Rows], Score]:
 
 
 def io_ops(columns: Columns, _request: Request, rows: Rows) -> Score:
-    """Claims of the host that are not active yet: work that is being started."""
+    """Return the host's claims that are not active yet: work being started."""
     return columns.starting[rows] * 1.0
 
 
 def num_instances(columns: Columns, _request: Request, rows: Rows) -> Score:
-    """Claims of the host."""
+    """Return the number of the host's claims."""
     return columns.claims[rows] * 1.0
 
 
 def build_failure(columns: Columns, _request: Request, rows: Rows) -> Score:
-    """Hooks of the host that failed since the last one that did not."""
+    """Return the host's hook failures since the last success."""
     return columns.failures[rows] * 1.0
 
 
 def failures(columns: Columns, _request: Request, rows: Rows) -> Score:
-    """The same within 0..1: n / (n + 1) after n failures, so that the first one counts most."""
+    """Return the failures scaled to 0..1: n / (n + 1) after n failures, so that the first one counts most."""
     failed = columns.failures[rows]
     return failed / (failed + 1)
 
 
 def pci(columns: Columns, request: Request, rows: Rows) -> Score:
-    """100 - free devices (at most 99): keep hosts with many devices for those who need them.
+    """Return 100 - free devices (at most 99), to reserve hosts with many devices for requests that need them.
 
-    Devices are what CUSTOM_PCI_ classes, SRIOV_NET_VF and the `pci` of the request count.
+    Devices are the amounts of CUSTOM_PCI_ classes, SRIOV_NET_VF and the classes in the request's `pci`.
     """
     asked = {devices.resource_class for devices in request.pci}
     count: Score = columns.claims[rows] * 0.0
@@ -68,13 +68,13 @@ def pci(columns: Columns, request: Request, rows: Rows) -> Score:
 
 
 def device_classes(columns: Columns) -> frozenset[str]:
-    """Classes that count PCI devices, of those that any host has."""
+    """Return the classes that count PCI devices, of those that any host has."""
     classes = {split_slot(slot)[1] for slot in columns.capacity}
     return frozenset(one for one in classes if one.startswith(_DEVICE_PREFIX) or one in _DEVICES)
 
 
 def hypervisor_version(columns: Columns, _request: Request, rows: Rows) -> Score:
-    """The version of the label hypervisor_version; 0 without one."""
+    """Return the version in the label hypervisor_version; 0 without one."""
     texts = columns.labels.get(HYPERVISOR_VERSION)
     if texts is None:
         return columns.claims[rows] * 0.0
@@ -82,12 +82,12 @@ def hypervisor_version(columns: Columns, _request: Request, rows: Rows) -> Score
 
 
 def _numbers(texts: TextColumn) -> Score:
-    # The last entry answers for rows without a text, whose code is -1.
+    # The last entry is for rows without a text, whose code is -1.
     return np.array([*map(version_number, texts.by_code), 0.0])
 
 
 def version_number(text: str) -> float:
-    """Read `8.2.0` as Nova's 8002000 (each part a thousand times the next), and a plain number as itself; else 0."""
+    """Parse `8.2.0` as Nova's 8002000 (each part a thousand times the next), and a plain number as itself; else 0."""
     parts = text.split(".")
     if len(parts) == 1:
         return max(0.0, float(np.nan_to_num(number_of(text))))
@@ -100,10 +100,10 @@ def version_number(text: str) -> float:
 
 
 def cross_cell(columns: Columns, request: Request, rows: Rows) -> Score:
-    """1 in the cell that moving work comes from, -1 in others, 0 for work that does not move.
+    """Return 1 in the cell that moving work comes from, -1 in others, 0 for work that does not move.
 
-    A request that moves work excludes the hosts that it leaves; the cell that has one of these is the one. All hosts of
-    a cell have the same number, so it is not stretched: it decides between cells, which is what it is for in Nova.
+    A request that moves work excludes the hosts it leaves; the cell with one of these is its cell. All hosts of a cell
+    have the same number, so it is not normalized: its purpose, as in Nova, is to choose between cells.
     """
     here = any(columns.row(host) is not None for host in request.exclude_hosts)
     return columns.claims[rows] * 0.0 + (0.0 if not request.exclude_hosts else 1.0 if here else -1.0)

@@ -1,4 +1,4 @@
-"""Weighers of objects that settings name: metrics of hosts, properties of the work."""
+"""Weighers configured by name in settings: metrics of hosts, properties of the work."""
 
 from collections.abc import Callable, Mapping
 
@@ -12,9 +12,9 @@ from redsched.model import Request
 
 
 def metrics(factors: Mapping[str, float], unavailable: float) -> Callable[[Columns, Request, Rows], Score]:
-    """Make the raw numbers of the metrics weigher: the sum of each metric times its factor.
+    """Make the raw score of the metrics weigher: the sum of each metric times its factor.
 
-    `unavailable` where a host lacks one of them. A factor of 0 asks for nothing.
+    The score is `unavailable` if a host lacks one of them. A factor of 0 requires nothing.
     """
     wanted = sorted((name, factor) for name, factor in factors.items() if factor)
 
@@ -28,7 +28,7 @@ def metrics(factors: Mapping[str, float], unavailable: float) -> Callable[[Colum
 
 
 def image_props(factors: Mapping[str, float]) -> Callable[[Columns, Request, Rows], Score]:
-    """Make the raw numbers of image_props: the sum of the factors of those properties that are labels of the host too.
+    """Make the raw score of image_props: the sum of the factors of those properties that are also labels of the host.
 
     Without factors each property counts 1.
     """

@@ -1,4 +1,4 @@
-"""Which weighers and policies there are, and which of them a request is weighed by."""
+"""The available weighers and policies, and the checks of names that refer to them."""
 
 from collections.abc import Iterable, Mapping
 
@@ -28,11 +28,11 @@ Policy = Mapping[str, float]
 POLICIES: Mapping[str, Policy] = {
     "spread": {"spread": 1.0, "failures": -1.0},
     "pack": {"pack": 1.0, "failures": -1.0},
-    # As in Kubernetes, evenness alone would take a host that is evenly full for as good as an empty one.
-    # Of two hosts that lose as little of their GPUs, the one that is used more evenly.
+    # As in Kubernetes, evenness alone would rate an evenly full host like an empty one. Of two hosts with the same loss
+    # of GPUs, the more evenly used one wins.
     "gpu": {"gpu_fragmentation": 1.0, "balance": 0.02, "failures": -1.0},
     "balanced": {"balance": 1.0, "spread": 1.0, "failures": -1.0},
-    # The multipliers that Nova has where nothing is configured. 0: only for aggregates that have one.
+    # Nova's default multipliers. 0: only for aggregates that set one.
     "nova": {
         "ram": 1.0,
         "cpu": 1.0,
@@ -51,13 +51,13 @@ POLICIES: Mapping[str, Policy] = {
 }
 
 _KEYS = {"cross_cell": "cross_cell_move_weight_multiplier"}
-"""Where Nova's key of metadata is not made of the weigher's name."""
+"""Nova's metadata keys that do not derive from the weigher's name."""
 _SIGNS = {"build_failure": -1.0}
-"""Nova counts these against a host that has much of them, though their multiplier is positive."""
+"""The weighers that Nova counts against a host, though their multiplier is positive."""
 
 
 def weighers(settings: Settings, own: Iterable[Weigher] = ()) -> dict[str, Weigher]:
-    """Return all weighers by name: those of redsched, and `own`; aggregates may have multipliers for each."""
+    """Return all weighers by name: redsched's, and `own`. Aggregates may have multipliers for each."""
     multipliers = per_revision(multipliers_in)
     return {
         one.name: overridable(one, multipliers, _KEYS.get(one.name, ""), _SIGNS.get(one.name, 1.0))
@@ -79,7 +79,7 @@ def _room(settings: Settings) -> tuple[Weigher, ...]:
 
 
 def _nova(settings: Settings) -> tuple[Weigher, ...]:
-    # Where Nova's class has a minval, 0 has the value 0, not the worst host.
+    # If Nova's class has a minval, 0 maps to 0, not the worst host.
     near, far = GroupPolicy.SOFT_AFFINITY, GroupPolicy.SOFT_ANTI_AFFINITY
     return (
         Weigher("ram", free_of("MEMORY_MB"), relative=True, lowest=0.0),
@@ -99,13 +99,13 @@ def _nova(settings: Settings) -> tuple[Weigher, ...]:
 
 
 def check_policy(what: str, name: str, policies: Iterable[str]) -> None:
-    """Raise InvalidRequest for a policy that does not exist; `what` names it."""
+    """Raise InvalidRequest for an unknown policy; `what` is the source of the name."""
     if name not in policies:
         raise InvalidRequest(f"unknown {what} {name!r}: use one of {', '.join(sorted(policies))}")
 
 
 def check_weighers(what: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Raise InvalidRequest unless all names are those of weighers; `what` names them."""
+    """Raise InvalidRequest for an unknown weigher; `what` is the source of the names."""
     for name in names:
         if name not in known:
             raise InvalidRequest(f"unknown weigher {name!r} in {what}: use one of {', '.join(sorted(known))}")

@@ -1,4 +1,4 @@
-"""What a weigher is, and how the weighers of a request add up to a host's score."""
+"""Weighers, and how the weighers of a request add up to a host's score."""
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
@@ -25,17 +25,18 @@ def _as_given(_columns: Columns, _rows: Rows, multiplier: float) -> Score:
 
 @dataclass(frozen=True, slots=True)
 class Weigher:
-    """One view on how good a host is.
+    """One criterion for how good a host is.
 
-    `raw(columns, request, rows)` is pure, is called only for rows that fit, and gives the same for a row alone as for
-    that row among others. An absolute weigher counts by that number, 0..1, so that a change of one host changes one
-    score. A `relative` one gives any number, and is stretched to 0..1 over the hosts that fit at each decision (as Nova
-    does): the best of them has 1, the worst 0. `lowest` and `highest` are its ends where they are not the worst and the
-    best that there is; what lies beyond them is taken for them. `depends` and `dynamic` are what they are for a rule.
+    `raw(columns, request, rows)` is pure, is called only for rows that fit, and gives the same for a row alone as among
+    others. An absolute weigher uses that number directly, 0..1, so that a change of one host changes one score. A
+    `relative` one gives any number, which is normalized at each decision to 0..1 over the hosts that fit (as in Nova):
+    the best of them has 1, the worst 0. `lowest` and `highest` replace the worst and the best as ends of the range;
+    values beyond them are clipped. `depends` and `dynamic` have the same meaning as in a rule.
 
-    While a dynamic one is `idle` it gives every host 0, and need not be asked: a request's group has another policy.
+    While a dynamic weigher is `idle`, it gives every host 0 and need not be called, as when a request's group has
+    another policy.
 
-    `multiplied(columns, rows, multiplier)` is the multiplier of each row, where that is not the same for all of them.
+    `multiplied(columns, rows, multiplier)` returns the multiplier of each row, if it differs between rows.
     """
 
     name: str
@@ -49,19 +50,19 @@ class Weigher:
     idle: Callable[[Columns, Request], bool] = _never
 
     def value(self, columns: Columns, request: Request, rows: Rows) -> Score:
-        """Return what is multiplied: the raw numbers, or these stretched."""
+        """Return the value to multiply: the raw numbers, normalized if the weigher is relative."""
         raw = self.raw(columns, request, rows)
         return stretched(raw, self.lowest, self.highest) if self.relative else raw
 
 
 Weighing = Mapping[Weigher, float]
-"""The multiplier of each weigher that a request is weighed by."""
+"""The multipliers of the weighers for a request."""
 
 
 def score(columns: Columns, request: Request, weighing: Weighing, rows: Rows) -> Score:
-    """Sum of the weighers times their multipliers, of the shape of the rows. Only for rows that fit.
+    """Return the sum of the weighers times their multipliers, of the shape of the rows. Only for rows that fit.
 
-    Of relative weighers the rows must be all that fit, or the stretching would be over others.
+    With relative weighers, the rows must be all rows that fit, or the normalization would be wrong.
     """
     total: Score = np.float64(0.0)
     for weigher, multiplier in weighing.items():
@@ -75,16 +76,17 @@ def score(columns: Columns, request: Request, weighing: Weighing, rows: Rows) ->
 
 
 def is_absolute(columns: Columns, request: Request, weighing: Weighing) -> bool:
-    """Whether nothing but a row itself changes its score, now: no weigher that counts is relative or dynamic."""
+    """Return whether a row's score now depends only on that row: no weigher in use is relative or dynamic."""
     return not any((weigher.relative or weigher.dynamic) and not weigher.idle(columns, request) for weigher in weighing)
 
 
 def stretched(
     values: NDArray[np.float64], lowest: float | None = None, highest: float | None = None
 ) -> NDArray[np.float64]:
-    """Values as 0..1 between the lowest and the highest (float64 of the same shape); all 0 where these are equal.
+    """Normalize values to 0..1 between the lowest and the highest; all 0 if these are equal.
 
-    Source: Nova's `weights.normalize`, and its `minval` and `maxval`. What is not a number is taken for the lowest.
+    The result is float64 of the same shape. NaN counts as the lowest. Source: Nova's `weights.normalize`, and its
+    `minval` and `maxval`.
     """
     values = np.asarray(values, np.float64)
     if lowest is not None:
@@ -102,7 +104,7 @@ def stretched(
 
 
 def _ends(values: NDArray[np.float64]) -> tuple[float, float]:
-    """The lowest and the highest of the values that are numbers; 0 and 0 where there are none."""
+    """Return the lowest and the highest of the values that are numbers; 0 and 0 if there are none."""
     if not values.size:
         return 0.0, 0.0
     least, most = values.min(), values.max()

@@ -1,4 +1,4 @@
-"""A filter class written for Nova as a Filter: one rule, asked of the rows that passed all others."""
+"""A Nova filter class as a Filter: one rule, tested on the rows that passed all others."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -16,9 +16,9 @@ NOVA = "nova"
 
 
 def nova_filters(paths: Iterable[str]) -> tuple[Filter, ...]:
-    """Make a Filter of each class: `filter_all(host_states, spec_obj)` where it has that, else `host_passes` of each.
+    """Make a Filter of each class: by `filter_all(host_states, spec_obj)` if it has that, else `host_passes` per host.
 
-    Hosts that it removes are counted under `nova:<class>`. Raises InvalidRequest for what is no such class.
+    Hosts that it rejects are counted under `nova:<class>`. Raises InvalidRequest if a class cannot be used.
     """
     return tuple(_filter(name, made) for name, made in load("nova_filters", paths, ("host_passes", "filter_all")))
 
@@ -36,7 +36,7 @@ def _filter(name: str, made: Any) -> Filter:
         def detail(columns: Columns, row: int) -> str:
             return f"{name} {'passes' if passes(columns, row) else 'does not pass'} it"
 
-        # What somebody's class reads is not known, so nothing of it may be kept.
+        # What the class reads is unknown, so nothing may be cached.
         yield Rule(f"{NOVA}:{name}", passes, detail, dynamic=True)
 
     return rules
@@ -44,6 +44,6 @@ def _filter(name: str, made: Any) -> Filter:
 
 def _kept(name: str, made: Any, states: list[HostState], spec: RequestSpec) -> list[HostState]:
     if hasattr(made, "filter_all"):
-        # It may be a generator, and its None means that no host is left.
+        # It may be a generator; None means that no host is left.
         return calling(name, "", lambda: list(made.filter_all(states, spec) or ()))
     return [state for state in states if calling(name, state.host, lambda state=state: made.host_passes(state, spec))]  # type: ignore[misc]

@@ -1,6 +1,6 @@
-"""HostState: what Nova's classes ask of a host, read from a row of the columns.
+"""HostState: the attributes of a host that Nova's classes read, taken from a row of the columns.
 
-Capacities are those that claims may use, so the reserved part is taken off, the allocation ratio is in them, and the
+Capacities are those available to claims: the reserved part is subtracted and the allocation ratio applied, so the
 ratios here are 1. Amounts are those of the host and its pools together.
 """
 
@@ -22,27 +22,27 @@ _CPU_FEATURE = "HW_CPU_X86_"
 
 
 class HostState(StandIn):
-    """One host. `columns` and `row` are where it is read from."""
+    """One host, read from `row` of `columns`."""
 
     kind = "HostState"
     columns: Columns
     row: int
 
     def label(self, key: str) -> str | None:
-        """A label of the host; None where it has no such label."""
+        """Return a label of the host; None if it has no such label."""
         texts = self.columns.labels.get(key)
         return (texts.text(self.row) if texts is not None else "") or None
 
     def capacity(self, resource_class: str) -> int:
-        """What claims may use of a class."""
+        """Return the capacity of a class."""
         return int(room(self.columns, resource_class, self.row)[0])
 
     def free(self, resource_class: str) -> int:
-        """What is left of a class."""
+        """Return the free amount of a class."""
         return int(room(self.columns, resource_class, self.row)[1])
 
     def used(self, resource_class: str) -> int:
-        """What is taken of a class, by claims or otherwise."""
+        """Return the used amount of a class, by claims or externally."""
         return self.capacity(resource_class) - self.free(resource_class)
 
 
@@ -61,7 +61,7 @@ def _aggregates(state: HostState) -> list[StandIn]:
     declared = columns.declared.aggregates
     names = [name for name in aggregates_of(columns, state.row) if name in declared]
     found = [_aggregate(name, declared[name].metadata) for name in names]
-    # In Nova the zone of a host is metadata of one of its aggregates.
+    # In Nova, a host's zone is metadata of one of its aggregates.
     zone = columns.zones.text(state.row)
     return [*found, _aggregate(zone, {"availability_zone": zone})] if zone else found
 
@@ -71,14 +71,17 @@ def _aggregate(name: str, metadata: Mapping[str, str]) -> StandIn:
 
 
 def _instances(state: HostState) -> dict[str, StandIn]:
-    """Claims of the host: those of server groups under ids that the group's members have too, the others under any."""
+    """Return the host's claims, with made-up ids.
+
+    Claims in server groups have ids that the groups' members have too.
+    """
     ids = [one for group in state.columns.declared.groups for one in member_ids(state.columns, group, state.host)]
     ids += [f"{state.host}.{number}" for number in range(state.num_instances - len(ids))]
     return {one: made("Instance", uuid=one, host=state.host) for one in ids}
 
 
 def member_ids(columns: Columns, group: str, host: str) -> list[str]:
-    """Ids for the members of a group on a host. The columns know how many there are, and not which claims they are."""
+    """Return ids for the members of a group on a host. The columns have only their number, not their claim ids."""
     return [f"{group}.{host}.{number}" for number in range(columns.declared.groups[group].count("host", host))]
 
 

@@ -1,4 +1,4 @@
-"""What stands in for an object of Nova: attributes that are worked out when they are asked for."""
+"""Stand-ins for Nova's objects, whose attributes are computed on access."""
 
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 
 class StandIn:
-    """Has the attributes of `readers` (each called once, with the stand-in) and those given.
+    """An object with the attributes of `readers` (each called once, with the stand-in) and those given.
 
-    Like Nova's objects it answers `"name" in it`, and like them it may be written to: classes for Nova leave notes on
-    hosts. An attribute that it does not have is an AttributeError which says whose it would be.
+    Like Nova's objects it supports `"name" in it` and assignment, as classes for Nova leave notes on hosts. A missing
+    attribute raises an AttributeError that names Nova's class.
     """
 
     kind: ClassVar[str] = "object"
@@ -29,15 +29,15 @@ class StandIn:
         return name in self.readers or name in self.__dict__
 
     def obj_attr_is_set(self, name: str) -> bool:
-        """Whether it has the attribute (Nova's name for it)."""
+        """Return whether it has the attribute (Nova's name for this method)."""
         return name in self
 
 
 def made(kind: str, **given: Any) -> StandIn:
-    """Make a stand-in for a small object, all of whose attributes are given."""
+    """Make a stand-in for a small object from all its attributes."""
     return type(kind, (StandIn,), {"kind": kind})(**given)  # type: ignore[no-any-return]
 
 
 def always(value: Any) -> Callable[[Any], Any]:
-    """Make a reader of what redsched never has more to say about; each stand-in gets a copy of its own."""
+    """Make a reader that returns a copy of a constant, for attributes that redsched has no data for."""
     return lambda _: copy(value)

@@ -1,4 +1,4 @@
-"""Classes by import path: made once, checked for what they must have, and called so that errors name them."""
+"""Classes by import path: instantiated once, checked for their methods, and called so that errors name them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
@@ -10,9 +10,9 @@ Answer = TypeVar("Answer")
 
 
 def load(setting: str, paths: Iterable[str], methods: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """Make an object of each class, and name it by the class. It must have one of `methods`.
+    """Yield an instance of each class, with the class's name. It must have one of `methods`.
 
-    Raises InvalidRequest for a class that cannot be found or made, has none of them, or has the name of another.
+    Raises InvalidRequest if a class cannot be found or instantiated, has none of them, or has a name already in use.
     """
     seen: dict[str, str] = {}
     for path in paths:
@@ -32,14 +32,14 @@ def _make(setting: str, path: str) -> Any:
         raise InvalidRequest(f"{setting} names {path!r}: give the import path of a class, such as package.module.Class")
     try:
         return getattr(import_module(module), name)()
-    except Exception as error:  # it is somebody's module, which may raise anything
+    except Exception as error:  # the class's module may raise anything
         raise InvalidRequest(f"{setting} names {path!r}, of which no object can be made: {error!r}") from error
 
 
 def calling(name: str, host: str, call: Callable[[], Answer]) -> Answer:
-    """Call somebody's code. Raises PluginError with the class, the host ('' for many) and the error."""
+    """Call a plugin. Raises PluginError with the class, the host ('' for many) and the error."""
     try:
         return call()
-    except Exception as error:  # somebody's code may raise anything, and whoever reads the log must know whose
+    except Exception as error:  # a plugin may raise anything, and the log must name it
         where = f" on host {host}" if host else ""
         raise PluginError(f"Nova's class {name} failed{where}: {type(error).__name__}: {error}") from error

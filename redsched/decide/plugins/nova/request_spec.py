@@ -1,4 +1,4 @@
-"""RequestSpec: what Nova's classes ask of a request."""
+"""RequestSpec: the attributes of a request that Nova's classes read."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,19 +13,19 @@ _IN_FLAVOR = ("VCPU", "MEMORY_MB", "DISK_GB")
 
 
 class RequestSpec(StandIn):
-    """One place of a request, which is tried in a cell: `request` and `columns` are where it is read from."""
+    """One place of a request, tried in a cell: read from `request` and `columns`."""
 
     kind = "RequestSpec"
     request: Request
     columns: Columns
 
     def get_scheduler_hint(self, hint_name: str, default: Any = None) -> Any:
-        """Return a hint: one text where there is one, a list where there are several, as in Nova."""
+        """Return a hint: a text if there is one value, a list if there are several, as in Nova."""
         found = self.scheduler_hints.get(hint_name, default)
         return found[0] if isinstance(found, list) and len(found) == 1 else found
 
     def obj_clone(self) -> "RequestSpec":
-        """Return a copy that may be written to."""
+        """Return a copy that may be modified."""
         return RequestSpec(request=self.request, columns=self.columns)
 
 
@@ -59,13 +59,13 @@ def _flavor(spec: RequestSpec) -> StandIn:
 
 
 def _memory_mb(request: Request) -> int:
-    """Memory, whether it is asked for in MEMORY_MB or in huge pages."""
+    """Return the requested memory, from MEMORY_MB or huge pages."""
     pages = request.numa if request.numa and request.numa.page_size_kb is not None else None
     return demand(request).get("MEMORY_MB", 0) + sum(cell.memory_mb for cell in (pages.cells if pages else ()))
 
 
 def _extra_specs(request: Request) -> dict[str, str]:
-    """What Nova's flavours say in extra specs, in Nova's spelling."""
+    """Return what Nova's flavours have in extra specs, in Nova's spelling."""
     specs = {f"resources:{name}": str(n) for name, n in demand(request).items() if name not in _IN_FLAVOR}
     specs |= {f"trait:{name}": "required" for name in request.required}
     specs |= {f"trait:{name}": "forbidden" for name in request.forbidden}

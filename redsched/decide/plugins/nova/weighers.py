@@ -1,4 +1,4 @@
-"""A weigher class written for Nova as a Weigher: stretched over the hosts that fit, with the multiplier it has."""
+"""A Nova weigher class as a Weigher: normalized over the hosts that fit, with its own multiplier."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,10 +16,10 @@ from redsched.model import Request
 
 
 def nova_weighers(paths: Iterable[str]) -> Mapping[str, Weigher]:
-    """Make a Weigher of each class, named by the class: by `weigh_objects` where it has that, else `_weigh_object`.
+    """Make a Weigher of each class, named by the class: by `weigh_objects` if it has that, else `_weigh_object`.
 
-    `minval`, `maxval` and `weight_multiplier(host_state)` are heeded where it has them. Raises InvalidRequest for what
-    is no such class.
+    Uses its `minval`, `maxval` and `weight_multiplier(host_state)` if it has them. Raises InvalidRequest if a class
+    cannot be used.
     """
     return {
         name: _weigher(name, made) for name, made in load("nova_weighers", paths, ("_weigh_object", "weigh_objects"))
@@ -39,7 +39,7 @@ def _weigher(name: str, made: Any) -> Weigher:
         return multiplier * _shaped(columns, rows, own)
 
     lowest, highest = getattr(made, "minval", None), getattr(made, "maxval", None)
-    # What somebody's class reads is not known, so nothing of it may be kept.
+    # What the class reads is unknown, so nothing may be cached.
     return Weigher(name, raw, relative=True, dynamic=True, lowest=lowest, highest=highest, multiplied=multiplied)
 
 

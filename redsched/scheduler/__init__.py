@@ -1,4 +1,4 @@
-"""The scheduler library: mirror, decide, claim. All that the API and the CLI talk to."""
+"""The scheduler library: replicate, decide, claim. The API and the CLI use nothing below it."""
 
 from redsched.decide import Check, Explanation, HostCheck, Miss, ReasonCount
 from redsched.model import Exceeded

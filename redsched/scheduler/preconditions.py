@@ -1,4 +1,4 @@
-"""Refusing a write that is based on another state than the present one."""
+"""Refuse a write that is based on an outdated state."""
 
 from redsched.errors import PreconditionFailed
 from redsched.store.codec.outcomes import Outcome
@@ -6,7 +6,7 @@ from redsched.store.codec.results import ScriptResult
 
 
 def refuse_changed(answer: ScriptResult, what: str) -> ScriptResult:
-    """Return a script's answer. Raises PreconditionFailed where the thing has none of the tags that were given."""
+    """Return a script's answer. Raises PreconditionFailed if the object has none of the given tags."""
     if answer.outcome is not Outcome.CHANGED:
         return answer
     if not answer.facts:

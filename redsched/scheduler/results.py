@@ -1,4 +1,4 @@
-"""What the scheduler answers with: plain data for the API, the CLI and whoever uses the library."""
+"""Result types of the scheduler: plain data for the API, the CLI and users of the library."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """A part of a list. `next` goes on after it; None at the end."""
+    """A page of a list. Pass `next` as `after` to get the next page; None on the last page."""
 
     items: tuple[T, ...]
     next: str | None = None
@@ -21,7 +21,7 @@ class Page(Generic[T]):
 
 @record
 class Selection:
-    """One place: claimed, or of a dry run (then without id, token and lease). Alternates fitted at that moment."""
+    """One place, claimed or from a dry run (without id, token and lease). The alternates fitted at that moment."""
 
     cell: str
     host: str
@@ -32,12 +32,12 @@ class Selection:
     token: str | None = None
     expires_at_ms: int | None = None
     member: str = ""
-    """Of a gang: the name of the member that it is a place of."""
+    """For a gang, the name of the member that this place belongs to."""
 
 
 @record
 class Selections:
-    """All places of one request. `fresh` is False where the ids had been sent before: this is their first outcome."""
+    """All places of one request. If the ids were sent before, this is their first outcome and `fresh` is False."""
 
     selections: tuple[Selection, ...]
     fresh: bool = True
@@ -45,7 +45,7 @@ class Selections:
 
 @dataclass(frozen=True, slots=True)
 class SlotView:
-    """A slot of a host, in the unit of its class. `free` is capacity - claimed - external, below 0 when it is over."""
+    """A slot, in units of its class. `free` is capacity - claimed - external; it is negative if the slot is over."""
 
     total: int
     reserved: int
@@ -61,7 +61,7 @@ class SlotView:
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """A pool of a host, without its slots. `parent` is the pool that it lies in; '' for the host itself."""
+    """A pool of a host, without its slots. `parent` is the enclosing pool; '' for the host itself."""
 
     parent: str
     traits: frozenset[str]
@@ -69,9 +69,9 @@ class PoolView:
 
 @dataclass(frozen=True, slots=True)
 class FailedMoves:
-    """Moves of a claim off its host that have failed in a row: how many, when it is moved again (Unix ms), and why.
+    """Consecutive failed moves of a claim off its host: how many, and when the next one is due (Unix ms).
 
-    `reason` is that of the last one; '' where none was given.
+    `reason` is the reason of the last failure; '' if none was given.
     """
 
     count: int
@@ -80,26 +80,26 @@ class FailedMoves:
 
 
 class DrainState(StrEnum):
-    """How far a host is that is drained or evacuated."""
+    """The progress of a host's drain or evacuation."""
 
     MOVING = "moving"
     """Its claims are being placed elsewhere."""
     STOPPING = "stopping"
-    """The deadline has passed, and the claims that are left are being released."""
+    """The deadline has passed, and the remaining claims are being released."""
     WAITING = "waiting"
-    """It gets no new claims, and those it has stay until they end."""
+    """It gets no new claims, and its claims stay until they end."""
     OVERDUE = "overdue"
-    """The deadline has passed, and the claims that are left stay."""
+    """The deadline has passed, and the remaining claims stay."""
     EMPTY = "empty"
     NONE = "none"
-    """It is not being emptied."""
+    """It is neither drained nor evacuated."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostView:
-    """A host as the store holds it. `alive_until_ms` is Unix ms; `claims` counts the claims on it.
+    """A host as stored. `alive_until_ms` is in Unix ms; `claims` is the number of claims on it.
 
-    `slots` has those of its pools too, as `gpu0/CUSTOM_GPU_MILLI`.
+    `slots` includes the slots of its pools, as `gpu0/CUSTOM_GPU_MILLI`.
     """
 
     name: str
@@ -119,22 +119,22 @@ class HostView:
     pools: Mapping[str, PoolView] = field(default_factory=dict)
     aggregates: frozenset[str] = frozenset()
     draining: str = ""
-    """How its claims leave: placed elsewhere, for it is drained (`move`) or written off (`evacuate`); `stop`: released,
-    for a drain has reached its deadline; '' where they do not."""
+    """How its claims leave: `move` (a drain places them elsewhere), `evacuate` (the host was written off, they are
+    placed elsewhere), `stop` (a drain reached its deadline, they are released), or '' if they do not leave."""
     drain_deadline_ms: int | None = None
-    """The deadline of a drain with moves, Unix ms: `draining` is `stop` or '' after it, by `drain_then`."""
+    """The deadline of a drain with moves (Unix ms); after it `draining` is `stop` or '', depending on `drain_then`."""
     drain_then: str = ""
-    """What becomes at the deadline of the claims that are left: `stop` or `keep`."""
+    """What happens to the remaining claims at the deadline: `stop` or `keep`."""
     unmovable: Mapping[str, str] = field(default_factory=dict)
-    """Of these the claims for which there is no other place now, and why: of one host alone, not of lists."""
+    """Claims that have no other place now, and why. Filled in when reading a single host, not in lists."""
     failed_moves: Mapping[str, FailedMoves] = field(default_factory=dict)
-    """Of these the claims whose last move has failed at its target: of one host alone, not of lists."""
+    """Claims whose last move failed at its target. Filled in when reading a single host, not in lists."""
     written_off: bool = False
-    """An operator has written it off, and it has not come back."""
+    """Whether an operator wrote it off and it has not come back."""
 
     @property
     def drain_state(self) -> DrainState:
-        """How far its drain or evacuation is."""
+        """The progress of its drain or evacuation."""
         if not self.draining and self.status is not HostStatus.DRAINING:
             return DrainState.NONE
         if not self.claims:
@@ -146,7 +146,7 @@ class HostView:
 
 @dataclass(frozen=True, slots=True)
 class AggregateView:
-    """An aggregate over all cells: its metadata, and the hosts that are in it, by name."""
+    """An aggregate over all cells: its metadata and the names of its hosts."""
 
     name: str
     metadata: Mapping[str, str]
@@ -155,9 +155,9 @@ class AggregateView:
 
 @dataclass(frozen=True, slots=True)
 class ServerGroupView:
-    """A server group over all cells: what was declared, and how many `members` it has.
+    """A server group over all cells: its declaration, and its number of `members`.
 
-    `counts` says how many lie where: {"host": {"h1": 1}, "zone": {"az1": 1}, "label:rack": {"r4": 1}}.
+    `counts` has the number of members by location: {"host": {"h1": 1}, "zone": {"az1": 1}, "label:rack": {"r4": 1}}.
     """
 
     group: ServerGroup
@@ -167,7 +167,7 @@ class ServerGroupView:
 
 @dataclass(frozen=True, slots=True)
 class SharedPoolView:
-    """A shared pool of a cell: its slots by class, and the aggregates whose hosts may take from it (none: all)."""
+    """A shared pool of a cell: its slots by class, and the aggregates whose hosts may use it (empty: all hosts)."""
 
     name: str
     cell: str
@@ -178,7 +178,7 @@ class SharedPoolView:
 
 @dataclass(frozen=True, slots=True)
 class QuotaView:
-    """A project's quota over all cells: its limits, and all that is used, by class and as `claims`."""
+    """A project's quota over all cells: its limits and its usage, by class and as `claims`."""
 
     project: str
     limits: Amounts
@@ -187,7 +187,7 @@ class QuotaView:
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """What claims hold together that have these values in common (`{"zone": "az1"}`), by class and `claims`."""
+    """The total usage of the claims that share the values in `of` (`{"zone": "az1"}`), by class and as `claims`."""
 
     of: Mapping[str, str]
     used: Amounts
@@ -195,9 +195,9 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class ReportResult:
-    """What became of a report: OK or ALREADY_DONE. Not `attested`: the host is closed until it attests to `epoch`.
+    """The outcome of a report: OK or ALREADY_DONE. Unless `attested`, the host is closed until it attests to `epoch`.
 
-    `drop` are claims whose work the host must stop.
+    `drop` has the ids of the claims whose work the host must stop.
     """
 
     outcome: str
@@ -209,7 +209,7 @@ class ReportResult:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a cell, numbered densely by `seq`."""
+    """A change of a cell. `seq` numbers the changes of a cell without gaps."""
 
     cell: str
     seq: int
@@ -222,10 +222,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class EventView:
-    """An event: what happened (`kind`) when (Unix ms), by which change of the cell.
+    """An event: what happened (`kind`), when (Unix ms), and the `seq` of the change that caused it.
 
-    `slots`: what the claim concerned holds. `facts` by name: claim, host, project, consumer, why and so on, each only
-    where there is one; docs/events.md names them.
+    `slots` has the amounts that the claim concerned holds. `facts` has further fields by name (claim, host, project,
+    consumer, end_reason and so on), each only if it applies; docs/events.md lists them.
     """
 
     id: str
@@ -239,36 +239,36 @@ class EventView:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Changes are missing, or the store is in a new epoch: read what you follow anew. Goes on after `seq`."""
+    """Changes are missing, or a new epoch began: read again what you follow. The changes continue after `seq`."""
 
     cell: str
     seq: int
 
 
 class RepairKind(StrEnum):
-    """What can put a problem right."""
+    """The repair that fixes a problem."""
 
     HOST = "host"
-    """Work out anew what a host says of its claims."""
+    """Recompute a host's counters and its set of claims."""
     ENDING = "ending"
-    """End what a host that was written off was to stop."""
+    """End a claim that waits for a host that was written off to stop its work."""
     GONE_HOST = "gone-host"
-    """Clear away what is left of a host that is not there."""
+    """Delete what a removed host left behind."""
     COUNTS = "counts"
-    """Work out anew what a server group, shared pool or quota counts."""
+    """Recompute the counters of a server group, shared pool or quota."""
     DUE = "due"
-    """Work out anew when something is due about claims, and which are remembered."""
+    """Recompute the deadlines and reconciliation times of claims, and which ended ones are kept."""
     GANG = "gang"
-    """Have a gang be waited for as it should."""
+    """Recompute which members a gang waits for."""
     CACHE = "cache"
-    """Read this scheduler's replica anew."""
+    """Reload this scheduler's replica."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something broken: the number of the invariant in docs/architecture.md, where, what it says and should say.
+    """A violated invariant, by its number in docs/architecture.md: where, the value found and the value expected.
 
-    `repair` puts it right, told of `subject`; None where nothing may do so by itself. `advice` is what a person can do.
+    `repair`, applied to `subject`, fixes it; None if no automatic repair is allowed. `advice` is for the operator.
     """
 
     invariant: int
@@ -284,13 +284,16 @@ class Problem:
 
     @property
     def detail(self) -> str:
-        """All of it in one line."""
+        """The problem in one line."""
         return f"{self.what}: {self.found}, and should be {self.should}"
 
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """What an audit looked at and found. `over` are hosts, and pools as `pool:licences`, over capacity by rights."""
+    """The result of an audit: the hosts and claims checked, and the problems found.
+
+    `over` has hosts, and pools as `pool:licences`, that legitimately exceed their capacity.
+    """
 
     hosts: int
     claims: int
@@ -299,13 +302,13 @@ class AuditReport:
 
     @property
     def broken(self) -> tuple[Problem, ...]:
-        """What is wrong still."""
+        """The problems that were not repaired."""
         return tuple(one for one in self.problems if not one.repaired)
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether this scheduler can decide; if not, `detail` says why. `hosts`: known, alive and attested."""
+    """Whether this scheduler can decide; if not, `detail` says why. `hosts` counts those known, alive and attested."""
 
     ready: bool
     detail: str
@@ -314,7 +317,7 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Counts of this scheduler's cells. `lag_s`: how long ago its replica had all that the feed had."""
+    """Counts over this scheduler's cells. `lag_s` is the time since its replica last had all of the feed."""
 
     hosts: int
     hosts_alive: int
@@ -326,8 +329,10 @@ class Stats:
 
 @record
 class Effort:
-    """What one selection took. `outcome`: claimed, same, dry-run, or the problem's word; `calls` of the claim script;
-    `retries`: those after the first; `decide_s` of `seconds` were spent deciding.
+    """The cost of one selection. `outcome` is claimed, same, dry-run or the problem type.
+
+    `calls` counts calls of the claim script, `retries` those after the first; `decide_s` of `seconds` were spent
+    deciding.
     """
 
     outcome: str

@@ -1,8 +1,8 @@
-"""Auditing invariants 1, 2, 5 and 10 of docs/architecture.md over the live store, while work goes on, and repairing.
+"""Audit invariants 1, 2, 5 and 10 of docs/architecture.md in a live store under load, and repair violations.
 
-Each host is read with its claims in one script. What spans more than that (deadlines, keys without a host, groups,
-pools and quotas) is read at different instants, so a suspicion counts only when it is seen again. What is repaired is
-looked at once more afterwards: what was still wrong then, was not repaired.
+Each host is read with its claims in one script. Checks that span more than a host (deadlines, keys without a host,
+groups, pools and quotas) read at different instants, so a suspicion counts only if it is found again. After a repair,
+the audit runs once more: what it still finds was not repaired.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,27 +25,27 @@ from redsched.store.codec.results import AuditedHost, Clock
 
 
 async def audit(cells: Cells) -> AuditReport:
-    """Look at everything; again at what looked wrong. Raises StoreUnavailable."""
+    """Audit all cells, and confirm each suspicion by looking again. Raises StoreUnavailable."""
     return _together([await audit_cell(cell) for cell in cells])
 
 
 async def repair(cells: Cells, operator: bool) -> AuditReport:
-    """Audit, repair what can be repaired, and look again. Raises StoreUnavailable.
+    """Audit, repair what can be repaired, and audit again. Raises StoreUnavailable.
 
-    `operator`: a person has asked for it, so that claims which only a person may end are ended too.
+    `operator` says that a person requested the repair: then claims that only a person may end are ended too.
     """
     return _together([await repair_cell(cell, operator) for cell in cells])
 
 
 async def audit_cell(cell: Cell) -> AuditReport:
-    """`audit` of one cell."""
+    """Audit one cell, as `audit` does."""
     report, digests = await _look_again(cell)
     await digests.let_go()
     return report
 
 
 async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
-    """`repair` of one cell. Requests that claims name are kept for another while."""
+    """Repair one cell, as `repair` does. Also extends the retention of the requests that claims name."""
     before, digests = await _look_again(cell)
     await cell.store.requests.extend(digests)
     await digests.let_go()
@@ -57,7 +57,7 @@ async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
 
 
 async def _look_again(cell: Cell) -> tuple[AuditReport, Spread[bool]]:
-    """Look; and where something looks wrong, whether it still does. With the digests that the last look has found."""
+    """Look once; if something seems wrong, look again, up to LOOKS times. Also returns the last look's digests."""
     report, digests = await _look(cell.store)
     for _ in range(LOOKS - 1):
         if not report.problems:
@@ -69,7 +69,7 @@ async def _look_again(cell: Cell) -> tuple[AuditReport, Spread[bool]]:
 
 
 async def repair_replica(cell: Cell) -> AuditReport:
-    """`repair` of this scheduler's replica of a cell alone."""
+    """Audit and repair only this scheduler's replica of a cell."""
     problems = await cache_problems(cell.mirror)
     await repair_problems(cell, problems, operator=False)
     left = await cache_problems(cell.mirror) if problems else ()
@@ -86,7 +86,7 @@ def _together(reports: Sequence[AuditReport]) -> AuditReport:
 
 
 class _Look:
-    """One look at all hosts and claims of a cell, as they are read."""
+    """Collects the findings of one look at all hosts and claims of a cell, as they are read."""
 
     def __init__(self, cell: str, clock: Clock) -> None:
         self._cell, self._clock = cell, clock
@@ -112,8 +112,8 @@ class _Look:
 
 
 async def _look(store: CellStore) -> tuple[AuditReport, Spread[bool]]:
-    """What one look finds, and the digests of the requests that are still wanted."""
-    # Before anything is read: what falls due meanwhile is not called late.
+    """Return the findings of one look, and the digests of the requests that are still needed."""
+    # The clock is read before anything else, so that a deadline that passes meanwhile is not called late.
     look, before = _Look(store.name, await store.tick()), await read_counts(store)
     seen = await read_cell(store, look.at_host, look.at_claim)
     after = await read_counts(store)

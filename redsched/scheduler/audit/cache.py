@@ -1,7 +1,7 @@
-"""Auditing the replica of this scheduler against the store: by invariant 10 they may differ in age, and no otherwise.
+"""Audit this scheduler's replica against the store: by invariant 10 the replica may be older, but not otherwise differ.
 
-A thing is compared where replica and store have it at the same version, and what differs counts when the next look
-finds both still at that version: a reply that ran ahead of the feed explains it no longer then.
+An object is compared if replica and store have it at the same version. A difference counts if the next look finds both
+still at that version: a reply that ran ahead of the feed does not explain it then.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,14 +16,14 @@ from redsched.scheduler.results import Problem, RepairKind
 from redsched.store.codec.keys import Kind
 
 CHUNK = 10
-"""Hosts or declared objects read at once: putting them into columns takes a turn of the loop."""
+"""Hosts or declared objects read at once: writing them into columns blocks the event loop for one turn."""
 
 Different = dict[tuple[str, str], tuple[object, str, str]]
-"""By thing and field: the version, what the replica has, and what the store has."""
+"""By object and field: the version, the value in the replica, and the value in the store."""
 
 
 async def cache_problems(mirror: ReplicaUpdater) -> list[Problem]:
-    """What the replica has otherwise than the store. Raises StoreUnavailable."""
+    """Return the differences between replica and store. Raises StoreUnavailable."""
     first = await _look(mirror)
     again = await _look(mirror) if first else {}
     return [
@@ -46,7 +46,7 @@ async def _look(mirror: ReplicaUpdater) -> Different:
 async def _look_at_hosts(mirror: ReplicaUpdater, names: Sequence[str]) -> Different:
     stored = await _read(mirror, names)
     found: Different = {}
-    # Each is compared as the replica has it at that moment: where that has gone on, its version says so.
+    # Each host is compared with the replica at that moment: if the replica has advanced, the version differs.
     async for name in paced(names):
         ours = describe(mirror.columns, name) if name in mirror.columns else {}
         theirs = describe(stored, name) if name in stored else {}
@@ -81,7 +81,10 @@ async def _read(mirror: ReplicaUpdater, names: Sequence[str]) -> Columns:
 
 
 def _differences(thing: str, ours: Mapping[str, object], theirs: Mapping[str, object]) -> Different:
-    """Where only one has it, its version stands for all; versions that differ are ages, unless they stay so."""
+    """Return the differences of an object; only its versions, if these differ or only one side has the object.
+
+    Different versions are a difference in age, and only a problem if both stay the same.
+    """
     if not ours or not theirs or ours["version"] != theirs["version"]:
         versions = ours.get("version", "none"), theirs.get("version", "none")
         return (

@@ -1,8 +1,8 @@
-"""Auditing what claims count in beside their hosts: server groups, shared pools, quotas. Invariants 1 and 2.
+"""Audit the counters of server groups, shared pools and quotas. Invariants 1 and 2.
 
-Their claims lie on many hosts, and cannot be read at one instant. But whatever joins or leaves a group or pool moves
-its version, and a quota's seq. Where that was the same before and after all claims were read, these are the claims that
-it counts; where it was not, nothing can be said.
+Their claims are on many hosts, and cannot be read at one instant. But a claim that joins or leaves a group or pool
+changes its version; for a quota, its seq. If that was the same before and after all claims were read, these are the
+claims that the object counts; if it was not, nothing can be concluded.
 """
 
 from collections import Counter
@@ -19,14 +19,14 @@ from redsched.store.codec.keys import Kind
 
 Fields = Mapping[str, str]
 Things = Mapping[str, Fields]
-"""The hashes of groups, pools and quotas, named as their keys end: `server-group:web`, `pool:licences`, `quota:web`."""
+"""The hashes of groups, pools and quotas by key suffix: `server-group:web`, `pool:licences`, `quota:web`."""
 
 TOO_MUCH = "nothing of what is claimed is taken away: release claims, or declare what there is"
 _COUNTS = ("members", "count.", "claimed.", "used.")
 
 
 async def read_counts(store: CellStore) -> Things:
-    """All groups, pools and quotas, those included that nobody declares and that claims still count in."""
+    """Read all groups, pools and quotas, including those that are no longer declared but still count claims."""
     found: dict[str, Fields] = {}
     for kind in (Kind.SERVER_GROUP, Kind.POOL, Kind.QUOTA):
         hashes = await store.declared.read(kind, await store.audit.names(kind))
@@ -35,7 +35,7 @@ async def read_counts(store: CellStore) -> Things:
 
 
 class Counted:
-    """What each group, pool and quota should count, by the claims that were taken in: all that have not ended."""
+    """The counts that each group, pool and quota should have, given all claims that have not ended."""
 
     def __init__(self, claims: Iterable[Fields] = ()) -> None:
         self.expected: dict[str, Counter[str]] = {}
@@ -67,7 +67,7 @@ class Counted:
 
 
 async def count_problems(cell: str, before: Things, after: Things, counted: Counted) -> list[Problem]:
-    """What is wrong with groups, pools and quotas, read before and after the claims that are `counted`."""
+    """Return the problems of groups, pools and quotas, which were read before and after the `counted` claims."""
     expected, found = counted.expected, list[Problem]()
     async for name in paced(await in_order(after.keys() | expected.keys())):
         if _mark(name, before) == _mark(name, after):
@@ -76,7 +76,7 @@ async def count_problems(cell: str, before: Things, after: Things, counted: Coun
 
 
 async def over_by_rights(objects: Things) -> tuple[str, ...]:
-    """The pools that hold more than they have because they shrank, or because hosts brought more back."""
+    """Return the pools that legitimately exceed their capacity: they shrank, or hosts brought claims back."""
     found: list[str] = []
     async for name, fields in paced(objects.items()):
         if any(field.startswith("over.") for field in fields):
@@ -85,14 +85,14 @@ async def over_by_rights(objects: Things) -> tuple[str, ...]:
 
 
 def _mark(name: str, objects: Things) -> str | None:
-    """What claims that join or leave a thing move."""
+    """Return the version (for a quota, the seq), which changes when a claim joins or leaves."""
     return objects.get(name, {}).get("seq" if name.startswith(f"{Kind.QUOTA}:") else "version")
 
 
 def _problems(cell: str, name: str, fields: Fields, expected: Counter[str]) -> Iterator[Problem]:
     for field in sorted(expected.keys() | {field for field in fields if field.startswith(_COUNTS)}):
         says = fields.get(field, "0")
-        # What somebody has made unreadable equals no sum.
+        # A value made unreadable by hand equals no sum.
         wrong = parse_int(says, -1) != expected[field]
         if wrong:
             yield Problem(2, cell, f"{name} {field}", "count", says[:40], f"{expected[field]}", RepairKind.COUNTS, name)
@@ -104,5 +104,5 @@ def _problems(cell: str, name: str, fields: Fields, expected: Counter[str]) -> I
 
 
 def _excused(fields: Fields, resource_class: str) -> bool:
-    """Over by rights, or not declared, so that it has no capacity at all."""
+    """Return whether an excess is legitimate: marked `over`, or of a pool that is not declared and has no capacity."""
     return f"over.{resource_class}" in fields or not any(field.startswith("capacity.") for field in fields)

@@ -1,4 +1,4 @@
-"""Auditing hosts: each with the claims on it, read at one instant. Invariants 1, 2 and 5."""
+"""Audit hosts, each with its claims, read at one instant. Invariants 1, 2 and 5."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from redsched.store.codec.fields import AMOUNT, WRITTEN_OFF, placement_fields
 from redsched.store.codec.results import AuditedHost, Clock
 
 OVERDUE_MS = 15_000
-"""How long after its deadline a claim may wait for a sweep before that is a leak."""
+"""How long after its deadline a claim may wait for a sweep before it counts as a leak."""
 
 SHOWN = 40
 
@@ -23,17 +23,17 @@ TOO_MUCH = "nothing of what is claimed is taken away: release claims, or report 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A host as it was read, the placements on it, and what they hold of each slot."""
+    """A host as it was read, its placements, and their total amounts by slot."""
 
     host: AuditedHost
     placed: Sequence[tuple[str, Mapping[str, str]]]
-    """With the ids of their claims."""
+    """The claim id and the fields of each placement."""
     sums: Mapping[str, int]
-    """-1 where an amount has been made unreadable."""
+    """By slot; -1 if an amount is unreadable."""
 
 
 async def load_of(host: AuditedHost) -> Load:
-    """Work out what is on a host."""
+    """Compute the placements on a host, and their sums."""
     placed: list[tuple[str, Mapping[str, str]]] = []
     sums: Counter[str] = Counter()
     async for claim_id, fields in paced(host.claims.items()):
@@ -53,13 +53,13 @@ def _add(sums: Counter[str], placement: Mapping[str, str]) -> None:
 
 
 def host_problems(cell: str, load: Load, clock: Clock) -> Iterator[Problem]:
-    """What a host says that its claims do not."""
+    """Yield the differences between a host's counters and its claims."""
     host, sums, heard = load.host, load.sums, is_heard(load.host, clock)
     for slot in _slots(load):
         claimed, capacity = _amount(host.fields, f"claimed.{slot}"), _amount(host.fields, f"capacity.{slot}")
         thing, says = f"{host.name} {slot}", host.fields.get(f"claimed.{slot}", "0")[:SHOWN]
         if claimed > capacity and f"over.{slot}" not in host.fields:
-            # Where its sum is wrong too, repairing that says whether it really is.
+            # If its sum is wrong too, repairing that shows whether it really is over capacity.
             repair = _repair(heard) if claimed != sums.get(slot, 0) else None
             yield Problem(1, cell, thing, "claimed", says, f"at most {capacity}", repair, host.name, TOO_MUCH)
         total = sums.get(slot, 0)
@@ -76,7 +76,7 @@ def host_problems(cell: str, load: Load, clock: Clock) -> Iterator[Problem]:
 
 
 def lease_problems(cell: str, load: Load, deadlines: Mapping[str, int], clock: Clock) -> Iterator[Problem]:
-    """Leases that do not end. Of a host that was heard in this epoch: on others nothing may be expired."""
+    """Yield leases that have no deadline or are overdue, on a host heard in this epoch: on others none may expire."""
     host = load.host
     for claim_id, fields in load.placed if is_heard(host, clock) else ():
         if fields["state"] not in LEASED:
@@ -91,7 +91,7 @@ def lease_problems(cell: str, load: Load, deadlines: Mapping[str, int], clock: C
 
 
 def unheard_endings(cell: str, load: Load, clock: Clock) -> Iterator[Problem]:
-    """Claims that wait for the word of a host that was written off. Whoever wrote it off, or empties it, ends them."""
+    """Yield ending claims that wait for a written-off host: the write-off or the evacuation should have ended them."""
     host = load.host
     evacuated = host.fields.get("draining") == "evacuate"
     if host.fields.get("epoch") != WRITTEN_OFF or not (evacuated or is_heard(host, clock)):
@@ -104,12 +104,15 @@ def unheard_endings(cell: str, load: Load, clock: Clock) -> Iterator[Problem]:
 
 
 def is_heard(host: AuditedHost, clock: Clock) -> bool:
-    """Whether it has attested to the present epoch, or was written off in it."""
+    """Return whether a host has attested to the present epoch, or was written off in it."""
     return clock.epoch in (host.fields.get("epoch"), host.fields.get("written_off"))
 
 
 def over_by_rights(load: Load) -> bool:
-    """Over by its own word (`over.<slot>`: it shrank, or attested more than it has), or by external usage."""
+    """Return whether a host legitimately exceeds its capacity.
+
+    Either it shrank or attested to more than it has (`over.<slot>`), or external usage exceeds what is left.
+    """
     host = load.host
     return any(
         f"over.{slot}" in host.fields
@@ -141,7 +144,7 @@ def _advice(heard: bool, readable: bool = True) -> str:
 
 
 def _amount(fields: Mapping[str, str], name: str) -> int:
-    """-1 for what somebody has made unreadable, so that it equals no sum."""
+    """Parse an amount; one made unreadable by hand is -1, so that it equals no sum."""
     return parse_int(fields.get(name, "0"), -1)
 
 

@@ -1,6 +1,6 @@
-"""Audit what should not be there any more: claims, keys, and entries in `deadlines` and `reconcile`. Invariant 5.
+"""Audit leftovers: claims, keys, and entries in `deadlines` and `reconcile` that should be gone. Invariant 5.
 
-These are read one after the other, so each finding is a suspicion until it is seen again.
+They are read one after the other, so a finding is a suspicion until it is seen again.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -16,14 +16,14 @@ HOST_KEYS = ("claims", "attributes", "inbox")
 
 
 async def leftover_problems(cell: str, seen: AuditSnapshot) -> list[Problem]:
-    """All of them."""
+    """Return all leftovers."""
     few = (*_of_gone_hosts(cell, seen), *_gangs(cell, seen))
     many = [one for part in (_strays, _due, _lost_chores, _remembered) async for one in part(cell, seen)]
     return [*few, *many]
 
 
 async def _strays(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
-    """Placements that the set of their host does not have."""
+    """Yield placements that are missing from the set of their host's claims."""
     for host, unlisted in sorted(seen.unlisted.items()):
         async for claim_id, state in paced(unlisted.items()):
             if host in seen.present:
@@ -61,7 +61,7 @@ async def _due(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
 
 
 async def _lost_chores(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
-    """Of claims with a placement that is not wanted any more, or that are to be placed again."""
+    """Yield unfinished claims without a `reconcile` entry: an unwanted placement is left, or a placement is due."""
     async for claim_id in paced(seen.unfinished):
         if claim_id not in seen.marks.to_reconcile:
             yield Problem(
@@ -70,7 +70,7 @@ async def _lost_chores(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]
 
 
 def _gangs(cell: str, seen: AuditSnapshot) -> Iterator[Problem]:
-    """Gangs that wait for the wrong number of members, and failed ones whose members no reconciliation ends."""
+    """Yield gangs that wait for the wrong number of members, and failed ones whose members no reconciliation ends."""
     for gang, fields in sorted(seen.gangs.items()):
         states = [seen.states.get(claim_id) for claim_id in members_of(fields)]
         waiting = sum(state in LEASED for state in states)
@@ -91,7 +91,10 @@ def _gangs(cell: str, seen: AuditSnapshot) -> Iterator[Problem]:
 
 
 async def _remembered(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
-    """Ended claims that are remembered without end: they are shelved, or something is still to be done about them."""
+    """Yield ended claims that never expire for no reason, and wrong entries of `shelved`.
+
+    Such a claim must be shelved and listed in `shelved`, or have something left to reconcile.
+    """
     async for claim_id, end_reason in paced(seen.lasting.items()):
         if end_reason == EndReason.SHELVED:
             if claim_id not in seen.marks.shelved:

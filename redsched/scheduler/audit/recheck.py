@@ -1,4 +1,4 @@
-"""What audits have found, looked at again: whether it is still there, and whether it was repaired."""
+"""Compare the findings of successive looks: which persist, and which were repaired."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -6,25 +6,25 @@ from dataclasses import replace
 from redsched.scheduler.results import Problem
 
 LOOKS = 3
-"""What spans more than one reading is broken if so many looks in a row find it."""
+"""A finding that spans several reads is a problem if this many looks in a row find it."""
 MAX_REASON = 64
 
 
 def seen_again(suspected: Iterable[Problem], now: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Those of a later look that an earlier one has found too."""
+    """Return the findings of a later look that an earlier look found too."""
     before = {_same(one) for one in suspected}
     return tuple(one for one in now if _same(one) in before)
 
 
 def with_repaired(before: Iterable[Problem], after: Iterable[Problem]) -> tuple[Problem, ...]:
-    """What was wrong before and is no more, as repaired; and what is wrong after."""
+    """Return the problems that are gone, marked as repaired, and those that remain."""
     left = tuple(after)
     still = {_same(one) for one in left}
     return (*(replace(one, repaired=True) for one in before if _same(one) not in still), *left)
 
 
 def reason_of(problem: Problem) -> str:
-    """Why something was repaired, as the feed and the event log tell it."""
+    """Return the reason of a repair for the feed and the event log."""
     return f"{problem.what} of {problem.thing} was {problem.found}"[:MAX_REASON]
 
 

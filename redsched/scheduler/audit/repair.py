@@ -1,4 +1,4 @@
-"""Repairing what an audit has found: which script for which problem. Each of them looks again before it writes."""
+"""Repair the problems that an audit found, with one script for each kind. Each script checks again before it writes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,7 +16,7 @@ from redsched.store.codec.fields import claim_from
 from redsched.store.codec.outcomes import Outcome
 
 MAX_CLAIMS_OF_HOST = 5000
-"""Claims of one group or pool that one script may look at: it holds the server while it does."""
+"""The most claims of one group or pool that one script may read: it blocks the server meanwhile."""
 
 log = structlog.get_logger(__name__)
 
@@ -24,13 +24,13 @@ log = structlog.get_logger(__name__)
 async def repair_problems(cell: Cell, problems: Sequence[Problem], operator: bool) -> None:
     """Repair what can be repaired.
 
-    `operator`: claims that only a person may end are ended too. Raises StoreUnavailable.
+    With `operator`, also end claims that only a person may end. Raises StoreUnavailable.
     """
     subjects = {(one.repair, one.subject): one for one in reversed(problems) if one.repair}
     if not subjects:
         return
     seen = await read_cell(cell.store)
-    # The replica last.
+    # The replica comes last: repairs of the store reach it by the feed.
     for (kind, subject), problem in sorted(subjects.items(), key=lambda one: one[0][0] is RepairKind.CACHE):
         outcome = await _repair(cell, seen, kind, subject, reason_of(problem), operator)
         log.warning("repaired", cell=cell.name, thing=problem.thing, problem=problem.detail, outcome=outcome)
@@ -57,7 +57,7 @@ async def _repair(
 
 
 async def _repair_gang(store: CellStore, gang: str, reason: str, members: Sequence[str]) -> str:
-    """Have it wait for the right members; of one that has failed, end those that are left, as reconciliation would."""
+    """Correct the members that a gang waits for; if it has failed, end those left, as reconciliation would."""
     outcome = (await store.repair.gang(gang, reason, members)).outcome
     if "end_reason" not in (await store.audit.gang_hashes([gang])).get(gang, {}):
         return outcome
@@ -65,7 +65,7 @@ async def _repair_gang(store: CellStore, gang: str, reason: str, members: Sequen
 
 
 async def _repair_cache(cell: Cell) -> str:
-    """What was repaired in the store comes by the feed; only what is wrong after that is a fault of the replica."""
+    """Reload the replica if it still differs: repairs of the store reach it by the feed, and need no reload."""
     if not await cache_problems(cell.mirror):
         return "ALREADY_DONE"
     cell.mirror.read_anew()
@@ -74,7 +74,7 @@ async def _repair_cache(cell: Cell) -> str:
 
 
 async def _repair_counts(store: CellStore, thing: str, reason: str) -> str:
-    """Its version is read before its claims are looked for: the script can tell by it that these are all."""
+    """Recompute an object's counts. Its version is read before its claims, so that the script knows these are all."""
     kind, _, name = thing.partition(":")
     version = await store.audit.version_of(kind, name)
     ids: list[str] = []

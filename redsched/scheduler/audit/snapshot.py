@@ -1,6 +1,6 @@
-"""Reading a cell for an audit: its hosts with their claims, and all that lies beside them.
+"""Read a cell for an audit: its hosts with their claims, and all other objects.
 
-Claims pass by one at a time: of a million of them only the states are kept, and the few that other objects are about.
+Claims are streamed: of a million, only the states are kept, and the few claims that other objects refer to.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -20,14 +20,14 @@ HOSTS_AT_ONCE = 8
 
 Fields = Mapping[str, str]
 OnHost = Callable[[AuditedHost, Mapping[str, int]], Awaitable[None]]
-"""Sees each host as it was read, and the deadlines of all claims, which were read before."""
+"""Called with each host as it was read, and the deadlines of all claims, which were read before."""
 OnClaim = Callable[[str, Fields], None]
-"""Sees each claim, those of hosts first; ended ones too."""
+"""Called with the id and fields of each claim, those on hosts first; ended ones too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What is read of a cell before its claims are: what names claims. `keys`: names of keys by their beginnings."""
+    """The part of a cell that names claims, read before the claims. `keys` has the names of keys by their prefixes."""
 
     deadlines: Spread[int]
     to_reconcile: Spread[int]
@@ -39,7 +39,7 @@ class Marks:
 
 
 class AuditSnapshot:
-    """What was read of a cell, one after the other."""
+    """The findings of reading a cell, object after object."""
 
     def __init__(self, cell: str, marks: Marks) -> None:
         self.cell, self.marks = cell, marks
@@ -67,11 +67,11 @@ class AuditSnapshot:
         """Those that did not change while claims were read."""
 
     def lives(self, claim_id: str) -> bool:
-        """Whether the claim is there and has not ended."""
+        """Return whether the claim exists and has not ended."""
         return self.states.get(claim_id, ClaimStatus.ENDED) != ClaimStatus.ENDED
 
     def note(self, claim_id: str, fields: Fields, on: str | None = None) -> None:
-        """Keep of a claim what is to be known of it. `on`: the host in whose set it was found, where it was in one."""
+        """Record what the audit needs of a claim. `on` is the host in whose set it was found, if any."""
         state = fields.get("state", ClaimStatus.ENDED)
         self.states[claim_id] = _STATES.get(state, state)
         is_shelved = claim_id in self.marks.shelved
@@ -96,7 +96,7 @@ class AuditSnapshot:
             self.leased[claim_id] = True
 
     def note_set(self, host: str, ids: Collection[str]) -> None:
-        """Note what a host's set has, once its claims are noted."""
+        """Record the claim ids in a host's set, after its claims were noted."""
         unlisted = self.unlisted.get(host, {})
         for claim_id in unlisted.keys() & ids:
             del unlisted[claim_id]
@@ -117,22 +117,22 @@ class AuditSnapshot:
 
 
 _STATES = {state.value: state.value for state in ClaimStatus}
-"""One text for each state, in place of a million."""
+"""One shared string for each state, instead of a million copies."""
 
 
 def _is_shelved(fields: Fields) -> bool:
-    """Whether a claim is shelved, or is being shelved."""
+    """Return whether a claim is shelved, or is being shelved."""
     shelving = fields.get("state") == ClaimStatus.ENDED or fields.get("closed_reason") == EndReason.SHELVED
     return shelving and EndReason.SHELVED in (fields.get("end_reason"), fields.get("closed_reason"))
 
 
 def _may_be_unfinished(fields: Fields) -> bool:
-    """Most claims have one placement and were never closed: nothing can be left to do about them."""
+    """Return False for a claim with one placement that was never closed, as most are: it cannot be unfinished."""
     return "closed" in fields or "retry_root" in fields or any(name.startswith("placement.") for name in fields)
 
 
 def is_unfinished(claim: Claim) -> bool:
-    """Whether only a scheduler can finish something about a claim, as include/claim/due.lua has it."""
+    """Return whether a claim has work left that only a scheduler can do, by the rules of include/claim/due.lua."""
     if claim.state is ClaimStatus.PENDING:
         return True
     return any(one.state is not ClaimStatus.ENDING and _is_doomed(claim, one) for one in claim.placements)
@@ -156,7 +156,7 @@ async def _no_host(_: AuditedHost, __: Mapping[str, int]) -> None:
 
 
 async def read_cell(store: CellStore, on_host: OnHost = _no_host, on_claim: OnClaim | None = None) -> AuditSnapshot:
-    """Read it. What is named by something else is read after what names it. Let go of what is returned."""
+    """Read a cell. An object is read after those that name it. Call `let_go` on the result when done."""
     seen = AuditSnapshot(store.name, await _read_marks(store))
     await _read_hosts(store, seen, on_host, on_claim)
     await _read_unheld(store, seen, on_claim)
@@ -167,7 +167,7 @@ async def read_cell(store: CellStore, on_host: OnHost = _no_host, on_claim: OnCl
 
 
 def members_of(gang: Fields) -> list[str]:
-    """The ids of the claims in a gang's hash."""
+    """Return the ids of the claims in a gang's hash."""
     return sorted(name.removeprefix(MEMBER) for name in gang if name.startswith(MEMBER))
 
 
@@ -183,7 +183,7 @@ async def _read_marks(store: CellStore) -> Marks:
 
 
 async def _read_hosts(store: CellStore, seen: AuditSnapshot, on_host: OnHost, on_claim: OnClaim | None) -> None:
-    """All hosts that have a key or are listed, and those that only a set of claims names: these have no fields."""
+    """Read all hosts that have a key or are listed, and those that only have a set of claims, without fields."""
     keys = seen.marks.keys
     names = await in_order({*seen.marks.listed, *keys.get("host", ()), *keys.get("claims", ())})
     for some in chunks(names, HOSTS_AT_ONCE):
@@ -191,7 +191,7 @@ async def _read_hosts(store: CellStore, seen: AuditSnapshot, on_host: OnHost, on
             if host.fields:
                 seen.present.add(host.name)
             async for claim_id, fields in paced(host.claims.items()):
-                # One that somebody has put into a second set is one claim still.
+                # A claim put into a second set by hand is still one claim.
                 if fields and claim_id not in seen.states:
                     seen.note(claim_id, fields, host.name)
                     if on_claim:
@@ -201,7 +201,7 @@ async def _read_hosts(store: CellStore, seen: AuditSnapshot, on_host: OnHost, on
 
 
 async def _read_unheld(store: CellStore, seen: AuditSnapshot, on_claim: OnClaim | None) -> None:
-    """The claims that no host's set has, in pages."""
+    """Read the claims that are in no host's set, in pages."""
     in_gangs = (one for gang in seen.marks.gangs.values() for one in members_of(gang))
     named = chain(seen.marks.keys.get("claim", ()), in_gangs, seen.marks.to_reconcile)
     page: set[str] = set()

@@ -1,1 +1,1 @@
-"""What a scheduler does beside requests: sweeping, reconciling, repeating releases, recording events."""
+"""Background work of a scheduler: sweep, reconcile, replay releases, record events."""

@@ -1,6 +1,6 @@
-"""End what is due in one cell: claims whose lease has run out, and hosts that a claim has found down.
+"""Expire what is due in one cell: end claims whose lease has expired, and mark hosts down that a claim call found down.
 
-The sweeper does it each second. A request does it too, before it is refused: what comes free then is to be seen.
+The sweeper does it each second. A request does it too before it is refused, so that it sees what becomes free.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,12 +16,12 @@ from redsched.store.codec.claim_codec import counted_by
 BATCH = 100
 
 STUCK_S = 5.0
-"""How long claims that could not be ended are not tried again: every request that is refused would send them all."""
+"""How long claims that could not be ended are not retried: otherwise every refused request would retry them all."""
 
 
 @contextmanager
 def _not_the_callers() -> Iterator[None]:
-    """Report an unknown outcome as StoreUnavailable: it says nothing about the outcome of the caller's own request."""
+    """Report an unknown outcome as StoreUnavailable: it is not the outcome of the caller's own request."""
     try:
         yield
     except OutcomeUnknown as error:
@@ -29,7 +29,7 @@ def _not_the_callers() -> Iterator[None]:
 
 
 class Expiry:
-    """Ends what is due in one cell."""
+    """Expires claims and marks hosts down in one cell."""
 
     def __init__(self, store: CellStore, mirror: ReplicaUpdater) -> None:
         self._store = store
@@ -38,12 +38,15 @@ class Expiry:
         """Due claims that nothing could be done about a moment ago: when, and the versions that their hosts had."""
 
     async def expire_due(self) -> int:
-        """End the claims whose deadline has passed, in batches; the number ended or being ended. Raises Unavailable."""
+        """End the claims whose deadline has passed, in batches. Returns how many have ended or are ending.
+
+        Raises Unavailable.
+        """
         with _not_the_callers():
             return await self._expire_due()
 
     async def mark_down(self, hosts: Sequence[str]) -> None:
-        """Mark those of the hosts whose lease has lapsed. Raises Unavailable."""
+        """Mark the given hosts down if their lease has lapsed. Raises Unavailable."""
         with _not_the_callers():
             await self._store.hosts.mark_down(hosts)
 
@@ -57,7 +60,7 @@ class Expiry:
             objects = {name for claim in claims.values() for name in counted_by(claim)}
             done = await self._store.claims.reconcile(fresh, objects) if fresh else 0
             changed += done
-            # Those that nothing could be done about (their host has not attested) stay in front: step over them.
+            # Claims that cannot be ended (their host has not attested) stay at the front: step over them.
             offset += len(due) - done
             if done < len(fresh):
                 for claim in claims.values():
@@ -67,7 +70,7 @@ class Expiry:
         return changed
 
     async def _forget_stuck(self, now_s: float) -> None:
-        """Try again what was stuck for a while, or of which a host has changed: it has attested, or was written off."""
+        """Forget claims stuck for STUCK_S, or whose host has changed: it may have attested, or been written off."""
         version = self._mirror.columns.version
         async for one in paced(self._stuck):
             at_s, seen = self._stuck.get(one, (0.0, {}))

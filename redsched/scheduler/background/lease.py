@@ -1,7 +1,7 @@
-"""A lease on what one scheduler of a cell is to do at a time, whichever it is.
+"""A lease on a duty that one scheduler of a cell performs at a time, no matter which.
 
-A small key with an end holds who has it. Nothing rests on there being only one: a duty that two have for a moment is
-done twice, and what they call makes sure that no harm comes of that.
+A key with an expiry names the holder. Correctness does not depend on there being only one: a duty that two schedulers
+hold for a moment is performed twice, and the scripts they call make that harmless.
 """
 
 import secrets
@@ -16,9 +16,12 @@ class DutyLease:
         self._cell, self._name, self._scheduler = cell, name, secrets.token_hex(8)
 
     async def is_mine(self, lease_s: float) -> bool:
-        """Whether it is this scheduler's, for `lease_s` from now. Raises StoreUnavailable, OutcomeUnknown."""
+        """Acquire or renew the duty for `lease_s` from now; return whether this scheduler holds it.
+
+        Raises StoreUnavailable, OutcomeUnknown.
+        """
         return await self._cell.take_duty(self._name, self._scheduler, max(1, int(lease_s * 1000)))
 
     async def give_up(self) -> None:
-        """Let another one have it at once. Raises StoreUnavailable, OutcomeUnknown."""
+        """Release the duty, so that another scheduler can take it at once. Raises StoreUnavailable, OutcomeUnknown."""
         await self._cell.take_duty(self._name, self._scheduler, 0)

@@ -1,6 +1,6 @@
-"""Maintenance: what a scheduler does for its cells beside its requests: records events, and checks that all agrees.
+"""Maintenance of a cell: record events, and check the store for consistency.
 
-Both are done by one scheduler at a time. What every one does for itself is to check its own replica.
+One scheduler at a time does both. Every scheduler checks its own replica.
 """
 
 import asyncio
@@ -19,16 +19,16 @@ from redsched.scheduler.results import AuditReport
 from redsched.settings import Settings
 
 RECORD_LEASE_S = 5.0
-"""How long nobody records when the process that did is gone."""
+"""How long nobody records after the recording process died."""
 
 GIVE_UP_S = 1.0
-"""How long a scheduler that closes waits to hand the recording on; else its lease has to run out."""
+"""How long a closing scheduler tries to give up the recording duty; if it fails, the lease has to run out."""
 
 log = structlog.get_logger(__name__)
 
 
 class Maintenance:
-    """The upkeep of one cell."""
+    """Maintenance of one cell."""
 
     def __init__(self, cell: Cell, settings: Settings) -> None:
         self._cell, self._settings = cell, settings
@@ -37,7 +37,7 @@ class Maintenance:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin what the settings want."""
+        """Start the tasks that the settings enable."""
         settings = self._settings
         if settings.events_keep_s:
             self._begin(self.record, settings.tick_s)
@@ -45,7 +45,7 @@ class Maintenance:
             self._begin(self.check, settings.check_s)
 
     async def stop(self) -> None:
-        """End it, and leave the recording to others."""
+        """Stop the tasks, and give up the recording duty."""
         await aio.end_all(self._tasks)
         if self._tasks and self._settings.events_keep_s:
             try:
@@ -55,13 +55,13 @@ class Maintenance:
                 log.info("upkeep", cell=self._cell.name, problem=str(error))
 
     async def record(self) -> None:
-        """Record what has happened, if that is this scheduler's to do. Raises StoreUnavailable, OutcomeUnknown."""
+        """Record new events if this scheduler holds the duty. Raises StoreUnavailable, OutcomeUnknown."""
         if await self._recording.is_mine(max(RECORD_LEASE_S, 3 * self._settings.tick_s)):
             await self._recorder.record()
 
     async def check(self) -> AuditReport:
-        """Check the replica, and the store if that is this scheduler's to do, and repair. Raises StoreUnavailable."""
-        # Kept for less than the time to the next check, so that each time it is whoever comes first.
+        """Check and repair the replica, and the store if this scheduler holds the duty. Raises StoreUnavailable."""
+        # The lease is shorter than the time to the next check, so that each check goes to the first that asks.
         if await self._checking.is_mine(self._settings.check_s * 0.7):
             report = await repair_cell(self._cell, operator=False)
         else:

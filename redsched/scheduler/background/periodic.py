@@ -1,4 +1,4 @@
-"""What a scheduler does again and again for as long as it lives, whatever comes of one round."""
+"""Repeat work for as long as a scheduler runs, even if a round fails."""
 
 import asyncio
 import logging
@@ -18,9 +18,9 @@ async def repeat(
     level: int = logging.WARNING,
     first_s: float = 0.0,
 ) -> None:
-    """Do the work about every so many seconds, first after `first_s`. An error is logged as `what` and ends nothing.
+    """Run `work` about every `every_s` seconds, first after `first_s`. Errors are logged as `what`; the loop goes on.
 
-    `level`: of those that are foreseen. Schedulers that began together do not stay together: that is the jitter's.
+    `level` is the log level of expected errors (RedschedError). Jitter keeps schedulers that started together apart.
     """
     pause_s = first_s
     while True:
@@ -30,5 +30,5 @@ async def repeat(
             await work()
         except RedschedError as error:
             log.log(level, what, problem=error.detail)
-        except Exception:  # a defect must not end it without a word
+        except Exception:  # a defect must not end the loop silently
             log.exception(what)

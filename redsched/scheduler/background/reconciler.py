@@ -1,7 +1,7 @@
-"""Deferred reconciliation work of one cell: placements to take back, gangs to end, failed claims to place.
+"""Deferred reconciliation work of one cell: placements to release, gangs to end, failed claims to place.
 
-A script that leaves work unfinished lists the claim in `reconcile` in the same call, so a scheduler that dies between
-two steps leaves none undone: any other one finds it here. Each can be done twice, or by two at once.
+A script that leaves work unfinished lists the claim in `reconcile` in the same call, so nothing is lost if a scheduler
+dies between two steps: any other scheduler finds it there. Each step can be repeated, or run by two schedulers at once.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ from redsched.store.codec.claim_codec import counted_by
 BATCH = 100
 AT_ONCE = 20
 CLOSED_WITHIN_S = 1.0
-"""How long a scheduler that closes goes on with what it has begun: any other one does the rest."""
+"""How long a closing scheduler continues with placements it has begun: other schedulers do the rest."""
 
 PlaceAgain = Callable[[Claim], Awaitable[object]]
-"""Find another place for a pending claim, or end it. Raises RedschedError where that is to be tried later."""
+"""Finds another place for a pending claim, or ends it. Raises RedschedError if that is to be retried later."""
 
 log = structlog.get_logger(__name__)
 
 
 class Reconciler:
-    """Those of one cell."""
+    """Reconciles the claims of one cell."""
 
     def __init__(self, store: CellStore, mirror: ReplicaUpdater, place_again: PlaceAgain) -> None:
         self._store = store
@@ -40,11 +40,11 @@ class Reconciler:
         self._later = aio.BackgroundTasks("redsched-place-again")
 
     async def stop(self) -> None:
-        """End what goes on in the background."""
+        """Stop the placements in the background."""
         await self._later.stop(CLOSED_WITHIN_S)
 
     def begin(self, claim: Claim) -> None:
-        """Place a pending claim as soon as that is due, in the background: somebody waits for it."""
+        """Place a pending claim as soon as it is due, in the background: a caller waits for it."""
         attempt = (claim.id, claim.retry_from)
         if attempt not in self._begun:
             self._begun.add(attempt)
@@ -63,11 +63,11 @@ class Reconciler:
             self._begun.discard(attempt)
 
     async def run_once(self) -> None:
-        """Do what is due, each once; what cannot be done yet waits for the next round. Raises Unavailable."""
+        """Reconcile each due claim once; what cannot be done yet waits for the next round. Raises Unavailable."""
         seen, offset = Spread[bool](), 0
         while due := await self._store.due.to_reconcile(self._mirror.now_ms(), offset, BATCH):
             fresh = [one for one in due if one not in seen]
-            offset += len(due) - len(fresh)  # still due although it was done: step over it
+            offset += len(due) - len(fresh)  # still due after its reconciliation: step over it
             seen.update(dict.fromkeys(fresh, True))
             claims = await self._store.claims.read(fresh)
             for first in range(0, len(fresh), AT_ONCE):
@@ -80,11 +80,11 @@ class Reconciler:
         try:
             await self._place_again(claim)
         except (NoValidHost, QuotaExceeded, ClaimState) as error:
-            # It has ended, or waits for room: its events and its reason tell.
+            # It has ended, or waits for room: its events and its reason say so.
             log.debug("reconcile", cell=self._store.name, claim=claim.id, problem=error.detail)
 
     async def _do(self, claim_id: str, claim: Claim | None) -> None:
-        """Do one. Raises Unavailable."""
+        """Reconcile one claim. Errors are logged."""
         try:
             if claim is not None and claim.state is ClaimStatus.PENDING:
                 await self._place(claim)

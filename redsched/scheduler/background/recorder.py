@@ -1,8 +1,8 @@
-"""Recorder: what happened in a cell, from its feed into its event log, each change once.
+"""Copy the changes of a cell from its feed to its event log, each once.
 
-Each scheduler records whose turn it is. Where the log has come to stands in the store, and the script that adds to it
-compares that: two recorders at once, or one that sends twice, add nothing twice. Changes that were trimmed before
-anyone recorded them are an event too, which says how many they were.
+The scheduler that holds the duty records. The store keeps the position that the log has reached, and the script that
+appends compares it: concurrent recorders, or a repeated call, append nothing twice. Changes that were trimmed before
+anyone recorded them become one event with their number.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from redsched.store.codec.results import Change, Recorded
 from redsched.store.commands.feed import FEED_START
 
 BATCH = 100
-"""Few enough that a request which comes meanwhile waits some milliseconds at most: an event takes 50 to 100 us here."""
+"""Small enough to delay a concurrent request by a few milliseconds at most: an event takes 50 to 100 us here."""
 
 HOLE = "missing"
 REPAIRED = "repaired"
@@ -25,21 +25,21 @@ REPAIRED = "repaired"
 _OF_CLAIM = ("project", "consumer", "gang")
 _OF_CHANGE = ("end_reason", "reason")
 _BEGINS = frozenset(("claimed", "local"))
-"""Where a placement begins: what a host held of the claim before that was another placement's."""
+"""Changes that begin a placement: what the host held of the claim before belongs to another placement."""
 _DECLARED = ("declared", "removed", REPAIRED)
 _NEWS_OF_HOST = ("up", "down", "attest", "status", "lost", "membership", "removed", REPAIRED)
-"""Reports come by the second and say nothing of who did what."""
+"""Changes of hosts that become events. Reports do not: they come every second and record nobody's action."""
 
 
 class Recorder:
-    """The recorder of one cell."""
+    """Records the events of one cell."""
 
     def __init__(self, cell: CellStore, settings: Settings) -> None:
         self._cell = cell
         self._keep_s, self._most = settings.events_keep_s, settings.events_most
 
     async def record(self) -> int:
-        """Record what the feed has now; the number of events. Raises StoreUnavailable, OutcomeUnknown."""
+        """Record the changes in the feed. Returns the number of events. Raises StoreUnavailable, OutcomeUnknown."""
         recorded = 0
         while True:
             last = await self._cell.events.recorded()
@@ -71,9 +71,10 @@ class Recorder:
 async def _amounts_at(
     changes: Sequence[Change], claims: Mapping[str, Mapping[str, str]]
 ) -> dict[int, Mapping[str, str]]:
-    """Return what the placement concerned held, as fields of the event, by the `seq` of each change of a claim.
+    """Return the amounts of the placement concerned, as event fields, by the `seq` of each change of a claim.
 
-    Read backwards: the claim says what its present placements hold, and the change that ended one what that one held.
+    Reads the changes backwards: the claim has the amounts of its present placements, and the change that ended a
+    placement has the amounts of that one.
     """
     held = {
         (claim_id, one.get("host", "")): _prefixed(AMOUNT, one)
@@ -110,15 +111,15 @@ def _events_of(
 
 
 def _head(change: Change, kind: str) -> dict[str, str]:
-    """An entry's id begins with the store's time in ms."""
+    """Return the fields common to all events. An entry's id begins with the store's time in ms."""
     return {"at_ms": change.entry_id.partition("-")[0], "seq": str(change.seq), "kind": kind}
 
 
 def _of_claim(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return for whom and for what the claim is."""
+    """Return the project, consumer and gang of the claim."""
     return {name: fields[name] for name in _OF_CLAIM if fields.get(name)}
 
 
 def _of_change(change: Change) -> dict[str, str]:
-    """Return why, as the change itself says it: the claim may have gone on since."""
+    """Return the end reason and reason recorded in the change itself: the claim may have changed since."""
     return {name: change.fields[name] for name in _OF_CHANGE if name in change.fields}

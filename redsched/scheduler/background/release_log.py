@@ -1,8 +1,8 @@
-"""What has been closed for its owner, repeated in each new epoch: the store may have lost it.
+"""Remember acknowledged releases, and replay them in each new epoch, whose store may have lost them.
 
-A failover can take an answered release with it. The claim then stands in the store again, or its host brings it back
-from its journal, and its owner, who was told that it is over, will never end it. So the scheduler that answered repeats
-it, with the token up to which it closed the claim the first time: what was placed after that stays.
+A failover can lose an acknowledged release. The claim is then back in the store, or its host brings it back from its
+journal, and its owner, who got a success, will never end it. So the scheduler that answered repeats the release, with
+the token up to which it closed the claim the first time: placements made after that stay.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -17,22 +17,22 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
 
 ANSWERED_S = 60.0
-"""How long before a new epoch something may have been answered and still be lost with it."""
+"""How long before a new epoch a release may have been acknowledged and still be lost with it."""
 
 KEPT_S = 600.0
-"""How long it is repeated for a store that cannot be reached: as long as journals remember what has ended."""
+"""How long a replay is retried while the store cannot be reached: as long as journals remember ended claims."""
 
 MOST = 200_000
-"""Above this the oldest are not repeated. 60 MB."""
+"""The most claims that are remembered, 60 MB of them; beyond, the oldest are forgotten."""
 
 AT_ONCE = 100
 
 
 @dataclass(slots=True)
 class _Closed:
-    """A claim that was closed: up to which token and why; in which epoch it was answered last, and when.
+    """A closed claim: up to which token, and why; the epoch and time of the last acknowledgement.
 
-    Without a token it is an id that was made for a call which did not answer with it: whatever has it is not wanted.
+    Without a token, it is an id made for a call that did not return it: any claim with that id is unwanted.
     """
 
     claim_id: str
@@ -44,7 +44,7 @@ class _Closed:
 
 
 class ReleaseLog:
-    """What this scheduler has closed in one cell."""
+    """The claims that this scheduler has closed in one cell."""
 
     def __init__(self, cell: CellStore) -> None:
         self._cell = cell
@@ -61,11 +61,11 @@ class ReleaseLog:
         end_reason: EndReason = EndReason.RELEASED,
         how: ReleaseMode = ReleaseMode.ASK,
     ) -> None:
-        """Remember that `answer`, of release.lua or void.lua, has closed a claim."""
+        """Remember that a claim was closed by release.lua or void.lua, whose reply is `answer`."""
         self._keep(_Closed(claim_id, answer.facts[0], end_reason, how, answer.epoch, aio.now_s()))
 
     def abandon(self, claim_ids: Iterable[str]) -> None:
-        """Give up ids made for a call that is not answered by them: it, or a copy of it, may have been carried out."""
+        """Abandon ids made for a call that does not return them: the call, or a copy of it, may have been executed."""
         now_s = aio.now_s()
         for claim_id in claim_ids:
             self._keep(_Closed(claim_id, "", EndReason.RELEASED, ReleaseMode.ASK, "", now_s))
@@ -77,19 +77,22 @@ class ReleaseLog:
             del self._closed[next(iter(self._closed))]
 
     async def replay_releases(self, epoch: str) -> int:
-        """Repeat what was answered in another epoch than this; the number that was done. Raises Unavailable."""
+        """Repeat the releases acknowledged in an epoch other than this one. Returns how many succeeded.
+
+        Raises Unavailable.
+        """
         lost, done = await self._lost(epoch), 0
         for first in range(0, len(lost), AT_ONCE):
             batch = lost[first : first + AT_ONCE]
             for one, answer in zip(batch, await aio.together(_tried(self._close, one) for one in batch), strict=True):
                 if answer is not None:
-                    # Not forgotten: this epoch's answers can be lost with the next.
+                    # Keep it: acknowledgements of this epoch can be lost with the next.
                     one.epoch, one.token, one.at_s = answer.epoch, one.token or answer.facts[0], aio.now_s()
                     done += 1
         return done
 
     async def _lost(self, epoch: str) -> list[_Closed]:
-        """Return those that were answered in another epoch. What is too old is taken out."""
+        """Return the releases acknowledged in another epoch. Deletes those that are too old."""
         now_s, lost = aio.now_s(), list[_Closed]()
         async for one in paced([*self._closed.values()]):
             if _is_young(one, epoch, now_s):
@@ -99,16 +102,16 @@ class ReleaseLog:
         return lost
 
     async def _close(self, one: _Closed) -> ScriptResult:
-        """Close the claim, or the id where nothing is known of it: its host may still bring it back."""
+        """Close the claim, or tombstone its id if the claim is unknown: its host may still bring it back."""
         answer = await self._cell.claims.release(
             "", one.claim_id, how=one.how, end_reason=one.end_reason, closed=one.token
         )
         if answer.outcome is Outcome.UNKNOWN:
-            # Where all hosts have been heard, nobody can bring back what is not known.
+            # Once all hosts have attested, nobody can bring back an unknown claim.
             answer = await self._cell.claims.void(
                 one.claim_id, "", unheard=bool(one.token), token=one.token, end_reason=one.end_reason
             )
-        # CONFLICT: its host has just brought it back, so that it can be released now.
+        # CONFLICT: its host has just brought it back, so it can be released now.
         return answer if answer.outcome is not Outcome.CONFLICT else await self._close(one)
 
 
@@ -117,7 +120,7 @@ def _is_young(one: _Closed, epoch: str, now_s: float) -> bool:
 
 
 async def _tried(close: Callable[[_Closed], Awaitable[ScriptResult]], one: _Closed) -> ScriptResult | None:
-    """One that cannot be closed now is kept, and keeps no other from being closed."""
+    """Close a claim; return None if that fails now. A failed one stays in the log, and does not block others."""
     try:
         return await close(one)
     except RedschedError:

@@ -1,9 +1,9 @@
 """The periodic work of a scheduler on a cell, each second.
 
-It ticks the store's clock, ends claims whose lease has run out, marks hosts whose lease has lapsed, repeats releases
-that a new epoch may have lost, and runs further duties: reconciliation, and hosts that are to be emptied. Every
-scheduler does it for every cell; none has to. The scripts check the time themselves, so two sweepers at once do no
-harm, and a jitter keeps them apart.
+It ticks the store's clock, ends claims whose lease has expired, marks hosts whose lease has lapsed, replays releases
+that a new epoch may have lost, and runs further duties: reconciliation, drains and evacuations. Every scheduler sweeps
+every cell; no particular one has to. The scripts check the time themselves, so concurrent sweepers do no harm, and
+jitter keeps them apart.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from redsched.scheduler.cells import Cell
 
 BATCH = 100
 SCORE_SLACK_MS = 2000
-"""Leases that ended while the last sweep ran are looked at once more."""
+"""Overlap between sweeps: leases that ended while the last sweep ran are checked again."""
 
 Duty = Callable[[], Awaitable[object]]
 
@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 
 class Sweeper:
-    """The sweeper of one cell. `duties` are run in each sweep; one that fails does not keep the others from theirs."""
+    """Sweeps one cell. Each sweep runs the `duties`; if one fails, the others still run."""
 
     def __init__(self, cell: Cell, duties: Sequence[Duty], tick_s: float) -> None:
         self._cell = cell
@@ -37,16 +37,16 @@ class Sweeper:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin sweeping every `tick_s`."""
+        """Start sweeping every `tick_s` seconds."""
         sweeping = repeat(self.sweep, self._tick_s, log.bind(cell=self._cell.name), "sweep")
         self._task = asyncio.create_task(sweeping, name=f"redsched-sweeper-{self._cell.name}")
 
     async def stop(self) -> None:
-        """End the task."""
+        """Stop sweeping."""
         await aio.end(self._task)
 
     async def sweep(self) -> None:
-        """One round. Raises StoreUnavailable, OutcomeUnknown."""
+        """Run one round. Raises StoreUnavailable, OutcomeUnknown."""
         clock = await self._cell.store.tick()
         await self._cell.expiry.expire_due()
         await self._mark_lapsed(clock.now_ms)
@@ -58,9 +58,9 @@ class Sweeper:
                 log.warning("sweep", cell=self._cell.name, problem=error.detail)
 
     async def _mark_lapsed(self, now_ms: int) -> None:
-        """Look at each lapsed lease once: a host that is down stays in the list for as long as it is known."""
+        """Handle each lapsed lease once: a host that is down stays in the list for as long as it is known."""
         offset = 0
-        # The store's time may have gone back, with another epoch: then there is more to look at again.
+        # The store's time may have gone back in a new epoch: then more leases have to be checked again.
         since_ms = min(self._swept_until_ms, max(0, now_ms - SCORE_SLACK_MS))
         while lapsed := await self._cell.store.hosts.lapsed(since_ms, now_ms, offset, BATCH):
             await self._cell.store.hosts.mark_down(lapsed)

@@ -1,1 +1,1 @@
-"""Exporting, importing and replaying a cell."""
+"""Export, import and replay a cell."""

@@ -1,7 +1,7 @@
-"""A cell as readable lines: what `export` writes and `import` and `replay` read. docs/howto/backup.md shows them.
+"""The archive format: `export` writes it, `import` and `replay` read it. docs/howto/backup.md shows examples.
 
-One JSON object a line, with its `kind`. The head comes first and says how many lines follow, so that a file which was
-cut off is not taken for a whole one.
+Each line is a JSON object with its `kind`. The head comes first and has the number of the other lines, so that a
+truncated file is detected.
 """
 
 import json
@@ -17,13 +17,13 @@ from redsched.pacing import Spread
 from redsched.store.codec.fields import AMOUNT, claim_from
 
 FORMAT = 2
-"""Grows when a reader of before could not read what is written."""
+"""Incremented when older readers cannot read the format any more."""
 MAX_LINE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What was exported when. `seq` and `seq_after`: the cell's, before and after it was read; `consistent`: equal."""
+    """The source and time of an export. `seq` and `seq_after` are the cell's seq before and after it was read."""
 
     format: int
     schema: str
@@ -36,12 +36,12 @@ class Head:
 
     @property
     def consistent(self) -> bool:
-        """Whether nothing changed while it was read."""
+        """Whether nothing changed while the cell was read."""
         return self.seq == self.seq_after
 
 
 class Packed(Mapping[str, Mapping[str, str]]):
-    """Hashes by name, each kept as one text: garbage collection would go through a million dicts at a time."""
+    """Hashes by name, each stored as one string: the garbage collector would have to traverse a million dicts."""
 
     __slots__ = ("_texts",)
 
@@ -49,11 +49,11 @@ class Packed(Mapping[str, Mapping[str, str]]):
         self._texts = Spread[str]()
 
     def put(self, name: str, values: Mapping[str, str]) -> None:
-        """Keep the fields of a hash."""
+        """Store the fields of a hash."""
         self._texts[name] = json.dumps(values)
 
     def drop(self, name: str) -> None:
-        """Take a hash out."""
+        """Remove a hash."""
         del self._texts[name]
 
     def __getitem__(self, name: str) -> Mapping[str, str]:
@@ -69,9 +69,10 @@ class Packed(Mapping[str, Mapping[str, str]]):
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A cell. `statuses`: of hosts, where an operator has said one; `claims`: their hashes by id; `requests` by digest.
+    """The contents of a cell.
 
-    `claims` are those that live, and those that are shelved.
+    `statuses` are those that operators gave hosts, by host. `claims` has the hashes of living and shelved claims by id,
+    `requests` the canonical requests by digest.
     """
 
     head: Head
@@ -95,7 +96,7 @@ KINDS = ("head", *_DECLARED, "host", "claim", "request")
 
 
 def written(archive: Archive) -> Iterator[str]:
-    """The lines of an archive, without their ends; the head tells their number."""
+    """Yield the lines of an archive, without line ends. The head has the number of the other lines."""
     lines = list(_body(archive))
     head = {**asdict(archive.head), "lines": len(lines), "consistent": archive.head.consistent}
     yield json.dumps({"kind": "head", **head})
@@ -116,7 +117,7 @@ def _body(archive: Archive) -> Iterator[str]:
 
 
 def read(lines: Iterable[str]) -> Archive:
-    """The archive of these lines. Raises InvalidRequest, which names the line and what to do."""
+    """Parse the lines of an archive. Raises InvalidRequest, which names the line and what to do."""
     reading = _Reading()
     for number, line in enumerate(lines, 1):
         try:
@@ -127,7 +128,7 @@ def read(lines: Iterable[str]) -> Archive:
 
 
 class _Reading:
-    """What has been read so far."""
+    """The parts of an archive that have been read so far."""
 
     def __init__(self) -> None:
         self._head: Head | None = None
@@ -223,7 +224,7 @@ class _Reading:
 
 
 def checked_claim(cell: str, claim_id: str, values: Mapping[str, str]) -> Claim:
-    """The claim of a hash. Raises InvalidRequest where the hash is not that of a claim."""
+    """Parse a claim's hash. Raises InvalidRequest if it is not the hash of a claim."""
     try:
         claim = claim_from(cell, claim_id, values)
     except (KeyError, ValueError) as error:
@@ -273,6 +274,6 @@ def _only(said: Mapping[str, Any], *names: str) -> None:
 
 
 def _words(of: type[Any]) -> Fields:
-    """All fields of a dataclass but those that have their default."""
+    """Return the codec for a dataclass that leaves out fields with their default value."""
     defaults = {one.name: one.default_factory() if callable(one.default_factory) else one.default for one in fields(of)}
     return Fields(tuple(defaults), defaults)

@@ -1,4 +1,4 @@
-"""Exporting a cell: reading all of it into an Archive, again where something changed meanwhile."""
+"""Export a cell: read all of it into an Archive, and again if something changed meanwhile."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,7 +32,10 @@ Fields = Mapping[str, str]
 
 
 async def export_cell(store: CellStore) -> Archive:
-    """All of a cell. Its head says whether it is of one instant: a busy one may never be. Raises StoreUnavailable."""
+    """Read a whole cell, up to TRIES times until nothing changes meanwhile.
+
+    The head says whether the archive is consistent: that of a busy cell may never be. Raises StoreUnavailable.
+    """
     for _ in range(TRIES):
         before = await store.tick()
         archive = await _read(store)
@@ -51,7 +54,7 @@ async def _read(store: CellStore) -> Archive:
     claims = Packed()
 
     def at_claim(claim_id: str, fields: Fields) -> None:
-        # A hint that lay in an inbox is made anew when the host attests.
+        # Inbox entries are written again when the host attests.
         claims.put(claim_id, {name: value for name, value in fields.items() if not name.endswith("inbox_id")})
 
     seen = await read_cell(store, on_claim=at_claim)
@@ -79,7 +82,7 @@ _NO_HEAD = Head(FORMAT, "", "", "", 0, 0, 0, 0)
 
 
 async def _leave_out(claims: Packed, seen: AuditSnapshot) -> None:
-    """Keep what lives on hosts that are there, and what is remembered without end."""
+    """Keep living claims on existing hosts, and ended claims that never expire; drop all others."""
     over = Spread[bool]()
     async for claim_id in paced(claims):
         if claim_id in seen.lasting:
@@ -109,7 +112,7 @@ async def _requests(store: CellStore, seen: AuditSnapshot) -> Spread[str]:
 
 
 def report_from(cell: str, host: HostHashes) -> HostReport:
-    """A host's last report. What somebody has made unreadable by hand is left out."""
+    """Rebuild a host's last report from its hashes. A field made unreadable by hand is left out."""
     fields = host.fields
     slots, traits, parents = slot_views(fields), keyed("trait.", fields), keyed("pool.", fields)
     inventories = {slot: _inventory(one) for slot, one in slots.items() if f"total.{slot}" in fields}

@@ -1,7 +1,7 @@
-"""Importing a cell: an Archive into an empty cell; or only what people declared, into one that lives.
+"""Import an Archive into an empty cell, or only its declarations into a live cell.
 
-Imported hosts have attested to nothing, and the cell starts a new epoch when all is in: agents say what they hold as
-after any loss of data, and the union counts. What a host has said meanwhile by itself stands.
+Imported hosts have not attested, and the cell starts a new epoch when the import is complete: agents attest to what
+they hold as after any data loss, and the union counts. If a host attests during the import, its attestation stands.
 """
 
 from collections.abc import Mapping
@@ -19,16 +19,16 @@ CLAIMS_AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """How many objects of each kind came in, and in words what did not."""
+    """The number of imported objects of each kind, and notes on what was not imported."""
 
     counts: Mapping[str, int]
     notes: tuple[str, ...] = ()
 
 
 async def import_cell(store: CellStore, archive: Archive) -> Imported:
-    """All of an archive into an empty cell. Raises ClaimState where it is not empty."""
+    """Import a whole archive into an empty cell. Raises ClaimState if the cell is not empty."""
     await _refuse_used(store)
-    # The file says which hosts there are: the epoch to come waits for these, and not for time alone as after a wipe.
+    # The file lists the hosts: the next epoch waits for these, and not just for a timeout as after a wipe.
     await store.init()
     notes: list[str] = []
     for report in archive.hosts:
@@ -39,14 +39,14 @@ async def import_cell(store: CellStore, archive: Archive) -> Imported:
     for digest, text in archive.requests.items():
         await store.requests.restore(digest, text)
     counts["requests"] = len(archive.requests)
-    # Above the exported one, so that what is placed from now on is newer than any token in the file.
+    # The new epoch is above the exported one, so that new placements are newer than any token in the file.
     present = (await store.tick()).epoch
     await store.raise_epoch(max(present, archive.head.epoch, key=lambda epoch: Token.parse(f"{epoch}.0")))
     return Imported(counts, tuple(notes))
 
 
 async def import_declared(store: CellStore, archive: Archive) -> Imported:
-    """What people declared into a living cell: aggregates, groups, pools, quotas, and the status of its hosts."""
+    """Import only the declarations into a live cell: aggregates, groups, pools, quotas, and host statuses."""
     notes: list[str] = []
     return Imported(await _import_declared(store, archive, notes), tuple(notes))
 

@@ -1,4 +1,4 @@
-"""Replaying an exported cell: its claims are asked for again, in their order, on its hosts in another store."""
+"""Replay an exported cell: request its claims again, in their order, on its hosts in another store."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +19,10 @@ MAX_CLAIMS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How many places were given and refused, and on how many hosts. `guessed`: asked for by what they hold alone."""
+    """The number of places given and refused, and of hosts used.
+
+    `guessed` counts the places whose request is unknown, and was derived from the amounts that they hold.
+    """
 
     policy: str
     placed: int
@@ -29,9 +32,9 @@ class Replayed:
 
 
 async def replay(url: str, archive: Archive, settings: Settings, policy: str = "") -> Replayed:
-    """Place the claims of an archive in the empty store at `url`; with `policy`, by that one instead of their own.
+    """Place the claims of an archive in the empty store at `url`; `policy` replaces the policies of their requests.
 
-    Of equal hosts always the first is taken, so that two replays give the same. Raises StoreUnavailable.
+    Among equal hosts the first is always taken, so that replays are repeatable. Raises StoreUnavailable.
     """
     quiet = {"cells": (archive.head.cell,), "pick_from": 1, "check_s": 0.0, "events_keep_s": 0.0, "redis_url": url}
     settings = settings.model_copy(update=quiet)
@@ -63,7 +66,7 @@ async def _bring_hosts(url: str, archive: Archive, settings: Settings) -> None:
 
 
 def _requests(archive: Archive, policy: str) -> Iterator[tuple[Request, bool]]:
-    """Each call once, however many of its claims are there, and whether its own words are known."""
+    """Yield a request for each original call, and True; if it is unknown, a guess for each of its claims, and False."""
     calls: dict[tuple[int, str], list[tuple[str, Mapping[str, str]]]] = {}
     for claim_id, said in archive.claims.items():
         if said["state"] == "ended":
@@ -80,7 +83,7 @@ def _requests(archive: Archive, policy: str) -> Iterator[tuple[Request, bool]]:
 
 
 def _again(request: Request, places: int, policy: str) -> Request:
-    """A request for those of its places that are there. What it says of other claims means nothing here."""
+    """Return the request for as many places as were exported, without its hints: they name claims of another store."""
     if not request.members:
         request = replace(request, count=min(places, MAX_COUNT))
     if policy:

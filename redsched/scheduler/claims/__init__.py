@@ -1,1 +1,1 @@
-"""What can be done with claims: look, renew, resize, move, shelve, release, one or many."""
+"""Operations on claims, one or many: read, renew, resize, move, shelve, release."""

@@ -1,7 +1,7 @@
-"""Release, renew, shelve and unshelve all claims that a filter finds.
+"""Release, renew, shelve and unshelve all claims that match a filter.
 
 A call reads one page and passes each of its claims to the verb for one claim, AT_ONCE at a time. Each verb carries the
-token of the placement that was listed, so a claim that has ended or has moved since then is refused.
+token of the listed placement, so a claim that has ended or moved since then is refused.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,24 +22,24 @@ from redsched.store.codec.results import ReleaseMode, ScriptResult
 from redsched.store.commands.base import chunks
 
 AT_ONCE = 32
-"""Claims whose calls are under way together."""
+"""The number of claims processed concurrently."""
 
 Verb = Callable[[Claim], Awaitable["BulkOutcome"]]
 
 
 class BulkOutcome(StrEnum):
-    """What a call has done with one claim."""
+    """The outcome of a bulk call for one claim."""
 
     SELECTED = "selected"
     """Nothing: it was a dry run."""
     RELEASED = "released"
     RENEWED = "renewed"
     UNCHANGED = "unchanged"
-    """It is active, and has no lease to renew."""
+    """The claim is active and has no lease to renew."""
     SHELVED = "shelved"
     UNSHELVED = "unshelved"
     ENDING = "ending"
-    """Released or shelved as soon as its host says that the work is gone."""
+    """It will be released or shelved once its host confirms that the work is gone."""
     REFUSED = "refused"
 
 
@@ -53,7 +53,7 @@ class BulkResult:
 
 
 class BulkService:
-    """Verbs for all claims that a filter finds. `next` of a page is the `after` of the next call."""
+    """Verbs for all claims that match a filter. Pass a page's `next` as `after` to the next call."""
 
     def __init__(self, cells: Cells, claims: ClaimService, migrations: MigrationService) -> None:
         self._cells = cells
@@ -63,7 +63,7 @@ class BulkService:
     async def release(
         self, wanted: ClaimFilter, force: bool = False, dry_run: bool = False, limit: int = 1000, after: str = ""
     ) -> Page[BulkResult]:
-        """Release up to `limit` claims that the filter finds, with all their placements.
+        """Release up to `limit` matching claims, with all their placements.
 
         Raises InvalidRequest, NotFound (a cell), Unavailable.
         """
@@ -78,7 +78,7 @@ class BulkService:
     async def renew(
         self, wanted: ClaimFilter, lease_s: int, dry_run: bool = False, limit: int = 1000, after: str = ""
     ) -> Page[BulkResult]:
-        """Give what the filter finds and is not active yet a lease of `lease_s`. Otherwise as `release`."""
+        """Renew the leases of matching claims that are not active yet, for `lease_s`. Otherwise as `release`."""
         if not 1 <= lease_s <= MAX_LEASE_S:
             raise InvalidRequest(f"lease_s must be from 1 to {MAX_LEASE_S}, not {lease_s}")
 
@@ -92,7 +92,7 @@ class BulkService:
     async def shelve(
         self, wanted: ClaimFilter, dry_run: bool = False, limit: int = 1000, after: str = ""
     ) -> Page[BulkResult]:
-        """Shelve what the filter finds. Otherwise as `release`."""
+        """Shelve the matching claims. Otherwise as `release`."""
 
         async def each(claim: Claim) -> BulkOutcome:
             shelved = await self._claims.shelve(claim.id, claim.token)
@@ -103,7 +103,7 @@ class BulkService:
     async def unshelve(
         self, wanted: ClaimFilter, dry_run: bool = False, limit: int = 1000, after: str = ""
     ) -> Page[BulkResult]:
-        """Claim again what the filter finds and is shelved, where there is room now. Otherwise as `release`."""
+        """Unshelve the matching shelved claims for which there is room now. Otherwise as `release`."""
         wanted.require_any()
         if other := [one for one in values_of(wanted.state) if one != ListedState.SHELVED]:
             raise InvalidRequest(f"only shelved claims can be unshelved: leave out state {', '.join(other)}")
@@ -115,13 +115,13 @@ class BulkService:
         return await self._on_page(replace(wanted, state=ListedState.SHELVED), each, dry_run, limit, after)
 
     async def _release_whole(self, claim: Claim, how: ReleaseMode) -> ScriptResult:
-        """Release a claim, not only the move that the token of its listed placement may name."""
+        """Release a whole claim: a listed token that names the target of a move would only cancel the move."""
         answer = await self._claims.give_back(claim.id, claim.token, how)
         called_off = not answer.facts[0]
         return await self._claims.give_back(claim.id, "", how) if called_off else answer
 
     async def _require_host(self, name: str) -> None:
-        """Raise NotFound for a host that is in no cell: a misspelt one would look like one without claims."""
+        """Raise NotFound for a host that is in no cell: a misspelt name would look like a host without claims."""
         await self._cells.catch_up()
         if not any(name in cell.mirror.columns for cell in self._cells):
             raise no_such_host(name)
@@ -149,7 +149,7 @@ async def _each(verb: Verb, claims: Sequence[Claim]) -> list[BulkResult]:
 
 
 async def _batch(verb: Verb, claims: Sequence[Claim], down: StoreUnavailable | None) -> list[BulkResult]:
-    """Return a result for each claim. Once the store is `down`, no further claim waits for it."""
+    """Return a result for each claim. Once the store is `down`, refuse the rest without calling it."""
     if down:
         return [BulkResult(claim, BulkOutcome.REFUSED, down) for claim in claims]
     return await aio.together(_result(verb, claim) for claim in claims)

@@ -1,4 +1,4 @@
-"""Deciding where claims go that have a placement already: what a single claim and a whole group have in common."""
+"""Decide on new places for claims that already have one: the part shared by single claims and whole groups."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,7 +15,10 @@ T = TypeVar("T")
 
 
 async def decide_on(cell: Cell, decide: Callable[[], T], read_at_head: bool = True) -> tuple[T, tuple[str, int]]:
-    """Return a decision with the epoch and seq of the columns decided on, which have caught up unless told not to."""
+    """Return a decision with the epoch and seq of the columns it is based on.
+
+    The columns are brought up to date first, unless `read_at_head` is False.
+    """
 
     def look() -> tuple[T, tuple[str, int]]:
         return decide(), (cell.mirror.epoch, cell.mirror.seq)
@@ -25,7 +28,7 @@ async def decide_on(cell: Cell, decide: Callable[[], T], read_at_head: bool = Tr
 
 @contextmanager
 def as_if_left(cell: Cell, claims: Sequence[Claim]) -> Iterator[None]:
-    """As if the claims had left where they are, for their server groups."""
+    """Decide as if the claims had left their hosts, for the rules of their server groups."""
     by_group: dict[str, list[Claim]] = {}
     for claim in claims:
         by_group.setdefault(claim.group, []).append(claim)
@@ -36,7 +39,7 @@ def as_if_left(cell: Cell, claims: Sequence[Claim]) -> Iterator[None]:
 
 
 async def refusal_of(cell: Cell, request: Request, *claims: Claim) -> RedschedError:
-    """Return why nothing fits a request for other places of these claims."""
+    """Return the error that says why no other place for these claims fits."""
 
     def explain() -> tuple[Explanation, bool]:
         with as_if_left(cell, claims):

@@ -1,7 +1,7 @@
-"""Keep the relations of a gang whose members are active when one of them is placed again.
+"""Keep the relations of an active gang when one of its members is placed again.
 
-Each goes where its relations allow it beside the other members, wherever these are now. The claim script refuses the
-place if one of them is elsewhere by then (`ClaimCall.expected`), so two that move at once cannot break a relation.
+The member goes where its relations to the other members allow, given where these are now. The claim script refuses the
+place if one of them has moved by then (`ClaimCall.expected`), so two concurrent moves cannot break a relation.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -18,8 +18,8 @@ from redsched.scheduler.cells import Cell
 class Other:
     """Another claim of the gang.
 
-    `hosts`: where it has placements. `stays_on`: those of them that it is to run on; not the hosts that are evacuated,
-    for it leaves them too.
+    `hosts` are the hosts of its placements; `stays_on` are those of them that it will run on, without evacuated hosts,
+    which it leaves too.
     """
 
     id: str
@@ -29,19 +29,19 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The other claims that one of a claim's relations holds it to."""
+    """A relation of a claim, and the other claims that it involves."""
 
     relation: Relation
     others: tuple[Other, ...]
 
     @property
     def hosts(self) -> frozenset[str]:
-        """All hosts that these are on."""
+        """All hosts of the other claims."""
         return frozenset(host for one in self.others for host in one.hosts)
 
     @property
     def stays_on(self) -> list[str]:
-        """The hosts that these are to run on, in the order of their names."""
+        """The hosts that the other claims will run on, sorted by name."""
         return sorted({host for one in self.others for host in one.stays_on})
 
     def __str__(self) -> str:
@@ -51,9 +51,9 @@ class Held:
 
 
 async def held_by(cell: Cell, request: Request, claim: Claim, besides: Collection[str] = ()) -> tuple[Held, ...]:
-    """Return what holds a claim of a gang.
+    """Return the relations of a claim of a gang, each with the other claims that it involves.
 
-    `besides`: claims that are placed again in the same call, so that where they are does not matter.
+    `besides` are claims that are placed again in the same call: where they are now does not matter.
     """
     related = {one: _others_in(claim, one, besides) for one in relations_of(request, claim)}
     ids = {claim_id for ids in related.values() for claim_id in ids}
@@ -73,7 +73,10 @@ def relations_of(request: Request, claim: Claim) -> tuple[Relation, ...]:
 
 
 def bound_to(request: Request, name: str) -> tuple[list[str], list[str]]:
-    """Return the members of a gang that must share a host, zone or aggregate with one, itself too, and by what."""
+    """Return the members that must share a host, zone or aggregate with a member, including it, and the relation types.
+
+    Relations are followed transitively.
+    """
     bonds = [one for one in request.relations if one.type is not RelationType.APART]
     names: set[str] = {name}
     for _ in bonds:
@@ -83,14 +86,14 @@ def bound_to(request: Request, name: str) -> tuple[list[str], list[str]]:
 
 
 def expected(held: Iterable[Held]) -> Mapping[str, tuple[str, ...]]:
-    """Return where the others were when a place was chosen beside them, by claim id."""
+    """Return the hosts of the other claims that a place was chosen by, by claim id."""
     return {other.id: other.hosts for one in held for other in one.others}
 
 
 def narrowed(place: Request, held: Iterable[Held], columns: Columns) -> Request:
-    """Return the place as far as it keeps the relations to others.
+    """Return the place, restricted to hosts that keep the relations to the other claims.
 
-    Raises NoValidHost where no host can, ClaimState.
+    Raises NoValidHost if no host does, ClaimState if the restricted request would be invalid.
     """
     try:
         for one in held:

@@ -1,4 +1,4 @@
-"""Which claims a filter finds, in order, and the reasons that go with claims: from the store, not from memory."""
+"""List the claims that match a filter, in order, and add reasons to claims. Reads the store, not memory."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
@@ -13,18 +13,18 @@ from redsched.store.commands.claims import HOSTS_AT_ONCE
 
 _EXPLAINED = (EndReason.EXPIRED, EndReason.FAILED, EndReason.WORK_ENDED)
 _GIVEN_BACK = (EndReason.RELEASED, ClaimStatus.ENDING)
-"""The changes that a reason comes with where a claim is given back, at a drain's deadline say."""
+"""The changes that carry the reason of a release, for example at the deadline of a drain."""
 
 Position = tuple[str, str]
-"""The place of a claim in the order of lists: its host and its id. A claim without a placement has the host ''."""
+"""The sort key of a claim in lists: host and id. A claim without a placement has the host ''."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimFilter:
-    """Which claims are meant: those that match every field that is given, by one of its values.
+    """Selects the claims that match every given field by one of its values.
 
-    With `host` all that have a placement there, each as it is there; without, each as it is at its main placement.
-    Raises InvalidRequest for a state that claims cannot be listed by, and for `shelved` with a host or zone.
+    With `host`, selects all claims that have a placement there and shows each at that placement; without, shows each at
+    its main placement. Raises InvalidRequest for a state that cannot be listed, and for `shelved` with a host or zone.
     """
 
     host: OneOf = None
@@ -44,7 +44,7 @@ class ClaimFilter:
             raise InvalidRequest("a shelved claim is on no host: leave out host and zone, or state shelved")
 
     def require_any(self) -> None:
-        """Raise InvalidRequest where nothing is given: every claim there is would be meant."""
+        """Raise InvalidRequest if the filter is empty: it would match every claim."""
         names = [one.name for one in fields(self)]
         if not any(getattr(self, name) for name in names):
             raise InvalidRequest(
@@ -52,7 +52,7 @@ class ClaimFilter:
             )
 
     def matches(self, claim: Claim) -> bool:
-        """Whether a claim has a project, consumer and state that are meant."""
+        """Return whether the project, consumer and state of a claim match."""
         state = ListedState.SHELVED if claim.is_shelved else claim.state
         return (
             accepts(self.project, claim.project)
@@ -62,24 +62,24 @@ class ClaimFilter:
 
     @property
     def includes_shelved(self) -> bool:
-        """Whether shelved claims are meant; without a state they are not."""
+        """Whether the filter includes shelved claims; without a state it does not."""
         return ListedState.SHELVED in values_of(self.state)
 
     @property
     def includes_unplaced(self) -> bool:
-        """Whether a pending claim without a placement may be meant."""
+        """Whether the filter may match a pending claim without a placement."""
         return not self.host and not self.zone and accepts(self.state, ClaimStatus.PENDING)
 
     @property
     def includes_placed(self) -> bool:
-        """Whether a claim on a host may be meant."""
+        """Whether the filter may match a claim on a host."""
         return set(values_of(self.state)) != {ListedState.SHELVED}
 
 
 async def walk_claims(
     cells: "list[Cell]", wanted: ClaimFilter, after: Position
 ) -> AsyncGenerator[tuple[Position, Claim], None]:
-    """Yield what a filter finds after a position. Reads ahead a batch at most."""
+    """Yield the matching claims after a position, in order. Reads at most one batch ahead."""
     if not after[0]:
         async for claim in _on_no_host(cells, wanted, after[1]):
             if wanted.matches(claim):
@@ -95,7 +95,7 @@ async def walk_claims(
 
 
 async def _on_no_host(cells: "list[Cell]", wanted: ClaimFilter, after_id: str) -> AsyncIterator[Claim]:
-    """Yield pending claims that have no placement, and shelved ones, where they may be meant, by id."""
+    """Yield pending claims without a placement and shelved claims, if the filter includes them, sorted by id."""
     listed = [(cell, await _ids_on_no_host(cell, wanted)) for cell in cells]
     async for claim in _by_id(listed, after_id):
         shelved = wanted.includes_shelved and claim.is_shelved
@@ -104,14 +104,14 @@ async def _on_no_host(cells: "list[Cell]", wanted: ClaimFilter, after_id: str) -
 
 
 async def _ids_on_no_host(cell: Cell, wanted: ClaimFilter) -> set[str]:
-    """Return the ids among which these claims are. Each pending claim is listed in `reconcile`."""
+    """Return a superset of the ids of these claims. Each pending claim is listed in `reconcile`."""
     listed: list[Collection[str]] = [await cell.store.due.reconcile_times()] if wanted.includes_unplaced else []
     listed += [await cell.store.claims.shelved_ids()] if wanted.includes_shelved else []
     return {one for ids in listed async for one in paced(ids)}
 
 
 async def _by_id(listed: "Sequence[tuple[Cell, Collection[str]]]", after_id: str) -> AsyncIterator[Claim]:
-    """Yield the claims of these ids in order; one that several cells list, as each of them has it."""
+    """Yield the claims with these ids in order; an id listed by several cells yields a claim for each."""
     ids = {one for _, some in listed async for one in paced(some) if one > after_id}
     for batch in chunks(await in_order(ids), CLAIMS_AT_ONCE):
         found = [await cell.store.claims.read(one for one in batch if one in some) for cell, some in listed]
@@ -132,7 +132,7 @@ def _hosts(cells: "Iterable[Cell]", wanted: ClaimFilter, since: str) -> "list[tu
 
 
 async def _places(hosts: "Sequence[tuple[Cell, str]]", after: Position) -> "list[tuple[Cell, str, str]]":
-    """Return cell, host and id of the claims on these hosts after a position, in order."""
+    """Return the cell, host and id of each claim on these hosts after a position, in order."""
     ids: dict[str, set[str]] = {}
     for cell in dict.fromkeys(cell for cell, _ in hosts):
         names = [name for one, name in hosts if one is cell]
@@ -146,7 +146,7 @@ async def _places(hosts: "Sequence[tuple[Cell, str]]", after: Position) -> "list
 
 
 async def _read_at(places: "Sequence[tuple[Cell, str, str]]", only_main: bool) -> "list[Claim]":
-    """Return each claim as it is on its host; with `only_main` only where that is the host of its main placement."""
+    """Return each claim as seen at its host; with `only_main`, only those whose main placement is there."""
     claims: dict[str, Claim] = {}
     for cell in dict.fromkeys(cell for cell, _, _ in places):
         claims |= await cell.store.claims.read(claim_id for one, _, claim_id in places if one is cell)
@@ -157,7 +157,7 @@ async def _read_at(places: "Sequence[tuple[Cell, str, str]]", only_main: bool) -
 
 
 async def with_reasons(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":
-    """Return the claims, each with the reason that is kept, where it still says something of the claim."""
+    """Return the claims, each with its stored reason if that still applies."""
     reasons = await cell.store.claims.reasons(one.id for one in claims)
     return [
         replace(one, reason=reasons[one.id]) if one.id in reasons and _concerns(one, reasons[one.id]) else one
@@ -166,9 +166,9 @@ async def with_reasons(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":
 
 
 def _concerns(claim: Claim, reason: Reason) -> bool:
-    """Whether a reason is of this claim and, once that has ended, of its end.
+    """Return whether a reason belongs to this claim and, once the claim is over, to its end.
 
-    What is older than a claim was said of another by its id.
+    A reason older than the claim belongs to an earlier claim with the same id.
     """
     if reason.at_ms < (claim.claimed_at_ms or 0):
         return False
@@ -176,13 +176,13 @@ def _concerns(claim: Claim, reason: Reason) -> bool:
 
 
 def _explains(end_reason: EndReason | None, op: str) -> bool:
-    """Whether a claim that ended so has the reason from its end, and not from a failure that it had outlived."""
+    """Return whether a reason comes from the claim's end, and not from an earlier failure that it survived."""
     could_not_start = end_reason is EndReason.SHELVED and op in (EndReason.FAILED, EndReason.EXPIRED)
     return end_reason in _EXPLAINED or op in _GIVEN_BACK or could_not_start
 
 
 def cursor(after: str) -> Position:
-    """Read the `next` of a page. Raises InvalidRequest."""
+    """Parse the `next` of a page. Raises InvalidRequest."""
     host, colon, claim_id = after.partition(":")
     if after and not (colon and claim_id):
         raise InvalidRequest(f"after {after[:140]!r} is not the `next` of a page of claims: pass it as it was given")

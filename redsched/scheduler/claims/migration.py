@@ -1,6 +1,6 @@
-"""Find another place for a claim. Fail takes the next alternate, move goes elsewhere, unshelve returns.
+"""Find another place for a claim: `fail` tries the next alternate, `move` goes elsewhere, `unshelve` places it again.
 
-Each is sent with the token of the placement that it is based on, and sent again with it gets the first outcome.
+A call carries the token of the placement that it is based on; repeating it with that token returns the first outcome.
 """
 
 from collections.abc import Collection
@@ -17,11 +17,11 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 
 LIVE_DEADLINE_S = 300
-"""How long a live move may take where nobody says."""
+"""How long a live move may take by default."""
 
 
 class MigrationService:
-    """Claims over all cells of a scheduler that are to be elsewhere."""
+    """Moves claims to other places, over all cells of a scheduler."""
 
     def __init__(self, cells: Cells, line: WaitQueue, replacements: ReplacementPlacer) -> None:
         self._cells = cells
@@ -29,12 +29,13 @@ class MigrationService:
         self._replacements = replacements
 
     async def fail(self, claim_id: str, token: str, alternates: Collection[str] | None = None) -> Claim:
-        """The work could not be started: its placement ends, and the next host that still fits takes it.
+        """Report that the work could not be started: end the placement, and place the claim on the next host that fits.
 
-        `alternates` are the hosts to try; None: those that were chosen with its first host, then any on which it has
-        not failed; none of them: the claim ends. The target of a move ends alone, and the claim, which is answered,
-        stays where it is: named hosts are refused then.
-        Raises NoValidHost, QuotaExceeded (both: it has ended all the same), ClaimState, StaleToken, NotFound, Settling.
+        `alternates` are the hosts to try; None tries those chosen with its first host, then any host on which it has
+        not failed; an empty collection ends the claim. If the placement is the target of a move, only that ends, and
+        the claim, which is returned, stays where it is; naming hosts is refused then.
+        Raises NoValidHost, QuotaExceeded (in both cases the claim has ended nevertheless), ClaimState, StaleToken,
+        NotFound, Settling.
         """
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None:
@@ -46,7 +47,7 @@ class MigrationService:
             return await self._end_failed(cell, claim)
         if claim.state is not ClaimStatus.PENDING:
             answer = await cell.store.claims.fail(claim.host, claim.id, token, False, counted_by(claim), again=True)
-            # Somebody else may have said the same at once, and placed it again by now.
+            # A concurrent call may have reported the same failure, and placed the claim again by now.
             cell, claim, known = await self._find_placing(claim_id, token)
             if known is not None:
                 return known
@@ -56,7 +57,7 @@ class MigrationService:
     async def _fail_target(
         self, cell: Cell, claim: Claim, alternates: Collection[str] | None, stays_on: Placement
     ) -> Claim:
-        """End the target of a move that could not be started; if its source has ended meanwhile, do as was asked."""
+        """End the target of a move that failed to start; if its source has ended meanwhile, honour `alternates`."""
         if alternates:
             raise ClaimState(
                 f"on {claim.host} claim {claim.id} has only the target of a move, and it is {stays_on.state} on "
@@ -69,18 +70,20 @@ class MigrationService:
         return await self._read(claim.id)
 
     async def place_again(self, cell: Cell, claim: Claim, hosts: Collection[str] = ()) -> Claim:
-        """Give a pending claim its next placement, or end it: on one of `hosts` if any are named.
+        """Give a pending claim its next placement, or end it.
 
-        Else on the first alternate that still fits, or on any host on which it has not failed. A service that has run
-        takes a host on which it has failed before none, and waits for room or quota where there is none.
-        Raises NoValidHost, QuotaExceeded, ClaimState (with any of them it has ended, but for such a service), Settling.
+        It goes to one of `hosts` if any are named, else to the first alternate that still fits, else to any host on
+        which it has not failed. A service that has run before (`on_exit` is REPLACE) also accepts hosts on which it has
+        failed, as a last resort, and otherwise waits for room or quota.
+        Raises NoValidHost, QuotaExceeded, ClaimState (after each the claim has ended, unless it is such a service),
+        Settling.
         """
         try:
             return await self._next_placement(cell, claim, frozenset(hosts))
         except (NoValidHost, QuotaExceeded, ClaimState, NotFound) as error:
             if isinstance(error, NoValidHost | QuotaExceeded) and _is_service(claim) and not hosts:
                 raise await self._put_off(cell, claim, error) from error
-            # Whatever comes after, the work does not run there. Another scheduler may have placed it meanwhile.
+            # Whatever happens next, the work does not run there. Another scheduler may have placed it meanwhile.
             answer = await self._give_up(cell, claim, claim.retry_from or claim.token)
             if answer.outcome is Outcome.STALE:
                 return await self._read(claim.id)
@@ -94,7 +97,7 @@ class MigrationService:
         return (await self._replacements.place(cell, claim, last))[0]
 
     async def _put_off(self, cell: Cell, claim: Claim, error: RedschedError) -> RedschedError:
-        """Have another place looked for later; the error that says so."""
+        """Schedule another attempt for later, and return the error that says so."""
         token = claim.retry_from or claim.token
         await cell.store.claims.put_off(claim.host, claim.id, token, f"there is no place for it now: {error.detail}")
         said = f"claim {claim.id} is pending, and a place is looked for again; {error.detail}"
@@ -109,12 +112,12 @@ class MigrationService:
         deadline_s: int = 0,
         queue_timeout_s: int = 0,
     ) -> tuple[Claim, bool]:
-        """Claim another place for it: the source is held until the target is active, and then given back.
+        """Claim another place for a claim. The source is held until the target is active, and released then.
 
-        `hosts`: only there; its present host only where it is named, for another of its pools. A live move has a
-        deadline (300 s where none is given), after which the target is given back; `queue_timeout_s` waits for room.
-        Answers the target, and False where it had been placed before. Raises NoValidHost, ClaimState, StaleToken,
-        NotFound, Settling.
+        `hosts` restricts the targets; the present host is one only if named, for a move to another of its pools. A live
+        move has a deadline (300 s by default), after which the target is released; `queue_timeout_s` waits for room.
+        Returns the claim at its target, and False if an earlier call placed it. Raises NoValidHost, ClaimState,
+        StaleToken, NotFound, Settling.
         """
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None:
@@ -126,14 +129,14 @@ class MigrationService:
         return await self._place_or_wait(cell, claim, wanted, queue_timeout_s)
 
     async def unshelve(self, claim_id: str, queue_timeout_s: int = 0) -> tuple[Claim, bool]:
-        """Claim again what was shelved; False where that had been done before.
+        """Place a shelved claim again. Returns the claim, and False if an earlier call placed it.
 
         Raises NoValidHost, ClaimState (it is not shelved), NotFound, Settling.
         """
         cell, claim = await self._cells.find_claim(claim_id)
         if claim.state is not ClaimStatus.ENDED or claim.end_reason is not EndReason.SHELVED:
             if claim.closed_reason is EndReason.SHELVED and claim.state not in OVER:
-                # It was unshelved since: by an earlier sending of this, as far as anyone remembers.
+                # It was unshelved since, as far as is known by an earlier attempt of this call.
                 return claim, False
             by_shelving = " by shelving" if claim.end_reason is EndReason.SHELVED else ""
             raise ClaimState(
@@ -160,7 +163,7 @@ class MigrationService:
             )
 
     async def _find_placing(self, claim_id: str, token: str) -> tuple[Cell, Claim, Claim | None]:
-        """Return the claim at the placement that a token names; and at the one that was based on it, if there is one.
+        """Return the claim at the placement that a token names, and at the placement based on that one, if any.
 
         Raises NotFound, StaleToken.
         """
@@ -178,16 +181,16 @@ class MigrationService:
         return await self._read(claim.id)
 
     async def _give_up(self, cell: Cell, claim: Claim, token: str = "") -> ScriptResult:
-        """End a claim for good; with the `token` of the placement that has failed only if it is still the last one.
+        """End a claim for good; with the `token` of the failed placement, only if that is still the last one.
 
-        What was unshelved and could not be started is shelved still.
+        An unshelved claim that could not be started returns to being shelved.
         """
         end_reason = EndReason.SHELVED if _is_unshelved(claim) else EndReason.FAILED
         answer = await cell.store.claims.release(
             claim.host, claim.id, token, end_reason=end_reason, objects=counted_by(claim)
         )
         if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE, Outcome.ENDING):
-            # Nothing of it is left, which the store may lose like any release.
+            # The store may lose this like any release, so it is logged for replay.
             cell.released.note(claim.id, answer, end_reason)
         return answer
 
@@ -196,7 +199,7 @@ class MigrationService:
 
 
 def _is_unshelved(claim: Claim) -> bool:
-    """Whether a pending claim was unshelved, and has not been active since: then it is shelved still."""
+    """Return whether a pending claim was unshelved and has not been active since: then it still counts as shelved."""
     if claim.closed_reason is not EndReason.SHELVED:
         return False
     current = claim.raw.get("current_root") or claim.raw.get("current")
@@ -204,18 +207,18 @@ def _is_unshelved(claim: Claim) -> bool:
 
 
 def _running_elsewhere(claim: Claim) -> Placement | None:
-    """Return where a claim stays if the placement that this is a view of fails: the source of its move."""
+    """Return the placement where a claim stays if the one viewed here fails, the source of its move; None if none."""
     here = next((one for one in claim.placements if one.token == claim.token), None)
     return next((one for one in claim.placements if here and one.state not in OVER and one.rank < here.rank), None)
 
 
 def _is_service(claim: Claim) -> bool:
-    """Whether a pending claim is one that has been active, and is to be placed again whenever its work ends."""
+    """Return whether a pending claim has been active and is to be placed again whenever its work ends."""
     return claim.on_exit is OnExit.REPLACE and "current" in claim.raw and not _is_unshelved(claim)
 
 
 def _next_specs(claim: Claim, hosts: frozenset[str]) -> list[ReplacementSpec]:
-    """Return where a claim's next placement may go, in order: the first of these that has a host takes it."""
+    """Return the targets for a claim's next placement in order of preference: the first with a fitting host is used."""
     failed_on = claim.tried | {claim.host}
     alternates = () if hosts else claim.alternates
     allowed = [*(frozenset((one,)) for one in alternates), hosts]
@@ -224,7 +227,7 @@ def _next_specs(claim: Claim, hosts: frozenset[str]) -> list[ReplacementSpec]:
 
 
 def _refuse_over(claim: Claim, besides: Collection[EndReason] = ()) -> None:
-    """Raise ClaimState for a claim that is ending or has ended, for another reason than these."""
+    """Raise ClaimState if a claim is ending or has ended, except for one of the reasons `besides`."""
     if claim.state in OVER and claim.end_reason not in besides:
         raise ClaimState(
             f"claim {claim.id} is {claim.state} ({claim.end_reason}): nothing can take its place",

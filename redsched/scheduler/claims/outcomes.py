@@ -1,4 +1,4 @@
-"""What a script's answer about a claim means to its caller: done, or the error that says why not."""
+"""Map a script's outcome for a claim to success or an error."""
 
 from redsched.errors import ClaimState, NotFound, Settling, StaleToken
 from redsched.model import Claim, ClaimStatus
@@ -9,7 +9,7 @@ _DONE = (Outcome.OK, Outcome.ALREADY_DONE)
 
 
 def check_outcome(claim: Claim, answer: ScriptResult, ending: bool = False) -> ScriptResult:
-    """The answer, where it was done, before or now; with `ending` also where it is on its way to the end.
+    """Return the answer if the call succeeded, now or earlier; with `ending`, also if the claim is ending.
 
     Raises NotFound, ClaimState, StaleToken, Settling.
     """
@@ -34,7 +34,7 @@ def check_outcome(claim: Claim, answer: ScriptResult, ending: bool = False) -> S
 
 
 def stale(claim: Claim) -> StaleToken:
-    """The refusal of a token that is not the claim's."""
+    """Return the error for a token that is not the claim's."""
     return StaleToken(
         f"the token is not that of the last placing of claim {claim.id}: read the claim, and use the one it has"
     )

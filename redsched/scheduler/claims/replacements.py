@@ -1,11 +1,11 @@
-"""Further placements of claims. Move, another attempt after a failure, unshelving: one way.
+"""Give claims further placements: one path for moves, for attempts after a failure, and for unshelving.
 
-        the claim's own request --> decide in its cell, without where it is --> replace.lua, which adds a placement
-                                                                                      |
-                   OK: placed     ALREADY_DONE: placed by an earlier call, which is the answer -'
+        the claim's own request --> decide in its cell, without its present place --> replace.lua adds a placement
+                                                                                              |
+                                 OK: placed;  ALREADY_DONE: an earlier call placed it, return that placement -'
 
-What becomes of the other placements when the new one is active, fails or takes too long is reconcile.lua's matter
-(scheduler/background/reconciler.py): whoever has placed it may die right after.
+What happens to the other placements when the new one becomes active, fails or takes too long is up to reconcile.lua
+(scheduler/background/reconciler.py): the scheduler that placed it may die right after.
 """
 
 from collections.abc import Collection
@@ -42,7 +42,10 @@ MAX_TRIES = 20
 
 @dataclass(frozen=True, slots=True)
 class ReplacementSpec:
-    """Why and where: on these hosts (none: any), not on those; `by_s`: how long until it must be active (0: ever)."""
+    """Why a claim is placed again, and where: on `hosts` (empty: any) but not on `exclude`.
+
+    The placement must be active within `by_s` seconds (0: no limit).
+    """
 
     end_reason: EndReason
     hosts: frozenset[str] = frozenset()
@@ -51,7 +54,7 @@ class ReplacementSpec:
 
 
 class ReplacementPlacer:
-    """Gives claims other placements, over all cells of a scheduler; always in the claim's own cell."""
+    """Gives claims further placements, over all cells of a scheduler, each in the claim's own cell."""
 
     def __init__(self, cells: Cells, quotas: Quotas) -> None:
         self._cells = cells
@@ -59,19 +62,19 @@ class ReplacementPlacer:
         self._rng = Random()
 
     async def place(self, cell: Cell, claim: Claim, wanted: ReplacementSpec) -> tuple[Claim, bool]:
-        """Give a claim another placement, which the answer shows; False where an earlier call had made it.
+        """Give a claim another placement. Returns the claim there, and False if an earlier call made the placement.
 
-        Raises NoValidHost, ClaimState (it has ended; its request is not known), StaleToken, NotFound, Settling.
+        Raises NoValidHost, ClaimState (it has ended, or its request is unknown), StaleToken, NotFound, Settling.
         """
         return await self._claim(cell, await self.asked(cell, claim, wanted), wanted)
 
     async def asked(self, cell: Cell, claim: Claim, wanted: ReplacementSpec) -> Asked:
-        """What is decided on. Raises NoValidHost, ClaimState."""
+        """Return what is to be decided. Raises NoValidHost, ClaimState."""
         alone = await self.alone(cell, claim, wanted)
         return replace(alone, followers=await self._followers(cell, alone))
 
     async def alone(self, cell: Cell, claim: Claim, wanted: ReplacementSpec, besides: Collection[str] = ()) -> Asked:
-        """What is decided on, without regard to who must follow, or to its relations to the claims `besides`.
+        """Return what is to be decided, ignoring followers and the relations to the claims `besides`.
 
         Raises NoValidHost, ClaimState.
         """
@@ -87,14 +90,14 @@ class ReplacementPlacer:
         return elsewhere(place, wanted.hosts, wanted.exclude)
 
     async def _followers(self, cell: Cell, alone: Asked) -> tuple[Request, ...]:
-        """A place for each claim that must follow this one, as far as it has places to choose from."""
+        """Return a place for each claim that must follow this one, if this one has a place at all."""
         claim, found = alone.claim, list[Request]()
 
         def look() -> tuple[str, ...]:
             hosts = followers_on(cell.mirror.columns, claim)
             return hosts if hosts and self.may_fit(cell, alone) else ()
 
-        # A replica that has not heard yet that their host was written off would know of no followers.
+        # A replica that lags behind the write-off of their host would find no followers.
         hosts = await cell.read_at_head(look) if claim.group else ()
         async for claims in cell.store.claims.living_on(hosts):
             others = [one for one in claims if one.group == claim.group and one.id != claim.id and one.state in HELD]
@@ -128,18 +131,21 @@ class ReplacementPlacer:
         raise StoreUnavailable(f"no host could be claimed in {MAX_TRIES} tries, though some seemed free: retry")
 
     async def look(self, cell: Cell, claim: Claim, wanted: ReplacementSpec) -> None:
-        """Whether the claim has another place now, as a call would find it. Raises as `place` does."""
+        """Check that the claim has another place now, without claiming it. Raises as `place` does."""
         asked = await self.alone(cell, claim, wanted)
         decision, _ = await self._decide(cell, asked, read_at_head=True)
         if not decision.places:
             raise await self._refusal(cell, asked)
 
     def may_fit(self, cell: Cell, asked: Asked) -> bool:
-        """Whether the cell's replica as it is, caught up or not, has a place."""
+        """Return whether the cell's replica in its present state, caught up or not, has a place."""
         return bool(decided(cell.decider, cell.mirror.columns, asked, self._rng).places)
 
     async def _decide(self, cell: Cell, asked: Asked, read_at_head: bool) -> tuple[Decision, tuple[str, int]]:
-        """A decision with the epoch and seq of the columns decided on. Raises NotFound for what is not declared."""
+        """Return a decision with the epoch and seq of the columns it is based on.
+
+        Raises NotFound if the request names something that is not declared.
+        """
 
         def decide() -> tuple[str, Decision]:
             what = undeclared(asked.place, (cell,))
@@ -158,7 +164,7 @@ class ReplacementPlacer:
         return NoValidHost(f"{error.detail}; the relations of its gang are kept: {kept}", error.facts)
 
     async def _read(self, cell: Cell, claim: Claim, token: str) -> Claim:
-        """Read the claim at its new placement; as it is now, where that has gone already."""
+        """Read the claim at its new placement, or as it is now if that placement is gone already."""
         now = (await cell.store.claims.read([claim.id])).get(claim.id)
         if now is None:
             raise NotFound(f"there is no claim {claim.id!r} any more")
@@ -166,7 +172,7 @@ class ReplacementPlacer:
 
 
 def raise_for(answer: ClaimAnswer, claim: Claim) -> None:
-    """Raise where no other host would change the answer: the claim itself is in the way, or the epoch."""
+    """Raise if no other host would change the answer: the obstacle is the claim itself, or the epoch."""
     outcome = answer.outcome
     if outcome is Outcome.STALE:
         raise StaleToken(f"claim {claim.id} was placed anew since this token: read the claim, and use the one it has")

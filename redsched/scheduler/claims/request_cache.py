@@ -1,7 +1,7 @@
-"""The requests that the store keeps for the claims made by them, so that these can be placed again.
+"""The requests that the store keeps, so that claims made by them can be placed again.
 
-The text goes with the claim, once for many claims: a scheduler remembers which it has written in this epoch, and for
-how long the store will have it.
+The text is sent with the claim call, once for many claims: a scheduler remembers which texts it has written in this
+epoch, and when.
 """
 
 from collections import OrderedDict
@@ -12,12 +12,12 @@ from redsched.model import Claim, Request
 from redsched.store.cell import CellStore
 
 KEPT_S = 86_400.0
-"""How long the store keeps a request that no later claim has brought again."""
+"""How long the store keeps a request that no later claim writes again."""
 MOST = 10_000
 
 
 class RequestCache:
-    """Those of one cell."""
+    """The requests of one cell."""
 
     def __init__(self, store: CellStore) -> None:
         self._store = store
@@ -25,21 +25,21 @@ class RequestCache:
         """By digest: the epoch, and when it was written by this process' monotonic clock. The latest last."""
 
     def to_write(self, request: Request, digest: str, epoch: str) -> str:
-        """The text to send with a claim; '' where the store has it."""
+        """Return the text to send with a claim; '' if the store has it."""
         written = self._written.get(digest)
         if written is not None and written[0] == epoch and aio.now_s() - written[1] < KEPT_S / 2:
             return ""
         return request.canonical()
 
     def has_written(self, digest: str, epoch: str) -> None:
-        """A claim with this text was made."""
+        """Note that a claim call has written this request."""
         self._written[digest] = (epoch, aio.now_s())
         self._written.move_to_end(digest)
         if len(self._written) > MOST:
             self._written.popitem(last=False)
 
     async def of(self, claim: Claim) -> Request:
-        """The request that a claim was made by: of all its places. Raises ClaimState where it is not known."""
+        """Return the whole request that a claim was made by. Raises ClaimState if it is not known."""
         text = await self._store.requests.get(claim.digest) if claim.digest else None
         if text is None:
             raise ClaimState(

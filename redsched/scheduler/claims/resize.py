@@ -1,4 +1,4 @@
-"""The absolute amounts of a claim, by slot, out of what is to change of them."""
+"""Compute the absolute amounts of a claim from the changes requested."""
 
 from redsched.errors import InvalidRequest
 from redsched.model import Amounts, Claim
@@ -6,9 +6,10 @@ from redsched.model.validation import check_amount, check_class, check_slot, spl
 
 
 def absolute(claim: Claim, slots: Amounts, resources: Amounts) -> dict[str, int]:
-    """All that the claim is to hold. What is named in neither stays as it is, or as it is being resized to.
+    """Return all amounts that the claim is to hold, by slot.
 
-    Raises InvalidRequest for a class that the claim holds of several pools, and where nothing is left.
+    Slots and classes that are not named keep their amount, or the one they are being resized to. Raises InvalidRequest
+    for a class that the claim holds from several pools, and if nothing would be left.
     """
     amounts = {**(claim.resizing_to or claim.amounts)}
     for resource_class, amount in resources.items():
@@ -22,7 +23,7 @@ def absolute(claim: Claim, slots: Amounts, resources: Amounts) -> dict[str, int]
 
 
 def _slot(claim: Claim, resource_class: str) -> str:
-    """The slot that a class of the claim comes from; the host's own where it has none of it yet."""
+    """Return the slot that the claim takes a class from; the host's own slot if it holds none of the class yet."""
     of = sorted(slot for slot in claim.amounts if split_slot(slot)[1] == resource_class)
     if len(of) > 1:
         raise InvalidRequest(

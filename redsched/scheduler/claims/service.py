@@ -1,6 +1,6 @@
-"""Reading claims, and verbs on a claim where it is: confirm, renew, resize, shelve, release.
+"""Read claims, and act on a claim in its place: confirm, renew, resize, shelve, release.
 
-What finds a claim another place is in migration.py, verbs on many claims are in bulk.py.
+migration.py has the verbs that find a claim another place, bulk.py those for many claims.
 """
 
 from contextlib import aclosing
@@ -22,7 +22,7 @@ from redsched.store.codec.results import ReleaseMode, ScriptResult
 class ClaimService:
     """Claims over all cells of a scheduler. A token names one placement of a claim.
 
-    What is read comes from the store, not from memory.
+    Reads go to the store, not to memory.
     """
 
     def __init__(self, cells: Cells, quotas: Quotas) -> None:
@@ -30,7 +30,7 @@ class ClaimService:
         self._quotas = quotas
 
     async def get(self, claim_id: str) -> Claim:
-        """Return a claim, an ended one too while it is remembered. Raises NotFound, Settling."""
+        """Return a claim; an ended one too, while the store remembers it. Raises NotFound, Settling."""
         cell, claim = await self._cells.find_claim(claim_id)
         if claim.state is ClaimStatus.PENDING:
             claim = replace(claim, next_attempt_at_ms=await cell.store.due.reconcile_at_ms(claim.id))
@@ -47,10 +47,10 @@ class ClaimService:
         limit: int = 100,
         after: str = "",
     ) -> Page[Claim]:
-        """Return claims by host and id; those that are on no host first: pending ones, and shelved ones if asked for.
+        """Return claims ordered by host and id. Claims on no host come first: pending, and shelved ones if requested.
 
-        Each field of the filter takes one value, or several of which any will do. `after` is the `next` of the page
-        before. Raises InvalidRequest, and NotFound for a cell that is not one of this scheduler's.
+        Each filter takes one value, or several of which any may match. `after` is the `next` of the previous page.
+        Raises InvalidRequest, and NotFound for a cell that is not one of this scheduler's.
         """
         page = await self.page(ClaimFilter(host, project, consumer, state, zone, cell), limit, after)
         by_id: dict[str, Claim] = {}
@@ -60,7 +60,7 @@ class ClaimService:
         return Page(tuple(by_id[claim.id] for claim in page.items), page.next)
 
     async def page(self, wanted: ClaimFilter, limit: int, after: str) -> Page[Claim]:
-        """Return the next claims that a filter finds, without their reasons. Otherwise as `list`."""
+        """Return the next page of matching claims, without their reasons. Otherwise as `list`."""
         cells = [self._cells.named(name) for name in values_of(wanted.cell)] or list(self._cells)
         last = cursor(after)
         await self._cells.catch_up()
@@ -74,22 +74,23 @@ class ClaimService:
         return Page(tuple(found))
 
     async def confirm(self, claim_id: str, token: str) -> Claim:
-        """The work runs. Raises NotFound, ClaimState, StaleToken, Settling."""
+        """Confirm that the work runs: the claim becomes active. Raises NotFound, ClaimState, StaleToken, Settling."""
         cell, claim = await self._find(claim_id, token)
         check_outcome(claim, await cell.store.claims.confirm(claim.host, claim.id, token))
         return await self.get(claim.id)
 
     async def renew(self, claim_id: str, token: str, lease_s: int) -> Claim:
-        """A fresh lease, for a claim that is not active yet. Raises NotFound, ClaimState, StaleToken, Settling."""
+        """Renew the lease of a claim that is not active yet. Raises NotFound, ClaimState, StaleToken, Settling."""
         cell, claim = await self._find(claim_id, token)
         check_outcome(claim, await cell.store.claims.renew(claim.host, claim.id, token, lease_s))
         return await self.get(claim.id)
 
     async def resize(self, claim_id: str, token: str, slots: Amounts, resources: Amounts) -> Claim:
-        """Have the claim hold so much, by slot or by class; what is not named stays as it is, and 0 gives it up.
+        """Set the amounts of a claim, by slot or by class. Amounts not named stay as they are; 0 gives one up.
 
-        One that its host has taken up holds the larger of both until its host has resized the work, and has a new token
-        at once. Raises NoValidHost (facts: `slot`), InvalidRequest, NotFound, ClaimState, StaleToken, Settling.
+        A claim that its host has taken up gets a new token at once, and holds the larger of the old and the new amounts
+        until the host has resized the work. Raises NoValidHost (facts: `slot`), QuotaExceeded, InvalidRequest,
+        NotFound, ClaimState, StaleToken, Settling.
         """
         cell, claim = await self._find(claim_id, token)
         amounts = absolute(claim, slots, resources)
@@ -105,9 +106,9 @@ class ClaimService:
         return await self.get(claim.id)
 
     async def shelve(self, claim_id: str, token: str) -> Claim:
-        """Give its place back and remember it: `unshelve` claims again.
+        """Release the claim's place and keep its request, so that `unshelve` can place it again.
 
-        What its host has taken up is ending first, until its host has stopped the work.
+        A claim that its host has taken up is ending first, until the host has stopped the work.
         Raises NotFound, ClaimState, StaleToken, Settling.
         """
         cell, claim = await self._find(claim_id, token)
@@ -117,16 +118,16 @@ class ClaimService:
         return await self.get(claim.id)
 
     async def release(self, claim_id: str, token: str = "", force: bool = False) -> bool:
-        """Give a claim back. True: it has ended; False: its host has been asked to stop its work.
+        """Release a claim. Returns True if it has ended, False if its host was asked to stop the work.
 
-        One that is not known stays gone, though a host which was long away should have it in its journal.
+        Releasing an unknown id tombstones it, so that a returning host cannot resurrect the claim from its journal.
         Raises NotFound, StaleToken, Settling.
         """
         answer = await self.give_back(claim_id, token, ReleaseMode.FORCE if force else ReleaseMode.ASK)
         return answer.outcome is not Outcome.ENDING
 
     async def give_back(self, claim_id: str, token: str, how: ReleaseMode) -> ScriptResult:
-        """Release a claim, or close all cells to an id that none of them knows. Raises as `release` does."""
+        """Release a claim, or tombstone an unknown id in all cells. Raises as `release` does."""
         try:
             return await self._release(claim_id, token, how)
         except NotFound:
@@ -143,7 +144,7 @@ class ClaimService:
         return answer
 
     async def _find(self, claim_id: str, token: str) -> tuple[Cell, Claim]:
-        """Return the claim at the placement that a token names, or as it is. Raises NotFound."""
+        """Return the claim at the placement that the token names, else at its main placement. Raises NotFound."""
         if token:
             Token.parse(token)
         cell, claim = await self._cells.find_claim(claim_id)

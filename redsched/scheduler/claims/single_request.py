@@ -1,4 +1,4 @@
-"""The request of one claim, out of the request that it was made by with others: what its next place must give."""
+"""Derive the request for one claim's next place from the request that it was made by, possibly with others."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from redsched.scheduler.quotas.usage import by_class
 
 
 def single_claim_request(request: Request, claim: Claim) -> Request:
-    """What a claim's place asks for, with the amounts that the claim has now: it may have been resized since.
+    """Return the request for one claim, with its present amounts: it may have been resized.
 
-    Raises ClaimState where that cannot be told.
+    Raises ClaimState if the request cannot be determined.
     """
     fitting = _members(request, claim)
     _refuse_company(request, fitting, claim)
@@ -24,7 +24,7 @@ def single_claim_request(request: Request, claim: Claim) -> Request:
 
 
 def elsewhere(request: Request, hosts: frozenset[str], exclude: frozenset[str]) -> Request:
-    """The request on these hosts only (none named: any that it allows), and not on those. Raises NoValidHost."""
+    """Return the request restricted to `hosts` (empty: all that it allows) without `exclude`. Raises NoValidHost."""
     allowed = (request.hosts & hosts if request.hosts else hosts) if hosts else request.hosts
     if (hosts or request.hosts) and not allowed - exclude:
         raise NoValidHost(_nowhere(request.hosts, hosts))
@@ -32,7 +32,7 @@ def elsewhere(request: Request, hosts: frozenset[str], exclude: frozenset[str]) 
 
 
 def _nowhere(requested: frozenset[str], hosts: frozenset[str]) -> str:
-    """Return why no host is left of those that the request names, and the hosts named for this placement."""
+    """Say why none of the hosts named by the request or for this placement is left."""
     if requested and hosts and not requested & hosts:
         return f"the request names only {_some(requested)}, which excludes {_some(hosts)}: claim anew, and release this"
     by = "request names" if requested else "call names"
@@ -46,7 +46,10 @@ def _some(hosts: frozenset[str]) -> str:
 
 
 def _members(request: Request, claim: Claim) -> list[GangMember]:
-    """The members of a gang's request that the claim may be a place of: more than one only if they ask for the same."""
+    """Return the gang members that the claim may be a place of: several only if their requests are alike.
+
+    Raises ClaimState if that is ambiguous.
+    """
     if not request.members:
         return []
     if named := [one for one in request.members if one.name == claim.gang_member]:
@@ -63,7 +66,7 @@ def _members(request: Request, claim: Claim) -> list[GangMember]:
 
 
 def _refuse_company(request: Request, fitting: Sequence[GangMember], claim: Claim) -> None:
-    """Raise ClaimState for a place whose others it was spread with, or related to if the claim does not name them."""
+    """Raise ClaimState if the claim was spread with other places, or is related to some that it does not name."""
     names, member = {one.name for one in fitting}, fitting[0].request if fitting else request
     related = not claim.gang_member and any(names & set(one.members) for one in request.relations)
     spread = member.count > 1 and not member.server_group and any(one.hard for one in member.spread)

@@ -1,7 +1,7 @@
-"""What operators declare, over all cells of a scheduler: a service each for aggregates, server groups and shared pools.
+"""Aggregates, server groups and shared pools, as operators declare them, over all cells of a scheduler.
 
-Aggregates and server groups are put into every cell; a shared pool lies in one, whose hosts take from it. Putting is
-idempotent: where one cell could not be reached, the same word sent again completes it.
+Aggregates and server groups are stored in every cell; a shared pool in one cell, whose hosts use it. `put` is
+idempotent: if a cell could not be reached, repeating the call completes it.
 """
 
 from abc import ABC, abstractmethod
@@ -22,13 +22,13 @@ from redsched.store.codec.tags import IfMatch, definition_tag
 
 View = TypeVar("View")
 Declare = Callable[[Cell, IfMatch], Awaitable[ScriptResult]]
-"""Declares something in a cell, under a condition."""
+"""Declares an object in a cell, conditional on its tag."""
 
 SHOWN_HOSTS = 5
 
 
 class DeclaredService(ABC, Generic[View]):
-    """What the three services share: reading one, listing, taking back."""
+    """The common part of services for declared objects: get, list and delete."""
 
     word: str
     kind: Kind
@@ -37,7 +37,7 @@ class DeclaredService(ABC, Generic[View]):
         self._cells = cells
 
     async def tag(self, name: str) -> str:
-        """Return the tag of what is declared, for `if_match`. Raises NotFound, Settling."""
+        """Return the tag of an object's declaration, for `if_match`. Raises NotFound, Settling."""
         await self._cells.catch_up()
         fields = (await self._home(name).store.declared.read(self.kind, [name])).get(name, {})
         tag = definition_tag(fields)
@@ -46,7 +46,7 @@ class DeclaredService(ABC, Generic[View]):
         return tag
 
     async def get(self, name: str) -> View:
-        """One of them. Raises NotFound, Settling."""
+        """Return an object. Raises NotFound, Settling."""
         await self._cells.catch_up()
         found = await self._views([name]) if self._is_known(name) else ()
         if not found:
@@ -54,22 +54,22 @@ class DeclaredService(ABC, Generic[View]):
         return found[0]
 
     async def list(self, limit: int = 100, after: str = "") -> Page[View]:
-        """All of them by name. `after` is the `next` of the page before: the last name on it."""
+        """Return all objects, ordered by name. `after` is the `next` of the previous page: its last name."""
         await self._cells.catch_up()
         names = sorted({name for cell in self._cells for name in self._names(cell) if name > after})
         page = names[:limit]
         return Page(tuple(await self._views(page)), page[-1] if len(names) > limit else None)
 
     async def delete(self, name: str, force: bool = False, if_match: IfMatch = None) -> None:
-        """Delete it, with `if_match` only if it has one of these tags.
+        """Delete an object; with `if_match`, only if it has one of these tags.
 
-        Raises NotFound, Settling, PreconditionFailed, and ClaimState while it is in use, unless forced.
+        Raises NotFound, Settling, PreconditionFailed, and, unless `force`, ClaimState while it is in use.
         """
         found = await self.get(name)
         use = self._use(found)
         home = self._home(name)
         for cell in () if use and not force else self._beginning_with(home):
-            # UNKNOWN, just after it was found: it is in another cell, or an earlier sending of this has removed it.
+            # UNKNOWN just after it was found: it is in another cell, or an earlier attempt of this call deleted it.
             answer = await self._take_back(cell, name, force, if_match if cell is home else None)
             if refuse_changed(answer, f"{self.word} {name}").outcome is Outcome.IN_USE:
                 use = "is in use since a moment ago"
@@ -78,19 +78,19 @@ class DeclaredService(ABC, Generic[View]):
         await self._was_taken_back(found)
 
     async def _was_taken_back(self, found: View) -> None:
-        """What is left to do when it is gone."""
+        """Clean up after a deletion. Does nothing by default."""
 
     def _is_known(self, name: str) -> bool:
         return any(name in self._names(cell) for cell in self._cells)
 
     async def _put(self, name: str, declare: Declare, if_match: IfMatch) -> None:
-        """Declare it in the cell whose state counts, then in the others."""
+        """Declare an object in the cell whose state is authoritative, then in the others."""
         home = self._home(name)
         for cell in self._beginning_with(home):
             refuse_changed(await declare(cell, if_match if cell is home else None), f"{self.word} {name}")
 
     def _home(self, name: str) -> Cell:
-        """Return the cell where conditions are compared: the first that has it, or else the first of all."""
+        """Return the cell where tags are compared: the first cell that has the object, else the first of all."""
         return next((cell for cell in self._cells if name in self._names(cell)), next(iter(self._cells)))
 
     def _beginning_with(self, home: Cell) -> Sequence[Cell]:
@@ -102,30 +102,30 @@ class DeclaredService(ABC, Generic[View]):
 
     @abstractmethod
     def _names(self, cell: Cell) -> Iterable[str]:
-        """The names of those of a cell, from the replica."""
+        """Return the names of the objects in a cell, from its replica."""
 
     @abstractmethod
     async def _views(self, names: Sequence[str]) -> Sequence[View]:
-        """Those of these names, from replicas that have caught up."""
+        """Return the views of the named objects, from replicas that have caught up."""
 
     @abstractmethod
     def _use(self, found: View) -> str:
-        """Why it must not simply go; '' where nothing stands against it."""
+        """Say how an object is in use, which prevents its deletion; '' if it is not."""
 
     @abstractmethod
     async def _take_back(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult: ...
 
 
 class AggregateService(DeclaredService[AggregateView]):
-    """Aggregates."""
+    """Aggregates, over all cells of a scheduler."""
 
     word = "aggregate"
     kind = Kind.AGGREGATE
 
     async def put(self, aggregate: Aggregate, if_match: IfMatch = None) -> tuple[AggregateView, bool]:
-        """Declare it, with all of its metadata and hosts: as it is now, and whether it is new.
+        """Declare an aggregate with all of its metadata and hosts. Returns its view, and whether it is new.
 
-        Raises NotFound for hosts that are not there, PreconditionFailed, Settling.
+        Raises NotFound (unknown hosts), PreconditionFailed, Settling.
         """
         await self._cells.catch_up()
         await self._refuse_unknown(aggregate.hosts)
@@ -134,7 +134,7 @@ class AggregateService(DeclaredService[AggregateView]):
         return await self.get(aggregate.name), new
 
     async def _refuse_unknown(self, hosts: Iterable[str]) -> None:
-        """A host that has never reported cannot be in one; nobody should believe that it is."""
+        """Raise NotFound for hosts that have never reported: they cannot be members."""
         missing = [host for host in sorted(hosts) if not self._has_reported(host)]
         if missing:
             shown = ", ".join(missing[:SHOWN_HOSTS]) + (" ..." if len(missing) > SHOWN_HOSTS else "")
@@ -168,21 +168,21 @@ class AggregateService(DeclaredService[AggregateView]):
 
 
 class ServerGroupService(DeclaredService[ServerGroupView]):
-    """Server groups."""
+    """Server groups, over all cells of a scheduler."""
 
     word = "server group"
     kind = Kind.SERVER_GROUP
 
     async def _was_taken_back(self, found: ServerGroupView) -> None:
         if not found.members:
-            # Declared anew it may begin in another cell. Where it has members it must not: they stay in theirs.
+            # Declared again, the group may start in another cell. With members it must not: they stay in their cell.
             await next(iter(self._cells)).store.bindings.unbind_group(found.group.name)
 
     async def put(self, group: ServerGroup, if_match: IfMatch = None) -> tuple[ServerGroupView, bool]:
-        """Declare it: as it is now, and whether it is new.
+        """Declare a server group. Returns its view, and whether it is new.
 
-        Raises PreconditionFailed, Settling, and ClaimState while it has members and something else than max_per_host
-        would change, or that it had before it was deleted are not counted as they would be now.
+        Raises PreconditionFailed, Settling, and ClaimState if the group has members and anything but max_per_host would
+        change, or has members from before it was deleted that are not counted as the new declaration requires.
         """
         await self._cells.catch_up()
         new = not self._is_known(group.name)
@@ -225,13 +225,13 @@ class ServerGroupService(DeclaredService[ServerGroupView]):
 
 
 class SharedPoolService(DeclaredService[SharedPoolView]):
-    """Shared pools."""
+    """Shared pools, over all cells of a scheduler."""
 
     word = "pool"
     kind = Kind.POOL
 
     async def put(self, pool: SharedPool, cell: str = "c1", if_match: IfMatch = None) -> tuple[SharedPoolView, bool]:
-        """Declare it in a cell: as it is now, and whether it is new. What is claimed of it stays.
+        """Declare a shared pool in a cell. Returns its view, and whether it is new. Its claimed amounts stay.
 
         Raises NotFound (no such cell), ClaimState (the name is taken in another cell), PreconditionFailed, Settling.
         """

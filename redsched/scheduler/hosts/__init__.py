@@ -1,1 +1,1 @@
-"""Hosts: reading them, operator actions, drain and evacuation."""
+"""Hosts: reads, operator actions, drain and evacuation."""

@@ -1,13 +1,13 @@
 """Empty the hosts of one cell that are drained with moves, or evacuated.
 
-Every scheduler's sweeper does a few claims of such a host at a time. That two do not move one claim twice is the claim
-script's matter: the second is told of the first. What cannot be moved now is tried again later, less and less often;
-why it cannot is worked out for whoever looks at the host. So is a claim whose move has failed at its target: how often
-and when is written in the claim, so that all schedulers wait.
+Every scheduler's sweeper handles a few claims of such a host at a time. The claim script keeps two schedulers from
+moving a claim twice: the second gets the outcome of the first. A claim that cannot be moved now is retried later, less
+and less often; why it cannot is worked out when somebody reads the host. A claim whose move failed at its target is
+retried likewise: the claim records how often and when it failed, so that all schedulers wait.
 
-A drained host works: what is not active there yet is moved when it is, or ends; and where the drain has a deadline and
-`stop` with it, what is still there then is released. An evacuated one is gone for good, so what it was still to stop
-ends.
+A drained host still works: a claim that is not active there yet is moved once it is, or ends. If the drain has a
+deadline with `stop`, the claims left there at the deadline are released. An evacuated host is gone for good, so its
+ending claims end at once.
 """
 
 import random
@@ -34,9 +34,9 @@ HOSTS_AT_ONCE = 20
 EVACUATE = "evacuate"
 """How claims leave a host that was written off."""
 FIRST_PAUSE_MS = 1000
-"""Before a claim whose move has failed is moved again; doubled with each failure, up to LONGEST_PAUSE_S."""
+"""The pause before a claim whose move failed is moved again; doubles with each failure, up to LONGEST_PAUSE_S."""
 STOP = "stop"
-"""How claims leave a host whose drain has reached its deadline, where they are to be stopped then."""
+"""How claims leave a host whose drain has reached its deadline, if they are to be stopped then."""
 
 _STOPPED = (Outcome.OK, Outcome.ENDING, Outcome.ALREADY_DONE, Outcome.UNKNOWN)
 
@@ -44,7 +44,7 @@ log = structlog.get_logger(__name__)
 
 
 class DrainWorker:
-    """The hosts of one cell that are to be emptied."""
+    """Empties the drained and evacuated hosts of one cell."""
 
     def __init__(self, cell: Cell, replacements: ReplacementPlacer, group_drain: GroupDrain) -> None:
         self._cell = cell
@@ -65,10 +65,10 @@ class DrainWorker:
             await aio.together(self._do(claim, how) for claim, how in due[first : first + AT_ONCE])
 
     async def _to_do(self) -> list[tuple[Claim, str]]:
-        """Return some claims with which something is to be done, each with how it leaves."""
+        """Return some claims that need work, each with how it leaves its host."""
         store, now_ms = self._cell.store, self._cell.mirror.now_ms()
         hosts = await store.hosts.draining(now_ms)
-        # Other schedulers are at it too: who begins elsewhere meets them less.
+        # Other schedulers do the same work: a random order avoids most collisions.
         names, ids = random.sample(list(hosts), len(hosts)), list[str]()
         for some in chunks(names, HOSTS_AT_ONCE):
             ids += chain.from_iterable(await store.hosts.claim_ids_of(some))
@@ -86,14 +86,14 @@ class DrainWorker:
         elif claim.state is ClaimStatus.ENDING:
             await self._cell.store.claims.reconcile([claim.id], counted_by(claim))
         elif claim.state in LEASED:
-            # It never came up there: another attempt, and not a move.
+            # It never became active there: this is another attempt, not a move.
             await self._cell.store.claims.leave(claim.host, claim.id, claim.token, counted_by(claim))
         else:
             await self._move(claim)
 
     async def _stop(self, claim: Claim) -> None:
-        # While a gang waits for members, one that is stopped takes the others with it: they would wait for it in vain.
-        # The claim of a complete gang may still name it; only its key tells.
+        # While a gang waits for members, stopping one ends the others: they would wait for it in vain.
+        # A claim may still name its gang after the gang is complete; only the gang's key tells.
         waits = claim.gang and await self._cell.store.gangs.members(claim.gang)
         end_reason = EndReason.FAILED if waits else EndReason.RELEASED
         reason = f"host {claim.host} was drained, and stopped what was left when the deadline had passed"
@@ -101,14 +101,14 @@ class DrainWorker:
             claim.host, claim.id, claim.token, objects=counted_by(claim), end_reason=end_reason, reason=reason
         )
         if answer.outcome not in _STOPPED:
-            # It has another token since it was read: the next round sees it as it is then.
+            # Its token has changed since it was read: the next round reads it again.
             log.info("not stopped", cell=self._cell.name, claim=claim.id, host=claim.host, outcome=answer.outcome)
 
     async def _move(self, claim: Claim) -> None:
         try:
             await self._place(claim)
         except (Conflict, NotFound) as error:
-            # Gone meanwhile, or there is no place for it.
+            # It is gone by now, or there is no place for it.
             self._pauses.lengthen(claim.id, aio.now_s())
             log.debug("not moved", cell=self._cell.name, claim=claim.id, host=claim.host, problem=error.detail)
         else:
@@ -123,7 +123,7 @@ class DrainWorker:
 
 
 def _is_due(claim: Claim, how: str, now_ms: int) -> bool:
-    """Whether something is to be done now about a claim on a host that is leaving so."""
+    """Return whether a claim is to be handled now, given how claims leave its host (`how`)."""
     if how == EVACUATE and claim.state is ClaimStatus.ENDING:
         return True
     if how != STOP and claim.state is ClaimStatus.ACTIVE and next_move_at_ms(claim) > now_ms:
@@ -133,7 +133,7 @@ def _is_due(claim: Claim, how: str, now_ms: int) -> bool:
 
 
 def next_move_at_ms(claim: Claim) -> int:
-    """Return when a claim whose last move has failed may be moved off its host again (Unix, ms); 0: at once."""
+    """Return when a claim whose last move failed may be moved off its host again (Unix ms); 0: at once."""
     if not claim.failed_moves:
         return 0
     doublings = min(claim.failed_moves - 1, 16)
@@ -141,14 +141,14 @@ def next_move_at_ms(claim: Claim) -> int:
 
 
 async def failed_moves(cell: Cell, claims: Iterable[Claim], host: str) -> dict[str, FailedMoves]:
-    """Return, by id, the claims whose last move off the host has failed: how often, why, and when the next one is."""
+    """Return the failed moves of claims whose last move off the host failed, by claim id."""
     failed = [one for one in claims if one.failed_moves and one.host == host and one.target is None]
     reasons = await cell.store.claims.reasons(one.id for one in failed)
     return {one.id: FailedMoves(one.failed_moves, next_move_at_ms(one), _reason(one, reasons)) for one in failed}
 
 
 def _reason(claim: Claim, reasons: Mapping[str, Reason]) -> str:
-    """Return the reason of the last failed move; '' where none was given with it."""
+    """Return the reason of the last failed move; '' if none was given."""
     reason = reasons.get(claim.id)
     return reason.text if reason is not None and reason.at_ms == claim.move_failed_at_ms else ""
 
@@ -160,10 +160,10 @@ def _elsewhere(claim: Claim) -> ReplacementSpec:
 async def why_not(
     cell: Cell, replacements: ReplacementPlacer, group_drain: GroupDrain, claims: Sequence[Claim]
 ) -> dict[str, str]:
-    """Of claims on a host that is to be emptied, those for which there is no other place now, and why."""
+    """Return the claims of a drained or evacuated host that have no other place now, and why, by claim id."""
     found: dict[str, str] = {}
     wholes: dict[tuple[str, str, str], str | None] = {}
-    """Server groups and gangs that move as a whole: why they cannot, None where they can."""
+    """Why server groups and gangs that move as a whole cannot; None for those that can."""
     for claim in claims:
         if claim.state not in HELD or claim.target is not None:
             continue
@@ -180,7 +180,7 @@ async def why_not(
 
 
 async def _why_not_together(cell: Cell, group_drain: GroupDrain, claim: Claim) -> str | None:
-    """Return why the group or gang of a claim cannot move as a whole; '' where it does not, None where it can."""
+    """Return why the group or gang of a claim cannot move as a whole; '' if it never does so, None if it can."""
     try:
         return None if await group_drain.look(cell, claim) else ""
     except (Conflict, NotFound) as error:

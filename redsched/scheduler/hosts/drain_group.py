@@ -1,8 +1,8 @@
-"""Move a hard affinity group, or the related members of a gang, as a whole off hosts that are drained.
+"""Move a hard affinity group, or the related members of a gang, as a whole off drained hosts.
 
-Each member may only go where the others are, so none of them can go first. Where all of them go is decided as for a
-gang, and one call of the claim script holds all the new places. Each member then switches on its own, when its work
-runs there. One whose move fails is held by nobody but those that have arrived, and follows them alone.
+Each member may only go where the others are, so none can go first. Their targets are decided together, as for a gang,
+and one call of the claim script claims all of them. Each member then switches on its own, when its work runs there. A
+member whose move fails is bound only to those that have arrived, and follows them alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,15 +25,15 @@ from redsched.store.codec.results import ClaimCall, Member, Replacement
 MAX_TOGETHER = 100
 
 Found = tuple[str, Sequence[Claim]]
-"""What may move as a whole, in words, and its claims."""
+"""A description of what may move as a whole, and its claims."""
 _Seat = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The members that move, in the order of the places of `request`. `what` they are, in words.
+    """Claims that move together, in the order of the places of `request`. `what` describes them in messages.
 
-    `expected`: where others were that these places are chosen beside, by claim id.
+    `expected` has the hosts of other claims that these places must fit, by claim id.
     """
 
     what: str
@@ -51,7 +51,7 @@ class GroupDrain:
         self._rng = Random()
 
     async def place(self, cell: Cell, claim: Claim) -> bool:
-        """Move the group or gang of a claim; False where it is in none that moves as a whole.
+        """Move the group or gang of a claim. Returns False if the claim is in none that moves as a whole.
 
         Raises NoValidHost, ClaimState, StaleToken, NotFound, Settling, QuotaExceeded.
         """
@@ -71,7 +71,10 @@ class GroupDrain:
         raise StoreUnavailable(f"no host could be claimed in {MAX_TRIES} tries, though some seemed free: retry")
 
     async def look(self, cell: Cell, claim: Claim) -> bool:
-        """Whether the group or gang of a claim moves as a whole, and has a place now. Raises as `place` does."""
+        """Return whether the claim's group or gang moves as a whole, and check that it has a place now.
+
+        Raises as `place` does.
+        """
         group = await self._group(cell, claim)
         if group is not None:
             await self._decide(cell, group)
@@ -105,7 +108,7 @@ class GroupDrain:
         return _as_gang(what, [await self._replacements.alone(cell, one, wanted, ids) for one in claims])
 
     async def _decide(self, cell: Cell, group: _Group) -> tuple[Decision, tuple[str, int]]:
-        """Return a decision with the epoch and seq of the columns decided on. Raises NoValidHost, Settling."""
+        """Return a decision with the epoch and seq of the columns it is based on. Raises NoValidHost, Settling."""
 
         def decide() -> Decision:
             with as_if_left(cell, group.claims):
@@ -121,7 +124,7 @@ class GroupDrain:
 
 
 async def _in_server_group(cell: Cell, claim: Claim, drained: frozenset[str]) -> Found:
-    """Return all members of a claim's hard affinity group; none where one of them is on a host that is not drained."""
+    """Return all members of a claim's hard affinity group; none if one of them is on a host that is not drained."""
     state = cell.mirror.columns.declared.groups.get(claim.group)
     if state is None or state.group.policy is not GroupPolicy.AFFINITY or not drained.issuperset(state.counts("host")):
         return "", ()
@@ -130,7 +133,7 @@ async def _in_server_group(cell: Cell, claim: Claim, drained: frozenset[str]) ->
 
 
 def _refuse(what: str, claims: Sequence[Claim]) -> None:
-    """Raise ClaimState where a group cannot move as a whole, now or at all."""
+    """Raise ClaimState if a group cannot move as a whole, now or ever."""
     on_its_way = next((one for one in claims if one.state is not ClaimStatus.ACTIVE or len(one.placements) > 1), None)
     if on_its_way is not None:
         raise ClaimState(
@@ -169,12 +172,12 @@ def _as_gang(what: str, asked: Sequence[Asked]) -> _Group:
 
 
 def _seat(claim: Claim) -> _Seat:
-    """Return the gang of a claim, as its first claim's id, and which member of it the claim is."""
+    """Return the gang of a claim, identified by the id of its first claim, and the claim's member name."""
     return next((ids[0] for ids in claim.gang_members.values()), ""), claim.gang_member
 
 
 def _relations_between(kinds: Sequence[Sequence[Asked]]) -> tuple[Relation, ...]:
-    """Return the relations of the claims' gangs over the kinds of places that move."""
+    """Return the relations of the claims' gangs, between the kinds of places that move."""
     names: dict[tuple[str, Relation], list[str]] = {}
     for number, (one, *_) in enumerate(kinds):
         for relation in relations_of(one.request, one.claim):
@@ -183,7 +186,7 @@ def _relations_between(kinds: Sequence[Sequence[Asked]]) -> tuple[Relation, ...]
 
 
 def _call(cell: Cell, group: _Group, decision: Decision, epoch: str, seen_seq: int) -> ClaimCall:
-    """The call that holds all new places. What claims keep of their own requests it leaves as it is."""
+    """Return the call that claims all new places. It keeps what each claim has stored of its own request."""
     call = claim_call(group.request, cell, decision, [one.id for one in group.claims], epoch, seen_seq)
     members = tuple(map(_moved, call.members, group.claims))
     return replace(

@@ -1,6 +1,4 @@
-"""Fields of the store's hashes as what views show: slots of hosts and shared pools, the status of hosts,
-quotas, names under a prefix, numbers.
-"""
+"""Parse fields of stored hashes for views: slots of hosts and shared pools, host status, quotas, prefixed names."""
 
 from collections.abc import Mapping
 
@@ -11,30 +9,30 @@ from redsched.store.codec.fields import LIMIT
 
 
 def slot_views(fields: Mapping[str, str]) -> dict[str, SlotView]:
-    """Every slot that has a capacity, or claims: such as are left on what was taken out."""
+    """Return every slot that has a capacity or claims. A slot that was removed may still have claims."""
     slots = {name.partition(".")[2] for name in fields if name.startswith(("capacity.", "claimed."))}
     return {slot: _slot_view(slot, fields) for slot in sorted(slots)}
 
 
 def keyed(prefix: str, fields: Mapping[str, str]) -> dict[str, str]:
-    """The fields that begin with `prefix`, by the rest of their names."""
+    """Return the fields that begin with `prefix`, by the rest of their names."""
     return {name[len(prefix) :]: value for name, value in fields.items() if name.startswith(prefix)}
 
 
 def status_from(fields: Mapping[str, str]) -> HostStatus:
-    """What an operator has said of a host. What somebody has made unreadable by hand lets nothing in."""
+    """Return the status that an operator gave a host; DISABLED if the field was edited by hand and is unreadable."""
     said = fields.get("status", "")
     return HostStatus(said) if said in set(HostStatus) else HostStatus.DISABLED
 
 
 def quota_from(project: str, fields: Mapping[str, str]) -> Quota | None:
-    """A project's quota; None without a limit. One that somebody has made unreadable by hand is 0."""
+    """Return a project's quota; None if it has no limit. A limit that was edited by hand and is unreadable is 0."""
     limits = {name: parse_int(text, 0) for name, text in keyed(LIMIT, fields).items()}
     return Quota(project, limits) if limits else None
 
 
 def number(text: str) -> float:
-    """A number as the store writes it; what somebody has made unreadable by hand is 0."""
+    """Parse a number as the store writes it; one that was edited by hand and is unreadable is 0."""
     try:
         return float(text)
     except ValueError:

@@ -1,8 +1,8 @@
-"""A hard affinity group that leaves hosts which were written off: the first of it goes where the others may follow.
+"""Evacuate a hard affinity group: its first member goes where the others can follow.
 
-Its members are placed again one by one, and all must follow the first. So where that one
-goes is decided for all of them, as for a gang. Where no host (zone, label value) has room for all, it goes where it
-may: some of the work elsewhere is better than none, and the rest waits for room there.
+The members are placed again one by one, and all must follow the first. So the first one's place is decided for all of
+them, as for a gang. If no host (zone, label value) has room for all, it goes where it can: running a part of the work
+is better than none, and the rest waits for room there.
 """
 
 from collections import Counter
@@ -17,15 +17,15 @@ from redsched.model import Claim, GangMember, Request
 from redsched.scheduler.claims.gang_relations import Held
 
 MAX_FOLLOWERS = 100
-"""A larger group's first goes where so many may follow: looking for more of them at once would take too long."""
+"""The most followers that are considered for the first member: deciding for more at once would take too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is decided on for a claim that is placed again: one place of its `request`, elsewhere.
+    """What is to be decided for a claim that is placed again: `place`, one place of its `request`, elsewhere.
 
-    `followers`: where the claim leads a group, likewise a place for each other member, as far as they can be told.
-    `held`: the other members of its gang that the place was chosen beside.
+    If the claim leads a group, `followers` has such a place for each other member, as far as it is known. `held` has
+    the relations, with the other members of the gang, that the place keeps.
     """
 
     claim: Claim
@@ -36,7 +36,7 @@ class Asked:
 
 
 def decided(decider: Decider, columns: Columns, asked: Asked, rng: Random) -> Decision:
-    """Where the claim may go."""
+    """Return where the claim may go."""
     with without_left_behind(columns, asked.claim):
         state = columns.declared.groups.get(asked.claim.group)
         if asked.followers and state is not None and not state.members:

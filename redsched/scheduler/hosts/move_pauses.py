@@ -1,4 +1,4 @@
-"""How long a scheduler waits before it looks again for a place for a claim that could not be moved."""
+"""Back off: how long a scheduler waits before it retries a claim that could not be moved."""
 
 import random
 
@@ -9,8 +9,8 @@ LONGEST_PAUSE_S = 60.0
 class MovePauses:
     """The pauses of one scheduler, by claim. Each is about twice as long as the one before, up to LONGEST_PAUSE_S.
 
-    All times are seconds of this process' monotonic clock. A claim of which nothing was heard for LONGEST_PAUSE_S since
-    its pause ended has left, or will be looked at anew: it is forgotten, so that the table stays as small as the work.
+    All times are seconds of this process' monotonic clock. A claim that was not retried within LONGEST_PAUSE_S after
+    its pause ended has left its host, or starts afresh: it is forgotten, so that the table stays as small as the work.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Reading hosts, reports that come without access to Redis, and operator actions on a host."""
+"""Read hosts, accept reports from agents without access to Redis, and carry out operator actions on hosts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -27,13 +27,13 @@ from redsched.store.codec.results import (
 from redsched.store.codec.tags import IfMatch, operator_tag
 
 MAX_STUCK = 100
-"""Claims of a host that is to be emptied that are looked at for whether they can go elsewhere now."""
+"""The most claims of a drained or evacuated host for which `get` checks whether they can be placed elsewhere."""
 MAX_ENDED = 100
-"""Claims of a host that was written off that one script ends."""
+"""The most claims of a written-off host that one script call ends."""
 
 
 class HostService:
-    """Hosts over all cells of a scheduler. What is answered is read from the store, not from memory."""
+    """Hosts over all cells of a scheduler. Reads go to the store, not to memory."""
 
     def __init__(self, cells: Cells, replacements: ReplacementPlacer, group_drain: GroupDrain) -> None:
         self._cells = cells
@@ -41,7 +41,10 @@ class HostService:
         self._group_drain = group_drain
 
     async def get(self, name: str) -> HostView:
-        """One host. Raises NotFound, Settling. One that is to be emptied says which claims have no other place now."""
+        """Return a host; for a drained or evacuated one, also the claims that have no other place now.
+
+        Raises NotFound, Settling.
+        """
         cell, hashes = await self._find(name)
         ids = await cell.store.hosts.claim_ids(name)
         view = host_view(cell, hashes, len(ids))
@@ -52,10 +55,10 @@ class HostService:
         return replace(view, unmovable=unmovable, failed_moves=await failed_moves(cell, claims, name))
 
     async def list(self, zone: OneOf = None, status: OneOf = None, limit: int = 100, after: str = "") -> Page[HostView]:
-        """Return hosts by name, in any of the zones and with any of the statuses (of ListedStatus).
+        """Return hosts ordered by name, in any of the given zones and with any of the given statuses (ListedStatus).
 
-        `after` is the `next` of the page before: the last name on it. A host that was written off has the status LOST
-        until it comes back, and no other.
+        `after` is the `next` of the previous page: its last name. A host that was written off is listed as LOST only,
+        until it comes back.
         """
         await self._cells.catch_up()
         found = ((name, cell) for cell in self._cells for name in cell.mirror.columns.names_where(zone, status))
@@ -79,10 +82,10 @@ class HostService:
         held: Sequence[JournaledClaim] = (),
         ended: Sequence[EndedPlacement] = (),
     ) -> ReportResult:
-        """Take a host's report, and its attestation where the epoch needs one: with `epoch`, only to that epoch.
+        """Accept a host's report, and its attestation if the epoch requires one; with `epoch`, only to that epoch.
 
-        Of `held`, those without a token become local claims. Raises NotFound (no such cell), ClaimState (the name is
-        taken in another cell), OtherAgent, ClaimIdReused (a local claim has the id of another).
+        Entries of `held` without a token become local claims. Raises NotFound (no such cell), ClaimState (the name is
+        taken in another cell), OtherAgent, ClaimIdReused (local work has the id of another claim).
         """
         cell = self._cells.named(report.cell)
         await self._refuse_twin(report.name, cell)
@@ -113,13 +116,13 @@ class HostService:
         attested = await cell.store.hosts.attest(report.name, epoch or said.epoch, stamp, held, ended)
         if attested.outcome is Outcome.NOT_OWNER:
             raise _other_agent(report.name)
-        # ALREADY_DONE to a copy that comes late says nothing about the host: what the report was told stands.
+        # ALREADY_DONE for a late copy says nothing about the host: the answer to the report counts.
         late = said.outcome is Outcome.ALREADY_DONE and not said.attested
         done = attested.outcome is Outcome.OK or (attested.outcome is Outcome.ALREADY_DONE and not late)
         return ReportResult(said.outcome, attested.epoch, done, said.version, attested.drop)
 
     async def heartbeat(self, name: str, lease_s: int, stamp: AgentStamp | None = None) -> str:
-        """Let a host live for another lease: OK, or NOT_ATTESTED (report to the new epoch).
+        """Renew a host's lease. Returns OK, or NOT_ATTESTED (the host must report to the new epoch).
 
         Raises NotFound, OtherAgent.
         """
@@ -130,7 +133,7 @@ class HostService:
         return _known(answer, name).outcome
 
     async def inbox(self, name: str, after: str = "") -> Sequence[InboxEntry]:
-        """The hints for a host's agent, after one entry. Raises NotFound."""
+        """Return the inbox entries for a host's agent after the entry `after`. Raises NotFound."""
         cell, _ = await self._find(name)
         return await cell.store.hosts.inbox(name, after or "0-0")
 
@@ -143,10 +146,10 @@ class HostService:
         then: AtDeadline | None = None,
         if_match: IfMatch = None,
     ) -> None:
-        """Enable, disable or drain a host; with `move` its claims are placed elsewhere, a few each second.
+        """Enable, disable or drain a host; with `move`, its claims are placed elsewhere, a few each second.
 
-        `deadline_s`: how long they are moved (0: until the host is enabled); `then`: what becomes of the rest, KEEP
-        where it is not given; `if_match`: only if the host has one of these tags. Raises NotFound, InvalidRequest,
+        Moves stop after `deadline_s` (0: when the host is enabled); `then` says what happens to the remaining claims,
+        by default KEEP. With `if_match`, only if the host has one of these tags. Raises NotFound, InvalidRequest,
         PreconditionFailed.
         """
         if deadline_s and not move:
@@ -158,16 +161,16 @@ class HostService:
         _known(await cell.store.hosts.set_status(name, status, move, deadline_s, end, if_match), name)
 
     async def lost(self, name: str, evacuate: bool = False, force: bool = False, if_match: IfMatch = None) -> None:
-        """Write a host off: disable it, mark it down, and end what is ending there.
+        """Write a host off: disable it, mark it down, and end its ending claims.
 
-        With `evacuate` its claims are placed elsewhere, and should it come back it drops them. Raises NotFound, and
-        ClaimState while the host's lease runs, unless `force`; PreconditionFailed.
+        With `evacuate`, its claims are placed elsewhere, and the host drops them should it come back. Raises NotFound,
+        PreconditionFailed, and, unless `force`, ClaimState while the host's lease runs.
         """
         cell, _ = await self._find(name)
         answer = _known(await cell.store.hosts.write_off(name, evacuate, force, if_match), name)
         if answer.outcome is Outcome.ALIVE:
             raise _alive(name, int(answer.facts[0]))
-        # Said again, it does again what a call before it may not have come to.
+        # A repeated call does this again: an earlier one may not have got this far.
         claims = list((await cell.store.claims.read(await cell.store.hosts.claim_ids(name))).values())
         for first in range(0, len(claims), MAX_ENDED):
             some = claims[first : first + MAX_ENDED]
@@ -175,18 +178,18 @@ class HostService:
             await cell.store.claims.reconcile([claim.id for claim in some], objects)
 
     async def tag(self, name: str) -> str:
-        """Return the tag of what operators said of a host, for `if_match`. Raises NotFound, Settling."""
+        """Return the tag of a host's operator settings, for `if_match`. Raises NotFound, Settling."""
         _, hashes = await self._find(name)
         return operator_tag(hashes.fields)
 
     async def forget(self, name: str, force: bool = False, if_match: IfMatch = None) -> None:
-        """Remove a host. Raises NotFound, PreconditionFailed, and ClaimState while it holds claims, unless forced.
+        """Remove a host; with `force`, its claims end.
 
-        With `force` they end.
+        Raises NotFound, PreconditionFailed, and, unless `force`, ClaimState while it holds claims.
         """
         cell, _ = await self._find(name)
         answer = refuse_changed(await cell.store.hosts.forget(name, force, if_match), f"host {name}")
-        # UNKNOWN, just after it was found: an earlier sending of this very call has removed it.
+        # UNKNOWN just after it was found means that an earlier attempt of this very call removed it.
         if answer.outcome is Outcome.IN_USE:
             raise ClaimState(f"host {name} holds claims: release them first, or force it, which ends them")
 
@@ -210,7 +213,7 @@ class HostService:
             await cell.store.claims.gone(report.name, one.id, one.token, EndReason.RELEASED, report.external)
 
     async def _resized(self, cell: Cell, host: str, held: Sequence[JournaledClaim]) -> None:
-        """Of a claim that is to be resized, what a report says it has by the new token is the host's word on that."""
+        """Confirm pending resizes: a report that lists a claim with its new token says that the work was resized."""
         claims = await cell.store.claims.read([one.id for one in held])
         for one in held:
             here = claims[one.id].at(one.token) if one.id in claims else None
@@ -218,7 +221,7 @@ class HostService:
                 await cell.store.claims.resized(host, one.id, one.token, _amounts(one))
 
     async def _claim_local(self, cell: Cell, host: str, local: Sequence[JournaledClaim]) -> None:
-        """Claim for work that runs there and has no token: nobody has claimed for it."""
+        """Create claims for work that runs on the host without a token, so without a claim."""
         for one in local:
             token = ""
             for _ in range(2):
@@ -231,7 +234,7 @@ class HostService:
                     )
                 if answer.outcome is not Outcome.STALE:
                     break
-                # Reports come in order, so what the host says now is newer than what the store knows of this id.
+                # Reports arrive in order, so this one is newer than what the store has for this id.
                 token = answer.facts[0]
 
 
@@ -260,7 +263,7 @@ def _known(answer: ScriptResult, name: str) -> ScriptResult:
 
 
 def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
-    """A host from its hashes. What somebody has made unreadable by hand is shown as what lets nothing in."""
+    """Build a view from a host's hashes. A field made unreadable by hand is shown as one that admits nothing."""
     fields = hashes.fields
     traits = keyed("trait.", fields)
     return HostView(
@@ -288,7 +291,7 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
 
 
 def _pools(parents: Mapping[str, str], traits: Iterable[str]) -> dict[str, PoolView]:
-    """Pools by name. The store writes the host itself as the parent `/`, and a pool's trait as `gpu0/CUSTOM_GPU_T4`."""
+    """Return pools by name. The store has the host itself as parent `/`, and a pool's trait as `gpu0/CUSTOM_GPU_T4`."""
     of: dict[str, set[str]] = {name: set() for name in parents}
     for pool, slash, trait in (one.rpartition("/") for one in traits):
         if slash and pool in of:

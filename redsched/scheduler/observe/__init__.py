@@ -1,1 +1,1 @@
-"""Changes, events and usage: what can be followed and summed up."""
+"""Follow changes, read events, sum up usage."""

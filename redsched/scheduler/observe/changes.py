@@ -1,4 +1,4 @@
-"""Following the cells' changes from the entries that the mirrors have applied: no reader costs the store anything."""
+"""Follow the changes of cells, from the entries that the replicas have applied: readers put no load on the store."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,10 +10,10 @@ from redsched.scheduler.results import Change, Reset
 
 
 def follow(cells: Cells, last_id: str = "") -> AsyncIterator[Change | Reset]:
-    """Every change from now on; or after the one that `last_id` (`<cell>:<seq>`) names, in its cell.
+    """Yield every change from now on; in the cell that `last_id` (`<cell>:<seq>`) names, those after that one.
 
-    A Reset says that changes are missing. Raises InvalidRequest, NotFound for an id that cannot be one: at the call,
-    not when the first change is asked for.
+    A Reset means that changes are missing. Raises InvalidRequest or NotFound for an invalid `last_id`, at the call and
+    not at the first iteration.
     """
     followers = [_Follower(cell) for cell in cells]
     if last_id:
@@ -39,7 +39,7 @@ async def _changes(followers: "list[_Follower]") -> AsyncIterator[Change | Reset
 
 
 class _Follower:
-    """How far one reader has come in one cell."""
+    """The position of one reader in one cell."""
 
     def __init__(self, cell: Cell) -> None:
         self.cell = cell

@@ -1,4 +1,4 @@
-"""Read the event logs of all cells: pages of them, the newest ones, and following them."""
+"""Read the event logs of all cells: in pages, the newest ones, or as they come."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -14,19 +14,19 @@ from redsched.store.codec.results import Event
 
 BATCH = 500
 MAX_READ = 20_000
-"""Entries that one page reads at most: with filters that match little it may come out short, or empty."""
+"""The most entries that one page reads: with a filter that matches few, the page may be short or empty."""
 KINDS = frozenset(EndReason) | {
     *("claimed", "local", "active", "resizing", "resized", "resize-failed", "ending", "restored"),
     *("up", "down", "attest", "status", "lost", "membership", "declared", "removed", "repaired", "missing"),
 }
-"""All that an event can be."""
+"""The kinds of events."""
 
 _HEAD = frozenset(("at_ms", "seq", "kind"))
 
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted: those that match every field given. Raises InvalidRequest for a kind that none has."""
+    """Selects the events that match every given field. Raises InvalidRequest for an unknown kind."""
 
     claim: OneOf = None
     project: OneOf = None
@@ -38,7 +38,7 @@ class EventFilter:
             raise InvalidRequest(f"unknown kind {unknown[0][:80]!r}: events are {', '.join(sorted(KINDS))}")
 
     def takes(self, said: Mapping[str, str]) -> bool:
-        """Whether an event is one of them."""
+        """Return whether an event matches."""
         return all(accepts(getattr(self, one.name), said.get(one.name)) for one in fields(self))
 
 
@@ -46,15 +46,15 @@ ALL = EventFilter()
 
 
 class EventService:
-    """Events of all cells of a scheduler. Everything is read from the store."""
+    """Events of all cells of a scheduler, read from the store."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
 
     async def list(self, limit: int = 100, after: str = "", wanted: EventFilter = ALL) -> Page[EventView]:
-        """Events in the order in which they were recorded, cell by cell, after the one with the id `after`.
+        """Return events in the order they were recorded, cell by cell, after the event with the id `after`.
 
-        Raises InvalidRequest, NotFound for an `after` that is none.
+        Raises InvalidRequest or NotFound if `after` is not an event's id.
         """
         name, entry = _parse(after) if after else ("", "")
         cells = list(self._cells)
@@ -74,15 +74,15 @@ class EventService:
         return Page(tuple(found))
 
     async def newest(self, limit: int = 100, wanted: EventFilter = ALL) -> Sequence[EventView]:
-        """The latest events of all cells, in the order of their times."""
-        # Each cell's from the oldest: those of one millisecond keep their order then.
+        """Return the latest events of all cells, ordered by time."""
+        # Oldest first within each cell: the stable sort then keeps the order of events of the same millisecond.
         found = [one for cell in self._cells for one in reversed(await _newest(cell, limit, wanted))]
         return sorted(found, key=lambda one: one.at_ms)[-limit:]
 
     async def follow(self, every_s: float, after: str = "", wanted: EventFilter = ALL) -> AsyncIterator[EventView]:
-        """Events as they are recorded, from now on; or in its cell those after the one with the id `after`.
+        """Yield events as they are recorded, from now on; in the cell of the event `after`, those after it.
 
-        Raises InvalidRequest, NotFound, StoreUnavailable.
+        Reads the logs every `every_s` seconds. Raises InvalidRequest, NotFound, StoreUnavailable.
         """
         reached = {cell: await _end_of(cell) for cell in self._cells}
         if after:

@@ -1,8 +1,8 @@
-"""Usage: what all claims hold, summed by class, and by zone or project. Read from the store, host by host.
+"""Sum up the amounts of all claims, by class and by zone or project. Reads the store, host by host.
 
-What is counted are claims that have not ended, those that end among them: their amounts are taken until their hosts say
-that the work is gone. Hosts are read in pages, so that no reading holds the store for long: claims that are made or end
-meanwhile may be in or not.
+Claims that have not ended are counted. That includes ending ones: their amounts stay taken until their hosts confirm
+that the work is gone. Hosts are read in pages, so that no read blocks the store for long: claims that are made or end
+in the meantime may or may not be counted.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from redsched.scheduler.results import UsageRow
 
 
 class UsageBy(StrEnum):
-    """What usage is summed by."""
+    """Dimensions by which usage is summed."""
 
     CLASS = "class"
     ZONE = "zone"
@@ -26,7 +26,7 @@ class UsageBy(StrEnum):
 
 
 def usage_by(text: str) -> tuple[UsageBy, ...]:
-    """What a list such as `class,zone,project` names, each once, in its order. Raises InvalidRequest."""
+    """Parse a list such as `class,zone,project`, without duplicates, in its order. Raises InvalidRequest."""
     names = dict.fromkeys(text.split(","))
     unknown = [name for name in names if name not in set(UsageBy)]
     if unknown:
@@ -36,9 +36,9 @@ def usage_by(text: str) -> tuple[UsageBy, ...]:
 
 
 async def usage(cells: Cells, by: Sequence[UsageBy]) -> tuple[UsageRow, ...]:
-    """The sums for each combination of what is there, in order. Raises StoreUnavailable.
+    """Return the sums for each existing combination of zone and project, sorted. Raises StoreUnavailable.
 
-    `used` is by class, with `claims`, their number; without CLASS among `by` it is the number of claims alone.
+    `used` has amounts by class, and the number of claims as `claims`; if `by` lacks CLASS, only the number of claims.
     """
     await cells.catch_up()
     groups = [one for one in by if one is not UsageBy.CLASS]

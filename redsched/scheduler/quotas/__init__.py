@@ -1,1 +1,1 @@
-"""Quotas: limits, what is used of them, and shares over several cells."""
+"""Quotas: limits, usage, and shares over several cells."""

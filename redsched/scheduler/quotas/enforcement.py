@@ -1,11 +1,11 @@
-"""Quotas: what a project's claims may use together. claim.lua checks and counts in the call that claims.
+"""Enforce quotas, the limits on what a project's claims use together. claim.lua checks and counts as it claims.
 
-With several cells each has a share of the limits, and refuses what exceeds it though another one may have room to
-spare: then that is handed over, and the call made again (quota_shares.py).
+With several cells, each has a share of the limits and refuses what exceeds it, even if another cell has a spare share:
+that is transferred then, and the call repeated (shares.py).
 
-        claim.lua --OVER_QUOTA--> has another cell room to spare? --yes: handed over--> claim.lua
-            |                        `--no--> refuse, with the numbers
-            `--UNSHARED--> divide the limits over the cells anew --> claim.lua
+        claim.lua --OVER_QUOTA--> has another cell a spare share? --yes: transfer it--> claim.lua
+            |                              `--no--> refuse, with the numbers
+            `--UNSHARED--> divide the limits over the cells again --> claim.lua
 """
 
 import asyncio
@@ -27,21 +27,21 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, ScriptResult
 
 WITHIN_S = 5.0
-"""How long a call is made again while shares are divided, or are on their way between cells."""
+"""How long a call is repeated while shares are being divided or transferred between cells."""
 PAUSE_S = 0.05
 
 A = TypeVar("A", ScriptResult, ClaimAnswer)
 
 
 class Quotas:
-    """The quotas of all projects, over all cells of a scheduler."""
+    """Enforces the quotas of all projects, over all cells of a scheduler."""
 
     def __init__(self, cells: Cells, shares: QuotaShares) -> None:
         self._cells = cells
         self.shares = shares
 
     async def claim(self, cell: Cell, call: ClaimCall) -> ClaimAnswer:
-        """Run the claim script, within the project's quota. Raises QuotaExceeded, Settling, Unavailable."""
+        """Run the claim script within the project's quota. Raises QuotaExceeded, Settling, Unavailable."""
 
         if not call.project:
             return await cell.store.claims.place(call)
@@ -52,7 +52,7 @@ class Quotas:
         return await self._within(cell, call.project, attempt, lambda answer: answer.over)
 
     async def resize(self, cell: Cell, claim: Claim, token: str, amounts: Amounts) -> ScriptResult:
-        """Have a claim hold so much, within its project's quota. Raises QuotaExceeded, Settling, Unavailable."""
+        """Resize a claim to `amounts` within its project's quota. Raises QuotaExceeded, Settling, Unavailable."""
         objects = drawn_on(claim.group, {**claim.amounts, **amounts}, claim.gang, claim.project)
 
         async def attempt() -> ScriptResult:
@@ -62,7 +62,7 @@ class Quotas:
         return await self._within(cell, claim.project, attempt, lambda answer: exceeded(answer.facts))
 
     async def check(self, project: str, decision: Decision) -> None:
-        """Raise QuotaExceeded if claims of these places would be refused now. Writes nothing. Raises Settling."""
+        """Raise QuotaExceeded if claiming these places would be refused now. Writes nothing. Raises Settling."""
         total: Counter[str] = Counter()
         for place in decision.places:
             total.update(quota_usage(place.chosen.amounts))
@@ -70,7 +70,10 @@ class Quotas:
             raise _refusal(project, found)
 
     async def exceeded(self, request: Request) -> tuple[Exceeded, ...] | None:
-        """What the request would exceed; None while hosts may bring back claims that count. Writes nothing."""
+        """Return the limits that the request would exceed; None while hosts may still bring back claims that count.
+
+        Writes nothing.
+        """
         try:
             return await self._over(request.project, {**taken_by(request), CLAIMS: request.places})
         except Settling:
@@ -86,7 +89,7 @@ class Quotas:
     async def _within(
         self, cell: Cell, project: str, attempt: Callable[[], Awaitable[A]], over: Callable[[A], Sequence[Exceeded]]
     ) -> A:
-        """Make a call, again while shares of the quota can be had. Raises QuotaExceeded, Settling."""
+        """Make a call, and repeat it while other cells have shares to spare. Raises QuotaExceeded, Settling."""
         until = aio.now_s() + WITHIN_S
         while True:
             answer = await attempt()
@@ -103,7 +106,7 @@ class Quotas:
             await asyncio.sleep(random.uniform(0, PAUSE_S))
 
     def _is_shared(self, project: str) -> bool:
-        """Whether cells share a quota of the project, as far as the replica of the first one knows."""
+        """Return whether several cells share a quota of the project, as far as the first cell's replica knows."""
         first = next(iter(self._cells))
         return len(self._cells) > 1 and project in first.mirror.columns.declared.quotas
 

@@ -1,6 +1,6 @@
-"""The quotas of projects, as operators declare them, and what is used of each.
+"""The quotas of projects, as operators declare them, and their usage.
 
-A quota is put into every cell, the first of the settings before the others: what that one has counts.
+A quota is stored in every cell. The first cell of the settings is written first, and is authoritative.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ AGAIN_AFTER_S = 0.05
 
 
 class QuotaService(DeclaredService[QuotaView]):
-    """Quotas, by project. What is used is exact in each cell: while hosts may still bring back claims it is Settling.
+    """Quotas, by project. Usage is exact in each cell; reading it raises Settling while hosts may bring back claims.
 
-    Over several cells it is a sum of cells read one after another, so it can be of several moments.
+    Over several cells it is the sum of cells read one after another, so not of a single instant.
     """
 
     word = "quota of project"
@@ -36,9 +36,9 @@ class QuotaService(DeclaredService[QuotaView]):
         self._shares = shares
 
     async def put(self, quota: Quota, if_match: IfMatch = None) -> tuple[QuotaView, bool]:
-        """Declare it, with all of its limits: as it is now, and whether it is new.
+        """Declare a quota with all of its limits. Returns its view, and whether it is new.
 
-        Raises PreconditionFailed, Settling. Limits below what is used end nothing; they let nothing more in.
+        Limits below the present usage end no claims, but admit no more. Raises PreconditionFailed, Settling.
         """
         await self._cells.catch_up()
         new = not self._is_known(quota.project)
@@ -48,7 +48,7 @@ class QuotaService(DeclaredService[QuotaView]):
         return await self.get(quota.project), new
 
     async def _divided(self, project: str) -> None:
-        """Return when every cell has its share; another scheduler may be dividing too. Raises Settling."""
+        """Divide the limits until every cell has its share; another scheduler may divide too. Raises Settling."""
         until = aio.now_s() + WITHIN_S
         while True:
             await self._shares.divide(project)

@@ -1,12 +1,13 @@
-"""Shares of quotas: how several cells use no more together than a limit, though no script sees two of them.
+"""Shares of quotas: several cells together never use more than a limit, though no script sees two cells.
 
-Each cell may use its share of each limit; all shares together are never more than the limit.
+Each cell may use its share of each limit; the sum of all shares never exceeds the limit.
 
-- **Dividing.** When a quota is declared, and when a cell is in a new epoch, for it may have lost what it had given
-  away: every cell is closed first, so that nobody uses a share of before, and then given what it uses and a part of
-  the rest.
-- **Handing over.** A cell that has to spare takes it out of its share and notes that; the other one adds it, once; the
-  note goes. What a crash leaves is a note: then the other cell is closed to it first, and after that it returns.
+- **Dividing.** Happens when a quota is declared, and when a cell is in a new epoch, for it may have lost the record of
+  what it gave away. Every cell is closed first, so that no earlier share is used any more; then each gets what it uses
+  and a part of the rest.
+- **Transferring.** The giving cell subtracts the amounts from its share and records the transfer; the receiving cell
+  adds them, once; then the record is deleted. A crash leaves the record behind: the transfer is then voided in the
+  receiving cell first, and after that returned to the giving cell, unless it had arrived.
 """
 
 import asyncio
@@ -27,14 +28,14 @@ from redsched.store.codec.results import ScriptResult
 from redsched.store.commands.quotas import QuotaState, Transfer
 
 SWEEP_S = 5.0
-"""How often one scheduler looks for what crashes have left."""
+"""How often one scheduler looks for transfers and divisions left behind by crashes."""
 RETURNED_AFTER_MS = 1000
-"""How long a transfer may be on its way before anyone takes it back: long for two calls, and right at any time."""
+"""How long a transfer may be in flight before it is taken back: ample for two calls, and safe whatever its value."""
 
 UNDER_WAY_MS = 2000
-"""How long whoever divides is left alone at first. Two at once do no harm, but one of them divides in vain."""
+"""How long another scheduler's division is left alone at first. Two at once do no harm, but one divides in vain."""
 MAX_PATIENCE_MS = 60_000
-"""How long at most: after that a division whose scheduler died is repeated."""
+"""The longest such wait: after that, a division whose scheduler died is repeated."""
 
 States = Mapping[str, QuotaState]
 
@@ -42,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 
 class QuotaShares:
-    """The shares of all quotas, over all cells of a scheduler."""
+    """Divides and transfers the shares of all quotas, over all cells of a scheduler."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
@@ -56,19 +57,19 @@ class QuotaShares:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to see to what crashes leave, where there are several cells."""
+        """Start the sweep for what crashes leave behind, if there are several cells."""
         if len(self._cells) > 1:
             sweeping = repeat(self._sweep_on_duty, SWEEP_S, log, "quota-sweep", first_s=SWEEP_S)
             self._task = asyncio.create_task(sweeping, name="redsched-quotas")
 
     async def stop(self) -> None:
-        """End that."""
+        """Stop the sweep."""
         await aio.end(self._task)
 
     async def read(self, project: str) -> dict[str, QuotaState]:
-        """What each cell has of a project's quota, by its name.
+        """Return each cell's state of a project's quota, by cell name.
 
-        The first before the others: where it is not being divided then, no other one is in the middle of that.
+        Reads the first cell before the others: if it is not being divided then, no other cell is either.
         """
 
         async def look(cell: Cell) -> QuotaState:
@@ -81,9 +82,9 @@ class QuotaShares:
     # Dividing
 
     async def divide(self, project: str, instead_of: str = "") -> None:
-        """Have every cell get a share of the limits, where one has none; nothing where another one is at it.
+        """Give every cell a share of the limits if one has none. Does nothing while another scheduler is dividing.
 
-        `instead_of`: a division that will not do. Raises Settling.
+        `instead_of` names a division to replace even if every cell has a share. Raises Settling.
         """
         async with self._lock(project, ""):
             states = await self.read(project)
@@ -97,7 +98,7 @@ class QuotaShares:
                     await self._divide(project, limits, states)
 
     async def is_divided(self, project: str) -> bool:
-        """Whether every cell has a share in its present epoch, or is alone."""
+        """Return whether every cell has a share in its present epoch, or there is only one cell."""
         return await self._is_divided(await self.read(project))
 
     async def _is_divided(self, states: States) -> bool:
@@ -115,7 +116,7 @@ class QuotaShares:
         return {cell.name: (await cell.store.tick()).epoch for cell in self._cells}
 
     async def _declare(self, quota: Quota, states: States) -> bool:
-        """Declare the first cell's limits where another cell has lost them; whether any had."""
+        """Declare the first cell's limits in the cells that have lost them. Returns whether any had."""
         await self._cells.refuse_unsettled(f"what project {quota.project} uses of its quota")
         lost = [
             cell
@@ -129,14 +130,14 @@ class QuotaShares:
     async def _divide(self, project: str, limits: Amounts, states: States) -> None:
         """Close all cells, and give each its share.
 
-        Every cell is closed after the division that it had when `states` were read, which is before any is closed, and
-        gets its share only in the epoch of that time: so of two divisions only one can share out. By the division alone
-        a cell that has lost writes could be closed after the one that it is back in, as if no other had been since. And
-        it is mostly one at a time that tries, for the first cell is closed before the others, and gets its share after
-        them.
+        A cell is closed only if it still has the division it had when `states` were read, which is before any cell is
+        closed, and gets its share only in the epoch of that time: so of two concurrent divisions only one can hand out
+        shares. Comparing the division alone would not do: a cell that lost writes may be back in an earlier division,
+        and would be closed as if there had been none since. Usually only one scheduler tries at a time, because the
+        first cell is closed before the others and gets its share after them.
 
-        A declaration counts as a division of its own, named by its version. So a division that was planned before it
-        closes no cell after it: in between, a cell that was closed already may have let in any amount.
+        A declaration counts as a division of its own, named by its version. So a division planned before a declaration
+        closes no cell after it: in between, a cell that was already closed may have admitted any amount.
         """
         if self._is_under_way(project, states[self._first.name]):
             return
@@ -154,9 +155,9 @@ class QuotaShares:
     async def _close_all(
         self, project: str, limits: Amounts, states: States, division: str
     ) -> Sequence[tuple[Cell, QuotaState]]:
-        """Close all cells, and return what each has of the quota then; nothing where one cannot be closed.
+        """Close all cells, and return each cell's state of the quota then; nothing if one cannot be closed.
 
-        Until the division gets through it counts as overtaken.
+        Until the division completes, it counts as overtaken.
         """
         patience_ms = min(2 * self._patience_of(project), MAX_PATIENCE_MS)
         closed = list[tuple[Cell, QuotaState]]()
@@ -169,10 +170,10 @@ class QuotaShares:
         return closed
 
     def _is_under_way(self, project: str, first: QuotaState) -> bool:
-        """Whether another scheduler has begun a division a moment ago, and is still at it.
+        """Return whether another scheduler began a division recently and is still dividing.
 
-        A scheduler whose division was overtaken leaves others alone for twice as long from then on. Otherwise two could
-        overtake each other for ever where a division takes longer than UNDER_WAY_MS: over many cells, or a slow store.
+        A scheduler whose division was overtaken doubles the time for which it leaves others alone. Otherwise two could
+        overtake each other for ever if a division takes longer than UNDER_WAY_MS, with many cells or a slow store.
         """
         is_open = not first.share_epoch and first.division != self._last_division.get(project)
         return is_open and self._first.mirror.now_ms() - first.closed_at_ms < self._patience_of(project)
@@ -181,18 +182,19 @@ class QuotaShares:
         return self._patience_ms.get(project, UNDER_WAY_MS)
 
     async def _clear(self, project: str, states: States) -> None:
-        """The first cell has no such quota: what another one has is left over from taking it back."""
+        """Delete a quota that the first cell does not have: an interrupted deletion left it in other cells."""
         await self._cells.refuse_unsettled(f"the quota of project {project}")
         for cell in self._cells:
             if states[cell.name].limits:
                 await cell.store.declared.delete_quota(project)
 
-    # Handing over
+    # Transferring
 
     async def gather(self, cell: Cell, project: str, over: Sequence[Exceeded]) -> tuple[Exceeded, ...]:
-        """Hand what a cell lacks of its share over to it; nothing: try again.
+        """Transfer spare shares of other cells to a cell that lacks them. An empty result means: try again.
 
-        Where all cells together have no room, what is exceeded, with the numbers of all. Raises Settling, Unavailable.
+        If all cells together have no room, returns the limits exceeded, with the numbers over all cells. Raises
+        Settling, Unavailable.
         """
         if len(self._cells) == 1:
             return await self._alone(project, over)
@@ -203,7 +205,7 @@ class QuotaShares:
                 {name: own.used.get(name, 0) + more - own.share.get(name, 0) for name, more in asked.items()}
             )
             if not lacking:
-                return ()  # another task has had it handed over meanwhile
+                return ()  # another task has transferred it meanwhile
             if found := exceeded_by(list(states.values()), asked):
                 return found
             await self._end_transfers(project, states)
@@ -211,13 +213,13 @@ class QuotaShares:
                 if other is not cell and lacking:
                     got = await self._hand_over(project, own.division, other, states[other.name], cell, lacking)
                     lacking = _positive({name: amount - got.get(name, 0) for name, amount in lacking.items()})
-            # Of what was too much in use nobody has a share; a cell that is closed may have what is lacking here.
+            # No cell has a share of an overused limit, and a closed cell may hold what is lacking here.
             if any(name not in state.share for state in states.values() for name in lacking):
                 await self.divide(project, instead_of=own.division)
             return ()
 
     async def _alone(self, project: str, over: Sequence[Exceeded]) -> tuple[Exceeded, ...]:
-        """What a single cell does not allow: all of the limits is its own, unless there were others before."""
+        """Return what a single cell refuses: it has the whole limits, unless there were other cells before."""
         if await self.is_divided(project):
             return tuple(over)
         await self.divide(project)
@@ -226,7 +228,7 @@ class QuotaShares:
     async def _hand_over(
         self, project: str, division: str, giver: Cell, state: QuotaState, cell: Cell, lacking: Amounts
     ) -> Amounts:
-        """Hand over what is lacking, and half of what else the giver has to spare; what the cell has got."""
+        """Transfer what is lacking, or half of what the giver has to spare if that is more. Returns what arrived."""
         spare = {name: state.share.get(name, 0) - state.used.get(name, 0) for name in lacking}
         wanted = _positive({name: min(spare[name], max(lacking[name], (spare[name] + 1) // 2)) for name in lacking})
         if not wanted:
@@ -244,7 +246,7 @@ class QuotaShares:
         return transfer.amounts if has_it else {}
 
     async def _take_back(self, project: str, division: str, giver: Cell, to: Cell, transfer: Transfer) -> None:
-        """Have a transfer return that nobody sees to any more. The other cell is closed to it before."""
+        """Return an abandoned transfer to its giver, after voiding it in the receiving cell."""
         if giver.mirror.now_ms() - transfer.at_ms < RETURNED_AFTER_MS:
             return
         answer = await to.store.quotas.void(project, division, giver.name, transfer)
@@ -252,14 +254,14 @@ class QuotaShares:
             back = answer.outcome is Outcome.OK
             await giver.store.quotas.close_transfer(project, division, to.name, transfer, back)
 
-    # What crashes leave
+    # Recovery after crashes
 
     async def _sweep_on_duty(self) -> None:
         if await self._duty.is_mine(2 * SWEEP_S):
             await self.sweep()
 
     async def sweep(self) -> None:
-        """End transfers that nobody sees to any more, and divide what is not divided. Raises Unavailable."""
+        """End abandoned transfers, and divide quotas that are not divided. Raises Unavailable."""
         for project in sorted({name for cell in self._cells for name in cell.mirror.columns.declared.quotas}):
             try:
                 await self.divide(project)
@@ -268,7 +270,7 @@ class QuotaShares:
             await self._end_transfers(project, await self.read(project))
 
     async def _end_transfers(self, project: str, states: States) -> None:
-        """Take back what has been on its way for too long."""
+        """Take back transfers that have been in flight for too long."""
         known = {cell.name: cell for cell in self._cells}
         for giver, state in states.items():
             for to, transfer in state.given.items():
@@ -283,7 +285,7 @@ class QuotaShares:
 
 
 def exceeded_by(states: Sequence[QuotaState], asked: Amounts) -> tuple[Exceeded, ...]:
-    """What these amounts would exceed beside what is used in all cells; the first cell's limits count."""
+    """Return which of the first cell's limits these amounts would exceed, on top of the usage in all cells."""
     limits, used = states[0].limits, {name: sum(one.used.get(name, 0) for one in states) for name in asked}
     return tuple(
         Exceeded(name, limits[name], used[name], amount)
@@ -293,10 +295,10 @@ def exceeded_by(states: Sequence[QuotaState], asked: Amounts) -> tuple[Exceeded,
 
 
 def divided(limits: Amounts, used: Sequence[Amounts]) -> list[dict[str, int]]:
-    """A share of each limit for each cell: what it uses and an equal part of the rest.
+    """Return each cell's share of each limit: what it uses and an equal part of the rest.
 
-    None at all where more is used than the limit: one that comes to use less must not let in what another one uses too
-    much. Once there is room again, whoever asks for it divides anew.
+    If the total usage exceeds a limit, no cell gets a share of it: a cell whose usage drops must not admit what another
+    cell overuses. Once there is room again, the next request for it divides again.
     """
     shares: list[dict[str, int]] = [{} for _ in used]
     for name, limit in limits.items():
@@ -312,5 +314,5 @@ def _positive(amounts: Amounts) -> dict[str, int]:
 
 
 def _uses_too_much(state: QuotaState) -> bool:
-    """Whether a cell uses more than its share, which its hosts' own word can bring about: the others do not know."""
+    """Return whether a cell uses more than its share: its hosts' attestations can cause that, unseen by other cells."""
     return any(state.used.get(name, 0) > share for name, share in state.share.items())

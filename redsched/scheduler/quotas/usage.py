@@ -1,4 +1,4 @@
-"""What claims take of a quota: amounts by class, over all their slots, and `claims`, their number."""
+"""Quota usage of claims: amounts by class, over all their slots, and the number of claims as `claims`."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from redsched.store.codec.fields import AMOUNT, placement_fields
 
 
 def by_class(slots: Amounts) -> Counter[str]:
-    """Amounts of all slots together, by class."""
+    """Return the total amounts of all slots, by class."""
     total: Counter[str] = Counter()
     for slot, amount in slots.items():
         total[split_slot(slot)[1]] += amount
@@ -17,12 +17,12 @@ def by_class(slots: Amounts) -> Counter[str]:
 
 
 def quota_usage(slots: Amounts) -> Amounts:
-    """What one claim of these slots takes of a quota: their classes, and itself."""
+    """Return what one claim with these slots uses of a quota: amounts by class, and 1 as `claims`."""
     return {**by_class(slots), CLAIMS: 1}
 
 
 def usage_of(fields: Mapping[str, str]) -> Amounts:
-    """What the hash of a living claim says that it takes: while it moves, the largest of its placements' amounts."""
+    """Return the quota usage of a living claim's hash: while it moves, the largest amount over its placements."""
     usage: Counter[str] = Counter()
     for one in placement_fields(fields):
         amounts = {name[len(AMOUNT) :]: parse_int(value, 0) for name, value in one.items() if name.startswith(AMOUNT)}

@@ -1,1 +1,1 @@
-"""A selection: resolve, route to a cell, decide, claim, interpret; and wait around that for room or confirmation."""
+"""Selections: resolve, route to a cell, decide, claim, interpret; around that, wait for room or confirmation."""

@@ -1,4 +1,4 @@
-"""One request on its way through the pipeline, and what it has taken so far."""
+"""The state of one request in the pipeline, and its cost so far."""
 
 import secrets
 import time
@@ -10,7 +10,7 @@ from redsched.scheduler.results import Effort
 
 
 class SchedulingAttempt:
-    """A request, what was found out about it, and the effort. `restart` begins another try of it."""
+    """A request, what is known about it, and its cost so far. `restart` begins another try."""
 
     __slots__ = (
         "call_id",
@@ -39,38 +39,38 @@ class SchedulingAttempt:
 
     @property
     def waits_until_active(self) -> bool:
-        """Whether the answer is given only once the hosts have confirmed."""
+        """Whether the caller gets its answer only once the hosts have confirmed."""
         return self.request.until == "active" and self.request.claim
 
     @property
     def waits_for_room(self) -> bool:
-        """Whether a request that nothing fits waits in line."""
+        """Whether the request waits in the queue if nothing fits."""
         return bool(self.request.queue_timeout_s) and self.request.claim
 
     def restart(self) -> None:
-        """Forget what was found out: it may have changed."""
+        """Reset what is known about the request: it may have changed."""
         self.resolved = self.request
-        """The request as it is decided on: the claims that its hints name are hosts in it."""
+        """The request to decide on: the claims in its hints are replaced by their hosts."""
         self.is_resolved = False
-        # A dry run shows what a later request would see: nothing that was answered may be missing.
+        # A dry run shows what a later request would see: it must include everything acknowledged so far.
         self.catch_up = not self.request.claim
-        """Whether to decide only on columns that have caught up: after FULL, and before a refusal."""
+        """Whether to bring the columns up to date before deciding: after FULL, and before a refusal."""
         self.explanations: dict[str, tuple[Explanation, bool]] = {}
-        """Why nothing fitted, by cell, and whether it was settled, at the instant at which that was decided."""
+        """By cell, why nothing fitted, and whether the cell was settled when that was decided."""
         self.home: Cell | None = None
-        """The cell that the caller's own ids are bound to, where there are several."""
+        """The cell that the caller's own ids are bound to, if there are several cells."""
         self.pinned: Cell | None = None
-        """The cell that a server group of the request is pinned to, where there are several."""
+        """The cell that a server group of the request is pinned to, if there are several cells."""
         self.full_cells: set[str] = set()
-        """Cells that the ids were bound to before, and that had no room."""
+        """Cells without room that the ids were bound to before."""
         self.sent: tuple[str, ...] = ()
-        """Ids of the claim call that is under way."""
+        """The ids of the claim call in progress."""
 
     def known_ids(self) -> dict[str, list[str]]:
-        """Return what the caller needs to learn the outcome: its own ids, or those that were made for the call."""
+        """Return the ids by which the caller can learn the outcome: its own, or those made for the call."""
         return {"claim_ids": list(self.sent or self.request.claim_ids)}
 
     def effort(self, outcome: str) -> Effort:
-        """Return what it has taken, and how it ended."""
+        """Return the cost of the selection, with its outcome."""
         retries = max(0, self.calls - 1)
         return Effort(outcome, self.calls, retries, self.decide_s, time.perf_counter() - self.started)

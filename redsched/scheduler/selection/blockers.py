@@ -1,4 +1,4 @@
-"""What a refused request would have to wait for: the one claim after whose end a near host would take it."""
+"""Find what a refused request waits for: the one claim whose end would let a near host take the request."""
 
 from dataclasses import replace
 
@@ -7,13 +7,13 @@ from redsched.model import Claim, ClaimStatus, Request
 from redsched.scheduler.cells import Cell
 
 MAX_READ = 200
-"""Claims of one host that are read."""
+"""The most claims of one host that are read."""
 MAX_TRIED = 20
-"""Claims of one host that are tried: deciding again for each holds up whoever waits for this process."""
+"""The most claims of one host that are tried: each takes another decision, which delays other requests."""
 
 
 async def with_claims(cell: Cell, request: Request, found: Explanation) -> Explanation:
-    """The explanation with, for each near host, the claim that stands in the way."""
+    """Return the explanation with the blocking claim of each near host, where one is found."""
     return replace(found, nearest=tuple([await _with_claim(cell, request, miss) for miss in found.nearest]))
 
 
@@ -30,13 +30,16 @@ async def _with_claim(cell: Cell, request: Request, miss: Miss) -> Miss:
 
 
 def worth_trying(claims: list[Claim]) -> list[Claim]:
-    """Of claims just alike one, smallest first: the smallest that suffices is told; of very many kinds the largest."""
+    """Return one of each kind of claims, smallest first, so that the smallest sufficient one is found.
+
+    If there are too many kinds, the largest MAX_TRIED are kept.
+    """
     kinds = {_kind(claim): claim for claim in sorted(claims, key=_size, reverse=True)}
     return sorted(kinds.values(), key=_size)[-MAX_TRIED:]
 
 
 def _kind(claim: Claim) -> tuple[object, ...]:
-    """Equal for claims whose end changes the same."""
+    """Return a key that is equal for claims whose end would have the same effect."""
     amounts, counted = frozenset(claim.amounts.items()), frozenset(claim.counted.items())
     return amounts, claim.group, counted, claim.state
 

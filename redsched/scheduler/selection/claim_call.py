@@ -1,4 +1,4 @@
-"""From a decision to the call of the claim script, and from its reply to the selections that are answered."""
+"""Build the call of the claim script from a decision, and the selections from its reply."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,10 +22,10 @@ def claim_call(
     call_id: str = "",
     members_by_name: Mapping[str, tuple[str, ...]] = NO_GANG,
 ) -> ClaimCall:
-    """The call that claims a decision's places under these ids.
+    """Return the call that claims a decision's places under these ids.
 
-    `epoch` and `seen_seq` are those of the columns decided on. Without places the script only tells what the ids are
-    known for. `call_id` names the call where it may have to be undone; `members_by_name` come from `gang_members`.
+    `epoch` and `seen_seq` are those of the columns decided on. Without places, the script only looks up the ids.
+    `call_id` names a call that may have to be undone; `members_by_name` is the result of `gang_members`.
     """
     places = decision.places or (Place(()),) * len(ids)
     members = tuple(Member(claim_id, one.candidates, one.group) for claim_id, one in zip(ids, places, strict=True))
@@ -54,7 +54,7 @@ def claim_call(
 
 
 def gang_members(request: Request, decision: Decision, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the ids of each member's claims, where relations between them must hold for as long as they live."""
+    """Return the claim ids of each gang member, if relations must hold while the claims live; else an empty dict."""
     members: dict[str, tuple[str, ...]] = {}
     for place, claim_id in zip(decision.places, ids, strict=False) if request.relations else ():
         members[place.member] = (*members.get(place.member, ()), claim_id)
@@ -72,14 +72,14 @@ def replacement_call(
     seen_seq: int,
     expected: Mapping[str, tuple[str, ...]],
 ) -> ClaimCall:
-    """The call that gives a claim of this request another placement, at a decision's one place."""
+    """Return the call that gives a claim of this request another placement, at the decision's only place."""
     call = claim_call(request, cell, decision, (claim_id,), epoch, seen_seq)
     member = replace(call.members[0], again=again)
     return replace(call, members=(member,), fresh=True, written_off=written_off, expected=expected)
 
 
 def dry_run(request: Request, cell: Cell, decision: Decision) -> Selections:
-    """Where the places would go."""
+    """Return the selections that a claim would get."""
     alternates = _alternates(request, decision, [place.chosen.host for place in decision.places])
     places = (
         Selection(cell.name, place.chosen.host, place.chosen.amounts, alternates, member=place.member)
@@ -89,7 +89,7 @@ def dry_run(request: Request, cell: Cell, decision: Decision) -> Selections:
 
 
 def from_reply(request: Request, cell: Cell, decision: Decision, ids: Sequence[str], answer: ClaimAnswer) -> Selections:
-    """What was claimed just now."""
+    """Return the selections just claimed."""
     alternates = _alternates(request, decision, [one.host for one in answer.placed])
     found = (
         Selection(
@@ -109,7 +109,7 @@ def from_reply(request: Request, cell: Cell, decision: Decision, ids: Sequence[s
 
 
 def from_existing(request: Request, cell: Cell, ids: Sequence[str], claims: Mapping[str, Claim]) -> Selections:
-    """The first outcome of ids that were sent before, as the store has it."""
+    """Return the first outcome of ids that were sent before, as stored."""
     members = [one.name for one in request.members for _ in range(one.count)] or [""] * len(ids)
     found = (
         Selection(

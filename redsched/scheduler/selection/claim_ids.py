@@ -1,8 +1,8 @@
-"""Who a claim is: the ids that the scheduler makes, and the cell that a caller's own id belongs to.
+"""Claim ids: make new ones, and find the cell that a caller's own id belongs to.
 
-With one cell there is nothing to find out. With several, one id must not get an outcome in two of them, though two
-copies of the request are decided by two schedulers at once: so an id is bound to a cell before it is claimed there, and
-moves on only after it has been voided there (docs/architecture.md, "Ids").
+With one cell this is trivial. With several, an id must not get an outcome in two of them, even if two schedulers decide
+two copies of the request at once. So an id is bound to a cell before it is claimed there, and moves to another cell
+only after it has been voided in the first (docs/architecture.md, "Ids").
 """
 
 import asyncio
@@ -13,35 +13,35 @@ from redsched.scheduler.cells import Cell, Cells, refuse
 from redsched.store.codec.outcomes import Outcome
 
 BOUND_MS = 1_200_000
-"""A binding outlives every copy of the call: those are refused as late after remember_s. Longer-lived claims are found
-by reading."""
+"""A binding outlives every copy of the call: copies are refused as late after remember_s. Later, a claim is found by
+reading it."""
 
 
 def unique() -> str:
-    """A name that nothing else has: of one call, or one count."""
+    """Return a random unique name."""
     return os.urandom(12).hex()
 
 
 def claim_id_in(cell: Cell) -> str:
-    """The id of a new claim, which says by its name where it is."""
+    """Return the id for a new claim; it begins with the name of the cell."""
     return f"{cell.name}.{unique()}"
 
 
 class ClaimIds:
-    """Ids over all cells of a scheduler."""
+    """Binds callers' ids to cells, over all cells of a scheduler."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
 
     async def home(self, request: Request) -> Cell | None:
-        """The cell in which one of the request's own ids is known or bound; None where that is open.
+        """Return the cell in which one of the request's own ids is known or bound; None if any cell will do.
 
-        It is open only once all cells are settled: one that has lost its last writes may have lost the id's claim and
-        its binding with them, and a host may bring the claim back. A cell without hosts is no exception. One that has
-        never had any is settled by `init`, and stays so in every new epoch, for it waits for nobody. One that waits
-        without hosts was wiped: they are on their way, with their claims.
+        Any cell will do only once all cells are settled: a cell that lost its last writes may have lost the id's claim
+        and binding with them, and a host may still bring the claim back. A cell without hosts is no exception. If it
+        never had any, `init` settled it, and it stays settled in every new epoch, because it waits for nobody. If it is
+        unsettled without hosts, it was wiped: its hosts are about to report, with their claims.
 
-        Whether cells are settled is read before the claims: so what a host brought back before is seen. Raises
+        Whether the cells are settled is read before the claims, so that claims brought back earlier are seen. Raises
         Settling.
         """
         if not self._shared(request):
@@ -57,16 +57,16 @@ class ClaimIds:
         return None
 
     async def bind(self, request: Request, cell: Cell) -> Cell:
-        """Bind the request's own ids to a cell; the cell they are bound to, which may be another by now.
+        """Bind the request's own ids to a cell. Returns the cell they are bound to, which may be another by now.
 
-        Where they are bound to several, the first one says which. Raises Settling.
+        If they are bound to several cells, the first id decides. Raises Settling.
         """
         return await self._bind(request, cell, former="")
 
     async def move(self, request: Request, former: Cell, cell: Cell) -> Cell:
-        """Void the request's own ids where they were, and bind them to a cell; the cell they are bound to now.
+        """Void the request's own ids in their former cell, and bind them to another.
 
-        Raises Settling, as `bind` does.
+        Returns the cell they are bound to now. Raises Settling, as `bind` does.
         """
         for claim_id in request.claim_ids:
             answer = await former.store.claims.void(claim_id, request.digest())
@@ -87,9 +87,9 @@ class ClaimIds:
         return cell
 
     async def _follow(self, claim_id: str, request: Request, former: Cell, cell: Cell) -> str:
-        """Have an id follow the first one of its request to a cell; the cell it is bound to now. Raises Settling.
+        """Bind an id to the cell of its request's first id. Returns the name of the cell it is bound to now.
 
-        Who was taking them all there has died on the way, or a failover has lost the rest of it.
+        The scheduler that moved the ids died midway, or a failover lost the rest of the move. Raises Settling.
         """
         await self._cells.refuse_unsettled(f"claim {claim_id}")
         if (await former.store.claims.void(claim_id, request.digest())).outcome is Outcome.CONFLICT:

@@ -1,4 +1,4 @@
-"""Why claims that were to become active did not: one entry for each host that did not confirm one."""
+"""Failed attempts to activate claims: one entry for each host that did not confirm a claim."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from redsched.model.claims import one_line
 
 NOT_CONFIRMED = "not-confirmed"
-"""The host had not confirmed it when the wait was over."""
+"""The host had not confirmed the claim when the wait ended."""
 UNKNOWN = "unknown"
-"""The claim is not known any more: the store has lost it."""
+"""The claim is no longer known: the store has lost it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempt:
-    """What became of one placement. `at_ms` is the store's time of the change, or when a scheduler saw it (Unix, ms).
+    """The failure of one placement. `at_ms` is the store's time of the change, or when a scheduler saw it (Unix ms).
 
-    `kind`: why the placement ended, as events have it (`failed`, `expired`, `released`), NOT_CONFIRMED or UNKNOWN.
-    `reason`: what was seen, in words, possibly on several lines; '' where nothing was said.
+    `kind` is the kind of the event that ended the placement (`failed`, `expired`, `released`), NOT_CONFIRMED or
+    UNKNOWN. `reason` is a description, possibly of several lines; '' if none was given.
     """
 
     claim_id: str
@@ -35,7 +35,7 @@ class FailedAttempt:
 
 
 def sentence(attempts: Sequence[FailedAttempt]) -> str:
-    """Return what became of the first claim, and of how many others the same call says so."""
+    """Describe the attempts of the first claim, and give the number of other claims."""
     claim_ids = tuple(dict.fromkeys(one.claim_id for one in attempts))
     first = "; ".join(str(one) for one in attempts if one.claim_id == claim_ids[0])
     more = f", and {len(claim_ids) - 1} more" if len(claim_ids) > 1 else ""

@@ -1,7 +1,8 @@
-"""With several cells, the one cell in which the members of a server group are placed.
+"""Pin server groups to one cell each, if there are several cells.
 
-Rules per host are exact over all cells, for a host is in one of them. Affinity, and whatever counts by zone or label,
-needs all members in sight of one script: such a group belongs to the cell of its first claim for as long as it exists.
+Rules per host are exact over all cells, because a host is in one of them. Affinity, and rules that count by zone or
+label, need all members in one cell, where a script can see them: such a group is pinned to the cell of its first claim
+for as long as the group exists.
 """
 
 import asyncio
@@ -16,13 +17,13 @@ _PER_HOST = frozenset((GroupPolicy.ANTI_AFFINITY, GroupPolicy.SOFT_ANTI_AFFINITY
 
 
 class GroupCells:
-    """The groups of a request, and the cell that they are pinned to."""
+    """Pins the server groups of requests to cells."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
 
     async def home(self, request: Request) -> Cell | None:
-        """The cell to which a group of the request is pinned; None where that is open.
+        """Return the cell to which the groups of the request are pinned; None if they are not.
 
         Raises NoValidHost for groups that are pinned to different cells.
         """
@@ -38,7 +39,7 @@ class GroupCells:
         return self._cells.named(next(iter(pinned.values()))) if pinned else None
 
     async def pin(self, request: Request, cell: Cell) -> Cell:
-        """Pin the request's groups to a cell; the cell they are pinned to, which may be another by now."""
+        """Pin the request's groups to a cell. Returns the cell they are pinned to, which may be another by now."""
         for group in self._groups(request):
             pinned = await cell.store.bindings.bind_group(group)
             if pinned != cell.name:

@@ -1,8 +1,8 @@
-"""What a caller's own claim ids were given before: read from the store, before anything is refused or placed anew.
+"""Look up the existing outcome of a caller's own claim ids, before a request is refused or placed again.
 
-An id has one outcome (docs/architecture.md, "Ids"). The claim script sees to that where all ids of a call go through
-it; this is for calls that do not get there, because what they name is gone by now, and for incremental ones, of whose
-ids only the first were used.
+An id has one outcome (docs/architecture.md, "Ids"). The claim script ensures that for calls whose ids all reach it.
+This module handles calls that do not get there, because something they name is gone by now, and incremental calls,
+which used only the first of their ids.
 """
 
 from redsched.errors import ClaimIdReused, ClaimState
@@ -13,16 +13,16 @@ from redsched.scheduler.selection.claim_call import from_existing
 
 
 async def existing_outcome(request: Request, cells: Cells) -> Selections | None:
-    """The outcome of the request's own ids; None where it has none, or none of them is known.
+    """Return the outcome of the request's own ids; None if it has none, or none of them is known.
 
-    Raises ClaimIdReused (they belong to other content), ClaimState (some have ended, or are not known), Settling.
+    Raises ClaimIdReused (they belong to another request), ClaimState (some have ended or are unknown), Settling.
     """
     if not request.claim_ids or not request.claim:
         return None
     found = await cells.known(request.claim_ids)
     if found is not None and _is_partial(request, found[1]):
         await cells.refuse_unsettled(f"each of claims {', '.join(request.claim_ids)}")
-        # The cell may have settled since that was read, and hosts have brought the others back before.
+        # The cell may have settled since the first read, after hosts had brought the other claims back.
         found = await cells.known(request.claim_ids)
     if found is None:
         return None
@@ -47,7 +47,7 @@ def _is_partial(request: Request, held: dict[str, Claim]) -> bool:
 
 
 def id_reused(request: Request) -> ClaimIdReused:
-    """The refusal of ids that stand for something else."""
+    """Return the error for ids that belong to another request."""
     return ClaimIdReused(
         f"claim id {', '.join(request.claim_ids)} is known with other content: "
         "send what it was first sent with, or use new ids",
@@ -56,9 +56,10 @@ def id_reused(request: Request) -> ClaimIdReused:
 
 
 def only_some_known(request: Request, held: dict[str, Claim]) -> ClaimState:
-    """The refusal of ids of which the store has lost some, and hosts have brought back the others.
+    """Return the error for ids of which the store has lost some while hosts have brought back the others.
 
-    These are not ended here: they may have been active for long, and only their owner knows what they are worth alone.
+    The known claims are not ended here: they may have been active for long, and only their owner knows whether they are
+    of use without the others.
     """
     lost = [claim_id for claim_id in request.claim_ids if claim_id not in held]
     return ClaimState(
@@ -69,6 +70,6 @@ def only_some_known(request: Request, held: dict[str, Claim]) -> ClaimState:
 
 
 def has_ended(gone: list[str], held: dict[str, Claim]) -> ClaimState:
-    """The refusal of ids whose claims have ended; with several places the others may still be there."""
+    """Return the error for ids whose claims have ended; of several places, the others may still be held."""
     states = {claim_id: claim.state for claim_id, claim in held.items()}
     return ClaimState(f"claim {', '.join(gone)} has ended: use new ids to claim again", {"claims": states})

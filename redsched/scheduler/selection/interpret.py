@@ -1,4 +1,4 @@
-"""What the reply of the claim script means for a selection: it is done, or decided again on columns that know more."""
+"""Interpret the claim script's reply: the selection is done, or is decided again on newer columns."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,11 +12,11 @@ from redsched.scheduler.selection.steps import ClaimReply, Done, Proposal, Retry
 from redsched.store.codec.outcomes import Outcome
 
 _LOST = (Outcome.ALREADY_DONE, Outcome.WRONG_EPOCH, Outcome.CONFLICT)
-"""The store has lost the claims of these ids, or some of them. A host may have them, and may yet bring them back."""
+"""Outcomes after which the store may have lost claims of these ids that a host holds and may still bring back."""
 
 
 async def interpret(cells: Cells, attempt: SchedulingAttempt, proposal: Proposal, reply: ClaimReply) -> Step:
-    """Return Done with what the ids have, or Retry. Raises Settling, ClaimIdReused, ClaimState, Unavailable."""
+    """Return Done with the selections of the ids, or Retry. Raises Settling, ClaimIdReused, ClaimState, Unavailable."""
     request, cell, answer = attempt.request, proposal.cell, reply.answer
     if answer.outcome is Outcome.OK:
         return Done(from_reply(request, cell, proposal.decision, reply.ids, answer))
@@ -35,7 +35,7 @@ async def interpret(cells: Cells, attempt: SchedulingAttempt, proposal: Proposal
 
 
 def abandon(request: Request, cell: Cell, ids: tuple[str, ...]) -> None:
-    """Have ids that were made for the request given back, should they turn up; a caller's own may be sent again."""
+    """Have claims under ids made for the request released, should any turn up. A caller's own ids may be sent again."""
     if not request.claim_ids:
         cell.released.abandon(ids)
 
@@ -49,10 +49,10 @@ async def _known_before(cells: Cells, attempt: SchedulingAttempt) -> Step:
 
 
 async def _retry_on_later_columns(cell: Cell, attempt: SchedulingAttempt, reply: ClaimReply) -> Retry:
-    """Decide again after FULL, EPOCH, EXPIRED, STALE_VIEW, or UNKNOWN (a group or pool that is not there any more).
+    """Return Retry after FULL, WRONG_EPOCH, EXPIRED, STALE_VIEW, or UNKNOWN (a group or pool was deleted).
 
-    What was decided on is not what the store has. Only later columns can refuse, and only those that know more than the
-    reply says (a host shrank, or was disabled) are sure not to aim there again.
+    The decision was based on columns that differ from the store. Only newer columns can justify a refusal, and only
+    columns with more than the reply contains (a host shrank, or was disabled) are sure to avoid the same host.
     """
     await cell.mark_down(reply.answer)
     attempt.catch_up = True
@@ -60,7 +60,7 @@ async def _retry_on_later_columns(cell: Cell, attempt: SchedulingAttempt, reply:
 
 
 async def _read(cell: Cell, ids: Sequence[str]) -> Mapping[str, Claim]:
-    """The claims of a call that was carried out. Raises OutcomeUnknown: nobody else knows ids that were made for it."""
+    """Read the claims of a call that was executed. Raises OutcomeUnknown: nobody else knows the ids made for it."""
     try:
         return await cell.store.claims.read(ids)
     except StoreUnavailable as error:

@@ -1,14 +1,14 @@
 """A selection: resolve > route_to_cell > decide > claim > interpret, repeated until it is done or refused.
 
-    resolve        the cell of the caller's ids, the hosts of its hints, the groups and aggregates that it names
-    route_to_cell  the cells that may take it
-    decide         candidates, from the columns in memory
-    bind           the ids and groups belong to that cell from here on
-    claim          one call of the claim script
-    interpret      the reply: Done, or Retry on columns that know more than before
+    resolve        find the cell of the caller's ids, the hosts of the hints, the groups and aggregates named
+    route_to_cell  choose the cells that may take the request
+    decide         choose candidates from the columns in memory
+    bind           bind the ids and groups to the cell
+    claim          call the claim script once
+    interpret      map the reply to Done, or to Retry on newer columns
 
-A refusal is an answer about the store after the request arrived: it is given only from columns that were brought up to
-date after the last candidate turned out to be full.
+A refusal must reflect the store after the request arrived: it is based only on columns that were brought up to date
+after the last candidate turned out to be full.
 """
 
 import time
@@ -32,7 +32,7 @@ from redsched.store.codec.outcomes import Outcome
 
 
 class SelectionPipeline:
-    """The stages, over all cells of a scheduler."""
+    """Runs the stages, over all cells of a scheduler."""
 
     def __init__(self, cells: Cells, ids: ClaimIds, quotas: Quotas) -> None:
         self._cells = cells
@@ -41,20 +41,20 @@ class SelectionPipeline:
         self._router = CellRouter(cells, ids, self._rng)
 
     async def run(self, attempt: SchedulingAttempt) -> Selections:
-        """Take a request through the stages until it is done. Raises what `Selector.select` does."""
+        """Take a request through the stages until it is done. Raises as `Selector.select` does."""
         while True:
             match await self._try_once(attempt):
                 case Done(selections):
                     return selections
                 case Refuse(error):
-                    # What the request relied on may have gone since its ids were given what they have: they keep it.
+                    # Ids keep their outcome, even if something that the request relied on has gone since.
                     known = await existing_outcome(attempt.request, self._cells)
                     if known is None:
                         raise error
                     return known
 
     def may_fit(self, attempt: SchedulingAttempt) -> bool:
-        """Return whether the columns as they are, caught up or not, have a place."""
+        """Return whether the columns in their present state, caught up or not, have a place."""
         return any(cell.decider.decide(attempt.resolved, self._rng).places for cell in self._cells)
 
     async def _try_once(self, attempt: SchedulingAttempt) -> Step:
@@ -78,7 +78,7 @@ class SelectionPipeline:
         return await interpret(self._cells, attempt, proposal, reply)
 
     async def _resolve(self, attempt: SchedulingAttempt) -> None:
-        """Find what the request names. Raises NotFound, Settling, NoValidHost."""
+        """Look up what the request names. Raises NotFound, Settling, NoValidHost."""
         if not attempt.is_resolved:
             await self._router.find_home(attempt)
             attempt.resolved = await with_hints(attempt.request, self._cells)
@@ -95,7 +95,7 @@ class SelectionPipeline:
         else:
             proposals = [self._propose(attempt, cell) for cell in cells]
         best = max((one for one in proposals if one.cell in cells), key=lambda one: one.rank)
-        # Fewer places than were requested (an incremental request gets them) are a refusal of the others.
+        # Fewer places than requested (as an incremental request may get) amount to a refusal of the rest.
         if len(best.decision.places) < attempt.request.places and not attempt.catch_up:
             attempt.catch_up = True
             return await self._decide(attempt, cells)
@@ -112,18 +112,21 @@ class SelectionPipeline:
         return proposal
 
     async def _show(self, attempt: SchedulingAttempt, proposal: Proposal) -> Step:
-        """Return what a claim would get. Raises QuotaExceeded, Settling, NoValidHost."""
+        """Return what claiming would get. Raises QuotaExceeded, Settling, NoValidHost."""
         await self._quotas.check(attempt.request.project, proposal.decision)
         if not proposal.decision.places:
             raise self._refusal(attempt)
         return Done(dry_run(attempt.request, proposal.cell, proposal.decision))
 
     async def _bind(self, attempt: SchedulingAttempt, proposal: Proposal) -> Step | None:
-        """Bind the request to the cell; None when it may be claimed there. Raises NoValidHost, Settling."""
+        """Bind the request to the proposal's cell. Returns None if it may be claimed there, else how the pass ends.
+
+        Raises NoValidHost, Settling.
+        """
         request, has_places = attempt.request, bool(proposal.decision.places)
         if not has_places and await self._router.leave_full_cell(attempt):
             return Retry()
-        # Ids of the caller's own may have an outcome though nothing fits: only the script knows.
+        # A caller's own ids may have an outcome even if nothing fits: only the script knows.
         if not has_places and not request.claim_ids:
             raise self._refusal(attempt)
         if not await self._router.bind(attempt, proposal):
@@ -133,7 +136,7 @@ class SelectionPipeline:
         return None
 
     async def _claim(self, attempt: SchedulingAttempt, proposal: Proposal) -> ClaimReply:
-        """Call the claim script, and apply what its reply says of the hosts. Raises QuotaExceeded, Unavailable."""
+        """Call the claim script, and apply its reply to the replica. Raises QuotaExceeded, Unavailable."""
         request, cell = attempt.request, proposal.cell
         ids = _ids_for(request, proposal)
         attempt.calls += 1
@@ -160,7 +163,7 @@ class SelectionPipeline:
 
 
 def _ids_for(request: Request, proposal: Proposal) -> tuple[str, ...]:
-    """Return one id for each place that is proposed; of a caller's ids the first ones, where only some places are."""
+    """Return an id for each proposed place, new ones or the first of the caller's; without places, all the caller's."""
     places = proposal.decision.places
     if not request.claim_ids:
         return tuple(claim_id_in(proposal.cell) for _ in places)

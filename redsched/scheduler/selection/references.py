@@ -1,7 +1,7 @@
-"""What a request names beyond its own words: claims in its hints, aggregates and server groups. Found, or refused.
+"""Resolve what a request refers to: claims in its hints, aggregates and server groups. Unknown names are refused.
 
-A name that is not there must never read as "no rule" (docs/architecture.md, "Declared"): what operators declared may be
-gone with the store, and a request that relied on it would go where it must not.
+An unknown name must never mean "no rule" (docs/architecture.md, "Declared"): declarations may be lost with the store,
+and a request that relied on one would go where it must not.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,10 +14,10 @@ from redsched.scheduler.cells import Cell, Cells
 
 
 async def with_hints(request: Request, cells: Cells) -> Request:
-    """The request with the claims of its hints as hosts: same_host only theirs, different_host none of theirs.
+    """Replace the claims in a request's hints by hosts: allow only those of same_host, exclude those of different_host.
 
-    The same for each member of a gang. Raises NotFound for a claim that is not there, Settling while it might return;
-    NoValidHost where same_host leaves no host.
+    Does the same for each member of a gang. Raises NotFound for an unknown claim, Settling while it might return,
+    NoValidHost if same_host leaves no host.
     """
     if request.members:
         members = [replace(one, request=await with_hints(one.request, cells)) for one in request.members]
@@ -42,13 +42,13 @@ async def with_hints(request: Request, cells: Cells) -> Request:
 
 
 async def _hosts(claim_ids: Iterable[str], cells: Cells) -> frozenset[str]:
-    """Hosts of those of the claims that have not ended."""
+    """Return the hosts of the claims that have not ended."""
     found = [(await cells.find_claim(claim_id))[1] for claim_id in sorted(claim_ids)]
     return frozenset(claim.host for claim in found if claim.state is not ClaimStatus.ENDED)
 
 
 async def living_hints(request: Request, cells: Cells) -> Request:
-    """The request without those claims of its hints that have ended: a place is looked for long after it was asked."""
+    """Drop ended claims from a request's hints: a claim may be placed again long after its request was made."""
     hints = request.hints
     living = {claim_id for claim_id in hints.same_host | hints.different_host if await _lives(claim_id, cells)}
     return replace(
@@ -65,7 +65,7 @@ async def _lives(claim_id: str, cells: Cells) -> bool:
 
 
 def undeclared(request: Request, cells: Iterable[Cell]) -> str:
-    """The first thing that a request names and that is not declared in some cell, in words; '' where all is there."""
+    """Describe the first name in a request that some cell has not declared; '' if all are declared."""
     return next((what for cell in cells for what in _undeclared(request, cell.mirror.columns)), "")
 
 
@@ -85,6 +85,6 @@ def _undeclared(request: Request, columns: Columns) -> Iterator[str]:
 
 
 async def refuse_undeclared(what: str, cells: Cells) -> None:
-    """Raise NotFound for something that is not declared; Settling while a cell still waits for its hosts."""
+    """Raise NotFound for something that is not declared, or Settling while a cell still waits for its hosts."""
     await cells.refuse_unsettled(what)
     raise NotFound(f"{what} is not declared: declare it first, or leave it out of the request")

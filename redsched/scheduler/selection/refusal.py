@@ -1,4 +1,4 @@
-"""The refusal of a request that nothing fits: how many hosts each reason left out, and which came nearest."""
+"""Explain the refusal of a request that nothing fits: the number of hosts rejected by reason, and the nearest hosts."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,8 @@ from redsched.model import Request
 def refusal(settled: bool, request: Request, found: Sequence[Explanation]) -> RedschedError:
     """Return NoValidHost with the reasons found, or Settling while hosts may still attest to a new epoch.
 
-    `settled`: whether all cells were when the reasons were found. A host that attests in between is no refusal.
+    `settled` says whether all cells were settled when the reasons were found: a host that attests in between must not
+    cause a refusal.
     """
     reasons = merge_reasons([one.reasons for one in found])
     hosts = sum(one.hosts for one in found)
@@ -33,13 +34,13 @@ def refusal(settled: bool, request: Request, found: Sequence[Explanation]) -> Re
 
 
 def miss_facts(miss: Miss) -> dict[str, Any]:
-    """A miss for programs. `after` is there where a claim was looked for and found, `member` in gangs."""
+    """Return a miss as JSON fields. `after` is there if a blocking claim was searched and found, `member` in gangs."""
     facts = {"host": miss.host, "needs": dict(miss.needs), "free": dict(miss.free), "changes": list(miss.changes)}
     return facts | {key: text for key, text in (("after", miss.after), ("member", miss.member)) if text}
 
 
 def merge_reasons(counts: Sequence[Sequence[ReasonCount]]) -> tuple[ReasonCount, ...]:
-    """The counts of several cells as one, in the order in which the reasons first appear."""
+    """Add up the counts of several cells, in the order in which the reasons first appear."""
     total: Counter[str] = Counter()
     for cell in counts:
         total.update({one.reason: one.hosts for one in cell})
@@ -47,7 +48,7 @@ def merge_reasons(counts: Sequence[Sequence[ReasonCount]]) -> tuple[ReasonCount,
 
 
 def merge_nearest(misses: Sequence[Sequence[Miss]]) -> tuple[Miss, ...]:
-    """The nearest misses of several cells, nearest first."""
+    """Return the nearest misses of several cells, nearest first, at most NEAREST."""
     found = sorted((one for cell in misses for one in cell), key=lambda miss: (miss.distance, miss.host))
     return tuple(found[:NEAREST])
 
@@ -61,7 +62,7 @@ def _sentence(hosts: int, request: Request, reasons: Sequence[ReasonCount], near
 
 
 def near(miss: Miss) -> str:
-    """What a near host would take, in words."""
+    """Describe the changes after which a near host would take the request."""
     of = f" for {miss.member}" if miss.member else ""
     return f"nearest{of} {miss.host}: {', '.join(miss.changes)}"
 

@@ -1,4 +1,4 @@
-"""Which cell a request goes to: the one that its ids are bound to or its server group is pinned to, else the best."""
+"""Route a request to a cell: the one its ids are bound to or its server group is pinned to, else the best."""
 
 from random import Random
 
@@ -10,7 +10,7 @@ from redsched.scheduler.selection.steps import Proposal
 
 
 class CellRouter:
-    """Routes requests to cells, and binds them there before they are claimed."""
+    """Routes requests to cells, and binds them before they are claimed."""
 
     def __init__(self, cells: Cells, ids: ClaimIds, rng: Random) -> None:
         self._cells = cells
@@ -29,7 +29,7 @@ class CellRouter:
         return list(self._cells) if only is None else [only]
 
     async def bind(self, attempt: SchedulingAttempt, proposal: Proposal) -> bool:
-        """Bind the ids and the server group to the cell of the proposal; False where another one has them.
+        """Bind the ids and the server groups to the proposal's cell. Returns False if another cell has them.
 
         Raises Settling.
         """
@@ -40,7 +40,7 @@ class CellRouter:
         return not proposal.decision.places or await self._groups.pin(attempt.request, bound) is bound
 
     async def leave_full_cell(self, attempt: SchedulingAttempt) -> bool:
-        """Take the caller's ids from a cell without room to one that may have it; False when there is none.
+        """Move the caller's ids from a full cell to one that may have room. Returns False if there is none.
 
         Raises Settling.
         """
@@ -51,6 +51,6 @@ class CellRouter:
         for cell in self._cells:
             if cell.name not in attempt.full_cells and cell.decider.decide(attempt.resolved, self._rng).places:
                 attempt.home = await self._ids.move(attempt.request, before, cell)
-                # Where they stay, another copy of the call has got them an outcome there: it is to be asked for.
+                # If they stay, another copy of the call has an outcome there: the script must be asked for it.
                 return attempt.home is not before
         return False

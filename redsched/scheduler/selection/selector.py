@@ -1,7 +1,7 @@
-"""Selecting: the pipeline, and around it what a caller waits for: room, and the confirmation of the hosts.
+"""Select: run the pipeline, and around it wait for room and for confirmation by the hosts.
 
 until_active.confirmed          undone when a host does not confirm
-  line.place                    tried again whenever there may be room
+  line.place                    retried whenever there may be room
     until_active.placed         undone when the caller goes away
       within select_timeout_s
         pipeline.run            resolve > route_to_cell > decide > claim > interpret
@@ -22,7 +22,7 @@ Observe = Callable[[Effort], None]
 
 
 class Selector:
-    """Selects over all cells of a scheduler."""
+    """Selects places for requests, over all cells of a scheduler."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Selector:
         return found
 
     async def _place(self, attempt: SchedulingAttempt) -> Selections:
-        """Place the request; where nothing fits, wait for room as long as it wants to."""
+        """Place the request; if nothing fits, wait for room up to the request's `queue_timeout_s`."""
         try:
             return await self._place_now(attempt)
         except NoValidHost as refused:
@@ -76,7 +76,7 @@ class Selector:
         return await self._run(attempt)
 
     async def _run(self, attempt: SchedulingAttempt) -> Selections:
-        """Run the pipeline from its start. Raises what it does; StoreUnavailable, OutcomeUnknown when time is up."""
+        """Run the pipeline from its start. Raises as it does; on timeout, StoreUnavailable or OutcomeUnknown."""
         attempt.restart()
         try:
             async with asyncio.timeout(self._timeout_s):

@@ -1,4 +1,4 @@
-"""What the stages of a selection hand on, and how one pass through them ends."""
+"""Values passed between the stages of a selection, and the results of one pass through them."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from redsched.store.codec.results import ClaimAnswer
 
 @record
 class Proposal:
-    """A decision in one cell, with the epoch and seq of the columns that it was made on: they may move on meanwhile."""
+    """A decision in one cell, with the epoch and seq of its columns, which may advance in the meantime."""
 
     cell: Cell
     decision: Decision
@@ -21,13 +21,13 @@ class Proposal:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Higher is better: more places, then the better best host."""
+        """The sort key; higher is better: more places, then the higher score of the best host."""
         return len(self.decision.places), self.decision.score
 
 
 @record
 class ClaimReply:
-    """What the claim script answered, and the ids that it was sent with."""
+    """The claim script's answer, and the ids it was called with."""
 
     ids: tuple[str, ...]
     answer: ClaimAnswer
@@ -35,19 +35,19 @@ class ClaimReply:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Go through the stages again: what was decided on is not what the store has."""
+    """Go through the stages again: the decision was based on columns that differ from the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The request has its answer."""
+    """The request is answered."""
 
     selections: Selections
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The request cannot be met: nothing fits, the quota is used up, or it names something that is not there."""
+    """The request cannot be met: nothing fits, the quota is used up, or it names something unknown."""
 
     error: RedschedError
 

@@ -1,9 +1,9 @@
-"""An answer that is given only when the hosts themselves have confirmed, and undone otherwise.
+"""Answer only when the hosts have confirmed the claims, and undo the claims otherwise.
 
-Undoing is atomic for each claim: the script gives it back unless it has become active. What has is the hosts' word come
-after all, and answered as such; of several places all are, or all are given back. What has moved meanwhile is waited
-for, or undone, where it is now. A caller who goes away is undone as well, in the background, for nobody would know of
-what was claimed for him; unless he has sent the same ids again, and was told of it by that.
+Undo is atomic for each claim: the script releases it unless it has become active. If all claims of a request have
+become active after all, that is the answer; otherwise all are released. A claim that has moved meanwhile is awaited, or
+undone, where it is now. If the caller goes away, its claims are undone in the background, because nobody would know of
+them; unless the same ids were sent again, and that call returned the claims.
 """
 
 import asyncio
@@ -26,18 +26,18 @@ from redsched.store.codec.results import ReleaseMode
 
 AGAIN_AFTER_S = 0.2
 LEASE_NOTICED_S = 5.0
-"""Within how long a scheduler notices that the lease of a claim has run out, and has it placed again."""
+"""How long it takes a scheduler, at most, to notice that a claim's lease has expired and have it placed again."""
 UNDONE_WITHIN_S = 30.0
-"""How long it is tried to undo something while the store, or the host's attestation, is missing."""
+"""How long an undo is retried while the store is unavailable or the host has not attested."""
 CLOSED_WITHIN_S = 5.0
-"""How long a scheduler that closes goes on undoing."""
+"""How long a closing scheduler continues to undo."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Undoing:
-    """Why claims are given back; only what the claim call of this mark was the last to be answered with, if any."""
+    """Why claims are released. With `call_id`, only claims that this claim call was the last to get as its answer."""
 
     end_reason: EndReason
     reason: str
@@ -45,7 +45,7 @@ class _Undoing:
 
 
 class ActiveWaiter:
-    """What a scheduler holds until hosts have confirmed it."""
+    """Holds back answers until hosts have confirmed the claims."""
 
     def __init__(self, cells: Cells, confirmations: Mapping[str, ConfirmationWaiter]) -> None:
         """`confirmations`: by the name of the cell."""
@@ -54,13 +54,14 @@ class ActiveWaiter:
         self._later = aio.BackgroundTasks("redsched-undo")
 
     async def stop(self) -> None:
-        """Return when what callers left behind is undone, or some seconds were not enough for it."""
+        """Wait until the claims of absent callers are undone, at most CLOSED_WITHIN_S."""
         await self._later.stop(CLOSED_WITHIN_S)
 
     async def placed(self, place: Callable[[], Coroutine[Any, Any, Selections]], call_id: str) -> Selections:
-        """What `place` claims. Cancelled meanwhile, it is undone as soon as it is known.
+        """Return what `place` claims. If cancelled meanwhile, undo the claims as soon as they are known.
 
-        `call_id`: that of its claim calls, '' where they have none: what another call was told of since is left then.
+        `call_id` is that of the claim calls, '' if they have none; with it, claims that another call has returned since
+        are kept.
         """
         placing = asyncio.ensure_future(place())
         try:
@@ -70,9 +71,9 @@ class ActiveWaiter:
             raise
 
     async def confirmed(self, request: Request, found: Selections, call_id: str) -> Selections:
-        """The same, once its hosts have confirmed. `call_id` as above.
+        """Return the selections once the hosts have confirmed them. `call_id` is used as in `placed`.
 
-        Raises NotConfirmed (all of it is given back), OutcomeUnknown (that could not be done).
+        Raises NotConfirmed (all claims are released), OutcomeUnknown (they could not be released or read).
         """
         if not found.selections:
             return found
@@ -80,20 +81,21 @@ class ActiveWaiter:
         try:
             now = await self._waited(cell, found, request)
         except asyncio.CancelledError:
-            # What was sent before is also somebody else's, who may still wait for it.
+            # Claims of ids that were sent before also belong to another caller, who may still wait for them.
             if found.fresh:
                 self._later.begin(self._undo(_ready(found), call_id))
             raise
         except StoreUnavailable as error:
-            # They may be active, and nobody else knows ids that were made for the call.
+            # The claims may be active, and nobody else knows the ids made for the call.
             said = f"whether the claim is active could not be read: {error.detail}"
             raise OutcomeUnknown(said, {"claim_ids": [one.claim_id for one in found.selections]}) from error
         return replace(found, selections=tuple(_active(one, now[one.claim_id or ""]) for one in found.selections))
 
     async def _waited(self, cell: Cell, found: Selections, request: Request) -> Mapping[str, Claim]:
-        """What each id stands for when all of it is active. Raises NotConfirmed, OutcomeUnknown.
+        """Wait until all claims are active, and return them by id. Raises NotConfirmed, OutcomeUnknown.
 
-        Unless the request says how long, each placement has as long as its lease: a silent host is not the end of it.
+        Without a timeout in the request, each placement gets the time of its lease: after a silent host, the next one
+        is waited for.
         """
         lease_s = request.lease_s + LEASE_NOTICED_S
         now = _claims(cell, found)
@@ -104,7 +106,7 @@ class ActiveWaiter:
         missing = await self._confirmations[cell.name].wait(hosts, timeout_s or lease_s, 0 if timeout_s else lease_s)
         if missing and await self._undone(cell, now.values(), _Undoing(EndReason.FAILED, _not_in_time(missing))):
             raise _not_confirmed(now, missing)
-        # It may have moved meanwhile, or failed on its first hosts.
+        # Claims may have moved meanwhile, or failed on their first hosts.
         return await _present(cell, now)
 
     async def _undo(self, placing: Awaitable[Selections], call_id: str) -> None:
@@ -120,7 +122,7 @@ class ActiveWaiter:
     async def _undone(
         self, cell: Cell, claims: Collection[Claim], undoing: _Undoing, although_active: bool = False
     ) -> bool:
-        """Give the claims back; False where all of them have become active meanwhile, and so are kept."""
+        """Release the claims. Returns False if all have become active meanwhile, and so are kept."""
         active = [one for one in claims if not await self._give_back(cell, one, ReleaseMode.UNLESS_ACTIVE, undoing)]
         if len(active) == len(claims) and not although_active:
             return False
@@ -129,7 +131,7 @@ class ActiveWaiter:
         return True
 
     async def _give_back(self, cell: Cell, claim: Claim, how: ReleaseMode, undoing: _Undoing) -> bool:
-        """Give one claim back, even if its host has to attest first; False where it is active, which keeps it."""
+        """Release a claim, retrying until its host has attested. Returns False if it is active, and so is kept."""
         claim_id, until = claim.id, aio.now_s() + UNDONE_WITHIN_S
         while aio.now_s() < until:
             try:
@@ -152,7 +154,7 @@ class ActiveWaiter:
             if answer.outcome is Outcome.STALE and undoing.call_id:
                 return True
             if answer.outcome is Outcome.UNKNOWN:
-                # Its host may bring it back yet: it is closed in this epoch too.
+                # Its host may still bring it back: have it closed in this epoch too.
                 cell.released.abandon([claim.id])
             elif answer.facts and answer.facts[0]:
                 cell.released.note(claim.id, answer, undoing.end_reason)
@@ -168,7 +170,7 @@ async def _ready(found: Selections) -> Selections:
 
 
 def _claims(cell: Cell, found: Selections) -> Mapping[str, Claim]:
-    """What was claimed, by id."""
+    """Return the claims that were made, by id."""
     return {
         one.claim_id or "": Claim(
             one.claim_id or "", cell.name, one.host, ClaimStatus.CLAIMED, one.token or "", one.slots
@@ -178,12 +180,12 @@ def _claims(cell: Cell, found: Selections) -> Mapping[str, Claim]:
 
 
 async def _present(cell: Cell, known: Mapping[str, Claim]) -> Mapping[str, Claim]:
-    """These claims as they are now; as they were, where the store has none. Raises StoreUnavailable."""
+    """Return the claims as they are now, or as known where the store has none. Raises StoreUnavailable."""
     return {**known, **await cell.store.claims.read(known)}
 
 
 def _not_in_time(missing: Sequence[FailedAttempt]) -> str:
-    """Why claims are given back, in the words that stay with each of them."""
+    """Return the reason of the release, which is stored with each claim."""
     return f"given back, for not all that was claimed was active in time: {sentence(missing)}"
 
 
@@ -193,7 +195,7 @@ def _not_confirmed(claim_ids: Iterable[str], missing: Sequence[FailedAttempt]) -
 
 
 def _active(place: Selection, now: Claim) -> Selection:
-    """The place as it is answered: where its claim is now."""
+    """Return the place as active, where its claim is now."""
     where = place
     if now.placements:
         where = replace(place, host=now.host, token=now.token, slots=now.amounts, alternates=now.alternates)

@@ -1,8 +1,8 @@
-"""Requests that nothing fits and that wait for room, in the order in which they came.
+"""A queue of requests that nothing fits and that wait for room, in order of arrival.
 
-When the feed has brought something, one task walks the line and looks, in memory alone, for whom there may be room now.
-Those get their turn to try one after the other, each seeing what the one before it took: so a host that comes free is
-tried for by one of those who wait at this scheduler, and not by all of them at once.
+When the feed brings changes, one task walks the queue and checks, in memory alone, which requests may fit now. These
+try one after the other, each seeing what the previous one took: so only one of a scheduler's waiting requests tries for
+a host that becomes free, not all of them at once.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from redsched.scheduler.cells import Cells
 T = TypeVar("T")
 
 PAUSE_S = 0.02
-"""Between two walks of the line, however busy the feed."""
+"""The shortest pause between two walks of the queue, however busy the feed."""
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +32,7 @@ class _Waiter:
 
 
 class WaitQueue:
-    """The line of one scheduler."""
+    """The queue of one scheduler."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
@@ -41,7 +41,7 @@ class WaitQueue:
         self._walking: asyncio.Task[None] | None = None
 
     async def stop(self) -> None:
-        """End the walking. Who waits goes on until its time is up."""
+        """Stop walking the queue. Waiting requests go on until they time out."""
         await aio.end(self._walking)
 
     async def place(
@@ -51,7 +51,10 @@ class WaitQueue:
         timeout_s: float,
         refused: NoValidHost,
     ) -> T:
-        """Try again whenever there may be room, for so long. Raises the last refusal, and what `attempt` raises."""
+        """Call `attempt` whenever there may be room, for up to `timeout_s`.
+
+        Raises the last refusal on timeout, and what `attempt` raises.
+        """
         until = aio.now_s() + timeout_s
         one = _Waiter(may_fit)
         self._line[one] = None
@@ -66,7 +69,7 @@ class WaitQueue:
                 except TimeoutError:
                     raise refused from None
                 try:
-                    # To its end: a claim that is under way when the time is up is a claim.
+                    # Outside the timeout: a claim call in progress when the time is up must be completed.
                     return await attempt()
                 except NoValidHost as error:
                     refused = error
@@ -78,7 +81,7 @@ class WaitQueue:
 
     async def _walk(self) -> None:
         while self._line:
-            # Who joins may have been refused before the last move, and is looked at like after one.
+            # A request that joins may have been refused before the last change, so joining triggers a walk too.
             self._joined.clear()
             news = [asyncio.ensure_future(cell.mirror.moved()) for cell in self._cells]
             news.append(asyncio.ensure_future(self._joined.wait()))
@@ -101,6 +104,6 @@ class WaitQueue:
     def _may_fit(self, one: _Waiter) -> bool:
         try:
             return one.may_fit()
-        except Exception:  # whatever it is, the request's own try will say it
+        except Exception:  # whatever it is, the request's own attempt will raise it
             log.debug("room", exc_info=True)
             return True

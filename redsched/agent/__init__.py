@@ -1,4 +1,4 @@
-"""The agent: speaks for hosts to the store, and makes true on them what was claimed. `run` is its entry."""
+"""The agent: reports hosts to the store and runs their claims. `run` is the entry point."""
 
 from redsched.agent.collectors.base import Collector, Named, Observation, StaticCollector, Work, load_collector
 from redsched.agent.collectors.fleet import fleet, parse_fleet, read_fleet, simulated

@@ -1,7 +1,7 @@
-"""Many hosts in one process: whose turn it is for a heartbeat, a look, an inbox, a comparison; and what ends them.
+"""Run many hosts in one process: schedule their heartbeats, observations, inbox reads and comparisons.
 
-No host has a task of its own. Four loops take the hosts whose turn it is, so ten thousand hosts at rest cost their
-heartbeats and little else. Calls of hosts whose turns fall together share a round trip.
+No host has a task of its own. Four loops serve the hosts that are due, so ten thousand idle hosts cost their
+heartbeats and little else. Calls of hosts that are due together share a round trip.
 """
 
 import asyncio
@@ -34,15 +34,15 @@ from redsched.store.cell import CellStore
 from redsched.store.store import Store
 
 MAX_AT_ONCE = 128
-"""Hosts that speak to the store at the same time."""
+"""The most hosts that call the store at the same time."""
 
 MAX_HOOKS = 16
 MAX_READ = 200
-"""Hosts whose inboxes or claims are read in one round trip."""
+"""The most hosts whose inboxes or claims are read in one round trip."""
 
 MAX_CLAIMS_READ = 500
 AGAIN_S = 5.0
-"""Before the next try of a host that met an error which is not the store's absence."""
+"""Pause before a host retries after an error other than an unavailable store."""
 
 SPREAD_S = 0.5
 PRUNE_S = 60.0
@@ -52,7 +52,7 @@ _log = structlog.get_logger("redsched.agent")
 
 @dataclass(eq=False)
 class Agent:
-    """The hosts of one process. `ready` is set once each has been open; `run` goes on until it is cancelled."""
+    """The hosts of one process. `ready` is set once every host has been open for claims."""
 
     store: Store
     journal: Journal
@@ -89,7 +89,10 @@ class Agent:
             self._looks.set(host, period_s)
 
     async def run(self) -> None:
-        """Run until cancelled. Raises OtherAgent when no host is left to speak for, JournalBroken."""
+        """Run until cancelled.
+
+        Raises OtherAgent when other agents have taken over every host, JournalBroken when the journal fails.
+        """
         loops = [self._each(self._beats, self._beat), self._each(self._looks, self._look), self._prune()]
         for name, hosts in self._by_cell.items():
             cell = self.store.cell(name)
@@ -108,7 +111,7 @@ class Agent:
         await asyncio.gather(*(works.close() for works in self._works.values()))
 
     async def _guard(self, loop: Coroutine[None, None, None]) -> None:
-        """A loop that fails ends the agent: it must not live on with a part of it dead."""
+        """Run a loop, and end the agent if it fails: the agent must not go on without one of its loops."""
         try:
             await loop
         except RedschedError as error:
@@ -125,7 +128,7 @@ class Agent:
         if not self._fatal.done():
             self._fatal.set_exception(error)
 
-    # -- heartbeats and looks
+    # -- heartbeats and observations
 
     async def _each(self, turns: TimerQueue[Host], act: Callable[[Host], Awaitable[float]]) -> None:
         while True:
@@ -217,7 +220,7 @@ class Agent:
             if now_ms:
                 self.journal.prune(now_ms)
 
-    # -- what hosts and the watch say
+    # -- callbacks of hosts and of the inbox watcher
 
     def _opened(self, host: Host, drop: Iterable[str]) -> None:
         was_waiting = bool(self._unopened)
@@ -231,7 +234,7 @@ class Agent:
 
     def _closed(self, host: Host) -> None:
         if not host.epoch:
-            # One line for all of them: ten thousand hosts leave an epoch together.
+            # One log line for all of them: ten thousand hosts leave an epoch together.
             if not self._unopened:
                 _log.info("hosts have to attest anew", first=host.name)
             self._unopened.add(host.name)
@@ -246,7 +249,7 @@ class Agent:
             self._beats.set(host, random.uniform(0.0, SPREAD_S))
 
     def _stop_host(self, host: Host, error: OtherAgent) -> None:
-        """Speak for it no more. Its work is left as it is: it is the other agent's now."""
+        """Stop serving a host that another agent has taken over. Its work keeps running."""
         _log.error("another agent speaks for this host; this one stops", host=host.name, reason=str(error))
         self.hosts.pop(host.name, None)
         self._by_cell[host.cell.name].pop(host.name, None)

@@ -1,6 +1,6 @@
-"""The agent's line to the store: whether it works now, and when to try again when it does not.
+"""Back-off for calls to the store: whether it is available, and when to retry.
 
-One for all hosts of a process, so that ten thousand of them do not each find out for themselves that the store is away.
+All hosts of a process share one, so that ten thousand hosts do not each discover an outage for themselves.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _log = structlog.get_logger("redsched.agent")
 
 
 class StoreBackoff:
-    """Back-off with jitter, shared by all who talk to the store."""
+    """Exponential back-off with jitter, shared by all callers of the store."""
 
     def __init__(self) -> None:
         self._pause_s = 0.0
@@ -31,25 +31,25 @@ class StoreBackoff:
 
     @property
     def is_down(self) -> bool:
-        """Whether the last word of the store was none."""
+        """Whether the last call to the store failed."""
         return self._pause_s > 0
 
     async def ready(self) -> None:
-        """Wait until it is time to try again, or somebody has had an answer; at once while the line works."""
+        """Wait until the next retry is due or another call has succeeded; not at all while the store is available."""
         while (left_s := self._until_s - aio.now_s()) > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left_s):
                     await self._works.wait()
 
     def worked(self) -> None:
-        """The store has answered."""
+        """Record that the store has replied, and reset the back-off."""
         if self.is_down:
             _log.info("the store answers again")
         self._pause_s = self._until_s = 0.0
         self._works.set()
 
     def failed(self, error: Unavailable) -> None:
-        """The store has not answered. Those who fail together count once."""
+        """Record a failed call. Calls that fail during the same pause count once."""
         now_s = aio.now_s()
         if now_s < self._until_s:
             return
@@ -60,7 +60,7 @@ class StoreBackoff:
         self._works.clear()
 
     async def ask(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Ask until there is an answer. Every call of the store is idempotent, so asking again is always right."""
+        """Call until the store replies. Every call to the store is idempotent, so a retry is always safe."""
         while True:
             await self.ready()
             try:

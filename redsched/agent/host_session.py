@@ -1,11 +1,11 @@
-"""One host's standing with the store: its reports, its attestation to the present epoch, its heartbeats.
+"""One host's session with the store: its reports, its attestation to the current epoch, its heartbeats.
 
     unknown --report--> reported --attest--> open --heartbeat--> open
        ^                   ^                  |
        |                   +--- NOT_ATTESTED -------+      another epoch, or written off
        +------------------------ UNKNOWN ----+      forgotten
 
-Only an open host takes anything up. What happens to claims is in `works`; when each step is due is in `agent`.
+Only an open host takes up claims. The package `claims` handles them; `agent` schedules each step.
 """
 
 import asyncio
@@ -31,17 +31,17 @@ from redsched.store.codec.results import EndedPlacement, JournaledClaim, ReportA
 
 BEATS_IN_LEASE = 3
 MAX_ATTESTS = 10
-"""Attestations in a row that the store answers with yet another epoch, before the host waits for its next turn."""
+"""Attestations in a row that the store rejects with another epoch, before the host waits for its next turn."""
 
 MAX_REQUESTS = 100
-"""Requests that a host puts back at once."""
+"""The most requests that a host restores at the same time."""
 
 _log = structlog.get_logger("redsched.agent")
 
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """One host of this process. `nonce` is the process'; `on_open` is told which placements the store wants dropped."""
+    """One host of this process. `nonce` identifies the process; `on_open` gets the placements that the store drops."""
 
     cell: CellStore
     sight: HostMonitor
@@ -53,10 +53,10 @@ class Host:
 
     name: str = field(init=False)
     epoch: str = field(default="", init=False)
-    """The epoch that the host is open in; '' while it is not."""
+    """The epoch that the host is open in; '' while it is not open."""
     opened: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     now_ms: int = field(default=0, init=False)
-    """The store's time, as last heard."""
+    """The store's time in its last reply."""
     _sent: HostReport | None = field(default=None, init=False)
     _is_known: bool = field(default=False, init=False)
     _met: str = field(default="", init=False)
@@ -64,16 +64,16 @@ class Host:
     _number: int = field(default=1, init=False)
     _report_at_s: float = field(default=0.0, init=False)
     _owes_requests: bool = field(default=True, init=False)
-    """Whether the store may have lost requests since this host put back those that it holds."""
+    """Whether the store may have lost requests since this host last restored the ones that it holds."""
     _speaking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     def __post_init__(self) -> None:
         self.name = self.sight.collector.name
 
-    # -- its turns
+    # -- periodic steps
 
     async def beat(self) -> None:
-        """Do what the host's standing asks for: report, attest, or a heartbeat. Raises Unavailable, OtherAgent."""
+        """Report, attest or send a heartbeat, as the session's state requires. Raises Unavailable, OtherAgent."""
         async with self._speaking:
             if self.sight.is_blind:
                 self.sight.unknown = await self._placements_in_store()
@@ -88,14 +88,14 @@ class Host:
                 self._owes_requests = False
 
     async def look(self) -> None:
-        """Look at the host, and report it if something has changed. Raises Unavailable, OtherAgent, OSError."""
+        """Observe the host, and report it if something has changed. Raises Unavailable, OtherAgent, OSError."""
         async with self._speaking:
             report = await self.sight.look()
             if self._sent is not None and is_worth_sending(report, self._sent):
                 await self._send(report)
 
     async def look_without(self, placed: str) -> dict[str, int]:
-        """Return the external usage that is new now that the work of a placement is gone."""
+        """Return the external usage that differs from the last report now that the work of a placement is gone."""
         report = await self.sight.look(without=placed)
         sent = self._sent.external if self._sent is not None else {}
         slots = report.external.keys() | sent.keys()
@@ -104,24 +104,24 @@ class Host:
         }
 
     def note_external(self, external: dict[str, int]) -> None:
-        """The store has taken in this external usage: the next report is compared with it."""
+        """Record external usage that the store has accepted: the next report is compared with it."""
         if self._sent is not None and external:
             merged = {**self._sent.external, **external}
             self._sent = dataclasses.replace(self._sent, external={slot: n for slot, n in merged.items() if n})
 
     def hears(self, epoch: str, now_ms: int, attest: bool = False) -> None:
-        """Take note of the epoch that an answer was given in. From another one on, nothing is taken up."""
+        """Record the epoch and time of a reply. A newer epoch closes the host: it takes up nothing until it attests."""
         self.now_ms = max(self.now_ms, now_ms)
         if is_newer(epoch, self._met):
             self._met = epoch
         if is_newer(self.epoch, epoch):
-            # An answer from before this host attested, or an old copy of the store: the next heartbeat finds out.
+            # A reply from before this host attested, or a stale replica of the store: the next heartbeat finds out.
             self.on_closed(self)
         if self.epoch and (attest or is_newer(epoch, self.epoch)):
             self._close()
 
     async def begin_new_epoch(self) -> None:
-        """The store has lost writes of the epoch that this host is open in, without noticing."""
+        """Raise the epoch because the store has lost writes of the one that this host is open in, without noticing."""
         if self.epoch:
             await self._raise_above(self.epoch, self.epoch)
 
@@ -136,12 +136,12 @@ class Host:
         self._sent = report
         self._is_known = True
         self._report_at_s = aio.now_s() + self.settings.report_s * random.uniform(0.5, 1.0)
-        # Attested by an earlier process with this very journal: the store knows all that there is to say.
+        # Attested by an earlier process with this same journal: the store has everything already.
         if not self.epoch and answer.attested and answer.epoch == self.journal.pages[self.name].attested_epoch:
             self._open(answer.epoch, ())
 
     async def _check_version(self, answer: ReportAnswer) -> None:
-        """A version that went back within an epoch shows writes that were lost without the store noticing."""
+        """Raise the epoch if the host's version went back within one: the store has lost writes without noticing."""
         epoch, version = self._version
         if answer.epoch == epoch and answer.version < version:
             await self._raise_above(epoch, answer.epoch)
@@ -160,7 +160,7 @@ class Host:
                 self._is_known = False
                 await self._send(self.sight.report or await self.sight.look())
             elif answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
-                # Not waited for: should it be lost, the host attests once more and hears ALREADY_DONE.
+                # Not awaited: if it is lost, the host attests once more and gets ALREADY_DONE.
                 self.journal.write_attested(self.name, answer.epoch)
                 self._owes_requests = True
                 self._open(answer.epoch, answer.drop)
@@ -172,32 +172,32 @@ class Host:
         raise StoreUnavailable(f"host {self.name} cannot attest: the store's epoch changes faster than it can answer")
 
     async def _leave(self) -> str:
-        """Make it durable that the host leaves the epoch it was in, before a word is said to the new one: returned."""
+        """Record durably that the host leaves its epoch, before it attests to the new one, and return the new one."""
         page = self.journal.pages[self.name]
         if self._met == page.left_epoch or is_newer(page.left_epoch, self._met):
             await self._raise_above(page.left_epoch, self._met)
         if is_newer(page.attested_epoch, self._met):
             await self._raise_above(page.attested_epoch, self._met)
-        # Equal where an operator had written the host off: it attests once more to the same epoch.
+        # Equal if an operator wrote the host off: it attests once more to the same epoch.
         if page.attested_epoch not in ("", self._met):
             await self.journal.write_left(self.name, page.attested_epoch)
         return self._met
 
     async def _all_placements(self) -> tuple[list[JournaledClaim], list[EndedPlacement]]:
-        """Return what the journal holds, and what it remembers as ended."""
-        # In this order: a placement that ends in between is in both, never in neither.
+        """Return the placements that the journal holds, and those that it remembers as ended."""
+        # In this order a placement that ends in between is in both lists, never in neither.
         held = list(self.journal.pages[self.name].held.values())
         ended = await self.journal.ended(self.name)
         over = {one.placed for one in ended}
         return [_as_held(one) for one in held if one.placed not in over], ended
 
     async def _placements_in_store(self) -> dict[str, str]:
-        """Return the placements that the store has on this host: claim ids by `placed`."""
+        """Return the placements that the store has on this host, as claim ids by `placed`."""
         claims = await self.cell.claims.read(await self.cell.hosts.claim_ids(self.name))
         return {one.placed: claim.id for claim in claims.values() for one in claim.placements if one.host == self.name}
 
     async def _put_requests_back(self) -> None:
-        """Give the store the requests that it has lost, so that claims that came back can be placed anew."""
+        """Restore the requests that the store has lost, so that restored claims can be placed again."""
         known = self.journal.requests
         digests = {work.digest for work in self.journal.pages[self.name].held.values()}
         missing = await self.cell.requests.missing(digests & known.keys())
@@ -206,7 +206,7 @@ class Host:
             await asyncio.gather(*(self.cell.requests.restore(one, known[one]) for one in some if one in known))
 
     async def _raise_above(self, epoch: str, met: str) -> None:
-        """The store is back at what this host has left or outrun. A higher epoch costs no more than attesting anew."""
+        """Raise the epoch of a store that was rolled back. A higher epoch costs no more than attesting again."""
         _log.warning("the store has gone back; it starts a new epoch", host=self.name, had=epoch, met=met)
         answer = await self.cell.raise_epoch(epoch)
         self.hears(answer.epoch, answer.now_ms)
@@ -252,7 +252,7 @@ class Host:
         return self.sight.report.lease_s if self.sight.report is not None else self.settings.lease_s
 
     def next_beat_s(self) -> float:
-        """How long until the next heartbeat is due, with jitter: hosts that started together drift apart."""
+        """Return the seconds until the next heartbeat, with jitter, so that hosts that started together drift apart."""
         return self._lease_s() / BEATS_IN_LEASE * random.uniform(0.8, 1.0) if self.epoch else 0.0
 
 

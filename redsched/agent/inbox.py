@@ -1,6 +1,6 @@
-"""Noticing that an inbox has something: a process with few hosts looks into theirs, one with many follows the feed.
+"""Notice new inbox entries: a process with few hosts polls their inboxes, one with many follows the feed.
 
-Both poll, and linger: soon again after something came, ever later while nothing does.
+Both poll at a growing interval, which is reset as soon as something arrives.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.results import Clock, Poll
 
 FEW = 8
-"""Up to so many hosts of a cell, looking into each inbox costs the store less than the whole feed would."""
+"""Up to this many hosts of a cell, polling each inbox costs the store less than following the whole feed."""
 
 MAX_CHANGES = 1000
 LONGEST_FEED_PAUSE_S = 0.1
@@ -24,7 +24,7 @@ LONGEST_INBOX_PAUSE_S = 0.5
 GROWTH = 1.5
 
 _INBOX_OPS = frozenset(("claimed", "resizing", "resized", "ending"))
-"""Changes that may have put something into an inbox."""
+"""Changes that may have added an inbox entry."""
 
 _log = structlog.get_logger("redsched.agent")
 
@@ -39,13 +39,13 @@ class InboxWatcher:
     poll_s: float
     on_hint: Callable[[Host], None]
     on_epoch: Callable[[Iterable[Host]], None]
-    """Called when the feed goes on elsewhere: in another epoch, where all hosts must attest, or after a gap."""
+    """Called when the feed is discontinued: by a new epoch, to which all hosts must attest, or by a gap."""
     _seq: int = field(default=0, init=False)
     _after: str = field(default="", init=False)
     _clock: Clock | None = field(default=None, init=False)
 
     async def run(self) -> None:
-        """Watch for ever."""
+        """Poll until cancelled."""
         is_few = len(self.hosts) <= FEW
         look, longest_s = (self._look_inside, LONGEST_INBOX_PAUSE_S) if is_few else (self._follow, LONGEST_FEED_PAUSE_S)
         pause_s = self.poll_s
@@ -65,7 +65,7 @@ class InboxWatcher:
 
     async def _follow(self) -> int:
         if not self._after:
-            # From now on: what lies in the inboxes already is read when the hosts open.
+            # Start at the end: existing inbox entries are read when the hosts open.
             end = await self.line.ask(self.cell.feed.end)
             self._after, self._clock = end.entry_id, end.clock
         poll = await self.line.ask(lambda: self.cell.feed.poll(self._after, MAX_CHANGES))
@@ -81,7 +81,7 @@ class InboxWatcher:
         return len(poll.changes)
 
     def _is_elsewhere(self, poll: Poll) -> bool:
-        """Whether this is another epoch, or entries are missing: then every host is looked after at once."""
+        """Return whether the feed is discontinued, by another epoch or missing entries: then every host is checked."""
         before, self._clock = self._clock, poll.clock
         if before is None or poll.clock is None:
             return before is not poll.clock

@@ -1,4 +1,4 @@
-"""What an agent sees of one host: its collector's looks, with what is remembered of usage that no claim explains."""
+"""The agent's view of one host: its collector's observations, and the remembered usage that belongs to no claim."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,28 +13,28 @@ from redsched.agent.journal.schema import HostPage
 from redsched.model import Claim, ClaimStatus, HostReport
 
 FRESH_S = 1.0
-"""A look that is not older than this is as good as one now: many claims that start together share it."""
+"""An observation up to this age is fresh enough: many claims that start together share it."""
 
 CHEAP_S = 0.1
-"""A look that took no longer than this may be had before each start."""
+"""An observation that took no longer than this is cheap enough to repeat before each start."""
 
 
 @dataclass(slots=True, eq=False)
 class HostMonitor:
-    """Looks at one host, one at a time."""
+    """Observes one host, with one observation at a time."""
 
     collector: Collector
     journal: Journal
     local_file: LocalFile | None = None
     report: HostReport | None = None
-    """What was last seen, with external usage."""
+    """The last observed report, with external usage."""
     local: tuple[LocalWork, ...] = ()
-    """The local work that was seen then."""
+    """The local work in that observation."""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """Placements that the store has here and the journal does not know: claim ids by `placed`.
+    """Placements that the store has here and the journal does not: claim ids by `placed`.
 
-    Their work may run, begun by an agent whose journal was lost; measured as foreign, it would leave no room for the
-    claims that it belongs to.
+    Their work may be running, started by an agent whose journal was lost; measured as external, it would leave no room
+    for the claims that it belongs to.
     """
     _looked_at_s: float = 0.0
     _took_s: float = 0.0
@@ -42,24 +42,24 @@ class HostMonitor:
 
     @property
     def is_blind(self) -> bool:
-        """Whether it measures and has not looked yet: then `unknown` is to be set first."""
+        """Whether the collector measures and has not observed yet: then `unknown` must be set first."""
         return self.report is None and self.collector.period_s is not None
 
     def forget_unknown(self, claims: Iterable[Claim]) -> None:
-        """Keep of `unknown` only what these claims still have on the host."""
+        """Keep in `unknown` only the placements that these claims still have on the host."""
         self._keep_unknown({one.placed for claim in claims for one in claim.placements})
 
     def _keep_unknown(self, placed: Collection[str]) -> None:
         self.unknown = {name: claim_id for name, claim_id in self.unknown.items() if name in placed}
 
     def period_s(self, local_file_s: float) -> float | None:
-        """Pause between two looks; None where nothing can change."""
+        """Return the seconds between two observations; None if nothing can change."""
         if self.collector.period_s is None and self.local_file is not None:
             return local_file_s
         return self.collector.period_s
 
     async def look(self, without: str = "") -> HostReport:
-        """Look now. `without`: a placement of which nothing is left, by name. Raises OSError."""
+        """Observe the host now, without the work of the placement `without`, which is gone. Raises OSError."""
         async with self._looking:
             page = self.journal.pages[self.collector.name]
             self._looked_at_s, works = aio.now_s(), self._works(page, without)
@@ -70,16 +70,16 @@ class HostMonitor:
             self._took_s = aio.now_s() - self._looked_at_s
             known = remember(look, page.external)
             if known != page.external:
-                # Not waited for: a lost write costs one stale measurement after a crash.
+                # Not awaited: a lost write costs one stale measurement after a crash.
                 self.journal.write_external(self.collector.name, known)
             self.local = (*look.local, *written)
             self.report = with_external(look.report, known)
             return self.report
 
     async def look_again(self, without: str = "") -> HostReport:
-        """Return what is there as it is now where looking is cheap, else as last seen. Raises OSError at first.
+        """Return a new observation if that is cheap, else the last one. Raises OSError if there is none yet.
 
-        `without`: a placement of which nothing was begun, whatever the journal says of it already.
+        `without` is a placement whose work was not begun, whatever the journal already says of it.
         """
         is_old = aio.now_s() - self._looked_at_s > FRESH_S
         if self.report is None or (is_old and self._took_s <= CHEAP_S):
@@ -87,7 +87,7 @@ class HostMonitor:
         return self.report
 
     def _works(self, page: HostPage, without: str) -> list[Work]:
-        """Return the placements whose work may be there; what was not begun must not blur the measurement."""
+        """Return the placements whose work may be running; others would make the measurement incomplete."""
         self._keep_unknown(self.unknown.keys() - page.held.keys())
         begun = [one for one in page.held.values() if one.state is not ClaimStatus.CLAIMED]
         works = [Work(one.id, one.named, one.placed) for one in begun]

@@ -1,4 +1,4 @@
-"""Running an agent: what `redsched agent` and `redsched up` call."""
+"""Run an agent: the entry point of `redsched agent` and `redsched up`."""
 
 import asyncio
 import os
@@ -26,11 +26,11 @@ async def run(
     journal: Path | None = None,
     ready: asyncio.Event | None = None,
 ) -> None:
-    """Speak for `hosts` until cancelled; `ready` is set once each of them is open for claims.
+    """Run the agent of `hosts` until cancelled; `ready` is set once each of them is open for claims.
 
-    Work that runs is left running, and found again by the next process with the same journal. Raises OtherAgent when
-    another agent speaks for (all of) them, InvalidRequest for hosts or settings that cannot be, JournalBroken, and
-    StoreUnavailable when the store cannot be used at the start; later it is waited for.
+    Running work is left running, and found again by the next process with the same journal. Raises OtherAgent when
+    other agents have all of the hosts, InvalidRequest for invalid hosts or settings, JournalBroken, and
+    StoreUnavailable when the store cannot be used at the start; later outages are waited out.
     """
     collectors: list[Collector] = [StaticCollector(host) if isinstance(host, HostReport) else host for host in hosts]
     _check(collectors, settings)
@@ -55,7 +55,7 @@ def hook_of(settings: Settings) -> Hook:
 
 
 def default_journal(settings: Settings, collectors: Sequence[Collector]) -> Path:
-    """Return where the journal is kept: as set, else in the user's state folder, named after the host."""
+    """Return the path of the journal: as configured, else in the user's state directory, named after the host."""
     if settings.journal:
         return Path(settings.journal)
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"

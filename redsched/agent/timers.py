@@ -1,4 +1,4 @@
-"""When each host has its next turn at something: one heap instead of a sleeping task for each of ten thousand hosts."""
+"""Timers of hosts in one heap, instead of a sleeping task for each of ten thousand hosts."""
 
 import asyncio
 import heapq
@@ -8,13 +8,13 @@ from typing import Generic, TypeVar
 from redsched import aio
 
 GRAIN_S = 0.02
-"""Turns that fall due within this are taken together: their calls then share a round trip."""
+"""Hosts that are due within this time are served together, so that their calls share a round trip."""
 
 H = TypeVar("H")
 
 
 class TimerQueue(Generic[H]):
-    """At most one turn for each host, and the host is out of it until it is set again."""
+    """At most one timer for each host. A host that `due` has returned has none until it is set again."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, H]] = []
@@ -23,7 +23,7 @@ class TimerQueue(Generic[H]):
         self._earlier = asyncio.Event()
 
     def set(self, host: H, in_s: float) -> None:
-        """Give the host its turn in `in_s` seconds; an earlier turn that it has stays."""
+        """Set the host's timer to `in_s` seconds from now, unless it is set to an earlier time."""
         at_s = aio.now_s() + in_s
         if self._at_s.get(host, float("inf")) <= at_s:
             return
@@ -33,11 +33,11 @@ class TimerQueue(Generic[H]):
             self._earlier.set()
 
     def drop(self, host: H) -> None:
-        """The host has no turn any more."""
+        """Remove the host's timer."""
         self._at_s.pop(host, None)
 
     async def due(self, most: int) -> list[H]:
-        """Wait until hosts have their turn, and return up to `most` of them, the longest overdue first."""
+        """Wait until hosts are due, and return up to `most` of them, the longest overdue first."""
         while True:
             self._earlier.clear()
             batch = self._pop(most)
@@ -55,7 +55,7 @@ class TimerQueue(Generic[H]):
         batch: list[H] = []
         while self._heap and self._heap[0][0] <= now_s and len(batch) < most:
             at_s, _, host = heapq.heappop(self._heap)
-            # What was dropped, or set to an earlier time since, is still in the heap.
+            # The heap still has entries of hosts that were dropped, or set to an earlier time since.
             if self._at_s.get(host) == at_s:
                 del self._at_s[host]
                 batch.append(host)

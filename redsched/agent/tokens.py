@@ -1,16 +1,16 @@
-"""Comparing epochs and tokens as the store writes them; both only grow.
+"""Compare epochs and tokens in the store's format; both only grow.
 
 An epoch is `<ms>-<first 8 of the replication id>`, a token `<epoch>.<seq>`.
 """
 
 
 def is_newer(epoch: str, than: str) -> bool:
-    """Whether `epoch` was minted after `than`; every epoch is newer than none ('')."""
+    """Return whether `epoch` was issued after `than`; every epoch is newer than none ('')."""
     return _key(epoch) > _key(than)
 
 
 def is_newer_token(token: str, than: str) -> bool:
-    """Whether `token` was minted after `than`: by epoch, then by seq. Every token is newer than none ('')."""
+    """Return whether `token` was issued after `than`: by epoch, then by seq. Every token is newer than none ('')."""
     return _token_key(token) > _token_key(than)
 
 

@@ -1,4 +1,4 @@
-"""The app: routes, problems, and one Scheduler for as long as it runs."""
+"""The FastAPI application: its routes, its error handlers, and one Scheduler for its lifetime."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -19,7 +19,7 @@ from redsched.scheduler import Scheduler
 from redsched.server.registry import WorkerRegistry
 from redsched.settings import Settings
 
-# The busiest first: routes are tried in order.
+# The busiest first: routes are matched in order.
 ROUTERS = (
     selections.router,
     claims.router,
@@ -34,8 +34,8 @@ ROUTERS = (
 
 
 def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> FastAPI:
-    """The API over the store of `settings`. Its start raises StoreUnavailable when there is none to be used."""
-    # Its /docs come from this process: a fleet's network often has no way out.
+    """Return the API over the store of `settings`. Its startup raises StoreUnavailable without a usable store."""
+    # Serve /docs from this process: the network of a fleet often has no internet access.
     app = FastAPIOffline(
         title="redsched",
         version=version("redsched"),
@@ -52,7 +52,7 @@ def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> Fa
     for router in ROUTERS:
         app.include_router(router)
     app.add_middleware(ImpliedMethods)
-    app.add_middleware(FastPath)  # the last one added is the first one called
+    app.add_middleware(FastPath)  # the last one added is called first
     problems.install(app)
     openapi.install(app)
     return app

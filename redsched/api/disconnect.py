@@ -1,4 +1,4 @@
-"""Callers who go away: what waits for a host on their behalf is ended, and so undone."""
+"""Client disconnects: cancel, and so undo, work that waits on behalf of a client that is gone."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -13,7 +13,10 @@ T = TypeVar("T")
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """The work's result; when the caller closes the connection the work is cancelled. The body must have been read."""
+    """Return the result of `work`, or cancel it when the client disconnects. The body must have been read.
+
+    Raises NotConfirmed when the client disconnected first.
+    """
     doing = asyncio.ensure_future(work)
     going = asyncio.ensure_future(_gone(request))
     try:

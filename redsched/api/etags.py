@@ -1,7 +1,7 @@
-"""ETags of what operators declare, and If-Match: nobody overwrites what somebody else has changed since.
+"""ETags of declared objects, and If-Match: protection against lost updates.
 
-A tag is a digest of what operators declare alone: amounts claimed, members and reports do not change it. The script
-that writes compares it, so of several writers that read the same state one writes.
+A tag is a digest of the declared state only: claimed amounts, members and reports do not change it. The script that
+writes compares it, so of several writers that read the same state only one succeeds.
 """
 
 from collections.abc import Awaitable
@@ -24,21 +24,21 @@ IfMatchHeader = Annotated[
 
 
 async def _declared(if_match: IfMatchHeader = "") -> None:
-    """Check the form of the header. What it says is compared by the script that writes."""
+    """Validate the syntax of the header. The script that writes compares its tags."""
 
 
 IF_MATCH = Depends(_declared)
-"""The dependency of routes that heed If-Match: each passes `if_match(request)` on to what it changes."""
+"""The dependency of routes that honour If-Match: each passes `if_match(request)` to the scheduler's call."""
 
 
 class Tagged(Protocol):
-    """Where objects of a kind have tags."""
+    """A service whose objects have tags."""
 
     def tag(self, name: str, /) -> Awaitable[str]: ...  # noqa: D102
 
 
 def if_match(request: Request) -> IfMatch:
-    """Return the tags that If-Match names; None without the header. A weak tag matches nothing (RFC 9110, 13.1.1)."""
+    """Return the tags in If-Match; None without the header. A weak tag matches nothing (RFC 9110, 13.1.1)."""
     wanted = request.headers.get("if-match")
     if not wanted:
         return None
@@ -46,5 +46,5 @@ def if_match(request: Request) -> IfMatch:
 
 
 async def etag_of(objects: Tagged, name: str) -> dict[str, str]:
-    """Return the header with the tag of a thing. Read it before the thing: a tag that is too new would match."""
+    """Return the ETag header of an object. Read it before the object: a tag newer than the state would match."""
     return {"ETag": f'"{await objects.tag(name)}"'}

@@ -1,7 +1,7 @@
-"""The short way for the everyday call: POST /v1/selections goes past the router, straight to its function.
+"""A fast path for the hot route: POST /v1/selections bypasses the router and calls its function directly.
 
-Routing, dependencies and the exit stacks of FastAPI cost some 100 us a request, about as much as the whole claim. The
-route stays declared like any other (routes/selections.py), which the OpenAPI shows; this calls the same function.
+FastAPI's routing, dependencies and exit stacks cost about 100 us a request, about as much as the whole claim. The route
+is still declared like any other (routes/selections.py), for the OpenAPI document; this calls the same function.
 """
 
 from starlette.requests import Request
@@ -14,7 +14,7 @@ from redsched.errors import RedschedError
 
 
 class FastPath:
-    """ASGI middleware with one stop."""
+    """ASGI middleware that handles one route itself and passes on all other requests."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

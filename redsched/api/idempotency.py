@@ -1,4 +1,4 @@
-"""Idempotency-Key: claim ids that are derived from a key, for clients that would rather send one than ids."""
+"""Idempotency-Key: claim ids derived from a key, for clients that send a key instead of claim ids."""
 
 import hashlib
 import re
@@ -20,11 +20,11 @@ PARAMETER = {
     "description": "Derives `claim_ids`: the same key gives the same ids. Not beside `claim_ids`.",
     "example": "9f3a12cd-order-4711",
 }
-"""The header as the OpenAPI shows it."""
+"""The header in the OpenAPI document."""
 
 
 def with_key(asked: Request, http: HttpRequest) -> Request:
-    """Return the request with the ids of its Idempotency-Key, or as it is without one. Raises InvalidRequest."""
+    """Return the request with the claim ids derived from its Idempotency-Key, if it has one. Raises InvalidRequest."""
     keys = http.headers.getlist(HEADER)
     return replace(asked, claim_ids=_ids(asked, keys)) if keys else asked
 

@@ -1,4 +1,4 @@
-"""HEAD, OPTIONS and Allow for every route: the methods that HTTP expects beside those that routes declare."""
+"""HEAD, OPTIONS and Allow for every route: the methods that HTTP expects besides the declared ones."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ class ImpliedMethods:
             await self._app(scope, receive, send)
 
     async def _head(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as GET does, up to the end of the headers. A stream would go on for ever: it is cancelled there."""
+        """Respond as GET does, with the headers only. The handler is then cancelled: a stream would never end."""
         answered = asyncio.Event()
 
         async def send_headers(message: Message) -> None:
@@ -45,7 +45,7 @@ class ImpliedMethods:
 
 
 def allowed_methods(scope: Scope) -> list[str]:
-    """Return the methods of a path over all routes that match it; none for a path that no route has."""
+    """Return the methods of all routes that match the path; an empty list if none does."""
     routes: list[Route] = scope["app"].state.routes
     matching = (route for route in routes if route.matches(scope)[0] is not Match.NONE)
     methods = {method for route in matching for method in route.methods or ()}

@@ -1,7 +1,8 @@
 """Every metric of redsched, and nothing else.
 
-Workers sum through prometheus-client's multiprocess mode: the parent sets PROMETHEUS_MULTIPROC_DIR before a worker
-imports this, and a worker that answers /metrics reads the files of all. One process alone uses the usual registry.
+Metrics of all workers are summed by prometheus-client's multiprocess mode: the parent sets PROMETHEUS_MULTIPROC_DIR
+before a worker imports this module, and the worker that serves /metrics reads the files of all. A single process uses
+the default registry.
 """
 
 import os
@@ -47,7 +48,7 @@ WORKERS_READY = Gauge("redsched_workers_ready", "Workers whose cache has caught 
 
 
 def observe(effort: Effort) -> None:
-    """Count one selection."""
+    """Record the metrics of one selection."""
     SELECTIONS.labels(effort.outcome).inc()
     CLAIM_CALLS.inc(effort.calls)
     RETRIES.inc(effort.retries)
@@ -56,14 +57,14 @@ def observe(effort: Effort) -> None:
 
 
 class Sampler:
-    """Turns a scheduler's running sums into counters and gauges, once in a while."""
+    """Copies a scheduler's running totals into counters and gauges."""
 
     def __init__(self) -> None:
         self._entries = 0
         self._snapshots = 0
 
     def sample(self, stats: Stats, ready: bool) -> None:
-        """Show `stats` as they are now."""
+        """Update the metrics from the current `stats`."""
         FEED_ENTRIES.inc(stats.entries - self._entries)
         SNAPSHOTS.inc(stats.snapshots - self._snapshots)
         self._entries, self._snapshots = stats.entries, stats.snapshots
@@ -75,7 +76,7 @@ class Sampler:
 
 
 def exposition() -> tuple[bytes, str]:
-    """All metrics of all workers as text, and its media type."""
+    """Return all metrics of all workers in Prometheus' text format, and its media type."""
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return generate_latest(REGISTRY), CONTENT_TYPE_LATEST
     registry = CollectorRegistry()

@@ -1,7 +1,7 @@
-"""What routes declare about their bodies and answers, and the OpenAPI document built from it.
+"""Declarations of routes' request bodies and responses, and the OpenAPI document built from them.
 
-Bodies are read and answers written without FastAPI (body.py, render.py), so the models are put into the document here
-and named by reference.
+Bodies are read and responses written without FastAPI (request_body.py, render.py), so this module adds the models to
+the document and references them by name.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ TAGS = {
 """The groups of operations, in the order of the document."""
 
 LOCATED = {201: "The path of what was created; of several claims the first.", 202: "What to watch, as `watch` says."}
-"""The statuses with a `Location`, and where it leads."""
+"""The statuses with a `Location` header, and what it refers to."""
 
 ETAG = {"schema": {"type": "string"}, "description": "Of what is declared, for `If-Match`.", "required": True}
 
@@ -56,9 +56,9 @@ BODY = (BodyTooLarge, UnsupportedMediaType, InvalidRequest)
 def answers(
     good: dict[int, type[BaseModel] | None], *errors: type[RedschedError], store: bool = True, etag: bool = False
 ) -> dict[int | str, dict[str, Any]]:
-    """`responses` of a route: its good answers by status, and the errors that it can meet; `store` adds 503.
+    """Return `responses` of a route: its successful responses by status, and its errors; `store` adds 503.
 
-    `etag`: the good answers have one.
+    With `etag` the successful responses have an ETag header.
     """
     found: dict[int | str, dict[str, Any]] = {status: _good(status, model) for status, model in good.items()}
     for answer in found.values() if etag else ():
@@ -75,7 +75,7 @@ def body(
     media_type: str = "application/json",
     required: bool = True,
 ) -> dict[str, Any]:
-    """`openapi_extra` of a route that reads `model`, with its example; `named`: examples that work as they are."""
+    """Return `openapi_extra` of a route that reads `model`, with the model's example or the `named` examples."""
     content: dict[str, Any] = {"schema": ref(model)}
     if named:
         content["examples"] = {name: {"value": value} for name, value in named.items()}
@@ -85,7 +85,7 @@ def body(
 
 
 def ref(model: type[BaseModel]) -> dict[str, str]:
-    """The reference to a model in the document."""
+    """Return the reference to a model in the document."""
     return {"$ref": REF.format(model=model.__name__)}
 
 
@@ -128,7 +128,7 @@ def _models() -> list[type[BaseModel]]:
 
 
 def install(app: FastAPI) -> None:
-    """Have `app` describe itself with all models."""
+    """Add all models to the OpenAPI document of `app`."""
     app.openapi = _with_models(app.openapi)  # type: ignore[method-assign]
 
 
@@ -146,7 +146,7 @@ def _with_models(plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, 
 
 
 def _add_examples(document: dict[str, Any]) -> None:
-    """Give each good answer its example. Here, because FastAPI drops every null of what routes declare."""
+    """Add examples to the successful responses. Not in the routes, because FastAPI drops nulls from declarations."""
     operations = [operation for item in document["paths"].values() for operation in item.values()]
     for answer in [one for operation in operations for one in operation["responses"].values()]:
         content = answer.get("content", {}).get("application/json")

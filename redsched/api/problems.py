@@ -1,6 +1,6 @@
-"""Every error as an RFC 9457 problem: `type`, `title`, `status`, `detail`, the facts. Nothing else answers 4xx or 5xx.
+"""Every error as an RFC 9457 problem: `type`, `title`, `status`, `detail` and facts. All 4xx and 5xx are problems.
 
-Errors that only HTTP knows (a body too large, a method that is not there) stand here, on the tree of `redsched.errors`.
+Errors that exist only in HTTP (a body too large, an unknown method) are defined here, below those of `redsched.errors`.
 """
 
 import sys
@@ -46,7 +46,7 @@ class MethodNotAllowed(RedschedError):
 
 
 class NoRoute(RedschedError):
-    """There is no such route."""
+    """No route has this path."""
 
     problem, title, status = "not-found", "Not found", 404
 
@@ -64,13 +64,13 @@ class InternalError(RedschedError):
 
 
 def all_problems() -> list[str]:
-    """Return the names of all problems that the API answers."""
+    """Return the names of all problems that the API can return."""
     classes = [one for module in (errors, sys.modules[__name__]) for one in vars(module).values()]
     return sorted({one.problem for one in classes if isinstance(one, type) and issubclass(one, RedschedError)})
 
 
 def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> Response:
-    """The answer to `error`."""
+    """Return the response for `error`."""
     all_headers = dict(headers or {})
     if isinstance(error, Unavailable):
         all_headers["Retry-After"] = str(error.retry_after_s)
@@ -104,7 +104,7 @@ async def _on_fault(request: Request, error: Exception) -> Response:
 
 
 def install(app: FastAPI) -> None:
-    """Make every error of `app` a problem."""
+    """Install handlers that turn every error of `app` into a problem."""
     app.add_exception_handler(RedschedError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)

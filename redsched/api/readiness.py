@@ -1,6 +1,6 @@
-"""Who of the workers of one API is ready: what one finds out about itself, and the answer for all.
+"""Readiness of the workers of one API: each checks itself, and any of them can answer for all.
 
-What they tell each other goes through `redsched.server.registry`.
+They share their state through `redsched.server.registry`.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ LOOK_EVERY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What /readyz answers."""
+    """The response of /readyz."""
 
     ready: bool
     detail: str
@@ -27,26 +27,26 @@ class Standing:
 
 
 class Sampled(Protocol):
-    """What is looked at: the scheduler."""
+    """The source of the samples: the scheduler."""
 
     def readiness(self) -> Awaitable[Readiness]: ...  # noqa: D102
     def stats(self) -> Stats: ...  # noqa: D102
 
 
 class Look(Protocol):
-    """What is told: the metrics."""
+    """The sink of the samples: the metrics."""
 
     def sample(self, stats: Stats, ready: bool) -> None: ...  # noqa: D102
 
 
 class ReadinessMonitor:
-    """Looks at this worker's scheduler, tells the others and the metrics, and answers for all."""
+    """Checks this worker's scheduler, shares the result with the other workers and the metrics, and answers for all."""
 
     def __init__(self, scheduler: Sampled, registry: WorkerRegistry, sampler: Look) -> None:
         self._scheduler, self._registry, self._sampler = scheduler, registry, sampler
 
     async def look(self) -> Standing:
-        """Whether all workers are ready, and if not, what is awaited."""
+        """Return whether all workers are ready, and if not, what is missing."""
         own = await self._own()
         missing = self._registry.missing()
         if not own.ready:
@@ -60,7 +60,7 @@ class ReadinessMonitor:
         return self._standing(True, own.detail, own.hosts)
 
     async def keep(self, closing: asyncio.Event) -> None:
-        """Look again and again, until `closing`. Not by cancelling it: redis-py can lose a cancellation."""
+        """Check periodically until `closing` is set. Do not cancel it instead: redis-py can lose a cancellation."""
         while not closing.is_set():
             await self._own()
             with suppress(TimeoutError):

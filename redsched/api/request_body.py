@@ -1,7 +1,7 @@
-"""Reads a JSON body: declared as JSON, no larger than max_body_bytes, strictly of its model.
+"""Read a JSON body: declared as JSON, no larger than max_body_bytes, and strictly valid for its model.
 
-One way in for all routes. FastAPI's own reading is not used: it takes the body whole whatever its size, and Python's
-json accepts NaN, lone surrogates and nesting up to a RecursionError, where pydantic's parser says what is wrong.
+All routes use this. FastAPI's own parsing is not used: it reads the whole body whatever its size, and Python's json
+accepts NaN, lone surrogates and nesting up to a RecursionError, where pydantic's parser reports what is wrong.
 """
 
 from typing import Any
@@ -15,19 +15,19 @@ from redsched.schema.parsing import Model, parse
 
 
 async def read(request: Request, model: type[Model]) -> Model:
-    """The body as `model`. Raises UnsupportedMediaType, BodyTooLarge or InvalidRequest."""
+    """Return the body as `model`. Raises UnsupportedMediaType, BodyTooLarge or InvalidRequest."""
     return parse(await read_bytes(request), model)
 
 
 async def read_if_any(request: Request, model: type[Model]) -> Model:
-    """The same; without a body the model's defaults."""
+    """Return the body as `model`, or the model's defaults if there is no body. Raises as `read` does."""
     if request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers:
         return model()
     return await read(request, model)
 
 
 async def read_object(request: Request) -> dict[str, Any]:
-    """The body as any JSON object. Raises as `read` does."""
+    """Return the body as any JSON object. Raises as `read` does."""
     try:
         found = from_json(await read_bytes(request), allow_inf_nan=False)
     except ValueError as error:
@@ -38,7 +38,7 @@ async def read_object(request: Request) -> dict[str, Any]:
 
 
 async def read_bytes(request: Request) -> bytes:
-    """The body. Raises UnsupportedMediaType, or BodyTooLarge as soon as it is: the rest is not read."""
+    """Return the raw body. Raises UnsupportedMediaType, or BodyTooLarge without reading beyond the limit."""
     _check_media_type(request.headers.get("content-type", ""))
     limit: int = request.app.state.settings.max_body_bytes
     declared = request.headers.get("content-length", "")

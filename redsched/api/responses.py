@@ -1,4 +1,4 @@
-"""Answers of routes: JSON, or nothing."""
+"""Responses of routes: JSON or empty."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,34 +8,34 @@ from starlette.responses import Response
 
 
 def answer(content: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """`content` as a JSON answer."""
+    """Return `content` as a JSON response."""
     return Response(to_json(content), status, headers, "application/json")
 
 
 def created(
     content: Mapping[str, Any], location: str, new: bool = True, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """201 with the `Location` of what is new; 200 for what was there before."""
+    """Return 201 with a `Location` for a new resource, 200 for one that already existed."""
     if not new:
         return answer(content, 200, headers)
     return answer(content, 201, {"Location": location, **(headers or {})})
 
 
 def accepted(content: Mapping[str, Any], watch: str) -> Response:
-    """202: it goes on, and `watch` (also the `Location`) is the path that tells how far it is."""
+    """Return 202 for work in progress; `watch` (also the `Location`) is the path that shows its progress."""
     return answer({**content, "watch": watch}, 202, {"Location": watch})
 
 
 def changed_claim(content: Mapping[str, Any], claim_id: str, goes_on: bool) -> Response:
-    """A claim after a verb: 202 while a host has yet to do its part, else 200."""
+    """Return a claim after a verb: 202 while a host has yet to do its part, else 200."""
     return accepted(content, claim_path(claim_id)) if goes_on else answer(content)
 
 
 def claim_path(claim_id: str) -> str:
-    """Where a claim is read."""
+    """Return the path of a claim."""
     return f"/v1/claims/{claim_id}"
 
 
 def nothing() -> Response:
-    """204: done, and nothing to say."""
+    """Return 204 without a body."""
     return Response(status_code=204)

@@ -1,7 +1,7 @@
 """One worker process of the API: `python -m redsched.api.worker JSON`, started by redsched/server/supervisor.py.
 
-Settings come through the environment. What keeps a worker from starting it leaves in the registry, for the parent, who
-says it once for all workers.
+Settings come from the environment. A worker records an error that keeps it from starting in its registry, for the
+parent, which reports it once for all workers.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ GRACE_S = 5
 
 
 class _Server(uvicorn.Server):
-    """Tells the parent when it listens, and ends open event streams before it waits for its connections."""
+    """Announces to the parent that it listens, and ends open event streams before it waits for connections to close."""
 
     def __init__(self, config: uvicorn.Config, closing: asyncio.Event, registry: WorkerRegistry) -> None:
         super().__init__(config)
@@ -45,7 +45,7 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn's own raises the signal once more when it has stopped, which would cut off the end of the lifespan.
+        # uvicorn's own method raises the signal again after stopping, which would cut off the end of the lifespan.
         loop = asyncio.get_running_loop()
         for one in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(one, self.handle_exit, one, None)
@@ -54,7 +54,7 @@ class _Server(uvicorn.Server):
 
 async def _serve(settings: Settings, registry: WorkerRegistry, listener: socket.socket) -> None:
     app = create_app(settings, registry)
-    # The lifespan runs here and not in uvicorn, which would turn an error of its start into a traceback.
+    # The lifespan runs here and not in uvicorn, which would turn an error at startup into a traceback.
     async with app.router.lifespan_context(app):
         pacing.leave_alone()
         await _Server(_config(app), app.state.closing, registry).serve([listener])
@@ -75,7 +75,7 @@ def _config(app: FastAPI) -> uvicorn.Config:
 
 
 def main(given: dict[str, Any]) -> int:
-    """Serve until SIGTERM. Returns the exit code."""
+    """Serve until SIGTERM and return the exit code."""
     registry = WorkerRegistry(Path(given["folder"]), given["number"], given["workers"], given["hosts"])
     listener = socket.socket(fileno=given["socket"])
     try:

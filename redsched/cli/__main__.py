@@ -1,4 +1,4 @@
-"""`python -m redsched.cli`: what the `redsched` command runs."""
+"""`python -m redsched.cli`: the same as the `redsched` command."""
 
 from redsched.cli import main
 

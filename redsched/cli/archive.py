@@ -1,4 +1,4 @@
-"""`redsched export`, `import` and `replay`: a cell as readable lines, and back."""
+"""`redsched export`, `import` and `replay`: write a cell as JSON lines, and read it back."""
 
 import sys
 from contextlib import suppress
@@ -101,7 +101,7 @@ def _read(file: str) -> Archive:
 
 
 def _write(path: Path, text: str) -> None:
-    """All of it or nothing: a backup that was there before must not be lost to a full disk."""
+    """Write a file atomically: a full disk must not destroy an earlier backup. Raises InvalidRequest."""
     partial = path.with_name(f"{path.name}.partial")
     try:
         partial.write_text(text, encoding="utf-8")

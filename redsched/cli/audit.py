@@ -1,4 +1,4 @@
-"""`redsched audit`: is what the store holds sound, and repairing it."""
+"""`redsched audit`: check that the store is consistent, and repair it."""
 
 from typing import Annotated
 

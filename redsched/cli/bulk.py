@@ -1,4 +1,4 @@
-"""What `redsched claim release`, `renew`, `shelve` and `unshelve` of many claims share: filters, pages, and a table."""
+"""Bulk calls of `redsched claim release`, `renew`, `shelve` and `unshelve`: filters, pages, and a table of results."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,7 +21,7 @@ PAGE = 1000
 
 @dataclass(frozen=True)
 class Filters:
-    """The options of a command that say which claims are meant, and whether it is done."""
+    """The options of a command that filter claims, and `--dry-run`."""
 
     host: Annotated[Many, many("All on this host.", "--host", completed=completion.hosts)] = field(default_factory=list)
     project: Annotated[Many, many("All of this project.", "--project")] = field(default_factory=list)
@@ -32,13 +32,13 @@ class Filters:
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With filters: show which claims are meant.")] = False
 
     def wanted(self) -> ClaimFilter | None:
-        """The filter; None where none is given. Raises InvalidRequest."""
+        """Return the filter; None if no filter option is given. Raises InvalidRequest."""
         names = ("host", "project", "consumer", "zone", "cell")
         given = {name: options.filter_names(name, getattr(self, name)) for name in names}
         return ClaimFilter(state=self.state, **given) if self.state or any(given.values()) else None
 
     def of_many(self, ids: Sequence[str], token: str) -> ClaimFilter | None:
-        """The filter; None where claims are named by their ids. Raises InvalidRequest where it is both or neither."""
+        """Return the filter; None if claims are named by ids. Raises InvalidRequest for both or neither of them."""
         wanted = self.wanted()
         if bool(ids) == (wanted is not None):
             raise InvalidRequest("name the claims by their ids, or by filters such as --project web: one of the two")
@@ -50,14 +50,17 @@ class Filters:
 
 
 takes_filters = options.takes(Filters, "filters")
-"""Gives a command every option of `Filters`; it takes them as its argument `filters`."""
+"""Decorator that gives a command every option of `Filters`, as its argument `filters`."""
 
 ManyVerb = Callable[[Scheduler, str], Awaitable[Page[BulkResult]]]
-"""Says it of a page of claims, after a cursor."""
+"""A bulk call on the page of claims after a cursor."""
 
 
 def say(url: str, verb: ManyVerb, done: str, as_json: bool) -> int:
-    """Say it page by page, and show what has become of each claim, or would (be `done`); the exit code."""
+    """Call `verb` page by page, show the result for each claim, and return the exit code.
+
+    `done` is the participle for the summary of a dry run: `released`.
+    """
 
     async def every_page(scheduler: Scheduler) -> list[BulkResult]:
         found: list[BulkResult] = []

@@ -1,4 +1,4 @@
-"""`redsched claim confirm`, `renew`, `fail`, `move`, `resize`, `shelve`, `unshelve`: what is said of a claim."""
+"""`redsched claim confirm`, `renew`, `fail`, `move`, `resize`, `shelve`, `unshelve`: the verbs of a claim."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated
@@ -33,7 +33,7 @@ Wait = Annotated[int, seconds("--wait", most=MAX_WAIT_S, help="How long to wait 
 
 
 def confirm(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = False, url: Url = "") -> None:
-    """Confirm that its work runs, for a host without an agent."""
+    """Confirm that a claim's work runs, for a host without an agent."""
 
     async def work(scheduler: Scheduler) -> Claim:
         asked = options.as_model({"token": await _token(scheduler, claim, token)}, TokenBody)
@@ -84,7 +84,7 @@ def fail(
 ) -> None:
     """Report that its work could not be started: the next host that fits takes it.
 
-    With the token of a move's target only that ends, and the claim stays where it runs.
+    With the token of a move's target only the target ends, and the claim stays where it runs.
     """
 
     async def work(scheduler: Scheduler) -> Claim:
@@ -116,7 +116,7 @@ def move(
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Claim another place for it. What it has is held until the work runs there."""
+    """Claim another place for a claim. Its amounts are held until the work runs there."""
 
     async def work(scheduler: Scheduler) -> Claim:
         body = {"token": await _token(scheduler, claim, token), "hosts": to, "live": live}
@@ -166,7 +166,7 @@ def shelve(
     as_json: AsJson = False,
     url: Url = "",
 ) -> int:
-    """Free its place and keep the claim, or all found by filters.
+    """Free the place of a claim and keep the claim, or of all that match filters.
 
     `redsched claim unshelve` places it again.
     """
@@ -198,7 +198,7 @@ def _shelve(claim: str, token: str, as_json: bool, url: str) -> None:
 def unshelve(
     filters: bulk.Filters, claim: MaybeClaim = "", queue_timeout_s: Wait = 0, as_json: AsJson = False, url: Url = ""
 ) -> int:
-    """Place a shelved claim again, or all found by filters.
+    """Place a shelved claim again, or all that match filters.
 
     It goes wherever there is room now.
     """

@@ -56,7 +56,7 @@ def release(
 ) -> int:
     """Release claims, by id or by filters.
 
-    One that its host runs is ending until the host says that it is gone.
+    A claim that its host runs is ending until the host reports that its work is gone.
     """
     wanted = filters.of_many(claim, token)
     if wanted is None:
@@ -82,7 +82,7 @@ def _release_each(claim: Sequence[str], token: str, force: bool, as_json: bool, 
 
     try:
         with_scheduler(url, release_all)
-    finally:  # also where one of them was refused: those before it are released all the same
+    finally:  # also if one of them was refused: those before it have been released
         if done:
             _show_released(done, as_json)
 
@@ -122,13 +122,13 @@ def _show_claim(found: Claim) -> None:
     if found.work_ended_at_ms is not None:
         print(f"its work ended at {tables.time(found.work_ended_at_ms)}; on_exit is {found.on_exit}")
     if found.reason is not None:
-        # Of a claim that goes on it is past, however long ago.
+        # For a claim that is still alive it is a past failure, however long ago.
         what = "reason" if found.state in OVER else "last failure"
         tables.say(f"{what} on {found.reason.host} at {tables.time(found.reason.at_ms)}: {found.reason.text}")
 
 
 def _facts(found: Claim) -> dict[str, object]:
-    """Return what else there is to say of a claim, by name."""
+    """Return the further facts of a claim, by name."""
     facts = {
         "consumer": found.consumer,
         "server group": found.group,
@@ -140,11 +140,11 @@ def _facts(found: Claim) -> dict[str, object]:
 
 
 def _state(one: Claim) -> str:
-    """Return its state, and for an active one whether its work has ended."""
+    """Return a claim's state, and for an active claim whether its work has ended."""
     ended = one.state is ClaimStatus.ACTIVE and one.work_ended_at_ms is not None
     return f"{one.state} (work ended)" if ended else one.state
 
 
 def _where(one: Claim) -> str:
-    """Return its host, and the host that it is being moved to."""
+    """Return a claim's host, and the host that it is being moved to."""
     return f"{one.host} to {one.target.host}" if one.target else one.host

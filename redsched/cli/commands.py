@@ -1,6 +1,6 @@
 """The table of commands: nouns with their verbs, and commands of one word.
 
-Each line has the help and the place of the function, so that `redsched --help` imports none of them.
+Each entry has the help and the location of the function, so that `redsched --help` imports none of them.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """The commands about one kind of thing, by verb."""
+    """The commands about one kind of object, by verb."""
 
     help: str
     verbs: Mapping[str, Entry]
@@ -58,7 +58,7 @@ NOUNS: Mapping[str, Noun] = {
             "list": Entry("claims:list_claims", "List claims."),
             "show": Entry("claims:show", "Show one claim: its placements, attempts and last failure."),
             "release": Entry("claims:release", "Release claims, by id or by filters."),
-            "confirm": Entry("claim_verbs:confirm", "Confirm that its work runs, for a host without an agent."),
+            "confirm": Entry("claim_verbs:confirm", "Confirm that a claim's work runs, for a host without an agent."),
             "renew": Entry(
                 "claim_verbs:renew", "Give a claim that is not active yet more time, or all found by filters."
             ),
@@ -66,11 +66,13 @@ NOUNS: Mapping[str, Noun] = {
                 "claim_verbs:fail", "Report that its work could not be started: the next host that fits takes it."
             ),
             "move": Entry(
-                "claim_verbs:move", "Claim another place for it. What it has is held until the work runs there."
+                "claim_verbs:move", "Claim another place for a claim. Its amounts are held until the work runs there."
             ),
             "resize": Entry("claim_verbs:resize", "Change its amounts in place. What is not named stays as it is."),
-            "shelve": Entry("claim_verbs:shelve", "Free its place and keep the claim, or all found by filters."),
-            "unshelve": Entry("claim_verbs:unshelve", "Place a shelved claim again, or all found by filters."),
+            "shelve": Entry(
+                "claim_verbs:shelve", "Free the place of a claim and keep the claim, or of all that match filters."
+            ),
+            "unshelve": Entry("claim_verbs:unshelve", "Place a shelved claim again, or all that match filters."),
         },
     ),
     "quota": Noun(
@@ -86,14 +88,14 @@ NOUNS: Mapping[str, Noun] = {
     ),
     "aggregate": Noun(
         "Aggregates: named sets of hosts with metadata.",
-        _declared("AGGREGATES", "set_aggregate", "Make an aggregate, or change its metadata and hosts."),
+        _declared("AGGREGATES", "set_aggregate", "Create an aggregate, or change its metadata and hosts."),
     ),
     "server-group": Noun(
         "Server groups: claims that share hosts, or do not.",
         _declared(
             "SERVER_GROUPS",
             "set_server_group",
-            "Make a server group. While it has members only --max-per-host can change.",
+            "Create a server group. While it has members only --max-per-host can change.",
         ),
     ),
     "shared-pool": Noun(
@@ -101,7 +103,7 @@ NOUNS: Mapping[str, Noun] = {
         _declared(
             "SHARED_POOLS",
             "set_shared_pool",
-            "Make a shared pool, or change what it has. What is claimed of it stays.",
+            "Create a shared pool, or change its inventory. Claimed amounts stay.",
         ),
     ),
 }
@@ -111,7 +113,7 @@ VERBS: Mapping[str, Entry] = {
         "up.command:up", "Start everything on this machine, until Ctrl-C: a store, the API, this machine's agent."
     ),
     "api": Entry("service:api", "Serve the REST API over a store, until Ctrl-C."),
-    "agent": Entry("service:agent", "Speak for this machine, until Ctrl-C: report it, take up its claims."),
+    "agent": Entry("service:agent", "Run the agent of this machine until Ctrl-C: report it and run its claims."),
     "select": Entry("selection:select", "Select hosts and claim the amounts on them."),
     "explain": Entry("selection:explain", "Say why hosts fit or do not. Writes nothing."),
     "usage": Entry("quotas:usage", "Show what all claims use together."),
@@ -128,11 +130,11 @@ VERBS: Mapping[str, Entry] = {
 
 
 def plural(noun: str) -> str:
-    """The plural of a noun, which may be typed instead of it."""
+    """Return the plural of a noun, which may be typed instead of it."""
     return f"{noun}s"
 
 
 def entries() -> dict[str, Entry]:
-    """Return every command by its words, such as `host list`."""
+    """Return all commands by their full names, such as `host list`."""
     of_nouns = {f"{name} {verb}": entry for name, noun in NOUNS.items() for verb, entry in noun.verbs.items()}
     return of_nouns | dict(VERBS)

@@ -1,6 +1,6 @@
-"""What shells complete: names of hosts, claims and declared objects, read from the store while somebody types.
+"""Shell completion: names of hosts, claims and declared objects, read from the store while the user types.
 
-A shell shows whatever is printed, so nothing is: without a store, or after TIMEOUT_S, there are no names.
+A shell shows whatever is printed, so errors are not: without a store, or after TIMEOUT_S, there are no names.
 """
 
 import asyncio
@@ -19,16 +19,16 @@ from redsched.store.store import Store
 
 TIMEOUT_S = 2.0
 MAX_NAMES = 1000
-"""Names that are completed at most."""
+"""The most names that are offered."""
 HOSTS_AT_ONCE = 500
-"""Hosts whose claims are read in one round trip."""
+"""The most hosts whose claims are read in one round trip."""
 
 Read = Callable[[CellStore], AsyncIterator[Iterable[str]]]
 Complete = Callable[[typer.Context, str], list[str]]
 
 
 def _completion(read: Read) -> Complete:
-    """Return what typer calls for the names that begin with what was typed."""
+    """Return typer's callback for the names that start with the typed text."""
 
     def complete(context: typer.Context, incomplete: str) -> list[str]:
         found: set[str] = set()
@@ -71,7 +71,7 @@ def _declared(kind: Kind) -> Read:
 hosts = _completion(_hosts)
 """Completes names of hosts."""
 claims = _completion(_claims)
-"""Completes ids of claims that hold a place or are shelved."""
+"""Completes ids of claims that hold amounts or are shelved."""
 quotas = _completion(_declared(Kind.QUOTA))
 """Completes names of projects that have a quota."""
 aggregates = _completion(_declared(Kind.AGGREGATE))
@@ -85,6 +85,6 @@ OF_NOUNS = {"aggregate": aggregates, "server-group": server_groups, "shared-pool
 
 
 def declared(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete names of what the command's noun, or its plural, declares."""
+    """Complete names of the declared objects of the command's noun or its plural."""
     noun = (context.parent and context.parent.info_name) or ""
     return OF_NOUNS[noun.removesuffix("s")](context, incomplete)

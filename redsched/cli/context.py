@@ -1,4 +1,4 @@
-"""What a command that talks to the store needs: settings, a Scheduler, and an event loop for one coroutine."""
+"""The context of a command that uses the store: settings, a Scheduler, and an event loop for one coroutine."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,30 +18,30 @@ Result = TypeVar("Result")
 
 
 def settings_for(url: str = "") -> Settings:
-    """The settings of the environment, with the store at `url` if given; sets up logging. Raises InvalidRequest."""
+    """Load the settings, with the store at `url` if given, and configure logging. Raises InvalidRequest."""
     settings = _load()
     logs.configure(settings.log_level)
     return settings.model_copy(update={"redis_url": url}) if url else settings
 
 
 def with_scheduler(url: str, work: Callable[[Scheduler], Awaitable[Result]]) -> Result:
-    """Run `work` with a Scheduler on the store at `url` or of the settings. Raises InvalidRequest without any."""
+    """Run `work` with a Scheduler on the store at `url`, or that of the settings. Raises InvalidRequest without one."""
     settings = settings_for(url)
     return uvloop.run(_with_scheduler(checked_url(settings), settings, work))
 
 
 def declare(settings: Settings) -> Sequence[str]:
-    """Declare the cells of `settings` new, where they are; returns the names of those that were."""
+    """Declare those cells of `settings` that are new, and return their names."""
     return uvloop.run(_declare(checked_url(settings), settings))
 
 
 def upgrade(settings: Settings) -> None:
-    """Shut releases that this one cannot work beside out of the cells of `settings`."""
+    """Lock releases that this one cannot run beside out of the cells of `settings`."""
     uvloop.run(_upgrade(checked_url(settings), settings))
 
 
 def checked_url(settings: Settings) -> str:
-    """The store's URL. Raises InvalidRequest where none is given."""
+    """Return the store's URL. Raises InvalidRequest if none is configured."""
     if not settings.redis_url:
         raise InvalidRequest(
             "no store is given: set REDSCHED_REDIS_URL (`redsched up` prints the line) or pass --url, "
@@ -72,11 +72,11 @@ async def _with_scheduler(url: str, settings: Settings, work: Callable[[Schedule
 
 async def _upgrade(url: str, settings: Settings) -> None:
     async with Store.connect(url, settings, upgrade=True):
-        pass  # connecting is all of it
+        pass  # connecting does it
 
 
 async def _declare(url: str, settings: Settings) -> Sequence[str]:
-    # Through the store and not a Scheduler: its first tick would already have made the cell, unsettled.
+    # Use the store and not a Scheduler, whose first tick would already create the cell, unsettled.
     async with Store.connect(url, settings) as store:
         answers = await asyncio.gather(*(store.cell(name).init() for name in settings.cells))
     return [name for name, answer in zip(settings.cells, answers, strict=True) if answer.outcome == "OK"]

@@ -1,6 +1,6 @@
 """`redsched aggregate`, `server-group`, `shared-pool`: each with `list`, `show`, `set` and `delete`.
 
-`set` makes a thing or changes it. What is not named stays as it is, unless `--request` gives the whole of it anew.
+`set` creates or changes an object. Fields that are not named stay as they are, unless `--request` replaces all of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ Force = Annotated[bool, typer.Option("--force", help="Although it is in use.")]
 
 @dataclass(frozen=True, slots=True)
 class _Kind(Generic[View]):
-    """How the objects of one kind are called, reached and shown; `key` has a list of them in JSON."""
+    """How the objects of one kind are named, accessed and shown; `key` is the JSON member for a list of them."""
 
     word: str
     key: str
@@ -48,7 +48,7 @@ class _Kind(Generic[View]):
     async def changed(
         self, scheduler: Scheduler, name: str, file: str, change: Callable[[dict[str, Any]], Mapping[str, Any]]
     ) -> dict[str, Any]:
-        """The body to put: that of the file, or of the thing as it is, with `change` of it merged in."""
+        """Return the body to put: the file's or the current object's, with the result of `change` merged in."""
         if file:
             base = options.file_body(file)
         else:
@@ -59,7 +59,7 @@ class _Kind(Generic[View]):
         return dict(merged(base, change(base)))
 
     def say(self, found: View, new: bool, name: str, as_json: bool) -> None:
-        """Show what was put."""
+        """Show the object that was put."""
         if as_json:
             return tables.show_json(self.json(found))
         return print(f"{self.word} {name} is {'declared' if new else 'changed'}")
@@ -99,7 +99,7 @@ def set_aggregate(
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Make an aggregate, or change its metadata and hosts."""
+    """Create an aggregate, or change its metadata and hosts."""
     said = {key: value or None for key, value in options.pairs("--metadata", metadata).items()}
 
     def change(base: dict[str, Any]) -> Mapping[str, Any]:
@@ -129,7 +129,7 @@ def set_server_group(
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Make a server group. While it has members only --max-per-host can change."""
+    """Create a server group. While it has members only --max-per-host can change."""
     given = {"policy": policy, "by": by, "max_per_host": max_per_host, "count_by": count_by}
     said = {key: value for key, value in given.items() if value}
 
@@ -159,7 +159,7 @@ def set_shared_pool(
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Make a shared pool, or change what it has. What is claimed of it stays."""
+    """Create a shared pool, or change its inventory. Claimed amounts stay."""
     totals = {one: {"total": amount} for one, amount in options.amounts(total).items()}
     given = {"inventories": totals, "traits": trait, "aggregates": aggregate, "cell": cell}
     said = {key: value for key, value in given.items() if value}

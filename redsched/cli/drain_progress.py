@@ -1,4 +1,4 @@
-"""Wait until a host that is drained or evacuated is empty, and show its progress: `--wait` of `redsched host`."""
+"""Wait until a drained or evacuated host is empty, and show the progress: `--wait` of `redsched host`."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ LOOK_EVERY_S = 0.5
 
 
 async def until_empty(scheduler: Scheduler, name: str, timeout_s: int) -> None:
-    """Return when the host holds no claims. Raises ClaimState when that has not come about in time, or will not."""
+    """Return when the host holds no claims. Raises ClaimState if it is not empty in time, or will not become empty."""
     until_s, printed = aio.now_s() + timeout_s, ""
     while True:
         found, line = await _look(scheduler, name)
@@ -30,7 +30,7 @@ async def until_empty(scheduler: Scheduler, name: str, timeout_s: int) -> None:
 
 
 async def _look(scheduler: Scheduler, name: str) -> tuple[HostView | None, str]:
-    """Return the host, where the store can be read, and a line about it."""
+    """Return the host (None if the store is unavailable) and a line about it."""
     try:
         found = await scheduler.hosts.get(name)
     except Unavailable as error:
@@ -39,7 +39,7 @@ async def _look(scheduler: Scheduler, name: str) -> tuple[HostView | None, str]:
 
 
 def progress(found: HostView) -> str:
-    """Return what is left on a host that is drained or evacuated."""
+    """Return a line about the remaining claims of a drained or evacuated host."""
     if not found.claims:
         return f"{found.name} is empty"
     left = f"{found.name}: {found.claims} claim{'s' * (found.claims > 1)} left"

@@ -1,4 +1,4 @@
-"""`redsched events`: the log of who claimed, moved and released what; and following it."""
+"""`redsched events`: show or follow the log of claims, moves, releases and operator actions."""
 
 import json
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def events(
 ) -> None:
     """Show the latest events, or those after one.
 
-    With --follow they are shown as they come, with --json one a line.
+    With --follow they are shown as they arrive, with --json one per line.
     """
     given = (("claim", claim), ("project", project), ("host", host), ("kind", kind))
     wanted = EventFilter(**{what: filter_names(what, value) for what, value in given})
@@ -65,7 +65,7 @@ async def _follow(url: str, after: str, wanted: EventFilter, follower: "_Followe
 
 
 class _Follower:
-    """Shows events as they come: as JSON lines, as plain lines, or so that they fit a terminal, under their day."""
+    """Shows events as they arrive: as JSON lines, as plain lines, or fitted to a terminal and grouped by day."""
 
     def __init__(self, as_json: bool, wide: bool) -> None:
         self._as_json = as_json
@@ -73,7 +73,7 @@ class _Follower:
         self._day = ""
 
     def show(self, one: EventView) -> None:
-        """Show one event at once."""
+        """Show one event immediately."""
         if self._as_json:
             print(json.dumps(json.loads(to_json(render.event(one)))), flush=True)
         elif self._is_fitted:
@@ -96,7 +96,7 @@ def _row(one: EventView) -> tuple[object, ...]:
 
 
 def _who(one: EventView) -> Iterator[str]:
-    """Return claim and host, and what else the table has columns for, by its name where no head tells it."""
+    """Yield the values of the table's columns: claim and host bare, the others as `name=value`."""
     for name in SHOWN:
         if value := one.facts.get(name):
             yield value if name in ("claim", "host") else f"{name}={value}"

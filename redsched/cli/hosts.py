@@ -174,7 +174,7 @@ def write_off(
 
 
 def _alive(error: ClaimState, name: str, evacuate: bool) -> ClaimState:
-    """Return the refusal to write a host off that is alive, with the commands that help."""
+    """Return the error for writing off a host that is alive, with the commands that help."""
     lease_s = -(-error.facts["lease_ms"] // 1000)
     forced = f"redsched host write-off {name}{' --evacuate' if evacuate else ''} --force"
     return ClaimState(
@@ -196,7 +196,7 @@ def remove(
 
 
 async def _watch(scheduler: Scheduler, name: str, moving: bool, timeout_s: int) -> None:
-    """Wait until the host is empty, or say where its progress is shown."""
+    """Wait until the host is empty, or print the command that shows its progress."""
     if timeout_s:
         await until_empty(scheduler, name, timeout_s)
     elif moving:
@@ -222,5 +222,5 @@ def _row(one: HostView) -> tuple[object, ...]:
 
 
 def slot_row(slot: str, one: SlotView) -> tuple[object, ...]:
-    """A slot under SLOT_HEADS."""
+    """Return the row of a slot under SLOT_HEADS."""
     return (slot, one.capacity, one.claimed, one.external, one.free, one.total, one.reserved, f"{one.ratio:g}")

@@ -1,4 +1,4 @@
-"""The way in: the typer app, and every error as one line on stderr and an exit code of `redsched.errors`."""
+"""The entry point: the typer app; it turns every error into a line on stderr and an exit code of `redsched.errors`."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from redsched.errors import InvalidRequest, RedschedError
 
 INTERRUPTED = 130
 COMPLETION_VARIABLE = "_REDSCHED_COMPLETE"
-"""What shells set to ask for completions; typer makes the name of the program's."""
+"""The variable that shells set to request completions; typer derives its name from the program's."""
 
 app = typer.Typer(
     name="redsched",
@@ -42,12 +42,12 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line of this process, and end it."""
+    """Run the command line of this process and exit."""
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command. Returns its exit code; nothing a user can cause is a traceback."""
+    """Run one command and return its exit code. No user error ends in a traceback."""
     try:
         return _run(arguments)
     except RedschedError as error:
@@ -56,9 +56,9 @@ def run(arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):
         if COMPLETION_VARIABLE in os.environ:
-            raise  # a shell asks for completions, and reads the exit code
-        # The reader (head, less) has seen enough; typer turns that into SystemExit where it meets it, and nothing else.
-        # What is still buffered must not be tried again at exit.
+            raise  # a shell requests completions, and reads the exit code
+        # The reader (head, less) has closed the pipe. Typer turns only that into SystemExit, if it is raised inside it.
+        # Output that is still buffered must not be written again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 

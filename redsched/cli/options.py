@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and how their texts are read."""
+"""Options and arguments that several commands share, and the parsing of their values."""
 
 import functools
 import inspect
@@ -55,7 +55,7 @@ ClaimArgument = Annotated[
 
 
 def takes(shared: type, argument: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command an option for each field of a dataclass; it takes all of them as one argument."""
+    """Return a decorator that gives a command an option for each field of a dataclass, passed as one `argument`."""
     hints = get_type_hints(shared, include_extras=True)
     of_class = [_option(one.name, _default(one), hints[one.name]) for one in fields(shared)]
 
@@ -88,7 +88,7 @@ def many(help: str, *names: str, completed: completion.Complete | None = None) -
 
 
 def seconds(*names: str, most: int, help: str, least: int = 0) -> Any:  # noqa: A002 - typer's own word
-    """Return an option that takes a time: seconds, or with a unit such as 90m."""
+    """Return an option that takes a duration: in seconds, or with a unit such as 90m."""
 
     def parse(text: object) -> int:
         try:
@@ -103,23 +103,23 @@ def seconds(*names: str, most: int, help: str, least: int = 0) -> Any:  # noqa: 
 
 
 def filter_names(what: str, values: Iterable[str]) -> list[str]:
-    """Return the names that a list is filtered by. Raises InvalidRequest."""
+    """Return the names that a list is filtered by, validated. Raises InvalidRequest."""
     return [check_name(what, value) for value in values]
 
 
 def file_body(file: str) -> dict[str, Any]:
-    """The body in a file (`-`: stdin); empty where no file is named. Raises InvalidRequest."""
+    """Read the body in a file (`-`: stdin); {} if no file is named. Raises InvalidRequest."""
     if not file:
         return {}
     text = sys.stdin.read() if file == "-" else read_text("request", Path(file))
     found = written(f"request {file}", text)
     if not isinstance(found, dict):
         raise InvalidRequest(f"request {file} is not a mapping: write the body that REST takes, such as resources: ...")
-    return without_units(found)  # type: ignore[no-any-return]  # a mapping stays one
+    return without_units(found)  # type: ignore[no-any-return]  # a mapping stays a mapping
 
 
 def written(what: str, text: str) -> Any:
-    """The value of a text in JSON or YAML. Raises InvalidRequest."""
+    """Parse a text in JSON or YAML. Raises InvalidRequest."""
     try:
         return parse_yaml(text)
     except InvalidRequest as error:
@@ -128,7 +128,7 @@ def written(what: str, text: str) -> Any:
 
 @contextmanager
 def names_force(command: str) -> Iterator[None]:
-    """Put the command that forces it in place of `force it` in a refusal."""
+    """Replace `force it` in a ClaimState error by the command that forces it."""
     try:
         yield
     except ClaimState as error:
@@ -136,7 +136,7 @@ def names_force(command: str) -> Iterator[None]:
 
 
 def as_model(body: dict[str, Any], model: type[Model]) -> Model:
-    """A body as REST reads it. Raises InvalidRequest."""
+    """Parse a body as REST does. Raises InvalidRequest."""
     try:
         text = to_json(body)
     except PydanticSerializationError as error:
@@ -145,17 +145,17 @@ def as_model(body: dict[str, Any], model: type[Model]) -> Model:
 
 
 def amounts(given: Iterable[str]) -> dict[str, int]:
-    """Read pairs such as `VCPU=2` and `MEMORY_MB=4Gi`. Raises InvalidRequest."""
+    """Parse pairs such as `VCPU=2` and `MEMORY_MB=4Gi`. Raises InvalidRequest."""
     return {name: parse_amount(name, value) for name, value in pairs("amount", given).items()}
 
 
 def multipliers(given: Iterable[str]) -> dict[str, float]:
-    """Read `binpack=1.5` pairs. Raises InvalidRequest."""
+    """Parse pairs such as `binpack=1.5`. Raises InvalidRequest."""
     return {name: _number(name, value) for name, value in pairs("weight", given).items()}
 
 
 def pairs(what: str, given: Iterable[str]) -> dict[str, str]:
-    """Read NAME=VALUE pairs, each name once. Raises InvalidRequest."""
+    """Parse NAME=VALUE pairs, each name once. Raises InvalidRequest."""
     found: dict[str, str] = {}
     for one in given:
         name, value = pair(what, one)
@@ -166,7 +166,7 @@ def pairs(what: str, given: Iterable[str]) -> dict[str, str]:
 
 
 def pair(what: str, text: str) -> tuple[str, str]:
-    """Read one NAME=VALUE. Raises InvalidRequest."""
+    """Parse one NAME=VALUE pair. Raises InvalidRequest."""
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise InvalidRequest(f"{what} {text!r} is not of the form NAME=VALUE")
@@ -174,7 +174,7 @@ def pair(what: str, text: str) -> tuple[str, str]:
 
 
 def whole(name: str, value: str) -> int:
-    """Read a whole number. Raises InvalidRequest."""
+    """Parse a whole number. Raises InvalidRequest."""
     if not (value.isascii() and value.removeprefix("-").isdecimal() and len(value) <= 17):
         raise InvalidRequest(f"{name} must be a whole number, not {value[:80]!r}")
     return int(value)

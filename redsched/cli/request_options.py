@@ -1,6 +1,6 @@
-"""What is asked for on the command line: the options that `select` and `explain` share, and the body they make.
+"""The options that `select` and `explain` share, and the request that they describe.
 
-One way in: the options make the body that REST takes, on top of the one in `--request`, and REST's model reads it.
+The options are merged over the body in `--request`, and REST's model parses the result, so both have the same checks.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ def _many(*names: str, metavar: str | None = None, help: str, completed: Complet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOptions:
-    """The texts that were given. What was not given is empty, and then in no body."""
+    """The given options, as text. An option that was not given is empty, and omitted from the body."""
 
     resources: Annotated[
         Many, typer.Argument(metavar="CLASS=AMOUNT...", help="Such as VCPU=2 MEMORY_MB=4Gi.", show_default=False)
@@ -116,11 +116,11 @@ class RequestOptions:
 
 
 takes_asked = options.takes(RequestOptions, "asked")
-"""Gives a command every option of `RequestOptions`; it takes them as its argument `asked`."""
+"""Decorator that gives a command every option of `RequestOptions`, as its argument `asked`."""
 
 
 def request_of(asked: RequestOptions, **more: Any) -> Request:
-    """The request: what the file says, what the options say, and `more` of REST's fields. Raises InvalidRequest."""
+    """Return the request from the file, the options, and `more` of REST's fields. Raises InvalidRequest."""
     said = {**_plain(asked), **_parts(asked), **more}
     body = options.file_body(asked.request)
     body |= {name: value for name, value in said.items() if value not in NOT_GIVEN}
@@ -179,7 +179,7 @@ def _devices(text: str) -> dict[str, Any]:
 
 
 def _hints(given: Iterable[str]) -> dict[str, Any]:
-    """Claims may be named again and again; an address and its network once."""
+    """Parse hints. Claims may be named several times, an address and its network only once."""
     found: dict[str, Any] = {}
     for name, value in (options.pair("--hint", one) for one in given):
         if name in ("same_host", "different_host"):

@@ -18,7 +18,7 @@ SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
 GANG_HEADS = ("CLAIM", "MEMBER", *SELECTION_HEADS[1:])
 
 MAX_HOSTS = 100_000
-"""Hosts that are shown at most where every one is asked for."""
+"""The most hosts that `--every-host` shows."""
 
 
 @takes_asked

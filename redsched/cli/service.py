@@ -1,4 +1,4 @@
-"""`redsched api` and `agent`: one part alone, for those who run the parts on machines of their own."""
+"""`redsched api` and `agent`: one component alone, for deployments with a machine for each."""
 
 import time
 from typing import Annotated
@@ -40,9 +40,9 @@ def agent(
     collector: Annotated[str, typer.Option("--collector", help="Who looks at the host: an installed one.")] = "machine",
     url: Url = "",
 ) -> None:
-    """Speak for this machine, until Ctrl-C: report it, take up its claims.
+    """Run the agent of this machine until Ctrl-C: report it and run its claims.
 
-    With --fleet it speaks for simulated hosts instead.
+    With --fleet it runs the agent of simulated hosts instead.
     """
     settings = settings_for(url)
     store = checked_url(settings)

@@ -1,4 +1,4 @@
-"""How a long-running command ends: once, in order, and without a traceback."""
+"""Shutdown of long-running commands: once, in order, and without a traceback."""
 
 import asyncio
 import signal
@@ -14,12 +14,12 @@ from redsched import aio
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 ORDERLY_S = 2.0
-"""How long a coroutine may take to end in order before it is cancelled again."""
+"""Seconds that a coroutine may take for its clean-up before it is cancelled again."""
 
 
 @contextmanager
 def until_ended() -> Iterator[None]:
-    """Run the block until Ctrl-C, SIGTERM or SIGHUP, which are the good end of it. Later ones do not cut it short."""
+    """Run the block until Ctrl-C, SIGTERM or SIGHUP, which end it normally. The clean-up ignores later signals."""
     before = {one: signal.signal(one, _end) for one in SIGNALS}
     try:
         yield
@@ -31,7 +31,7 @@ def until_ended() -> Iterator[None]:
 
 
 def run_until_ended(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine until it ends by itself, or is cancelled by Ctrl-C, SIGTERM or SIGHUP: the good end of it."""
+    """Run a coroutine until it returns, or until Ctrl-C, SIGTERM or SIGHUP cancels it, which ends it normally."""
     uvloop.run(_until_cancelled(work))
 
 
@@ -48,7 +48,7 @@ async def _until_cancelled(work: Coroutine[Any, Any, None]) -> None:
 
 
 class _Ended(BaseException):
-    """Not an Exception: nothing on the way out may take it for a failure."""
+    """Raised by a signal. Not an Exception, so that no handler takes it for a failure."""
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""`redsched init` and `upgrade`: words about the store as a whole."""
+"""`redsched init` and `upgrade`: commands for the store as a whole."""
 
 from redsched.cli.context import declare, settings_for
 from redsched.cli.context import upgrade as upgrade_cells
@@ -9,7 +9,7 @@ from redsched.store.commands.schema import SCHEMA
 def init(url: Url = "") -> None:
     """Declare the cells new, so that nobody waits for hosts that never were.
 
-    Changes nothing where they are known.
+    Cells that exist already are not changed.
     """
     settings = settings_for(url)
     new = declare(settings)

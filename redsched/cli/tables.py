@@ -1,4 +1,4 @@
-"""What commands show: tables that fit the terminal, plain columns elsewhere, and JSON where it was asked for."""
+"""Output of commands: tables that fit the terminal, plain columns elsewhere, and JSON on request."""
 
 import json
 import shutil
@@ -20,12 +20,12 @@ NOTHING = "-"
 BETWEEN = 2
 """Characters between two columns on a terminal."""
 INDENT = 4
-"""Characters before what continues a row or line on a terminal."""
+"""Characters before the continuation of a row or line on a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A time (Unix ms) in a cell: in full in plain columns, on a terminal as HH:MM:SS below a line with its day."""
+    """A time (Unix ms) in a table: in full in plain columns; on a terminal as HH:MM:SS below a line with the day."""
 
     ms: int
 
@@ -53,7 +53,7 @@ class _Row:
 
 
 def show_json(content: Mapping[str, Any]) -> None:
-    """Show `content` as JSON: indented for people on a terminal, one line elsewhere."""
+    """Print `content` as JSON: indented on a terminal, one line elsewhere."""
     indent = 2 if sys.stdout.isatty() else None
     print(json.dumps(json.loads(to_json(content)), indent=indent, ensure_ascii=False))
 
@@ -65,10 +65,10 @@ def show_table(
     notes: Iterable[str] | None = None,
     wide: bool = False,
 ) -> None:
-    """Show rows under their heads, or the line `empty` if there are none.
+    """Print rows under their heads, or the line `empty` if there are none.
 
-    `notes` has a text for each row, '' for none. It ends the row's last cell; on a terminal it has lines of its own.
-    With `wide` a terminal gets plain columns too.
+    `notes` has a text for each row, '' for none. It is appended to the row's last cell; on a terminal it has its own
+    lines. With `wide` a terminal gets plain columns too.
     """
     found = list(rows)
     texts = [""] * len(found) if notes is None else list(notes)
@@ -81,18 +81,18 @@ def show_table(
 
 
 def is_fitted(wide: bool = False) -> bool:
-    """Return whether lines are to fit a terminal: there is one, and nobody asked for `wide` lines."""
+    """Return whether to fit lines to the terminal: stdout is one, and `wide` lines are not requested."""
     return sys.stdout.isatty() and not wide
 
 
 def show_more(after: str | None) -> None:
-    """Say how to see the next page, if there is one."""
+    """Print how to get the next page, if there is one."""
     if after:
         print(f"there are more: --after {after}")
 
 
 def say(line: str) -> None:
-    """Print a line at once; on a terminal it is wrapped between words, and continues indented."""
+    """Print a line immediately; on a terminal it is wrapped between words, with an indented continuation."""
     if is_fitted():
         width, indent = shutil.get_terminal_size().columns, " " * INDENT
         wrapper = textwrap.TextWrapper(
@@ -103,17 +103,17 @@ def say(line: str) -> None:
 
 
 def amounts(found: Mapping[str, int]) -> str:
-    """Amounts in one cell: `VCPU=2 MEMORY_MB=4096`."""
+    """Format amounts for one cell: `MEMORY_MB=4096 VCPU=2`."""
     return " ".join(f"{slot}={amount}" for slot, amount in sorted(found.items()))
 
 
 def time(at_ms: int) -> str:
-    """A time (Unix ms) in UTC: `2026-01-02T03:04:05.678Z`."""
+    """Format a time (Unix ms) in UTC: `2026-01-02T03:04:05.678Z`."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def first_line(text: str) -> str:
-    """Return the first line of a text, which may have none."""
+    """Return the first line of a text; '' for an empty text."""
     return text.partition("\n")[0]
 
 
@@ -143,7 +143,7 @@ def _show_fitted(heads: Sequence[str], rows: Sequence[Sequence[object]], notes: 
 
 
 def _beside(columns: Sequence[Sequence[str]], room: int) -> int:
-    """Return how many columns fit beside each other with their longest words in one piece; at least one."""
+    """Return how many columns fit side by side without breaking their longest words; at least one."""
     longest = [_longest_word(column) for column in columns]
     count = len(columns)
     while count > 1 and sum(longest[:count]) + BETWEEN * (count - 1) > room:
@@ -160,7 +160,7 @@ def _day(row: Sequence[object]) -> str:
 
 
 def _print_rows(console: Console, columns: Sequence[Sequence[str]], rows: Sequence[_Row]) -> None:
-    """Print rows in tables of the same widths, which days and the lines below a row interrupt."""
+    """Print rows as tables of equal widths, interrupted by days and by the lines below a row."""
     widths = _widths(columns, console.width - BETWEEN * (len(columns) - 1))
     heads = [column[0] for column in columns]
     table, day = _table(heads, widths, show_header=True), ""
@@ -181,13 +181,13 @@ def _print_rows(console: Console, columns: Sequence[Sequence[str]], rows: Sequen
 
 
 def _table(heads: Sequence[str], widths: Sequence[int], show_header: bool = False) -> Table:
-    # Folded and never cut: half a token or claim id is of no use to anyone.
+    # Folded and never cut: half a token or claim id is useless.
     columns = (Column(head, overflow="fold", width=width) for head, width in zip(heads, widths, strict=True))
     return Table(*columns, box=None, padding=(0, BETWEEN, 0, 0), pad_edge=False, show_header=show_header)
 
 
 def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Return the widths of columns: each has room for its longest word, and from the left for whole texts."""
+    """Return the widths of columns: room for the longest word of each; the rest goes to whole texts from the left."""
     widths = [_longest_word(column) for column in columns]
     for number, column in enumerate(columns):
         more = max(map(cell_len, column)) - widths[number]

@@ -1,5 +1,5 @@
-"""Schemas of everything that enters or leaves: `requests` in, `responses` out, `types` for both.
+"""Schemas of the API: `requests`, `responses`, and the `types` that both use.
 
-Incoming JSON is checked here for its form alone (strict types, no unknown field); names and ranges are checked once, in
-`redsched.model`, whose messages say what to do. The JSON schema states both, so that the OpenAPI is complete.
+Requests are checked here for their form only (strict types, no unknown field); names and ranges are checked once, in
+`redsched.model`, whose messages say what to do. The JSON schema states both, so that the OpenAPI document is complete.
 """

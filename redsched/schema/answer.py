@@ -1,8 +1,8 @@
-"""Answers: each model describes what goes out, and builds it from the scheduler's dataclass.
+"""Base of the response models: each describes a response, and builds it from the scheduler's dataclass.
 
-A field is read from the attribute of its name, or from where `From` says, and shown as its type asks: another answer by
-its own model, sets and maps in order. A class names the dataclass that it shows, and is refused at import where that
-has no such attribute.
+A field is read from the attribute of its name, or from the source in `From`, and converted by its type: another Answer
+by its own model, sets and maps in sorted order. A class names the dataclass that it shows; if that lacks an attribute,
+the import fails.
 
     class QuotaAnswer(Answer, shows=QuotaView):
         project: str
@@ -25,23 +25,23 @@ Show = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class From:
-    """Where a field of an answer is read: an attribute of the dataclass (`group.name`), or a function of it."""
+    """The source of a field: an attribute path of the dataclass (`group.name`), or a function of the dataclass."""
 
     source: str | Callable[[Any], Any]
 
 
 class Answer(BaseModel):
-    """What goes out."""
+    """Base class of responses."""
 
     model_config = ConfigDict(extra="forbid")
 
     def __init_subclass__(cls, shows: type | None = None, **more: Any) -> None:
-        """Take `shows`, which is checked when the fields are known."""
+        """Accept the class argument `shows`, which is checked once the fields are known."""
         super().__init_subclass__(**more)
 
     @classmethod
     def __pydantic_init_subclass__(cls, shows: type | None = None, **_: Any) -> None:
-        """Check that the dataclass it shows has what its fields are read from."""
+        """Check that the dataclass has the attributes that the fields are read from. Raises TypeError."""
         for name in cls.model_fields if shows else ():
             source = _source(cls, name)
             if isinstance(source, str) and not _has(shows, source.partition(".")[0]):
@@ -49,13 +49,13 @@ class Answer(BaseModel):
 
     @classmethod
     def of(cls, thing: Any) -> dict[str, Any]:
-        """Return the answer that shows a dataclass, as pydantic's serialiser takes it."""
+        """Return the response for a dataclass, ready for pydantic's serialiser."""
         return _builder(cls)(thing)
 
 
 @cache
 def _builder(model: type[Answer]) -> Callable[[Any], dict[str, Any]]:
-    """Return what builds an answer: attributes are read in one go, and then shown otherwise or computed."""
+    """Return the function that builds a response: it reads all attributes at once, then converts and computes."""
     sources = {name: _source(model, name) for name in model.model_fields}
     attributes = {name: source for name, source in sources.items() if isinstance(source, str)}
     computed = [(name, source) for name, source in sources.items() if not isinstance(source, str)]
@@ -91,7 +91,7 @@ def _has(shown: Any, name: str) -> bool:
 
 
 def _show(annotation: Any) -> Show | None:
-    """Return what turns a value into what this type says; None where it is that already."""
+    """Return the function that converts a value to this type; None if no conversion is needed."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         (inner,) = (_show(one) for one in arguments if one is not NoneType)

@@ -1,4 +1,4 @@
-"""What the store shows, as the bodies that would declare it: what patches and the command line change a part of."""
+"""Convert the store's views back to the bodies that declare them, for partial changes by PATCH and by the CLI."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from redsched.scheduler import AggregateView, HostView, ServerGroupView, SharedP
 
 
 def report_of(host: HostView) -> dict[str, Any]:
-    """The last report of a host."""
+    """Return the body of a host's last report."""
     return {
         "cell": host.cell,
         "zone": host.zone,
@@ -29,7 +29,7 @@ def report_of(host: HostView) -> dict[str, Any]:
 
 
 def _inventories(prefix: str, slots: Mapping[str, SlotView]) -> dict[str, Any]:
-    """Those of the slots `<prefix><class>`, by class."""
+    """Return the inventories of the slots `<prefix><class>`, by class."""
     found = ((slot.removeprefix(prefix), one) for slot, one in slots.items() if slot.startswith(prefix))
     return {resource_class: _inventory(one) for resource_class, one in found if "/" not in resource_class}
 
@@ -42,17 +42,17 @@ def _inventory(slot: SlotView) -> dict[str, Any]:
         "min_unit": slot.min,
         "step_size": slot.step,
     }
-    # The store keeps max_unit = total where none was given: left out, it follows a patched total.
+    # The store has max_unit = total if none was given: omit it, so that it follows a patched total.
     return shown if slot.max == slot.total else {**shown, "max_unit": slot.max}
 
 
 def aggregate_of(found: AggregateView) -> dict[str, Any]:
-    """An aggregate."""
+    """Return the body of an aggregate."""
     return {"metadata": found.metadata, "hosts": found.hosts}
 
 
 def server_group_of(found: ServerGroupView) -> dict[str, Any]:
-    """A server group."""
+    """Return the body of a server group."""
     group = found.group
     return {
         "policy": group.policy,
@@ -63,7 +63,7 @@ def server_group_of(found: ServerGroupView) -> dict[str, Any]:
 
 
 def shared_pool_of(found: SharedPoolView) -> dict[str, Any]:
-    """A shared pool."""
+    """Return the body of a shared pool."""
     return {
         "cell": found.cell,
         "inventories": _inventories("", found.slots),

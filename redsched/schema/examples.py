@@ -1,4 +1,4 @@
-"""An example of each answer, for the OpenAPI: one small fleet, in which web has a claim on host h17."""
+"""An example of each response, for the OpenAPI document: a small fleet in which project web has a claim on h17."""
 
 from typing import Any
 
@@ -215,4 +215,4 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "SharedPoolsAnswer": {"shared_pools": [SHARED_POOL], "next": None},
     "UsageAnswer": {"usage": [{"zone": "az1", "project": "web", "used": {"VCPU": 2, "claims": 1}}]},
 }
-"""By the name of the answer's model. `tests/api/test_openapi.py` validates each against its schema."""
+"""Examples by the name of the response model. `tests/api/test_openapi.py` validates each against its schema."""

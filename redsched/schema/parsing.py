@@ -1,4 +1,4 @@
-"""JSON text as a model, what is wrong with it in words, and merge patches. Without FastAPI: the CLI reads so too."""
+"""Parse JSON text into models, describe validation errors, and apply merge patches. No FastAPI: the CLI uses it too."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ MAX_SHOWN = 80
 
 
 def parse(text: bytes, model: type[Model]) -> Model:
-    """JSON text as `model`. Raises InvalidRequest."""
+    """Parse JSON text as `model`. Raises InvalidRequest."""
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
@@ -22,7 +22,7 @@ def parse(text: bytes, model: type[Model]) -> Model:
 
 
 def merged(target: Any, patch: Any) -> Any:
-    """RFC 7396, section 2: the members of `patch` replace those of `target`, null removes."""
+    """Apply a merge patch (RFC 7396, section 2): members of `patch` replace those of `target`, null removes them."""
     if not isinstance(patch, Mapping):
         return patch
     found = dict(target) if isinstance(target, Mapping) else {}
@@ -35,14 +35,14 @@ def merged(target: Any, patch: Any) -> Any:
 
 
 def invalid(errors: Iterable[Mapping[str, Any]]) -> InvalidRequest:
-    """Pydantic's errors as one InvalidRequest: the first as the sentence, all (at most 20) as the fact `errors`."""
+    """Return pydantic's errors as one InvalidRequest: the first as its detail, up to 20 as the fact `errors`."""
     found = [_field_error(error) for error in errors]
     more = f" (and {len(found) - 1} more, see `errors`)" if len(found) > 1 else ""
     return InvalidRequest(f"{found[0]['field']}: {found[0]['message']}{more}", {"errors": found[:MAX_ERRORS]})
 
 
 def shown_text(value: object) -> str:
-    """A text as an answer may show it: short, and one that can be written as UTF-8."""
+    """Return a text that is safe to show in a response: truncated, and valid UTF-8."""
     text = str(value).encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 
@@ -61,6 +61,6 @@ def _field_error(error: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _where(location: Iterable[str | int]) -> str:
-    """`groups[0].resources.VCPU`."""
+    """Return the path of a field, such as `groups[0].resources.VCPU`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{shown_text(part)}" for part in location)
     return "".join(parts).removeprefix(".")

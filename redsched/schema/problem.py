@@ -6,7 +6,7 @@ from redsched.errors import RedschedError
 
 
 def members(error: RedschedError) -> dict[str, Any]:
-    """Return the members of a problem, with the facts of the error beside them."""
+    """Return the members of a problem, including the facts of the error."""
     return {
         **error.facts,
         "type": f"/problems/{error.problem}",

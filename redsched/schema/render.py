@@ -1,6 +1,6 @@
-"""The scheduler's dataclasses as JSON, one function a shape. `redsched.schema.responses` says the same as types.
+"""Render the scheduler's dataclasses as JSON, one function per shape. `redsched.schema.responses` has the types.
 
-Dicts and pydantic's serialiser, no models: an answer is built once, and the everyday call is answered in microseconds.
+It uses dicts and pydantic's serialiser, no models: a response is built once, within microseconds for the hot route.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from redsched.schema.problem import members
 
 
 def selections(found: Sequence[Selection]) -> dict[str, Any]:
-    """The places of one request."""
+    """Return the selections of one request."""
     return {"selections": [_selection(one) for one in found]}
 
 
@@ -41,7 +41,7 @@ def _selection(one: Selection) -> dict[str, Any]:
 
 
 def explanation(found: Explanation) -> dict[str, Any]:
-    """Why hosts fit or do not."""
+    """Return the explanation of why hosts fit or do not."""
     return {
         "hosts": found.hosts,
         "fits": found.fits,
@@ -61,7 +61,7 @@ def explanation(found: Explanation) -> dict[str, Any]:
 
 
 def claim(one: Claim) -> dict[str, Any]:
-    """A claim as the store holds it."""
+    """Return a claim as the store has it."""
     return {
         "claim_id": one.id,
         "cell": one.cell,
@@ -110,7 +110,7 @@ def _placement(one: Placement) -> dict[str, Any]:
 
 
 def bulk(page: Page[BulkResult], watch: str | None = None) -> dict[str, Any]:
-    """What has become of each of many claims. `watch`: the path that lists those that are ending."""
+    """Return the result of a bulk call for each claim. `watch`: the path that lists the claims that are ending."""
     return {"results": [_bulk(one) for one in page.items], "next": page.next, "watch": watch}
 
 
@@ -125,12 +125,12 @@ def _bulk(one: BulkResult) -> dict[str, Any]:
 
 
 def usage(one: UsageRow) -> dict[str, Any]:
-    """What claims use that have some values in common."""
+    """Return the usage of the claims of one group."""
     return {**one.of, "used": dict(sorted(one.used.items()))}
 
 
 def audit(found: AuditReport) -> dict[str, Any]:
-    """What an audit found, and repaired."""
+    """Return the findings and repairs of an audit."""
     return {
         "hosts": found.hosts,
         "claims": found.claims,
@@ -152,6 +152,6 @@ def audit(found: AuditReport) -> dict[str, Any]:
 
 
 def event(one: EventView) -> dict[str, Any]:
-    """An event of the log."""
+    """Return an event of the log."""
     head = {"id": one.id, "cell": one.cell, "at_ms": one.at_ms, "seq": one.seq, "kind": one.kind}
     return {**head, **one.facts, **({"slots": one.slots} if one.slots else {})}

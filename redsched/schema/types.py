@@ -1,6 +1,6 @@
 """The types that models share: names, classes, traits, amounts.
 
-Their JSON schema says what `redsched.model.validation` checks.
+Their JSON schemas state what `redsched.model.validation` checks.
 """
 
 from typing import Annotated, Any
@@ -25,7 +25,7 @@ from redsched.model.validation import (
 
 TOKEN_PATTERN = r"^[0-9]{1,16}-[A-Za-z0-9]{1,16}\.[0-9]{1,16}$"
 CONDITION_PATTERN = METADATA_VALUE_PATTERN.replace("{1,", "{0,")
-"""What a label is held against: a value, or an operator with its words; `redsched.model.validation` checks it."""
+"""The condition on a label: a value, or an operator with its operands; `redsched.model.validation` checks it."""
 
 _NAME = NAME_PATTERN[1:-1]
 TOPOLOGY_PATTERN = f"^(host|zone|label:{_NAME})$"
@@ -33,12 +33,12 @@ _POOL_SLOT_PATTERN = f"^({SHARED_POOL})?{_NAME}/[A-Z][A-Z0-9_]{{0,63}}$"
 
 
 def text_of(pattern: str) -> WithJsonSchema:
-    """The schema of a text of this pattern."""
+    """Return the JSON schema of a string with this pattern."""
     return WithJsonSchema({"type": "string", "pattern": pattern})
 
 
 def whole_from(low: int, high: int = MAX_AMOUNT) -> WithJsonSchema:
-    """The schema of a whole number from `low` to `high`."""
+    """Return the JSON schema of an integer from `low` to `high`."""
     return WithJsonSchema({"type": "integer", "minimum": low, "maximum": high})
 
 
@@ -57,7 +57,7 @@ ResourceClass = TypeAliasType("ResourceClass", Annotated[str, _standard_or_custo
 Slot = TypeAliasType("Slot", Annotated[str, _standard_or_custom(STANDARD_CLASSES, _POOL_SLOT_PATTERN)])
 Trait = TypeAliasType("Trait", Annotated[str, _standard_or_custom(STANDARD_TRAITS)])
 
-# Checked here, because no dataclass of `redsched.model` does: what queries, journals and verbs carry.
+# Values in queries, journals and verbs: checked here, because no dataclass of `redsched.model` checks them.
 GivenName = Annotated[str, Field(pattern=NAME_PATTERN)]
 GivenSlot = Annotated[Slot, AfterValidator(check_slot)]
 GivenTopology = Annotated[Topology, AfterValidator(check_topology)]
@@ -73,6 +73,6 @@ LeaseS = Annotated[int, whole_from(1, MAX_LEASE_S)]
 
 
 class Strict(BaseModel):
-    """What comes in: no unknown field, no conversion of types, no NaN or Infinity."""
+    """Base class of requests: no unknown fields, no type conversion, no NaN or Infinity."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True)

@@ -1,1 +1,1 @@
-"""The processes of one API: the supervisor that starts the workers, and what they tell each other."""
+"""The processes of one API: the supervisor that starts the workers, and the registry that they share."""

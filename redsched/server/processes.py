@@ -1,7 +1,8 @@
-"""Child processes of the command line: Python modules that end when the process that started them does.
+"""Child processes of the command line: Python modules that end when their parent process does.
 
-Linux sends a child a signal at its parent's death (PR_SET_PDEATHSIG), even one by SIGKILL. It follows the *thread* that
-started the child, so start children from the main thread. Elsewhere children end only with a parent that ends in order.
+Linux signals a child when its parent dies (PR_SET_PDEATHSIG), even by SIGKILL. The parent in this sense is the *thread*
+that started the child, so start children from the main thread. On other systems children end only with a parent that
+exits in an orderly way.
 """
 
 import ctypes
@@ -18,20 +19,20 @@ _PR_SET_PDEATHSIG = 1
 def start(
     module: str, arguments: Sequence[str], environment: Mapping[str, str], keep: Sequence[int] = ()
 ) -> "subprocess.Popen[bytes]":
-    """Run `python -m module arguments` with `environment` added to one's own; `keep`: open files it inherits."""
+    """Run `python -m module arguments` with `environment` added to the parent's; it inherits the descriptors `keep`."""
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
         env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
         pass_fds=keep,
-        # A session of its own: Ctrl-C in the terminal reaches the parent alone, which then ends its children in order.
+        # A session of its own: Ctrl-C in the terminal reaches only the parent, which then stops its children in order.
         start_new_session=True,
         preexec_fn=_ends_with(os.getpid()),
     )
 
 
 def stop(children: Sequence["subprocess.Popen[bytes]"]) -> None:
-    """End all of them in good order and together, by force those that take too long."""
+    """Terminate all children concurrently, and kill those that take longer than STOP_TIMEOUT_S."""
     for child in children:
         child.terminate()
     for child in children:
@@ -45,7 +46,7 @@ def stop(children: Sequence["subprocess.Popen[bytes]"]) -> None:
 def _ends_with(parent: int) -> Callable[[], None] | None:
     if sys.platform != "linux":
         return None
-    prctl = ctypes.CDLL(None).prctl  # looked up here: between fork and exec as little as possible may happen
+    prctl = ctypes.CDLL(None).prctl  # looked up here, to do as little as possible between fork and exec
 
     def end_with_parent() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""What the workers of one API and their parent tell each other, in the files of a folder that the parent made.
+"""State shared by the workers of one API and their parent, as files in a directory that the parent creates.
 
-`listens-<number>` and `ready-<number>` hold the pid of a worker that listens, and of one whose cache has caught up, so
-that any worker can answer /readyz for all of them; `failed` says what kept one from starting.
+`listens-<number>` has the pid of a worker that listens, `ready-<number>` that of a worker whose cache has caught up, so
+that any worker can answer /readyz for all of them; `failed` has the error that kept a worker from starting.
 """
 
 import json
@@ -15,7 +15,7 @@ from redsched.errors import RedschedError
 
 @dataclass(frozen=True, slots=True)
 class WorkerRegistry:
-    """One worker's place among its fellows. `hosts`: how many must have reported (`up --fleet`)."""
+    """One worker's view of the shared state. `hosts`: how many hosts must have reported (`up --fleet`)."""
 
     folder: Path | None = None
     number: int = 0
@@ -23,21 +23,21 @@ class WorkerRegistry:
     hosts: int = 0
 
     def announce(self) -> None:
-        """Tell the parent that this worker listens."""
+        """Record that this worker listens, for the parent."""
         if self.folder is not None:
             _write(self.folder / f"listens-{self.number}", str(os.getpid()))
 
     def fail(self, error: RedschedError) -> None:
-        """Tell the parent what keeps this worker from starting."""
+        """Record the error that keeps this worker from starting, for the parent."""
         if self.folder is not None:
             _write(self.folder / "failed", json.dumps({"error": type(error).__name__, "detail": error.detail}))
 
     def listens(self) -> bool:
-        """Whether every worker listens."""
+        """Return whether every worker listens."""
         return self.folder is not None and all((self.folder / f"listens-{n}").exists() for n in range(self.workers))
 
     def failure(self) -> RedschedError | None:
-        """What a worker said kept it from starting."""
+        """Return the error that kept a worker from starting; None if there is none."""
         file = Path() if self.folder is None else self.folder / "failed"
         if not file.is_file():
             return None
@@ -46,7 +46,7 @@ class WorkerRegistry:
         return kind(said["detail"])
 
     def mark(self, ready: bool) -> None:
-        """Tell the others whether this worker is ready."""
+        """Record whether this worker is ready, for the other workers."""
         if self.folder is None:
             return
         file = self.folder / f"ready-{self.number}"
@@ -56,7 +56,7 @@ class WorkerRegistry:
             _write(file, str(os.getpid()))
 
     def missing(self) -> list[int]:
-        """The numbers of the workers that are not ready, or no longer there."""
+        """Return the numbers of the workers that are not ready or have died."""
         if self.folder is None:
             return []
         return [number for number in range(self.workers) if not _lives(self.folder / f"ready-{number}")]
@@ -71,7 +71,7 @@ def _lives(file: Path) -> bool:
 
 
 def _write(file: Path, text: str) -> None:
-    """Whole or not at all: others read it at any time."""
+    """Write a file atomically, because others read it at any time."""
     unfinished = file.with_name(f"{file.name}.{os.getpid()}")
     unfinished.write_text(text)
     unfinished.replace(file)

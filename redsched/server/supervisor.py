@@ -1,7 +1,7 @@
-"""The parent of the workers: it binds the port, starts them, starts one that died anew, and ends them.
+"""The parent of the workers: it binds the port, starts the workers, restarts those that die, and stops them.
 
-Each worker has a listening socket of its own on the one port (SO_REUSEPORT), so that the kernel spreads connections
-over them evenly. The parent holds the sockets: what connects while a worker is started anew waits, and is not refused.
+Each worker has its own listening socket on the same port (SO_REUSEPORT), so that the kernel spreads connections over
+them evenly. The parent holds the sockets: a connection made while a worker restarts waits and is not refused.
 """
 
 import json
@@ -30,10 +30,10 @@ log = structlog.get_logger(__name__)
 
 
 class Workers:
-    """`count` API processes on one port; a context manager that ends them."""
+    """`count` API processes on one port; a context manager that stops them."""
 
     def __init__(self, host: str, port: int, count: int, hosts: int = 0) -> None:
-        """Take the port. `hosts`: how many must have reported before /readyz says so."""
+        """Bind the port. `hosts`: how many hosts must have reported before /readyz is ready. Raises InvalidRequest."""
         self._sockets = _bind(host, port, count)
         self.host, self.port = host, int(self._sockets[0].getsockname()[1])
         self._hosts = hosts
@@ -44,7 +44,7 @@ class Workers:
 
     @property
     def url(self) -> str:
-        """Where the API answers."""
+        """The URL of the API."""
         name = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{name}:{self.port}"
 
@@ -54,9 +54,9 @@ class Workers:
         return [one.pid for one in self._processes]
 
     def start(self, environment: Mapping[str, str]) -> None:
-        """Start all workers, with `environment` beside one's own, and return when each listens.
+        """Start all workers, with `environment` added to this process', and return when each of them listens.
 
-        Raises what kept one from starting.
+        Raises the error that kept a worker from starting, StoreUnavailable after START_TIMEOUT_S.
         """
         self._environment = {**environment, "PROMETHEUS_MULTIPROC_DIR": str(self.folder)}
         for number in range(len(self._sockets)):
@@ -70,7 +70,7 @@ class Workers:
             time.sleep(0.01)
 
     def revive(self) -> None:
-        """Start anew those that died, each at most once a second. Call it now and then."""
+        """Restart workers that have died, each at most once a second. Call it periodically."""
         for number, process in enumerate(self._processes):
             if process.poll() is None or time.monotonic() - self._started_at[number] < RESTART_PAUSE_S:
                 continue
@@ -80,7 +80,7 @@ class Workers:
             self._started_at[number] = time.monotonic()
 
     def stop(self) -> None:
-        """End all workers, close the port and remove what they shared."""
+        """Stop all workers, close the port and remove the shared directory."""
         processes.stop(self._processes)
         for one in self._sockets:
             one.close()
@@ -114,7 +114,7 @@ class Workers:
 
 def _bind(host: str, port: int, count: int) -> list[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # First without SO_REUSEPORT: with it, the port of another server of the same user would be shared, not refused.
+    # First without SO_REUSEPORT: with it, a port in use by another server of the same user would be shared silently.
     first = _bound(family, host, port, reuse_port=False)
     found = first.getsockname()[1]
     first.close()
@@ -129,7 +129,7 @@ def _bound(family: socket.AddressFamily, host: str, port: int, reuse_port: bool)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         one.bind((host, port))
         if reuse_port:
-            one.listen(BACKLOG)  # here already, so that nobody else can take the port before the workers are there
+            one.listen(BACKLOG)  # here already, so that nobody else can take the port before the workers start
     except OSError as error:
         one.close()
         raise InvalidRequest(

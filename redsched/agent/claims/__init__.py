@@ -1,1 +1,1 @@
-"""The life of a claim on its host: start, resize, stop, and work that ends by itself."""
+"""The lifecycle of a claim on its host: start, resize, stop, and work that ends by itself."""

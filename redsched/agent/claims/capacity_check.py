@@ -1,6 +1,6 @@
-"""The double check: whether a host can hold a claim by what it has itself, what its claims hold and what it measures.
+"""Check locally that a host can hold a claim, by its capacity, its other claims and its measured usage.
 
-The claim script has checked the same by the host's last report. What has come or gone since only the host can know.
+The claim script has checked the same against the host's last report. Only the host knows what has changed since.
 """
 
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from redsched.model.validation import SHARED_POOL
 
 
 def lacking(report: HostReport, others: Sequence[Amounts], amounts: Amounts) -> str:
-    """What is missing for `amounts` beside what `others` hold, in words; '' when the host can hold them.
+    """Return what the host lacks to hold `amounts` beside `others`, as text; '' when it can hold them.
 
-    Shared pools are no part of a host: only the store knows what else is taken from them.
+    Shared pools are not checked: only the store knows what other hosts take from them.
     """
     slots = report.slots()
     for slot, amount in amounts.items():

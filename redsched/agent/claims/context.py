@@ -1,4 +1,4 @@
-"""What every step of a placement on its host is made of: asking the store, writing the journal, running a hook."""
+"""What the steps of a placement share: calls to the store, writes to the journal, runs of a hook."""
 
 import asyncio
 import dataclasses
@@ -22,27 +22,27 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 
 FIRST_RETRY_S, LONGEST_RETRY_S = 0.5, 60.0
-"""Pauses between the tries of a hook that fails to stop work. It must succeed some day: the work is still there."""
+"""Pauses between retries of a stop hook. It is retried until it succeeds, because the work is still there."""
 
 ASK_AGAIN_S = 0.05
-"""Before asking again in the new epoch, so that an old copy of the store is not asked in circles."""
+"""Pause before a retry in the new epoch, so that a stale replica of the store is not queried in a busy loop."""
 
 LOOK_AGAIN_S = 0.1
-"""Before looking again whether claims that are ending have made room."""
+"""Pause before checking again whether ending claims have freed room."""
 
 _log = structlog.get_logger("redsched.agent")
 
 
 @dataclass(frozen=True, slots=True)
 class LifecycleContext:
-    """What one host needs for its claims. `hooks` bounds how many hooks run at once in this process."""
+    """What the steps of one host's claims need. `hooks` limits how many hooks run at once in this process."""
 
     host: Host
     line: StoreBackoff
     hook: Hook
     hooks: asyncio.Semaphore
     conflicts: set[str] = field(default_factory=set)
-    """Ids of local work that other claims have: each is logged once."""
+    """Ids of local work that are taken by other claims: each is logged once."""
 
     @property
     def held(self) -> dict[str, JournalEntry]:
@@ -50,7 +50,7 @@ class LifecycleContext:
         return self.host.journal.pages[self.host.name].held
 
     async def say(self, call: Callable[[], Awaitable[ScriptResult]]) -> ScriptResult:
-        """Ask until the store answers in the epoch that this host has attested to."""
+        """Call until the store replies in the epoch that this host has attested to."""
         while True:
             await self.host.opened.wait()
             answer = await self.line.ask(call)
@@ -61,10 +61,10 @@ class LifecycleContext:
             await asyncio.sleep(random.uniform(0.5, 1.5) * ASK_AGAIN_S)
 
     async def resized_meanwhile(self, work: JournalEntry) -> JournalEntry | None:
-        """Return the placement by its newer token, once that is durable; None where the store has no newer one.
+        """Return the placement with its newer token, once that is durable; None if the store has no newer token.
 
-        STALE is all that a script answers about a placement that was resized meanwhile, and about one that is gone. A
-        plain read is enough to go on with its work; only a script may stop it.
+        Scripts return STALE both for a placement that has been resized meanwhile and for one that is gone. A plain read
+        is enough to continue its work; only the outcome of a script may stop it.
         """
         read = await self.line.ask(lambda: self.host.cell.claims.read([work.id]))
         if work.id not in read:
@@ -75,28 +75,28 @@ class LifecycleContext:
         return await self.adopt(work, work_of(read[work.id], found))
 
     async def adopt(self, known: JournalEntry, resized: JournalEntry) -> JournalEntry:
-        """Hold a placement by its newer token, durably. Its work has what it had before the first resize."""
+        """Write a placement's newer token to the journal. Its work still holds what it held before the first resize."""
         before = (known.before or known.amounts) if resized.resizing_to else {}
         work = dataclasses.replace(known, token=resized.token, record=resized.record, before=before)
         await self.write(work)
         return work
 
     async def keep_request(self, digest: str) -> None:
-        """Read a claim's request, unless it is known: this host gives it back to a store that has lost it."""
+        """Copy a claim's request into the journal, unless it is there: a store that loses it gets it back from here."""
         if digest and digest not in self.host.journal.requests:
             text = await self.line.ask(lambda: self.host.cell.requests.get(digest))
             if text:
                 await self.host.journal.write_request(digest, text)
 
     async def stop(self, work: JournalEntry) -> None:
-        """Run the stop hook until it succeeds: as long as it does not, the work may be there."""
+        """Run the stop hook until it succeeds: until then the work may still be there."""
         pause_s = FIRST_RETRY_S
         while not await self.stop_once(work):
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
             pause_s = min(pause_s * 2, LONGEST_RETRY_S)
 
     async def stop_once(self, work: JournalEntry) -> bool:
-        """Run the stop hook once. Return whether it has succeeded."""
+        """Run the stop hook once and return whether it succeeded."""
         try:
             await self.run_hook(Verb.STOP, work)
         except HookFailed as error:
@@ -110,14 +110,14 @@ class LifecycleContext:
             return await self.hook.run(HookRequest(verb, self.host.cell.name, self.host.name, work))
 
     async def bury(self, work: JournalEntry, answer: ScriptResult, end_reason: str = "") -> None:
-        """Write the tombstone of a placement into the journal."""
+        """Write the tombstone of a placement to the journal."""
         await self.host.journal.write_ended(self.host.name, work, answer.now_ms, end_reason)
 
     async def lacks(self, work: JournalEntry, amounts: Amounts) -> str:
-        """Return what the host lacks to hold these amounts beside all else that runs there, in words; '' for nothing.
+        """Return what the host lacks to hold these amounts beside its other claims, as text; '' for nothing.
 
-        The store gives room away as soon as it has this host's word that work is gone; the host may still wait for the
-        answer, or have died before it was journaled. So claims that are ending are waited for, half a lease at most.
+        The store reassigns room as soon as this host reports that work is gone; the host may still be waiting for the
+        reply, or may have died before it was journaled. So wait for ending claims, for half a lease at most.
         """
         until = aio.now_s() + self.lease_s / 2
         while True:
@@ -130,41 +130,41 @@ class LifecycleContext:
             await asyncio.sleep(LOOK_AGAIN_S)
 
     def write(self, work: JournalEntry) -> Awaitable[None]:
-        """Hold a placement in the journal. Await the result to know that it is durable."""
+        """Write a placement to the journal. Await the result to know that it is durable."""
         return self.host.journal.write_held(self.host.name, work)
 
     @property
     def lease_s(self) -> int:
-        """How long a lease is that this host renews."""
+        """The duration of the leases that this host renews, in seconds."""
         return self.host.settings.lease_s
 
 
 def work_of(claim: Claim, placement: Placement) -> JournalEntry:
-    """Return one of a claim's placements as its host is still to take it up, or, with a new journal, to start again."""
+    """Return the journal entry of a placement that its host has yet to take up, or restarts with a new journal."""
     return JournalEntry(
         claim.id,
         placement.placed,
         placement.token,
         placement.root,
         record_of(claim.view(placement)),
-        # Its work may run: what is called claimed is freed at once by a release.
+        # Its work may be running, and a release frees a CLAIMED placement at once.
         state=ClaimStatus.STARTING if placement.state is ClaimStatus.STARTING else ClaimStatus.CLAIMED,
         moves=_moved_from(claim, placement),
     )
 
 
 def placements_here(claim: Claim, host: str) -> list[Placement]:
-    """Return a claim's placements on a host."""
+    """Return a claim's placements on one host."""
     return [one for one in claim.placements if one.host == host]
 
 
 def has_fallen(claim: Claim | None, placement: Placement | None) -> bool:
-    """Return whether a placement is ending because its gang failed. The claim of a complete gang names none then."""
+    """Return whether a placement is ending because its gang failed; the claims of a complete gang name no gang."""
     return claim is not None and placement is not None and claim.gang != "" and placement.end_reason is EndReason.FAILED
 
 
 def _moved_from(claim: Claim, placement: Placement) -> dict[str, str]:
-    """Return host and token of the placement that this one is to replace in a move; nothing where it is no move."""
+    """Return `host` and `token` of the placement that this one replaces in a move; {} if it is not a move."""
     source = next((one for one in claim.placements if one.token == placement.based_on), None)
     if source is None or source.state is not ClaimStatus.ACTIVE:
         return {}
@@ -172,5 +172,5 @@ def _moved_from(claim: Claim, placement: Placement) -> dict[str, str]:
 
 
 def objects_of(work: JournalEntry) -> tuple[str, ...]:
-    """Return what a claim counts in beside its host, as the store's calls name it: knowing it saves a second call."""
+    """Return the objects that a claim counts in besides its host, as the store names them: this saves a second call."""
     return drawn_on(work.group, work.amounts, work.gang, work.record.get("project", ""))

@@ -1,12 +1,12 @@
-"""The steps of a placement on its host: taking it up, and what goes wrong on the way.
+"""The steps of a placement on its host: its start, its confirmation, and failures on the way.
 
     CLAIMED -accept-> STARTING -hook start-> running -confirm-> ACTIVE -end-> ENDING -hook stop, gone-> tombstone
 
-The journal is durable before accept, and the hook runs only after it: what a crash interrupts is asked for again.
-Only the store decides whether a placement stands, by an answer in the epoch that this host has attested to. A host can
-have two placements of one claim, as when it moves to other pools there; each goes its own way. Orders of an older token
-than the journal has for the same placement are not followed. How placements end is in `stopping`, resizing in
-`resizing`, local work in `local`; `steps` puts them together.
+The journal is durable before accept, and the hook runs only after it, so steps that a crash interrupts are repeated.
+Only the store decides whether a placement is valid, by a reply in the epoch that this host has attested to. A host can
+have two placements of one claim, as when it moves to other pools there; they are handled independently. Requests with
+an older token than the journal has for the same placement are discarded. `stopping` ends placements, `resizing` resizes
+them, `local` handles local work; `steps` puts them together.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _log = structlog.get_logger("redsched.agent")
 
 
 class _Ended(Exception):
-    """The store's answer about a placement whose hook is running: it is to be stopped."""
+    """The store has replied that a placement whose hook is running must be stopped."""
 
     def __init__(self, work: JournalEntry, outcome: Outcome) -> None:
         super().__init__(outcome)
@@ -42,7 +42,7 @@ class _Ended(Exception):
 
 
 class ClaimLifecycle:
-    """Taking a placement up: its start, its confirmation, its failure."""
+    """Takes placements up: starts, confirms and fails them."""
 
     def __init__(self, context: LifecycleContext, ending: EndSteps, resizing: ResizeSteps) -> None:
         self._context = context
@@ -51,7 +51,7 @@ class ClaimLifecycle:
         self._resizing = resizing
 
     async def take_up(self, work: JournalEntry, entry_id: str = "") -> None:
-        """Journal it, tell the store, start its work, say that it runs. What is half done goes on, a resize too."""
+        """Journal a placement, accept it, start its work and confirm it; or resume these steps, or its resize."""
         known = self._context.held.get(work.placed)
         if known is not None and is_newer_token(known.token, work.token):
             await self._refuse(work, entry_id)
@@ -64,7 +64,7 @@ class ClaimLifecycle:
         elif known.token != work.token:
             work = await self._context.adopt(known, work)
         elif work.resizing_to and not known.resizing_to:
-            # Resized, as the journal knows, and the store has lost the word of it: it is said again.
+            # The journal says it is resized and the store has lost that report: repeat it.
             work = known.with_amounts(known.amounts, resizing_to=known.amounts, before=known.amounts)
         else:
             work = known
@@ -82,9 +82,9 @@ class ClaimLifecycle:
             await self._ending.lose(work)
 
     async def _refuse(self, work: JournalEntry, entry_id: str) -> None:
-        """Discard an order by an older token than the journal's, with its hint.
+        """Discard a request with an older token than the journal's, and its hint.
 
-        Should the store answer that the older token stands, it has lost the newer one.
+        If the store accepts the older token, it has lost the newer one: begin a new epoch.
         """
         _log.warning("an order by an older token is discarded", host=self._host.name, claim=work.id, token=work.token)
         answer = await self._accept(work, entry_id)
@@ -92,15 +92,18 @@ class ClaimLifecycle:
             await self._context.line.ask(self._host.begin_new_epoch)
 
     async def _tell_that_it_ended(self, work: JournalEntry) -> None:
-        """The store holds what it had been told is gone: it has lost writes. Attesting anew ends it again."""
+        """Begin a new epoch: the store holds a placement that was reported gone, so it has lost writes.
+
+        Attesting again ends the placement again.
+        """
         await self._host.journal.write_forgotten(self._host.name, work.placed)
         await self._context.line.ask(self._host.begin_new_epoch)
 
     async def _start(self, work: JournalEntry) -> None:
-        # What runs needs no start; nor does local work, which ran before the store knew of it.
+        # Running work needs no start, nor does local work, which ran before the store knew of it.
         if not work.is_running and not work.is_local and work.state is not ClaimStatus.ACTIVE:
-            # In the same step as the store's answer: from here on the host attests that it may have been begun. What
-            # is called claimed would be freed by a lease or a release at once.
+            # In the same step as the store's reply: from here on the host attests that the work may have started. A
+            # CLAIMED placement would be freed at once by an expired lease or a release.
             begun = dataclasses.replace(work, state=ClaimStatus.STARTING)
             durable = self._context.write(begun)
             if reason := await self._context.lacks(work, work.amounts):
@@ -117,8 +120,8 @@ class ClaimLifecycle:
                     self._ending.end(ended.work) if ended.outcome is Outcome.ENDING else self._ending.lose(ended.work)
                 )
                 return
-        # Durable before the store hears of it: what it says is active is not started again after a crash, and should
-        # the store forget, this host brings it back as active, on which no lease runs.
+        # Durable before the store learns of it: active work is not started again after a crash, and if the store
+        # loses it, this host attests it as active, which has no lease.
         work = dataclasses.replace(work, state=ClaimStatus.ACTIVE)
         await self._context.write(work)
         await self._confirm(work)
@@ -143,9 +146,9 @@ class ClaimLifecycle:
         return dataclasses.replace(work, is_running=True, named=named, before=started if work.resizing_to else {})
 
     async def _renewing(self, work: JournalEntry, hook: Coroutine[None, None, bytes]) -> tuple[JournalEntry, bytes]:
-        """Run a hook and keep the lease meanwhile; the placement comes back by a newer token when it was resized.
+        """Run a hook and renew the lease meanwhile; return the placement (with a newer token if resized) and output.
 
-        That the hook is done is noticed although a renewal waits for a store that is away.
+        The end of the hook is noticed even while a renewal waits for an unavailable store.
         """
         running, renewing = asyncio.create_task(hook), asyncio.create_task(self._renew_until_it_ended(work))
         try:
@@ -166,9 +169,9 @@ class ClaimLifecycle:
             work = anew or work
 
     async def fail(self, work: JournalEntry, reason: str, began: bool) -> None:
-        """Clean up, and tell the store. Freed at once only where nothing is left of it, else when it is stopped."""
+        """Clean up and report the failure. The store frees the amounts once nothing is left of the work."""
         _log.warning("a claim has failed on its host", host=self._host.name, claim=work.id, reason=reason)
-        # Not only this process: one before it may have begun to start the work.
+        # An earlier process of this agent may have begun to start the work too.
         may_be_there = began or work.state is not ClaimStatus.CLAIMED
         is_gone = not may_be_there or await self._context.stop_once(work)
         answer = await self._say_failed(work, is_gone, reason)
@@ -187,7 +190,7 @@ class ClaimLifecycle:
         return any(has_fallen(claim, one) for one in here if one.placed == work.placed)
 
     async def ask_about(self, work: JournalEntry) -> None:
-        """Ask about a placement that only the journal has. A plain read found none, but only a script may stop work."""
+        """Renew a placement that a plain read did not find: only the outcome of a script may stop its work."""
         answer = await self._renew(work)
         if answer.outcome is Outcome.STALE and await self._context.resized_meanwhile(work) is not None:
             return
@@ -197,10 +200,10 @@ class ClaimLifecycle:
             await self._ending.end(work)
 
     async def discard(self, entry: InboxEntry) -> None:
-        """Take out a hint whose placement is gone: accept does that. Should it not be gone, comparing finds it."""
+        """Remove the hint of a placement that is gone, by accepting it. If it is not gone, a comparison finds it."""
         await self._accept(JournalEntry(entry.claim_id, entry.token, entry.token, entry.token), entry.entry_id)
 
-    # -- what the store is told
+    # -- calls to the store
 
     async def _accept(self, work: JournalEntry, entry_id: str) -> ScriptResult:
         return await self._context.say(

@@ -1,4 +1,4 @@
-"""The steps of a local claim: work that this host found running, and that the store is told of as a fact."""
+"""The steps of a local claim: work that this host found running and reports to the store as a fact."""
 
 import dataclasses
 
@@ -18,7 +18,7 @@ _log = structlog.get_logger("redsched.agent")
 
 
 class LocalSteps:
-    """Claiming for work that is there, and giving back when it is not any more. No hook is run for either."""
+    """Claims for local work, and releases the claims when it is gone. No hook is run for either."""
 
     def __init__(self, context: LifecycleContext, ending: EndSteps) -> None:
         self._context = context
@@ -26,12 +26,12 @@ class LocalSteps:
         self._ending = ending
 
     async def hold(self, found: LocalWork) -> None:
-        """Claim for work that runs here, or tell its new amounts."""
+        """Claim for work that runs here, or report its new amounts."""
         known = next((work for work in self._context.held.values() if work.id == found.id), None)
         token = known.token if known is not None else self._host.journal.ended_token(self._host.name, found.id)
         answer = await self._claim_local(found, token)
         if answer.outcome is Outcome.STALE:
-            # A reply was lost, or the journal has forgotten: the store says on what to base it.
+            # A reply was lost, or the journal no longer has the token: base it on the one in the store's reply.
             answer = await self._claim_local(found, answer.facts[0])
         if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
             self._context.conflicts.discard(found.id)
@@ -54,7 +54,7 @@ class LocalSteps:
         await self._context.write(as_found(found, dataclasses.replace(base, token=token)))
 
     async def give_back(self, work: JournalEntry) -> None:
-        """Give a local claim back: its work is there no more, so nothing is to be stopped."""
+        """Release a local claim. Its work is gone, so there is nothing to stop."""
         await self._ending.tell_gone(work)
 
     async def _claim_local(self, found: LocalWork, token: str) -> ScriptResult:
@@ -66,7 +66,7 @@ class LocalSteps:
 
 
 def as_found(found: LocalWork, held: JournalEntry) -> JournalEntry:
-    """Return local work that the journal holds as it was found to be now."""
+    """Return the journal entry of local work, updated to what was found now."""
     own = {"project": found.project, "consumer": found.consumer, "digest": LOCAL}
     return dataclasses.replace(
         held,

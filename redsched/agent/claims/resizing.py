@@ -1,10 +1,10 @@
-"""Resizing a claim's work in place: the hook makes it so, and the store frees what is not needed any more.
+"""Resize a claim's work in place: the hook resizes the work, then the store frees what is no longer needed.
 
     resize hint -> journal (token, wanted) -> hook resize -> journal (what the work has) -> resized
-                                                  `- failed: it has what it had
+                                                  `- failed: the work keeps its amounts
 
-The journal knows at each step what the work has (`before`) and what it is to have (`resizing_to`), so a resize that was
-interrupted goes on from there, and a hook that has said its word is not run again.
+The journal knows at each step what the work has (`before`) and what it will have (`resizing_to`), so an interrupted
+resize continues from there, and a hook that has finished is not run again.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ _log = structlog.get_logger("redsched.agent")
 
 
 class ResizeSteps:
-    """Resizing, for a claim whose work runs."""
+    """Resizes claims whose work is running."""
 
     def __init__(self, context: LifecycleContext, ending: EndSteps) -> None:
         self._context = context
@@ -29,11 +29,11 @@ class ResizeSteps:
         self._ending = ending
 
     async def resize(self, work: JournalEntry) -> None:
-        """Go on with a resize until the store has taken the host's word, or the claim is to end."""
+        """Continue a resize until the store has recorded it or the claim must end."""
         while work.resizing_to:
             if work.before != work.resizing_to:
                 work = await self._run_resize(work)
-                # Durable before the store hears of it: what it has freed must not be what the work still has.
+                # Durable before the store learns of it: it must not free amounts that the work still has.
                 await self._context.write(work)
             answer = await self._context.say(
                 lambda work=work: self._host.cell.claims.resized(  # type: ignore[misc]
@@ -50,7 +50,7 @@ class ResizeSteps:
             work = anew
 
     async def _run_resize(self, work: JournalEntry) -> JournalEntry:
-        """Have the hook make the work so. What could not be done is given back: the work keeps what it had."""
+        """Run the resize hook. If it fails, the work keeps its amounts and the others are given back."""
         reason = await self._context.lacks(work, work.resizing_to)
         if not reason:
             try:

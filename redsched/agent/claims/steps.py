@@ -1,4 +1,4 @@
-"""All steps that one host takes with its placements, put together."""
+"""All steps of one host's placements, wired together."""
 
 from redsched.agent.claims.context import LifecycleContext
 from redsched.agent.claims.lifecycle import ClaimLifecycle
@@ -9,7 +9,7 @@ from redsched.agent.claims.work_ended import WorkEndedSteps
 
 
 class ClaimSteps:
-    """The steps of one host: `lifecycle` takes a placement up, `ending` ends it, the others are for special cases."""
+    """The steps of one host: `lifecycle` takes a placement up, `ending` ends it, the others handle special cases."""
 
     def __init__(self, context: LifecycleContext) -> None:
         self.context = context

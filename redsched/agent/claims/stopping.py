@@ -1,4 +1,4 @@
-"""The last steps of a placement on its host: stopping its work, because the store asks for it or has freed it."""
+"""The last steps of a placement on its host: stop its work, because the store requests it or has freed it."""
 
 import dataclasses
 
@@ -14,34 +14,34 @@ _log = structlog.get_logger("redsched.agent")
 
 
 class EndSteps:
-    """Ending a placement, and losing one."""
+    """Ends placements that the store ends, and stops the work of those that it has freed."""
 
     def __init__(self, context: LifecycleContext) -> None:
         self._context = context
         self._host = context.host
 
     async def end(self, work: JournalEntry, entry_id: str = "", gang_failed: bool = False) -> None:
-        """Stop the work, and tell the store that it is gone and what is in use now.
+        """Stop the work, and report to the store that it is gone and what is in use now.
 
-        `gang_failed`: that is why it ends. Then it counts as never active, whatever it has been: a store that goes back
-        to before that must not take the gang for complete.
+        With `gang_failed` the placement counts as never active, even if it was: a store that is rolled back to an
+        earlier state must not take the gang for complete.
         """
         known = self._context.held.get(work.placed) or work
         was_active = known.was_active or known.state is ClaimStatus.ACTIVE
         work = dataclasses.replace(known, state=ClaimStatus.ENDING, was_active=was_active and not gang_failed)
-        # Durable first: after a crash, the new epoch must not hear of it as active.
+        # Durable first: after a crash, the host must not attest it as active in a new epoch.
         await self._context.write(work)
         await self._context.stop(work)
         await self.tell_gone(work, entry_id)
 
     async def lose(self, work: JournalEntry) -> None:
-        """Stop the work of a placement that the store has freed: there is nobody to tell."""
+        """Stop the work of a placement that the store has already freed, so there is nothing to report."""
         _log.info("a placement was freed without this host", host=self._host.name, claim=work.id, placed=work.placed)
         await self._context.stop(work)
         await self._host.journal.write_ended(self._host.name, work, self._host.now_ms)
 
     async def tell_gone(self, work: JournalEntry, entry_id: str = "") -> None:
-        """Report that the work is gone, by the newest token where a resize has come in between."""
+        """Report that the work is gone, with the newest token if a resize has come in between."""
         external = await self._host.look_without(work.placed)
         answer = await self._say_gone(work, external, entry_id)
         if answer.outcome is Outcome.STALE and (anew := await self._context.resized_meanwhile(work)) is not None:
@@ -51,7 +51,7 @@ class EndSteps:
         await self._context.bury(work, answer, end_reason=answer.facts[0] if answer.facts else "")
 
     async def _say_gone(self, work: JournalEntry, external: dict[str, int], entry_id: str) -> ScriptResult:
-        # Of a claim that its owner has given back the store knows why: then this does not count.
+        # The store ignores this reason for a claim that its owner has released.
         end_reason, reason = (
             (EndReason.WORK_ENDED, work.work_end.text) if work.work_end is not None else (EndReason.RELEASED, "")
         )

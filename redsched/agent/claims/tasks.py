@@ -1,4 +1,4 @@
-"""The placements of one host: what hints and comparisons ask for, and one task for each that is acted on."""
+"""The placements of one host: act on hints and comparisons, with at most one task for each placement."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -30,9 +30,9 @@ class _Doing:
 
 @dataclass(slots=True, eq=False)
 class ClaimTasks:
-    """The placements of one host that something is being done about, by `placed`.
+    """The running tasks of one host's placements, by `placed`.
 
-    `on_missed` is called when something was asked for while its placement was busy: the inbox is to be read again.
+    `on_missed` is called after a request came for a placement that was busy: the inbox must be read again.
     """
 
     steps: ClaimSteps
@@ -48,19 +48,19 @@ class ClaimTasks:
     def _held(self) -> dict[str, JournalEntry]:
         return self.steps.context.held
 
-    # -- what is asked for
+    # -- requests
 
     def read_inbox(self, entries: Iterable[InboxEntry], claims: Mapping[str, Claim]) -> None:
-        """Do what hints ask for. `claims` are those that they name, as just read."""
+        """Act on the hints of an inbox. `claims` are the claims that they name, as just read."""
         for entry in entries:
-            # Stamped with another epoch: it was written by a store that this host has not attested to, or has left.
+            # Skip hints of another epoch: this host has not attested to it, or has left it.
             if entry.epoch == self._host.epoch:
                 self._follow(entry, claims.get(entry.claim_id))
 
     def compare(self, ids: set[str], claims: Mapping[str, Claim]) -> None:
-        """Compare the journal with the store: `ids` of the claims on this host, and those claims.
+        """Compare the journal with the store, by the `ids` of the claims on this host and the `claims` read by them.
 
-        Also what goes on with that which an earlier process, or an earlier epoch, has left half done.
+        This also resumes what an earlier process or an earlier epoch has left unfinished.
         """
         if not self._host.epoch:
             return
@@ -74,26 +74,26 @@ class ClaimTasks:
             self._do(work, self.steps.lifecycle.ask_about(work))
 
     def drop(self, placed: Iterable[str]) -> None:
-        """Stop the work of placements that the store has freed while this host could not hear of it."""
+        """Stop the work of placements that the store freed while this host was not attested."""
         for name in placed:
             work = self._held.get(name)
             if work is not None:
                 self._do(work, self.steps.ending.lose(work), is_end=True)
 
     def take_up(self, work: JournalEntry, entry_id: str = "") -> None:
-        """Begin to take a placement up, unless that is being done."""
+        """Begin to take a placement up, unless a task for it is running."""
         self._do(work, self.steps.lifecycle.take_up(work, entry_id))
 
     def find_local(self, found: Sequence[LocalWork]) -> None:
-        """Claim for local work that runs here now, which is all of `found`, and give back what does not any more."""
+        """Claim for all local work that runs here now (`found`), and release the local claims whose work is gone."""
         if not self._host.epoch:
             return
         held = {work.id: work for work in self._held.values()}
         for one in found:
             work = held.get(one.id)
-            # Under the id of a claim that was made for this host, it is that claim's work.
+            # Work under the id of a claim that was placed on this host belongs to that claim.
             if work is None or (work.is_local and work.state is ACTIVE and work != as_found(one, work)):
-                # Work that was never claimed has no placement yet: its id stands for the name.
+                # Work that was never claimed has no placement yet: its id is used as the name.
                 self._do(work or JournalEntry(one.id, one.id, "", one.id), self.steps.local.hold(one))
         runs = {one.id for one in found}
         for work in [*self._held.values()]:
@@ -101,27 +101,27 @@ class ClaimTasks:
                 self._do(work, self.steps.local.give_back(work), is_end=True)
 
     def end(self, work: JournalEntry, entry_id: str = "", gang_failed: bool = False) -> None:
-        """Begin to end a placement, unless that is being done. Taking it up is broken off."""
+        """Begin to end a placement, unless it is being ended. A task that takes it up is cancelled."""
         self._do(work, self.steps.ending.end(work, entry_id, gang_failed), is_end=True)
 
     def at_rest(self) -> list[JournalEntry]:
-        """The claims that nothing is being done about; none while this host is not open."""
+        """Return the held placements without a running task; none while this host is not open."""
         if not self._host.epoch:
             return []
         return [one for one in self._held.values() if one.placed not in self._doing]
 
     def find_ended(self, work: JournalEntry, text: str) -> None:
-        """Begin what is due about work that has ended by itself, unless its claim has changed since that was seen."""
+        """Begin to handle work that has ended by itself, unless its claim has changed since that was observed."""
         if self._host.epoch and work.placed not in self._doing and self._held.get(work.placed) is work:
-            # What is kept goes on, and is ended like any other claim.
+            # A claim that is kept continues, and can be ended like any other.
             is_end = work.on_exit is not OnExit.KEEP
             self._do(work, self.steps.work_ended.follow_up(work, text), is_end)
 
     async def close(self) -> None:
-        """Break off everything. The journal knows where to go on."""
+        """Cancel all tasks. The journal knows where to continue."""
         await end_all([doing.task for doing in self._doing.values()])
 
-    # -- what is to be done about each
+    # -- what each placement needs
 
     def _follow(self, entry: InboxEntry, claim: Claim | None) -> None:
         held = next((one for one in self._held.values() if _means(entry, one.id, one)), None)
@@ -136,10 +136,10 @@ class ClaimTasks:
         elif claim is None or placement is None or placement.token != entry.token:
             self._discard(entry)
         elif entry.op == "end":
-            # The journal does not know it: the hook is asked to stop it all the same.
+            # Not in the journal: run the stop hook all the same.
             self.end(work_of(claim, placement), entry.entry_id)
         else:
-            # To be resized is to be taken up by a newer token.
+            # A resize is taken up like a start, with a newer token.
             self.take_up(work_of(claim, placement), entry.entry_id)
 
     def _discard(self, entry: InboxEntry) -> None:
@@ -149,7 +149,7 @@ class ClaimTasks:
 
     def _compare_one(self, claim: Claim, placement: Placement) -> None:
         work = self._held.get(placement.placed)
-        # The journal counts too: it is ending there only because the store once said so, and it may be stopped already.
+        # ENDING in the journal counts too: the store once requested that, and the work may be stopped already.
         if placement.state is ClaimStatus.ENDING or (work is not None and work.state is ClaimStatus.ENDING):
             self.end(work or work_of(claim, placement), gang_failed=has_fallen(claim, placement))
         elif work is None or _asks(placement, work):
@@ -159,14 +159,14 @@ class ClaimTasks:
 
     def _do(self, work: JournalEntry, steps: Coroutine[None, None, None], is_end: bool = False) -> None:
         before = self._doing.get(work.placed)
-        # A start or a resize is never broken off for another one: it learns from the store that its token is old.
+        # A start or a resize is never cancelled for another one: it learns from the store that its token is old.
         if before is not None and (before.is_end or not is_end):
             steps.close()
             self._missed |= before.token != work.token
             return
         task = asyncio.create_task(_after(before, steps), name=f"claim {work.id}")
         doing = self._doing[work.placed] = _Doing(task, work.token, is_end)
-        # A task that is cancelled before its first step never comes to await `steps`.
+        # A task that is cancelled before its first step never awaits `steps`.
         task.add_done_callback(lambda _: steps.close())
         task.add_done_callback(lambda _: self._done(work, doing))
 
@@ -181,12 +181,12 @@ class ClaimTasks:
 
 
 def _means(entry: InboxEntry, claim_id: str, one: JournalEntry | Placement) -> bool:
-    """Return whether a hint is about this placement of a claim: by its present token, or by its first one."""
+    """Return whether a hint is about this placement of a claim, by its current or its first token."""
     return entry.claim_id == claim_id and entry.token in (one.token, one.placed)
 
 
 def _asks(placement: Placement, work: JournalEntry) -> bool:
-    """Return whether something is to be done: it is not all done, or the store has a newer token than the journal."""
+    """Return whether a placement needs work: it is unfinished, or the store has a newer token than the journal."""
     if placement.token != work.token:
         return is_newer_token(placement.token, work.token)
     return work.state is not ACTIVE or placement.state is not ACTIVE or bool(work.resizing_to or placement.resizing_to)

@@ -1,10 +1,10 @@
-"""The steps of a claim whose work has ended by itself: the store is told, and `on_exit` says what becomes of it.
+"""The steps of a claim whose work has ended by itself: report it to the store, then act on the claim's `on_exit`.
 
     release: journal (ENDING, why) -> hook stop -> gone (work-ended) -> tombstone
     replace: work_ended -> hook stop -> fail -> tombstone
     keep:    work_ended -> journal (why)
 
-The stop hook cleans up what the work has left. Interrupted, all of it begins anew with the next look.
+The stop hook cleans up what the work has left behind. If interrupted, all steps start again at the next observation.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ _log = structlog.get_logger("redsched.agent")
 
 
 class WorkEndedSteps:
-    """What one host does with a claim whose work has ended by itself."""
+    """Handles claims of one host whose work has ended by itself."""
 
     def __init__(self, context: LifecycleContext, ending: EndSteps, lifecycle: ClaimLifecycle) -> None:
         self._context = context
@@ -32,7 +32,7 @@ class WorkEndedSteps:
         self._lifecycle = lifecycle
 
     async def follow_up(self, work: JournalEntry, text: str) -> None:
-        """Do what `on_exit` says. `text`: what was seen of the work's end."""
+        """Act on the claim's `on_exit`. `text` describes how the work was observed to have ended."""
         _log.warning("work has ended by itself", host=self._host.name, claim=work.id, on_exit=work.on_exit, reason=text)
         if work.on_exit is OnExit.RELEASE:
             await self._context.write(dataclasses.replace(work, work_end=WorkEnd(text, self._host.now_ms)))

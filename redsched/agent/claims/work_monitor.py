@@ -1,7 +1,7 @@
-"""Watching the work that hooks named (pids, a cgroup): where nothing of it is left, its claim is told of it.
+"""Watch the work that hooks named (pids, a cgroup), and handle its claim when nothing of it is left.
 
-Work counts as gone when two looks in a row find nothing, so that a service which its manager restarts has time to come
-back. Work that was named only by its domain, or not at all, cannot be watched. Local work is its collector's matter.
+Work counts as gone when two checks in a row find nothing, so that a service that its manager restarts has time to come
+back. Work that was named only by its domain, or not at all, cannot be watched. Collectors watch local work.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ MAX_PIDS_TOLD = 5
 
 
 class WorkWatch:
-    """Looks at the work of all hosts of an agent. `hosts` is the agent's own dict: hosts that stop leave it."""
+    """Watches the work of all hosts of an agent. `hosts` is the agent's own dict: hosts that stop leave it."""
 
     def __init__(
         self, hosts: Mapping[str, Host], works: Mapping[str, ClaimTasks], every_s: float, cgroups: Path = CGROUPS
@@ -30,16 +30,16 @@ class WorkWatch:
         self._every_s = every_s
         self._cgroups = cgroups
         self._missing: dict[tuple[str, str], JournalEntry] = {}
-        """The work, by host and placement, of which the last look found nothing."""
+        """The work that the last check did not find, by host and placement."""
 
     async def run(self) -> None:
-        """Watch for ever."""
+        """Check periodically, until cancelled."""
         while True:
             await asyncio.sleep(self._every_s)
             await self.look()
 
     async def look(self) -> None:
-        """Look once, and have the steps begun of claims whose work has ended."""
+        """Check once, and begin to handle the claims whose work has ended."""
         watched = {(host, one.placed): one for host in self._hosts for one in self._watched(host)}
         # In a thread: reading a file of a cgroup waits for the kernel's locks.
         texts = await asyncio.to_thread(self._ended, list(watched.values())) if watched else []
@@ -57,7 +57,7 @@ class WorkWatch:
 
 
 def is_watched(work: JournalEntry) -> bool:
-    """Whether a claim is one whose work, as far as its host knows, runs and can be told apart."""
+    """Return whether a claim's work can be watched: its host knows it as running and can identify it."""
     named = work.named
     can_be_seen = named is not None and named.is_watched and bool(named.cgroup or named.started)
     is_told = work.on_exit is OnExit.KEEP and work.work_end is not None
@@ -66,7 +66,7 @@ def is_watched(work: JournalEntry) -> bool:
 
 
 def what_ended(named: Named, cgroups: Path = CGROUPS) -> str:
-    """Return in words that nothing is left of what was named; '' while anything is."""
+    """Return text that says that nothing is left of the named work; '' while any of it is."""
     if any(is_running(pid, mark) for pid, mark in named.started.items()):
         return ""
     if named.cgroup and is_populated(named.cgroup, cgroups):

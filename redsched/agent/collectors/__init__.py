@@ -1,1 +1,1 @@
-"""Where hosts' reports come from: fleet files, the local file, parts of a machine."""
+"""Sources of hosts' reports: fleet files, the local file, components of a machine."""

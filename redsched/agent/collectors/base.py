@@ -1,7 +1,7 @@
-"""What an agent asks of a collector, and the collector of hosts that a file describes.
+"""The protocol of collectors, their observations, and the collector of hosts that a file describes.
 
-A collector knows one host: what it has, and how much of it is in use by work that no claim explains. One's own is a
-class in the entry point group `redsched.collectors`, called with the settings.
+A collector observes one host: its inventories, and how much of them is in use by work that belongs to no claim. To add
+your own, register a class in the entry point group `redsched.collectors`; it is called with the settings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,11 @@ GROUP = "redsched.collectors"
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a hook named as a claim's work. `pids` maps a pid to its start time, so that a reused pid is not counted.
+    """The work of a claim, as its hook named it.
 
-    `started` has the start mark of each pid that was named, '' for one that was not running then (see processes.py).
-    Without `is_watched` an older release has noted the work, and nobody knows whether this machine ever showed it.
+    `pids` maps each pid to its start time, so that a reused pid is not counted. `started` maps each named pid to its
+    start mark, '' if it was not running then (see processes.py). Without `is_watched` the entry was written by an older
+    release, which did not check that this machine can see the work.
     """
 
     domain: str = ""
@@ -34,9 +35,9 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A placement that this host holds, and what its hook named; None when no hook named anything.
+    """A placement that this host holds, and the work that its hook named (None if it named none).
 
-    Two of them can be of one claim: `placed` tells them apart.
+    Two placements can belong to one claim: `placed` tells them apart.
     """
 
     claim_id: str
@@ -46,9 +47,9 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class LocalWork:
-    """Work that runs on the host though nobody has claimed for it: its own amounts become a claim under this id.
+    """Work that runs on the host without having been scheduled: its amounts become a claim under this id.
 
-    `named` as a hook would name it: without, what it uses counts as external too.
+    `named` identifies the work, as a hook would. Without it, what the work uses counts as external usage too.
     """
 
     id: str
@@ -70,12 +71,12 @@ class LocalWork:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One look at a host.
+    """One observation of a host.
 
-    `report` holds what the host has; its `external` is what was declared. `unexplained` is measured usage minus the
-    measured usage of the claims' own work. `trusted` names the slots where that difference means something: where
-    usage was measured, and the work of every claim could be told apart. `local` is all local work that runs now: the
-    claims of what is not named any more end.
+    `report` describes the host; its `external` is the declared usage. `unexplained` is measured usage minus the
+    measured usage of the claims' own work. `trusted` names the slots where that difference is meaningful: where usage
+    was measured and the work of every claim could be identified. `local` is all local work that runs now: claims of
+    local work that is no longer listed end.
     """
 
     report: HostReport
@@ -85,31 +86,31 @@ class Observation:
 
 
 class Collector(Protocol):
-    """Knows one host. `look` may block: it is called in a thread unless `period_s` is None."""
+    """Observes one host. `look` may block: it is called in a thread unless `period_s` is None."""
 
     @property
     def name(self) -> str:
-        """The host's name, as its reports say."""
+        """The host's name, as in its reports."""
         ...
 
     @property
     def cell(self) -> str:
-        """The cell that the host belongs to, as its reports say."""
+        """The host's cell, as in its reports."""
         ...
 
     @property
     def period_s(self) -> float | None:
-        """Pause between two looks. None: what it says never changes, so one look is enough."""
+        """Seconds between two observations. None: they never differ, so one is enough."""
         ...
 
     def look(self, works: Sequence[Work]) -> Observation:
-        """Look at the host now; `works` are the placements it holds. Raises OSError when the host cannot be read."""
+        """Observe the host now; `works` are the placements that it holds. Raises OSError when it cannot be read."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StaticCollector:
-    """A host that is as it was described: nothing is measured, external usage is what was declared."""
+    """A host as it was described: nothing is measured, external usage is as declared."""
 
     report: HostReport
     name: str = field(init=False)
@@ -121,12 +122,12 @@ class StaticCollector:
         object.__setattr__(self, "cell", self.report.cell)
 
     def look(self, works: Sequence[Work]) -> Observation:  # noqa: ARG002 - the protocol's signature
-        """Say what the description says."""
+        """Return the described host."""
         return Observation(self.report)
 
 
 def load_collector(name: str, settings: Settings) -> Collector:
-    """Make the collector of the entry point `name`. Raises InvalidRequest when there is none or it is broken."""
+    """Create the collector of the entry point `name`. Raises InvalidRequest when there is none or it is broken."""
     found = {point.name: point for point in entry_points(group=GROUP)}
     if name not in found:
         known = ", ".join(sorted(found)) or "none"

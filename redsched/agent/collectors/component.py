@@ -1,4 +1,4 @@
-"""What one part of a machine (its NUMA nodes, its PCI devices, its GPUs) adds to a look at the whole."""
+"""What one component of a machine (its NUMA nodes, PCI devices or GPUs) adds to the observation of the machine."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from redsched.model import Amounts, Pool
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Pools, metrics, and usage by slot that no claim explains; `trusted` as in a Look."""
+    """Pools, metrics, and usage by slot that belongs to no claim; `trusted` is as in Observation."""
 
     pools: Mapping[str, Pool]
     unexplained: Amounts = field(default_factory=dict)
@@ -17,9 +17,9 @@ class Part:
 
 
 def apportion(amount: int, weights: Sequence[int]) -> list[int]:
-    """Split `amount` in proportion to `weights`: whole shares that sum to it, none above its weight.
+    """Split `amount` into whole shares in proportion to `weights`, none larger than its weight.
 
-    Largest remainders first (Hamilton's method). What is more than all weights together is cut off.
+    Uses the largest remainder method (Hamilton's). An amount above the sum of the weights is cut off to that sum.
     """
     whole = sum(weights)
     amount = min(amount, whole)

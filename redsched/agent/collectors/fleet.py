@@ -1,4 +1,4 @@
-"""Fleets: hosts that a YAML file describes, or simulated ones. Each becomes a report; the words are those of a report.
+"""Fleets: hosts described by a YAML file, or simulated hosts. Each becomes a report; the file has a report's fields.
 
 hosts:
   - name: rack1-{n}
@@ -30,14 +30,14 @@ _POOL_WORDS = {field.name for field in fields(Pool)}
 
 
 def fleet(argument: str) -> list[HostReport]:
-    """Return the hosts of `--fleet`: a number of simulated ones, or a file's. Raises InvalidRequest."""
+    """Return the hosts of `--fleet`: a number of simulated hosts, or those of a file. Raises InvalidRequest."""
     if argument.isdecimal():
         return simulated(int(argument))
     return read_fleet(Path(argument))
 
 
 def simulated(count: int, lease_s: int = 30) -> list[HostReport]:
-    """Return `count` alike hosts, sim-00001 and on, spread over the zones az1 to az4."""
+    """Return `count` identical hosts, sim-00001 and up, spread over the zones az1 to az4."""
     if not 1 <= count <= MAX_HOSTS:
         raise InvalidRequest(f"a simulated fleet has 1 to {MAX_HOSTS} hosts, not {count}")
     inventories = {"VCPU": Inventory(64), "MEMORY_MB": Inventory(262_144), "DISK_GB": Inventory(2_000)}
@@ -48,7 +48,7 @@ def simulated(count: int, lease_s: int = 30) -> list[HostReport]:
 
 
 def read_fleet(path: Path) -> list[HostReport]:
-    """Read a fleet file. Raises InvalidRequest in one line that names the file, the entry and the way out."""
+    """Read a fleet file. Raises InvalidRequest with one line that names the file, the entry and the remedy."""
     text = read_text("fleet file", path)
     try:
         return parse_fleet(text)
@@ -57,7 +57,7 @@ def read_fleet(path: Path) -> list[HostReport]:
 
 
 def parse_fleet(text: str) -> list[HostReport]:
-    """Read the text of a fleet file. Raises InvalidRequest in one line that names the entry."""
+    """Parse the text of a fleet file. Raises InvalidRequest with one line that names the entry."""
     entries = _entries(parse_yaml(text))
     hosts: dict[str, HostReport] = {}
     for number, entry in enumerate(entries, 1):

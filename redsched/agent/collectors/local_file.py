@@ -1,4 +1,4 @@
-"""The file of local work (REDSCHED_LOCAL): what an operator runs by hand on a host, so that its room is not given away.
+"""The file of local work (REDSCHED_LOCAL): work that an operator runs by hand, so that its room is not reassigned.
 
 local:
   - id: console-alice
@@ -31,10 +31,10 @@ ByHost = dict[str, tuple[LocalWork, ...]]
 
 
 class LocalFile:
-    """Read when made, which raises InvalidRequest, and again whenever it has changed.
+    """A file of local work. It is read on creation, which raises InvalidRequest, and again whenever it has changed.
 
-    What cannot be read then is logged once and changes nothing: a claim ends because the file does not name it any
-    more, and never because nobody could read what it names.
+    A later read that fails is logged once and changes nothing: a claim ends when the file no longer lists it, never
+    because the file could not be read.
     """
 
     def __init__(self, path: Path, hosts: Collection[str]) -> None:
@@ -43,7 +43,7 @@ class LocalFile:
         self._works = self._read()
 
     def of(self, host: str) -> tuple[LocalWork, ...]:
-        """The local work of a host, as the file says now."""
+        """Return the local work of a host that the file lists now."""
         if (state := self._state()) != self._seen:
             self._seen = state
             try:
@@ -53,7 +53,7 @@ class LocalFile:
         return self._works.get(host, ())
 
     def _state(self) -> object:
-        """What changes with the file; None where there is none."""
+        """Return a value that changes whenever the file does; None if there is no file."""
         try:
             found = os.stat(self._path)
         except OSError:

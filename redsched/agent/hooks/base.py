@@ -1,8 +1,8 @@
-"""Hooks: what starts, stops and resizes the work of a claim. What they are told, and what they may answer.
+"""Hooks, which start, stop and resize the work of a claim: their requests and their output.
 
-A hook gets the verb, the placement as JSON, its claim's id and its token. It may run twice for one placement, so it
-must be idempotent by id and token; `placed` names the placement through all its resizes. It may name the work that it
-started, as JSON or as lines; anything else that it prints is ignored:
+A hook gets the verb, the placement as JSON, the claim's id and the token. It may run twice for one placement, so it
+must be idempotent by id and token; `placed` names the placement through all its resizes. It may print the work that it
+started, as JSON or as lines; all other output is ignored:
 
     {"pids": [4711, 4712]}        {"cgroup": "machine.slice/job-7.scope"}        {"domain": "instance-0007"}
     pids: 4711 4712               cgroup: machine.slice/job-7.scope              domain: instance-0007
@@ -22,10 +22,10 @@ from redsched.agent.machine.processes import start_mark
 from redsched.agent.machine.usage import start_time
 
 MAX_OUTPUT_BYTES = 65_536
-"""What a hook prints beyond this is read and thrown away, so that it neither blocks nor fills memory."""
+"""Output beyond this is read and discarded, so that the hook does not block and memory stays bounded."""
 
 LAST_WORDS = 500
-"""Characters of a failed hook's output, from its end, that the reason of the failure keeps."""
+"""Characters from the end of a failed hook's output that are kept in the reason of the failure."""
 
 _MAX_BYTES_A_CHARACTER = 4
 
@@ -34,7 +34,7 @@ _log = structlog.get_logger("redsched.agent")
 
 
 class Verb(StrEnum):
-    """What a hook is asked to do."""
+    """The action that is requested from a hook."""
 
     START = "start"
     STOP = "stop"
@@ -42,7 +42,7 @@ class Verb(StrEnum):
 
 
 class HookFailed(Exception):
-    """The hook did not do what it was asked to. Says why in one line; `reason` adds the last of what it printed."""
+    """The hook failed. The message says why in one line; `reason` adds the end of its output."""
 
     def __init__(self, message: str, reason: str = "") -> None:
         super().__init__(message)
@@ -50,12 +50,12 @@ class HookFailed(Exception):
 
 
 class HookNotRun(HookFailed):
-    """The hook never began: there is no such command, or nobody listens at its URL."""
+    """The hook never ran: the command does not exist, or nothing listens at the URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class HookRequest:
-    """One call of a hook."""
+    """A request to a hook."""
 
     verb: Verb
     cell: str
@@ -63,7 +63,7 @@ class HookRequest:
     work: JournalEntry
 
     def body(self) -> bytes:
-        """Return the placement as JSON: for a stop or resize with what the start named, for a move with its source."""
+        """Return the placement as JSON, with the work that the start hook named, and for a move with its source."""
         work = self.work
         words: dict[str, Any] = {
             "verb": self.verb.value,
@@ -87,40 +87,40 @@ class HookRequest:
 
 
 class Output:
-    """What a hook prints, part by part. `first` is its beginning, up to MAX_OUTPUT_BYTES; `last` its end."""
+    """A hook's output, in bounded memory: `first` is its beginning, up to MAX_OUTPUT_BYTES; `last` its end."""
 
     def __init__(self) -> None:
         self.first = bytearray()
         self.last = bytearray()
 
     def add(self, part: bytes) -> None:
-        """Take in what was printed next."""
+        """Append the next part of the output."""
         self.first += part[: MAX_OUTPUT_BYTES - len(self.first)]
         self.last += part
         del self.last[: -LAST_WORDS * _MAX_BYTES_A_CHARACTER]
 
     def reason(self, what: str) -> str:
-        """Return what went wrong, and below it the last words of the output."""
+        """Return `what` went wrong, and below it the end of the output."""
         return f"{what}\n{last_words(self.last)}".strip()
 
 
 def last_words(output: bytes | bytearray) -> str:
-    """Return the last LAST_WORDS characters of a hook's output; controls, but for line breaks, become spaces."""
+    """Return the last LAST_WORDS characters of a hook's output; control characters except newlines become spaces."""
     text = output.decode(errors="replace")
     plain = "".join(one if one.isprintable() or one == "\n" else " " for one in text)
     return plain.strip()[-LAST_WORDS:]
 
 
 class Hook(Protocol):
-    """Runs one order and returns what it printed. Raises HookFailed. Cancelled, it leaves nothing of itself behind."""
+    """Runs requests. A cancelled request leaves no process or connection behind."""
 
     async def run(self, order: HookRequest) -> bytes:
-        """Run one order."""
+        """Run a request and return the hook's output. Raises HookFailed."""
         ...
 
 
 class NoHook:
-    """Nothing starts or stops work: every claim is confirmed at once."""
+    """A hook that does nothing: every claim is confirmed at once."""
 
     async def run(self, order: HookRequest) -> bytes:  # noqa: ARG002 - the protocol's signature
         """Do nothing."""
@@ -128,13 +128,13 @@ class NoHook:
 
 
 def named_in(output: bytes) -> Named | None:
-    """Return the work that a start hook named in its output, None when it named none."""
+    """Return the work that a start hook named in its output; None if it named none."""
     text = output.decode(errors="replace").strip()
     return named_by(_json_words(text) if text.startswith("{") else _line_words(text))
 
 
 def named_by(words: Mapping[str, Any]) -> Named | None:
-    """Return the work that `domain`, `cgroup` and `pids` name, None when they name none."""
+    """Return the work that `domain`, `cgroup` and `pids` name; None if they name none."""
     pids = _pids(words.get("pids"))
     started = {pid: start_mark(pid) for pid in pids}
     named = Named(_path(words.get("domain")), _path(words.get("cgroup")), _with_start_times(pids), started)
@@ -157,7 +157,7 @@ def _line_words(text: str) -> Mapping[str, Any]:
 
 
 def _path(value: object) -> str:
-    """A name or path as the hook gave it. `..` would let a cgroup point at any file of the machine."""
+    """Return a name or path from a hook, '' if it is unsafe: with `..` a cgroup could be any file of the machine."""
     return value if isinstance(value, str) and len(value) <= 4096 and ".." not in value.split("/") else ""
 
 
@@ -168,6 +168,6 @@ def _pids(value: object) -> list[int]:
 
 
 def _with_start_times(pids: Iterable[int]) -> dict[int, float]:
-    """Pids with the start times of their processes; those that are no running process are left out."""
+    """Return the start times of running processes by pid; pids without a running process are left out."""
     started = {pid: start_time(pid) for pid in pids}
     return {pid: at_s for pid, at_s in started.items() if at_s is not None}

@@ -1,4 +1,4 @@
-"""A hook that is a command: run with the verb as its last argument, the claim on stdin."""
+"""A hook that is a command: run with the verb as its last argument and the claim on stdin."""
 
 import asyncio
 import contextlib
@@ -14,11 +14,11 @@ from redsched.aio import finish
 from redsched.errors import InvalidRequest
 
 GRACE_S = 5.0
-"""Between asking a hook that took too long to end, and ending it."""
+"""Seconds between SIGTERM and SIGKILL for a hook that timed out."""
 
 
 class CommandHook:
-    """Runs a command. It has a session of its own, so that a timeout ends whatever it was in the middle of."""
+    """Runs a command in a session of its own, so that a timeout ends all processes that it has started."""
 
     def __init__(self, command: str, timeout_s: float) -> None:
         try:
@@ -30,7 +30,7 @@ class CommandHook:
         self._timeout_s = timeout_s
 
     async def run(self, order: HookRequest) -> bytes:
-        """Run the command and return what it printed. Raises HookFailed."""
+        """Run the command and return its output. Raises HookFailed."""
         with _stdin(order.body()) as stdin, _Capture() as stdout, _Capture() as stderr:
             process = await self._start(order, stdin, stdout.write_end, stderr.write_end)
             stdout.follow()
@@ -62,7 +62,7 @@ class CommandHook:
             raise HookNotRun(f"{self._said(order)} cannot be run: {error}") from error
 
     async def _wait(self, process: asyncio.subprocess.Process) -> int:
-        """Return the exit code. Raises TimeoutError, once the hook and all of its session have been ended."""
+        """Return the exit code. Raises TimeoutError, after the hook and all of its session have been ended."""
         try:
             return await asyncio.wait_for(process.wait(), self._timeout_s)
         finally:
@@ -84,10 +84,10 @@ def _variables(order: HookRequest) -> dict[str, str]:
 
 
 class _Capture:
-    """A pipe, and the Output that comes through it.
+    """A pipe, and the Output that is read from it.
 
-    Not a pipe of asyncio's: there a process counts as running until its pipes are closed, and work that the hook left
-    running in the background holds them open.
+    Not one of asyncio's pipes: with those a process counts as running until its pipes are closed, and work that the
+    hook left running in the background holds them open.
     """
 
     def __init__(self) -> None:
@@ -98,18 +98,18 @@ class _Capture:
         self._followed = False
 
     def follow(self) -> None:
-        """Begin to read; the write end is the child's alone from now on."""
+        """Begin to read, and close this process' write end: from now on only the child has it."""
         os.close(self.write_end)
         self._followed = True
         self._loop.add_reader(self._read_end, self._drain)
 
     def read(self) -> Output:
-        """Return what was printed until now."""
+        """Return the output so far."""
         self._drain()
         return self._kept
 
     def _drain(self) -> None:
-        # Bounded: one that prints without end must not hold up the event loop.
+        # Bounded: endless output must not block the event loop.
         for _ in range(16):
             try:
                 part = os.read(self._read_end, 65_536)
@@ -132,7 +132,7 @@ class _Capture:
 
 @contextlib.contextmanager
 def _stdin(body: bytes) -> Iterator[IO[bytes]]:
-    """A file instead of a pipe: a hook that does not read its input must not block anyone."""
+    """Yield a file with `body`. Not a pipe: a hook that does not read its input must not block the agent."""
     with tempfile.TemporaryFile() as file:
         file.write(body)
         file.seek(0)
@@ -140,7 +140,7 @@ def _stdin(body: bytes) -> Iterator[IO[bytes]]:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End the hook's whole session: kindly, then not."""
+    """End the hook's whole session: SIGTERM first, then SIGKILL."""
     _signal(process, signal.SIGTERM)
     try:
         await asyncio.wait_for(process.wait(), GRACE_S)

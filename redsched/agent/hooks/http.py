@@ -1,4 +1,4 @@
-"""A hook that is a URL: the claim is sent as a POST."""
+"""A hook that is a URL: the claim is sent by POST."""
 
 import asyncio
 import contextlib
@@ -15,11 +15,11 @@ from redsched.errors import InvalidRequest
 
 THREADS = 16
 CONNECT_S = 10.0
-"""A connection that takes longer to make will not be made; and nothing can interrupt its making."""
+"""Timeout for connecting: a connect cannot be interrupted, and one that takes longer is unlikely to succeed."""
 
 
 class UrlHook:
-    """Sends a POST for each order; any 2xx means done. No redirects, and no proxy: the URL is meant as it is."""
+    """Sends each request by POST; any 2xx means success. Follows no redirects and uses no proxy."""
 
     def __init__(self, url: str, timeout_s: float) -> None:
         self._url = _check(url)
@@ -27,7 +27,7 @@ class UrlHook:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="hook")
 
     async def run(self, order: HookRequest) -> bytes:
-        """Send the order and return the answer's body. Raises HookFailed."""
+        """Send a request and return the body of the response. Raises HookFailed."""
         connection, given_up = self._connection(), threading.Event()
         sending = asyncio.get_running_loop().run_in_executor(self._threads, self._send, connection, order, given_up)
         try:
@@ -36,8 +36,8 @@ class UrlHook:
             raise HookFailed(f"{self._said(order)} took longer than {self._timeout_s:g} s") from None
         finally:
             if not sending.done():
-                # The thread hangs in a read; closing its socket under it is what ends that. Where it has no socket yet,
-                # it is not to send: whoever is cancelled again waits no longer for it, and may stop what it starts.
+                # The thread blocks in a read, which only closing its socket ends. If it has no socket yet, it must not
+                # send: after a second cancellation nobody waits for it, and it could start work that is being stopped.
                 given_up.set()
                 _hang_up(connection)
                 sending.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -63,7 +63,7 @@ class UrlHook:
                 with contextlib.closing(connection.getresponse()) as response:
                     body = _read(response, deadline)
         except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
-            # AttributeError: http.client's, when its socket is closed under it.
+            # AttributeError: http.client raises it when its socket is closed during a call.
             raise HookFailed(f"{self._said(order)} failed: {error or type(error).__name__}") from error
         if not 200 <= response.status < 300:
             refused = f"{self._said(order)} answered {response.status} {response.reason}"[:300]
@@ -104,7 +104,7 @@ def _check(url: str) -> SplitResult:
 
 
 def _read(response: http.client.HTTPResponse, deadline: float) -> Output:
-    """Read the body to its end. A socket's timeout alone lets a server drip for ever."""
+    """Read the body to its end, until `deadline`: a socket's timeout alone lets a slow server send for ever."""
     body = Output()
     while part := response.read1(65_536):
         body.add(part)

@@ -1,1 +1,1 @@
-"""The agent's journal: what its hosts hold, durable on disk."""
+"""The agent's journal: the placements of its hosts, durable on disk."""

@@ -1,8 +1,8 @@
-"""The journal's file: writes that share transactions on their way to the disk, reads, and how it is opened.
+"""The journal's file: group commit of writes, reads, and opening the file.
 
-One sqlite file. Every write of the agent's process goes into the next transaction, and one transaction is on its way to
-the disk at a time: the more hosts write, the more of them share an fsync. Writing happens in a thread of the journal's
-own, so an fsync never holds up a heartbeat. What is written is a matter of journal.py.
+One SQLite file. Every write of the agent's process joins the next transaction, and one transaction is committed at a
+time: the more hosts write, the more of them share an fsync. Writes run in the journal's own thread, so an fsync never
+delays a heartbeat. journal.py defines what is written.
 """
 
 import asyncio
@@ -17,32 +17,32 @@ from redsched.agent.journal import schema as sql
 from redsched.errors import OtherAgent, RedschedError
 
 _DISK = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")
-"""What sqlite calls the errors that are the disk's, and not the file's."""
+"""Prefixes of SQLite's error names for faults of the disk rather than of the file."""
 
 T = TypeVar("T")
 Statement = tuple[str, tuple[Any, ...]]
 
 
 class JournalBroken(RedschedError):
-    """The journal cannot be written or read. An agent must not take up anything without it: it ends."""
+    """The journal cannot be written or read. An agent must not take up claims without it, so it exits."""
 
     problem, title, status, exit_code = "journal-broken", "The agent's journal is unusable", 503, 5
 
 
 class _Batch:
-    """The writes that share one transaction. Awaiting it is waiting until they are durable."""
+    """The writes that share one transaction. Await it to wait until they are durable."""
 
     def __init__(self) -> None:
         self.statements: list[Statement] = []
         self.durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def __await__(self) -> Generator[None, None, None]:
-        # Shielded: one waiter that is cancelled must not cancel what the others wait for.
+        # Shielded: a cancelled waiter must not cancel the future that the others wait for.
         yield from asyncio.shield(self.durable)
 
 
 class JournalFile:
-    """An open file, its thread, and what is waiting to be written. Used from one event loop; closed by `close`."""
+    """An open file, its thread, and the pending writes. Used from one event loop; closed by `close`."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self.path = path
@@ -55,13 +55,13 @@ class JournalFile:
         self._broken: JournalBroken | None = None
 
     async def flush(self) -> None:
-        """Wait until all that was written so far is durable."""
+        """Wait until all writes so far are durable. Raises JournalBroken."""
         while self._writer is not None:
             await asyncio.wait([self._writer])
         self.check()
 
     async def close(self) -> None:
-        """Write what is waiting and close the file. What cannot be written any more is left."""
+        """Write the pending writes and close the file. Writes that fail are dropped."""
         try:
             await self.flush()
         except JournalBroken:
@@ -95,14 +95,14 @@ class JournalFile:
     async def _commit(self, batch: _Batch) -> None:
         try:
             await self._in_thread(lambda: self._transaction(batch.statements))
-        except Exception as error:  # whatever it is, nobody may wait for ever
+        except Exception as error:  # any error: no waiter may wait for ever
             self._broken = self._broken or JournalBroken(_unwritable(self.path, error))
             self.failed.set()
         if self._broken is None:
             batch.durable.set_result(None)
         else:
             batch.durable.set_exception(self._broken)
-            batch.durable.exception()  # nobody may be waiting, and that is no error of its own
+            batch.durable.exception()  # mark it as retrieved: that nobody waits is not an error
 
     def _transaction(self, statements: list[Statement]) -> None:
         with self._connection:
@@ -110,7 +110,7 @@ class JournalFile:
                 self._connection.execute(statement, values)
 
     async def _read(self, read: Callable[[], T]) -> T:
-        """Read, with all that was written before this call."""
+        """Run a read that sees all writes before this call. Raises JournalBroken."""
         if self._next is not None:
             await self._next
         try:
@@ -128,7 +128,7 @@ def _unwritable(path: Path, error: Exception) -> str:
 
 @contextmanager
 def opening(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open or make the file at `path`, for whoever reads it now; it stays open unless that fails.
+    """Open or create the file at `path` and yield its connection, which is closed only if the caller's block fails.
 
     Raises OtherAgent when another process has it open, JournalBroken when the file cannot be used.
     """
@@ -159,8 +159,8 @@ def _unusable(path: Path, error: Exception) -> RedschedError:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    # Exclusive: two processes that share one journal would give out the same numbers. It also keeps WAL out of shared
-    # memory. FULL makes every commit of a WAL reach the disk; NORMAL would lose the last ones with the power.
+    # EXCLUSIVE: two processes that share one journal would issue the same report numbers. It also keeps the WAL index
+    # out of shared memory. FULL syncs every commit to disk; NORMAL would lose the last ones on a power failure.
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
@@ -169,7 +169,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a journal of another schema, before anything is written to it."""
+    """Raise JournalBroken for a journal with another schema, before anything is written to it."""
     has_meta = connection.execute(sql.HAS_META).fetchone()
     row = connection.execute(sql.SCHEMA).fetchone() if has_meta else None
     if row and row[0] != sql.VERSION:

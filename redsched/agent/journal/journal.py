@@ -1,8 +1,8 @@
-"""The agent's journal: what its hosts hold, which epochs they left, and how far report numbers were given out.
+"""The agent's journal: the placements of its hosts, the epochs that they left, and the report numbers issued.
 
-The pages in memory show a write at once; whoever must know that it is durable awaits it: `write_*` return something to
-await for that. Where a caller does not, losing the write must be safe. How writes reach the disk is told in
-journal_file.py.
+The pages in memory show a write at once. The `write_*` methods return an awaitable that completes when the write is
+durable; a caller that does not await it must be safe against losing the write. How writes reach the disk is in
+file.py.
 """
 
 import asyncio
@@ -21,31 +21,31 @@ from redsched.model import ClaimStatus
 from redsched.store.codec.results import EndedPlacement
 
 BLOCK = 1000
-"""Report numbers reserved at a time. A process that dies leaves the rest of its block unused."""
+"""Report numbers that are reserved at a time. A process that dies leaves the rest of its block unused."""
 
 REMEMBER_MS = 600_000
-"""How long tombstones are kept at least: the store remembers ended claims as long."""
+"""The least time for which tombstones are kept; the store remembers ended claims for as long."""
 
 MAX_TOMBSTONES = 200_000
-"""Above this the oldest go, though no new epoch has come since: some 20 MB of file."""
+"""Above this number the oldest are deleted, even without a new epoch since: about 20 MB of file."""
 
 MAX_IN_MEMORY = 20_000
-"""Tombstones that `has_ended` and `ended_token` know of, the newest of all hosts."""
+"""The number of tombstones, the newest of all hosts, that `has_ended` and `ended_token` consult."""
 
 
 class Journal(JournalFile):
-    """One agent process' journal. Made by `open_journal`; used from one event loop; closed by `close`."""
+    """The journal of one agent process. Created by `open_journal`; used from one event loop; closed by `close`."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         super().__init__(connection, path)
         self.id = ""
         self.pages: defaultdict[str, HostPage] = defaultdict(HostPage)
         self.requests: dict[str, str] = {}
-        """The requests of placements that are held, as canonical JSON, by digest."""
+        """The requests of held placements, as canonical JSON, by digest."""
         self._ended: dict[tuple[str, str], str] = {}
-        """The tokens by which placements ended, by host and `placed`."""
+        """The tokens with which placements ended, by host and `placed`."""
         self._newest: dict[tuple[str, str], str] = {}
-        """The newest tokens by which claims ended, by host and claim."""
+        """The newest tokens with which claims ended, by host and claim id."""
         self._number = 0
         self._ceiling = 0
         self._reserving = asyncio.Lock()
@@ -54,7 +54,7 @@ class Journal(JournalFile):
     # -- report numbers
 
     async def next_number(self) -> int:
-        """Return the next report number: above all that this journal ever gave out, in any process."""
+        """Return the next report number, higher than any that this journal has issued, in any process."""
         while self._number >= self._ceiling:
             async with self._reserving:
                 if self._number >= self._ceiling:
@@ -67,32 +67,32 @@ class Journal(JournalFile):
     # -- hosts
 
     def write_left(self, host: str, epoch: str) -> Awaitable[None]:
-        """The host leaves `epoch`: once durable, nothing stamped with it may be taken up again."""
+        """Record that the host leaves `epoch`: once durable, no hint of that epoch may be taken up again."""
         page = self.pages[host]
         page.left_epoch, page.attested_epoch = epoch, ""
         return self._write_page(host)
 
     def write_attested(self, host: str, epoch: str) -> Awaitable[None]:
-        """The host has attested to `epoch`."""
+        """Record that the host has attested to `epoch`."""
         self.pages[host].attested_epoch = epoch
         return self._write_page(host)
 
     def write_external(self, host: str, external: dict[str, int]) -> Awaitable[None]:
-        """Keep what was last measured of work that no claim explains."""
+        """Store the last measured usage of work that belongs to no claim."""
         self.pages[host].external = external
         return self._write_page(host)
 
     # -- placements
 
     def write_held(self, host: str, work: JournalEntry) -> Awaitable[None]:
-        """Hold a placement, or change what is known of one that is held."""
+        """Store a placement, or update a stored one."""
         self.pages[host].held[work.placed] = work
         return self._write(sql.SET_PLACEMENT, to_row(host, work))
 
     def write_ended(self, host: str, work: JournalEntry, now_ms: int, end_reason: str = "") -> Awaitable[None]:
-        """Replace a placement by its tombstone. `now_ms` is the store's time, which alone is used for its age.
+        """Replace a placement by its tombstone. `now_ms` is the store's time, the only clock used for its age.
 
-        `end_reason` it ended, as the store said: a store that has lost that is told by it.
+        `end_reason` is the reason that the store replied with, kept to restore it to a store that has lost it.
         """
         page = self.pages[host]
         page.held.pop(work.placed, None)
@@ -103,21 +103,21 @@ class Journal(JournalFile):
         return self._write(sql.SET_TOMBSTONE, row)
 
     def write_forgotten(self, host: str, placed: str) -> Awaitable[None]:
-        """Drop a placement of which no work was begun, so that there is nothing to tell of its end."""
+        """Delete a placement whose work was never begun, without a tombstone: there is no end to report."""
         self.pages[host].held.pop(placed, None)
         return self._write(sql.DELETE_PLACEMENT, (host, placed))
 
     def has_ended(self, host: str, placed: str, token: str) -> bool:
-        """Return whether a placement ended here by this token or a newer one, as far as the newest tombstones tell."""
+        """Return whether a placement ended here with this token or a newer one, according to the newest tombstones."""
         ended = self._ended.get((host, placed), "")
         return ended != "" and not is_newer_token(token, ended)
 
     def ended_token(self, host: str, claim_id: str) -> str:
-        """Return the newest token by which a claim ended here; '' where the newest tombstones do not tell."""
+        """Return the newest token with which a claim ended here; '' if it is not among the newest tombstones."""
         return self._newest.get((host, claim_id), "")
 
     async def ended(self, host: str) -> list[EndedPlacement]:
-        """Return the placements that ended here, as far as they are remembered."""
+        """Return the placements that ended here and whose tombstones have not been pruned."""
         rows = await self._read(lambda: self._connection.execute(sql.TOMBSTONES, (host,)).fetchall())
         return [
             EndedPlacement(one, placed, token, end_reason, bool(flag)) for one, placed, token, end_reason, flag in rows
@@ -126,14 +126,14 @@ class Journal(JournalFile):
     # -- requests
 
     def write_request(self, digest: str, text: str) -> Awaitable[None]:
-        """Keep the request of placements with this digest."""
+        """Store the request of placements with this digest."""
         self.requests[digest] = text
         return self._write(sql.SET_REQUEST, (digest, text))
 
     def prune(self, now_ms: int) -> None:
-        """Forget tombstones older than REMEMBER_MS whose host has attested since, and the oldest above the limit.
+        """Delete tombstones older than REMEMBER_MS whose host has attested since, and the oldest above the limit.
 
-        And requests of which no placement is held any more.
+        Delete requests too that no held placement refers to.
         """
         self._write(sql.PRUNE_OLD, (now_ms - REMEMBER_MS,))
         self._write(sql.PRUNE_MANY, (MAX_TOMBSTONES,))
@@ -147,7 +147,7 @@ class Journal(JournalFile):
     def _load(self) -> None:
         meta = dict(self._connection.execute("SELECT name, value FROM meta"))
         self.id = meta.get("id") or uuid.uuid4().hex
-        # Durable before the first number is used; one block on, so that a start needs no further write.
+        # Durable before the first number is used; one block ahead, so that a start needs no further write.
         self._number = int(meta.get("ceiling", 0))
         self._ceiling = self._number + BLOCK
         pairs = [("schema", VERSION), ("id", self.id), ("ceiling", str(self._ceiling))]
@@ -175,7 +175,7 @@ class Journal(JournalFile):
 
 
 def open_journal(path: Path) -> Journal:
-    """Open or make the journal at `path`; call it inside the event loop that will use it.
+    """Open or create the journal at `path`. Call it inside the event loop that will use it.
 
     Raises OtherAgent when another process has it open, JournalBroken when the file cannot be used.
     """

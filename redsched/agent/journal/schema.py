@@ -1,4 +1,4 @@
-"""The journal's tables and statements, and how its rows become the agent's objects and back."""
+"""The journal's tables and statements, and the mapping between its rows and the agent's objects."""
 
 import dataclasses
 import json
@@ -58,7 +58,7 @@ PRUNE_MANY = """DELETE FROM tombstone WHERE (host, placed) IN
 
 @dataclass(frozen=True, slots=True)
 class WorkEnd:
-    """That work has ended by itself: what was seen, and when (the store's time)."""
+    """The end of work that ended by itself: what was observed, and when (the store's time)."""
 
     text: str
     at_ms: int
@@ -66,14 +66,14 @@ class WorkEnd:
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """A placement as the journal holds it: `id` is its claim, `placed` its name, `token` the fence.
+    """A placement as the journal holds it: `id` is its claim, `placed` its name, `token` its fencing token.
 
-    `record` is the store's part of the claim, which an attestation brings back as it is; only a resize changes its
-    amounts. `state` CLAIMED: not known to be accepted yet. `is_running`: the hook has started the work. `named` is what
-    the hook named as that work. While it is resized, `resizing_to` is what it will hold, `before` what its work has,
-    and `amounts` are the larger of both. `moves` has the host and token of the placement that this one is to replace in
-    a move. `work_end` is set once its work has ended by itself. `was_active`: it is ending and had been active, and its
-    gang had not failed. A local claim has the digest LOCAL.
+    `record` is the store's part of the claim, which an attestation returns unchanged; only a resize changes its
+    amounts. `state` CLAIMED: not known to be accepted yet. `is_running`: the hook has started the work. `named` is the
+    work that the hook named. During a resize, `resizing_to` is what the placement will hold, `before` what its work
+    has, and `amounts` the larger of both. `moves` has the host and token of the placement that this one replaces in a
+    move. `work_end` is set once the work has ended by itself. `was_active`: it is ending, was active before, and its
+    gang has not failed. A local claim has the digest LOCAL.
     """
 
     id: str
@@ -91,62 +91,62 @@ class JournalEntry:
 
     @property
     def on_exit(self) -> OnExit:
-        """What becomes of it when its work ends by itself."""
+        """The action to take when its work ends by itself."""
         return OnExit(self.record.get("on_exit", OnExit.RELEASE))
 
     @property
     def amounts(self) -> dict[str, int]:
-        """What it holds, by slot."""
+        """The amounts that it holds, by slot."""
         return amounts_in(self.record, AMOUNT)
 
     @property
     def resizing_to(self) -> dict[str, int]:
-        """What it will hold once it is resized; nothing while no resize is under way."""
+        """The amounts that it will hold after its resize, by slot; {} if it is not being resized."""
         return amounts_in(self.record, WANTED)
 
     @property
     def project(self) -> str:
-        """Whose it is."""
+        """The project that owns the claim."""
         return self.record.get("project", "")
 
     @property
     def consumer(self) -> str:
-        """What it is for."""
+        """The consumer that the claim is for."""
         return self.record.get("consumer", "")
 
     @property
     def digest(self) -> str:
-        """The digest of its request."""
+        """The digest of the claim's request."""
         return self.record.get("digest", "")
 
     @property
     def group(self) -> str:
-        """The server group that it counts in."""
+        """The server group that the claim is a member of."""
         return self.record.get("group", "")
 
     @property
     def gang(self) -> str:
-        """The gang that it was claimed with."""
+        """The gang that the claim belongs to."""
         return self.record.get("gang", "")
 
     @property
     def alternates(self) -> tuple[str, ...]:
-        """The hosts that fitted too when its claim was made, best first."""
+        """The other hosts that fitted when the claim was made, best first."""
         return alternates_in(self.record)
 
     @property
     def is_local(self) -> bool:
-        """Whether this host made it, for work that it found."""
+        """Whether this host made the claim itself, for local work."""
         return self.digest == LOCAL
 
     def with_amounts(self, amounts: Amounts, resizing_to: Amounts, before: Amounts) -> "JournalEntry":
-        """Return it with other amounts."""
+        """Return a copy with other amounts."""
         return dataclasses.replace(self, record=record_with(self.record, amounts, resizing_to), before=before)
 
 
 @dataclass(slots=True)
 class HostPage:
-    """All that the journal knows of one host. `held`: its placements, by `placed`."""
+    """The journal's data on one host. `held`: its placements, by `placed`."""
 
     left_epoch: str = ""
     attested_epoch: str = ""
@@ -155,7 +155,7 @@ class HostPage:
 
 
 def to_row(host: str, work: JournalEntry) -> tuple[Any, ...]:
-    """Return the row of table `placement`, in the order of its columns."""
+    """Return the row for the table `placement`, in the order of its columns."""
     return (
         host,
         work.placed,
@@ -174,7 +174,7 @@ def to_row(host: str, work: JournalEntry) -> tuple[Any, ...]:
 
 
 def from_row(row: tuple[Any, ...]) -> tuple[str, JournalEntry]:
-    """Return the host and the placement of a row of table `placement`."""
+    """Return the host and the placement of a row of the table `placement`."""
     host, placed, claim_id, token, root, state, is_running, named, record, before, moves, work_end, was_active = row
     return host, JournalEntry(
         id=claim_id,

@@ -1,1 +1,1 @@
-"""The machine that the agent runs on: CPUs, memory, NUMA, PCI devices and GPUs."""
+"""Collection of the agent's own machine: CPUs, memory, NUMA nodes, PCI devices and GPUs."""

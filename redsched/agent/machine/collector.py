@@ -1,7 +1,7 @@
-"""The collector of the machine that the agent runs on: psutil, /proc, /sys and the GPUs' driver.
+"""The collector of the machine that the agent runs on, by psutil, /proc, /sys and the GPU driver.
 
-NUMA nodes, PCI devices and GPUs are parts, each with rooms of its own; here they come together with what the host has
-itself. What it cannot see: docs/agent.md.
+NUMA nodes, PCI devices and GPUs are components, each with pools of its own; here they are combined with the inventories
+of the host itself. docs/agent.md lists what the collector cannot see.
 """
 
 import math
@@ -39,17 +39,17 @@ LOAD_WINDOW_S = 60.0
 
 @dataclass(slots=True)
 class ClaimLoad:
-    """CPU seconds a second that the work of claims uses, averaged as the kernel averages its 1-minute load."""
+    """The CPU seconds per second that the work of claims uses, averaged like the kernel's 1-minute load."""
 
     average: float = 0.0
     _cpu_s: float | None = None
     _at_s: float = 0.0
 
     def update(self, cpu_s: float, now_s: float) -> float:
-        """Take in the CPU seconds used so far and return the average."""
+        """Add a sample of the CPU seconds used so far, and return the average."""
         if self._cpu_s is not None and now_s > self._at_s:
             elapsed = now_s - self._at_s
-            # Ended processes take their seconds with them, so the sum can shrink.
+            # The seconds of ended processes disappear, so the sum can shrink.
             present = max(0.0, cpu_s - self._cpu_s) / elapsed
             self.average += (present - self.average) * (1 - math.exp(-elapsed / LOAD_WINDOW_S))
         self._cpu_s, self._at_s = cpu_s, now_s
@@ -57,9 +57,9 @@ class ClaimLoad:
 
 
 class MachineCollector:
-    """This machine: CPUs, memory, disk, NUMA nodes, devices, labels, and what is used by work that no claim explains.
+    """Observes this machine: CPUs, memory, disk, NUMA nodes, devices, labels, and usage that belongs to no claim.
 
-    `sys` is where the kernel's tree lies. Raises InvalidRequest when made with settings that this machine cannot meet.
+    `sys` is the path of sysfs. Creating it raises InvalidRequest for settings that do not match this machine.
     """
 
     def __init__(self, settings: Settings, sys: Path = SYS, gpus: Gpus | None = None) -> None:
@@ -73,21 +73,21 @@ class MachineCollector:
         self._specs = read_specs(settings.pci_devices)
         self._gpus = gpus or Gpus(load_nvml())
         self._claim_load = ClaimLoad()
-        # These change only with a reboot, and reading them costs more than all the rest.
+        # These change only on a reboot, and reading them costs more than everything else.
         self._traits = _cpu_traits()
         self._labels = machine_labels() | settings.labels
         psutil.cpu_percent()  # the first call only starts the interval that the next one ends
-        # What these settings cannot be on this machine is to be said now, not at the first look.
+        # Report settings that do not match this machine now, not at the first observation.
         self._parts(measure([]), 0)
 
     def look(self, works: Sequence[Work]) -> Observation:
-        """Look at the machine now. Raises OSError when disk_path cannot be read any more."""
+        """Observe the machine now. Raises OSError when disk_path can no longer be read."""
         usage = measure(works)
         unexplained = self._unexplained(usage)
         parts = self._parts(usage, unexplained["VCPU"])
         inventories = self._inventories()
         trusted = {"VCPU", "PCPU", "MEMORY_MB"} if usage.complete else set()
-        # Nothing tells whose a file is, so the disk can be measured only while no claim is here.
+        # Files cannot be attributed to claims, so disk usage is meaningful only while no claim is here.
         if not works:
             trusted.add("DISK_GB")
         return Observation(
@@ -98,10 +98,10 @@ class MachineCollector:
         )
 
     def _parts(self, usage: Usage, unexplained_vcpu: int) -> list[Part]:
-        """The NUMA nodes, and what lies in them."""
+        """Return the components: NUMA nodes, PCI devices and GPUs."""
         numa = self._numa.look(usage, unexplained_vcpu) if self._numa else Part({})
         gpus = self._gpus.read()
-        # What the GPUs' driver has is given away in shares, and so not as a device too.
+        # GPUs that the driver manages are offered in shares, so not as PCI devices too.
         shared = {gpu.address for gpu in gpus}
         devices = [one for one in read_devices(self._sys) if one.address not in shared] if self._specs else []
         return [
@@ -129,7 +129,7 @@ class MachineCollector:
         )
 
     def _inventories(self) -> dict[str, Inventory]:
-        """What lies in the host itself: with pools for the NUMA nodes, what has no node."""
+        """Return the inventories of the host itself; with NUMA pools, only those that belong to no node."""
         kept = self._settings
         found = {"DISK_GB": Inventory(self._disk_bytes()[0] // GIB, kept.reserved_disk_gb, kept.ratio_disk)}
         if self._numa is None:
@@ -145,7 +145,7 @@ class MachineCollector:
     def _unexplained(self, usage: Usage) -> dict[str, int]:
         kept = self._settings
         memory = psutil.virtual_memory()
-        # total - available is what cannot be had; `used` would leave out what the kernel cannot give back.
+        # total - available is the memory that cannot be allocated; `used` would omit what the kernel cannot reclaim.
         memory_mb = math.ceil((memory.total - memory.available - usage.memory_bytes) / MIB)
         disk_gb = math.ceil(self._disk_bytes()[1] / GIB)
         return {
@@ -162,7 +162,7 @@ class MachineCollector:
         return max(0, round(psutil.getloadavg()[0] - explained) - self._settings.reserved_vcpu)
 
     def _disk_bytes(self) -> tuple[int, int]:
-        """Total and used."""
+        """Return the total and the used bytes of the disk."""
         disk = psutil.disk_usage(self._settings.disk_path)
         return int(disk.total), int(disk.used)
 
@@ -190,7 +190,7 @@ def _dedicated_cpus(settings: Settings, sys: Path) -> frozenset[int]:
 
 
 def _pids(usage: Usage) -> frozenset[int] | None:
-    """The processes of the claims' own work; None where it could not be told apart."""
+    """Return the processes of the claims' own work; None if it could not be identified."""
     return usage.pids.union(*map(cgroup_pids, usage.cgroups)) if usage.complete else None
 
 

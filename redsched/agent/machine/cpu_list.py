@@ -1,13 +1,13 @@
-"""Lists of CPUs as the kernel and operators write them: `2-7,10-15`."""
+"""Parse CPU lists as the kernel and operators write them: `2-7,10-15`."""
 
 from redsched.errors import InvalidRequest
 
 MAX_CPUS = 8192
-"""The most that the kernel can be built for."""
+"""The most CPUs that the kernel can be built for."""
 
 
 def parse_cpus(text: str) -> frozenset[int]:
-    """Return the CPUs of a list such as `0-3,8`; none for an empty one. Raises InvalidRequest."""
+    """Return the CPUs of a list such as `0-3,8`; the empty set for ''. Raises InvalidRequest."""
     found: set[int] = set()
     for part in filter(None, (part.strip() for part in text.split(","))):
         first, dash, last = part.partition("-")

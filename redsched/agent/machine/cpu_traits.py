@@ -1,7 +1,7 @@
-"""CPU flags of the kernel as traits of os-traits.
+"""Map the kernel's CPU flags to traits of os-traits.
 
-Most flags map by spelling (`avx2` -> HW_CPU_X86_AVX2); the table holds those that do not. Flags without a trait are
-left out: a trait that os-traits does not know would be refused by everyone else.
+Most flags map by spelling (`avx2` -> HW_CPU_X86_AVX2); the table holds the exceptions. Flags without a trait are
+omitted: a trait that os-traits does not know would be rejected by everyone else.
 """
 
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ _X86_SPELLINGS: dict[str, tuple[str, ...]] = {
     "virt_ssbd": ("AMD_VIRT_SSBD",),
     "vmx": ("VMX", "INTEL_VMX"),
 }
-# These traits mean the AVX-512 forms: VAES and its like on a CPU without AVX-512 are something else.
+# These traits mean the AVX-512 forms: on a CPU without AVX-512, VAES and the like are different instructions.
 _WITH_AVX512 = {"gfni": "AVX512GFNI", "vaes": "AVX512VAES", "vpclmulqdq": "AVX512VPCLMULQDQ"}
 _ARCHITECTURES = {"x86_64": "X86_64", "aarch64": "AARCH64", "ppc64le": "PPC64LE", "s390x": "S390X", "i686": "I686"}
 
@@ -65,7 +65,7 @@ def _x86_names(flags: set[str]) -> set[str]:
 
 
 def read_flags(cpuinfo: Path = CPUINFO) -> frozenset[str]:
-    """Return the flags that every CPU of this machine has; empty where the kernel does not list them."""
+    """Return the flags that all CPUs of this machine have; empty if the kernel does not list them."""
     try:
         lines = cpuinfo.read_text(errors="replace").splitlines()
     except OSError:
@@ -75,7 +75,7 @@ def read_flags(cpuinfo: Path = CPUINFO) -> frozenset[str]:
 
 
 def has_hyperthreading(active: Path = SMT_ACTIVE) -> bool:
-    """Whether the kernel runs two threads on a core."""
+    """Return whether the kernel runs two threads on a core (SMT)."""
     try:
         return active.read_text().strip() == "1"
     except OSError:

@@ -1,4 +1,4 @@
-"""GPUs as pools: a thousand shares of each, its memory, its model as a trait, and what of it is in use."""
+"""Report GPUs as pools: a thousand shares of each, its memory, its model as a trait, and its usage."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -12,16 +12,16 @@ from redsched.model import Inventory, Pool
 
 MIB = 2**20
 SHARES = 1000
-"""CUSTOM_GPU_MILLI of one GPU."""
+"""The CUSTOM_GPU_MILLI of one GPU."""
 
 LONGEST_TRAIT = 64
 
 
 def gpu_pools(gpus: Sequence[Gpu], claimed: Collection[int] | None, nodes: Collection[str], sys: Path = SYS) -> Part:
-    """Return the GPUs as pools, each in the pool of `nodes` that is its NUMA node.
+    """Return the GPUs as pools, each below the pool in `nodes` that is its NUMA node.
 
-    `claimed` are the pids of the claims' own work: what other processes hold of a GPU is external. None: whose work is
-    whose could not be told.
+    `claimed` are the pids of the claims' own work: what other processes hold of a GPU is external. None: processes
+    could not be attributed to claims.
     """
     pools, unexplained, metrics = dict[str, Pool](), dict[str, int](), dict[str, float]()
     for gpu in gpus:
@@ -35,7 +35,7 @@ def gpu_pools(gpus: Sequence[Gpu], claimed: Collection[int] | None, nodes: Colle
 
 
 def trait_of(model: str) -> str:
-    """Return a model as a trait: CUSTOM_GPU_T4, CUSTOM_GPU_A100_SXM4_40GB. The maker's own names are left out."""
+    """Return a model as a trait: CUSTOM_GPU_T4, CUSTOM_GPU_A100_SXM4_40GB. The vendor's own names are omitted."""
     words = re.findall("[A-Z0-9]+", model.upper())
     return "_".join(["CUSTOM_GPU", *(word for word in words if word not in ("NVIDIA", "TESLA"))])[:LONGEST_TRAIT]
 
@@ -46,9 +46,9 @@ def _inventories(gpu: Gpu) -> dict[str, Inventory]:
 
 
 def _unexplained(gpu: Gpu, claimed: Collection[int]) -> Iterator[tuple[str, int]]:
-    """What other processes hold of its memory, and the same part of its shares, but one share at least.
+    """Yield the memory that other processes hold, and the same fraction of the shares, but at least one share.
 
-    So a GPU that anything else computes on is never given away whole.
+    So a GPU on which anything else computes is never allocated whole.
     """
     if gpu.processes is None:
         return

@@ -1,4 +1,4 @@
-"""Huge pages of a NUMA node, as the kernel lists them below /sys: a pool of whole pages for each page size."""
+"""Read the huge pages of a NUMA node from sysfs: the kernel has a pool of whole pages for each page size."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ from redsched.agent.machine.sysfs import read_number
 
 @dataclass(frozen=True, slots=True)
 class HugePages:
-    """The pages of one size on one node: how many there are, and how many no process has."""
+    """The huge pages of one size on one node: how many there are, and how many are free."""
 
     size_kb: int
     total: int
@@ -16,12 +16,12 @@ class HugePages:
 
     @property
     def resource_class(self) -> str:
-        """What they are counted as, in pages."""
+        """The resource class that counts them, in pages."""
         return f"CUSTOM_HUGE_PAGES_{self.size_kb}KB"
 
 
 def read_huge_pages(node: Path) -> tuple[HugePages, ...]:
-    """Return the huge pages of a node's folder, smallest first; sizes without a page are left out."""
+    """Return the huge pages of a node's directory, smallest size first; sizes without pages are omitted."""
     found = (_read(folder) for folder in (node / "hugepages").glob("hugepages-*kB"))
     return tuple(sorted((pages for pages in found if pages.total), key=lambda pages: pages.size_kb))
 

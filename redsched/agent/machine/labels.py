@@ -1,4 +1,4 @@
-"""What is worth choosing a machine by: its names, kernel, architecture, CPU and NUMA nodes, as labels."""
+"""Labels to select a machine by: its names, kernel, architecture, CPU and NUMA nodes."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ LABEL_LENGTH = 63
 
 
 def machine_labels() -> dict[str, str]:
-    """Return the labels of this machine; what cannot be read is left out."""
+    """Return the labels of this machine; values that cannot be read are omitted."""
     found = {
         "hostname": socket.gethostname(),
         "kernel": platform.release(),

@@ -1,7 +1,7 @@
-"""The NUMA nodes of this machine as pools: VCPU, PCPU, MEMORY_MB and huge pages of each, and what of them is in use.
+"""Report the NUMA nodes of this machine as pools: VCPU, PCPU, MEMORY_MB and huge pages of each, and their usage.
 
-What is kept back of the whole machine is kept back of each node in proportion. How this relates to the host's own
-inventories, and what cannot be seen: docs/agent.md.
+The machine's reserved amounts are split over its nodes in proportion. docs/agent.md explains how this relates to the
+host's own inventories, and what cannot be seen.
 """
 
 import math
@@ -21,7 +21,7 @@ MIB = 2**20
 
 
 class NumaPools:
-    """The pools `numa<N>`. Raises InvalidRequest when made on a machine whose kernel knows of no node."""
+    """Builds the pools `numa<N>`. Creating it raises InvalidRequest if the kernel lists no node."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class NumaPools:
             )
 
     def look(self, usage: Usage, unexplained_vcpu: int) -> Part:
-        """Look at the nodes now. `unexplained_vcpu` is the whole machine's: nothing says on which node a load runs."""
+        """Observe the nodes now. `unexplained_vcpu` is the whole machine's, because load is not known by node."""
         nodes = read_nodes(self._sys)
         used = measure_by_node(usage, self._proc, self._cgroups)
         kept = self._settings

@@ -1,7 +1,7 @@
-"""How much memory, and how many huge pages, the work of claims uses on each NUMA node, as the kernel measures it.
+"""Measure the memory and huge pages that the work of claims uses on each NUMA node.
 
-Of processes from /proc/<pid>/numa_maps, of cgroups from their numa_stat files. Page cache is left out: the kernel gives
-it back, and it does not count as used on a node either.
+Usage of processes is read from /proc/<pid>/numa_maps, that of cgroups from their numa_stat files. Page cache is
+omitted: the kernel reclaims it, and it does not count as used on a node either.
 """
 
 import os
@@ -18,7 +18,7 @@ PROC = Path("/proc")
 KIB = 1024
 
 _SHARED = ("/memfd:", "/dev/zero", "/dev/shm/", "/SYSV")
-"""Mappings with a file's name that are memory all the same; what else has one is page cache."""
+"""Mappings that have a file name and are memory all the same; other mappings with one are page cache."""
 
 _SIZE = re.compile(r"hugetlb\.(\d+)([KMG])B\.numa_stat\Z")
 _UNITS_KB = {"K": 1, "M": KIB, "G": KIB * KIB}
@@ -26,9 +26,9 @@ _UNITS_KB = {"K": 1, "M": KIB, "G": KIB * KIB}
 
 @dataclass(frozen=True, slots=True)
 class NodeUsage:
-    """Bytes of memory by node, and huge pages by node and size in KB, that the work of claims has.
+    """Usage by the work of claims: bytes of memory by node, and huge pages by node and size in KB.
 
-    `knows_memory` and `knows_pages` are False where some of that work could not be told by node.
+    `knows_memory` and `knows_pages` are False if the usage of some of that work is not known by node.
     """
 
     memory_bytes: Mapping[int, int]
@@ -38,7 +38,7 @@ class NodeUsage:
 
 
 def measure_by_node(usage: Usage, proc: Path = PROC, cgroups: Path = CGROUPS) -> NodeUsage:
-    """Say where the memory of `usage` lies."""
+    """Return the memory and huge pages of `usage` by node."""
     memory, pages = Counter[int](), Counter[tuple[int, int]]()
     reads_maps = all(_add_process(proc / str(pid) / "numa_maps", memory, pages) for pid in usage.pids)
     knows_memory = all(_add_cgroup_memory(group, cgroups, memory) for group in usage.cgroups)
@@ -48,7 +48,7 @@ def measure_by_node(usage: Usage, proc: Path = PROC, cgroups: Path = CGROUPS) ->
 
 
 def _add_process(maps: Path, memory: Counter[int], pages: Counter[tuple[int, int]]) -> bool:
-    """Count a process' pages. False when they may not be read; one that has ended has none."""
+    """Add a process' pages. Return False if they may not be read; a process that has ended has none."""
     try:
         lines = maps.read_text(errors="replace").splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -63,7 +63,7 @@ def _add_process(maps: Path, memory: Counter[int], pages: Counter[tuple[int, int
 def _add_mapping(words: list[str], memory: Counter[int], pages: Counter[tuple[int, int]]) -> None:
     values = _pairs(words)
     size_kb = int(values.get("kernelpagesize_kB", 4))
-    # A page that several processes have is counted by each: divided so, their sum is never above it.
+    # Each process counts a shared page: divided by the sharers, the sum is never above the real usage.
     sharers = max(1, int(values.get("mapmax", 1)))
     if "huge" in words:
         pages.update({(node, size_kb): count // sharers for node, count in _by_node(values)})
@@ -72,7 +72,10 @@ def _add_mapping(words: list[str], memory: Counter[int], pages: Counter[tuple[in
 
 
 def _add_cgroup_memory(cgroup: str, root: Path, memory: Counter[int]) -> bool:
-    """Count a cgroup's memory: v2 gives bytes, v1 pages, shared memory among the anonymous ones."""
+    """Add a cgroup's memory: v2 reports bytes, v1 pages, with shared memory among the anonymous ones.
+
+    Return False if the cgroup has no statistics.
+    """
     path, names, unit = inside(cgroup, root) / "memory.numa_stat", {"anon", "shmem"}, 1
     if not path.is_file():
         path, names = inside(cgroup, root / "memory") / "memory.numa_stat", {"hierarchical_anon"}
@@ -84,7 +87,7 @@ def _add_cgroup_memory(cgroup: str, root: Path, memory: Counter[int]) -> bool:
 
 
 def _add_cgroup_pages(cgroup: str, root: Path, pages: Counter[tuple[int, int]]) -> bool:
-    """Count a cgroup's huge pages, v2 or v1. False where that controller is not on."""
+    """Add a cgroup's huge pages, v2 or v1. Return False if the hugetlb controller is not enabled."""
     found = list(inside(cgroup, root).glob("hugetlb.*.numa_stat")) or list(
         inside(cgroup, root / "hugetlb").glob("hugetlb.*.numa_stat")
     )
@@ -98,7 +101,7 @@ def _add_cgroup_pages(cgroup: str, root: Path, pages: Counter[tuple[int, int]]) 
 
 
 def _numa_stat(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """The lines of a numa_stat file: `anon N0=4096 N1=0`, or `hierarchical_anon=12 N0=12` in v1."""
+    """Yield the lines of a numa_stat file: `anon N0=4096 N1=0`, or `hierarchical_anon=12 N0=12` in v1."""
     for name, *words in (line.split() for line in read_text(path).splitlines() if line):
         yield name.partition("=")[0], _pairs(words)
 
@@ -108,7 +111,7 @@ def _pairs(words: list[str]) -> dict[str, str]:
 
 
 def _by_node(values: Mapping[str, str]) -> Iterator[tuple[int, int]]:
-    """The values under N0, N1, ..."""
+    """Yield the values of N0, N1, ... by node number."""
     for name, value in values.items():
         if name[:1] == "N" and name[1:].isdecimal() and value.isdecimal():
             yield int(name[1:]), int(value)

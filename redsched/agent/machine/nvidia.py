@@ -1,7 +1,7 @@
-"""The NVIDIA GPUs of this machine, as the driver's management library (NVML) tells of them.
+"""Read the NVIDIA GPUs of this machine from the driver's management library (NVML).
 
 Its Python binding is the optional `nvidia-ml-py` (`pip install redsched[nvidia]`). Without it, without a driver, or
-with one that fails, there are no GPUs.
+with a driver that fails, there are no GPUs.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ _log = structlog.get_logger("redsched.agent")
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU as the driver sees it now; `number` is the driver's own, as nvidia-smi shows it.
+    """One GPU as the driver reports it now; `number` is the driver's index, as nvidia-smi shows it.
 
-    `address` is that of its PCI device, as /sys writes it. `processes` maps the pids that compute on it to the bytes
-    that they hold there. `memory_bytes` is 0, and `processes` and `percent` are None, where the driver cannot tell.
+    `address` is that of its PCI device, as sysfs writes it. `processes` maps the pids that compute on it to the bytes
+    that they hold there. `memory_bytes` is 0, and `processes` and `percent` are None, if the driver does not know.
     """
 
     number: int
@@ -34,7 +34,7 @@ class Gpu:
 
 
 class Gpus:
-    """The driver's GPUs. `nvml` is the binding's module; None: it is not installed."""
+    """The driver's GPUs. `nvml` is the binding's module, None if it is not installed."""
 
     def __init__(self, nvml: ModuleType | None) -> None:
         self._nvml: Any = nvml
@@ -42,7 +42,7 @@ class Gpus:
         self._failure = ""
 
     def read(self) -> list[Gpu]:
-        """Return the GPUs that the driver answers for. A failure is logged when it is a new one."""
+        """Return the GPUs that respond. A failure is logged if it differs from the last one."""
         if self._nvml is None:
             return []
         try:
@@ -57,7 +57,7 @@ class Gpus:
         return list(self._read_each(count))
 
     def _close(self) -> None:
-        """Open it anew at the next look: a driver may come back, and be another one."""
+        """Close NVML, so that the next read opens it again: the driver may come back, in another version."""
         if self._is_open:
             with contextlib.suppress(self._nvml.NVMLError):
                 self._nvml.nvmlShutdown()
@@ -68,7 +68,7 @@ class Gpus:
             try:
                 yield self._read(number)
             except self._nvml.NVMLError as error:
-                # Fallen off its bus, for instance. The others are as they were.
+                # It may have fallen off the bus, for instance. The other GPUs are not affected.
                 self._fail(f"GPU {number} does not answer: {error}")
 
     def _read(self, number: int) -> Gpu:
@@ -87,7 +87,10 @@ class Gpus:
         return {process.pid: process.usedGpuMemory or 0 for process in running}
 
     def _ask(self, question: Callable[[], T], otherwise: T) -> T:
-        """What not every GPU can tell: one split into instances has no utilisation, one without own memory no size."""
+        """Return a value that not every GPU reports, or `otherwise`.
+
+        A GPU that is split into instances has no utilisation; one without its own memory has no size.
+        """
         try:
             return question()
         except self._nvml.NVMLError:
@@ -108,11 +111,11 @@ def load_nvml() -> ModuleType | None:
 
 
 def _address(bus_id: str) -> str:
-    """The driver writes 00000000:3B:00.0, /sys 0000:3b:00.0."""
+    """Return the sysfs form (0000:3b:00.0) of the driver's address (00000000:3B:00.0)."""
     domain, _, rest = bus_id.lower().partition(":")
     return f"{int(domain, 16):04x}:{rest}"
 
 
 def _text(value: str | bytes) -> str:
-    """Older bindings answer bytes."""
+    """Return text as str: older bindings return bytes."""
     return value.decode() if isinstance(value, bytes) else value

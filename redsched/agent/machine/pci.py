@@ -1,4 +1,4 @@
-"""The PCI devices of this machine, as the kernel lists them below /sys."""
+"""Read the PCI devices of this machine from sysfs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,15 +6,15 @@ from pathlib import Path
 from redsched.agent.machine.sysfs import SYS, read_number, read_text
 
 DEVICES = "bus/pci/devices"
-"""Below /sys: a folder for each device, named by its address."""
+"""Path in sysfs, with a directory for each device, named by its address."""
 
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """One function. `vendor` and `product` are four hexadecimal digits, `address` as in `0000:3b:00.0`.
+    """One PCI function. `vendor` and `product` are four hexadecimal digits; `address` is like `0000:3b:00.0`.
 
-    `numa_node` is -1 where the firmware names none. `physical` is the address of the physical function that a virtual
-    one belongs to, '' for all others.
+    `numa_node` is -1 if the firmware names none. `physical` is the address of a virtual function's physical function,
+    '' for all other functions.
     """
 
     address: str
@@ -25,9 +25,9 @@ class PciDevice:
 
 
 def read_devices(sys: Path = SYS) -> list[PciDevice]:
-    """Return the devices by address. Which driver one is bound to, or whether to any, makes no difference."""
+    """Return the devices in the order of their addresses, whatever driver they are bound to."""
     devices = (_read(folder) for folder in (sys / DEVICES).glob("*:*"))
-    # Unplugged while it was read: nothing is left of it.
+    # A device that was unplugged during the read has empty ids.
     return sorted((one for one in devices if one.vendor and one.product), key=lambda one: one.address)
 
 
@@ -42,7 +42,7 @@ def _read(folder: Path) -> PciDevice:
 
 
 def numa_node(device: Path) -> int:
-    """Return the NUMA node that a device's folder names, -1 for none."""
+    """Return the NUMA node of a device's directory, -1 for none."""
     return read_number(device / "numa_node", otherwise=-1)
 
 

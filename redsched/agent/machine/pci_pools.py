@@ -1,6 +1,6 @@
-"""PCI devices as pools: virtual functions in the pool of their physical function, like devices in one pool together.
+"""Report PCI devices as pools: one for the virtual functions of a physical one, one for each group of like devices.
 
-Named so that a pool keeps its name when devices come and go: `pci-0000-3b-00.0` after the physical function,
+Names are chosen so that a pool keeps its name when devices come and go: `pci-0000-3b-00.0` after the physical function,
 `pci-numa0-CUSTOM_NIC_X` after the NUMA node and class of a group.
 """
 
@@ -21,7 +21,7 @@ DIGEST_LENGTH = 8
 
 @dataclass(slots=True)
 class _Filling:
-    """A pool in the making."""
+    """A pool that is being built."""
 
     parent: str
     traits: frozenset[str]
@@ -29,11 +29,11 @@ class _Filling:
 
 
 def pci_pools(devices: Sequence[PciDevice], specs: Sequence[DeviceSpec], nodes: Collection[str]) -> Part:
-    """Return the pools of what `specs` offer of `devices`; the first entry that fits a device counts.
+    """Return the pools of the `devices` that `specs` offer; the first entry that matches a device counts.
 
-    `nodes` are the pools of NUMA nodes that there are to lie in. A physical function whose virtual ones are offered is
-    not offered itself: it cannot be given away whole. Raises InvalidRequest when entries give the virtual functions of
-    one physical function different traits, which are the pool's.
+    `nodes` are the pools of NUMA nodes, which may be parents. A physical function whose virtual functions are offered
+    is not offered itself, because it cannot be allocated whole. Raises InvalidRequest when entries give the virtual
+    functions of one physical function different traits, because traits belong to the pool.
     """
     offered = [(device, spec) for device in devices if (spec := _first(device, specs))]
     physical = {device.physical for device, _ in offered}
@@ -71,7 +71,7 @@ def _name_of_physical(address: str) -> str:
 
 
 def _name_of_group(parent: str, device: PciDevice, spec: DeviceSpec) -> str:
-    """Devices of one class with other traits are another group: a digest of the traits tells the two apart."""
+    """Return a group's pool name. A digest of the traits tells groups of one class with different traits apart."""
     name = "-".join(filter(None, ("pci", parent, spec.class_of(device))))
     if not spec.traits and len(name) <= MAX_NAME:
         return name

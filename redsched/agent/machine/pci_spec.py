@@ -1,4 +1,4 @@
-"""Which PCI devices are offered: the entries of REDSCHED_PCI_DEVICES, in the manner of Nova's [pci]device_spec.
+"""The PCI devices to offer: the entries of REDSCHED_PCI_DEVICES, in the manner of Nova's [pci]device_spec.
 
 {"vendor_id": "8086", "product_id": "1572", "address": "0000:3b:*", "resource_class": "CUSTOM_NIC_X", "traits": [...]}
 """
@@ -19,7 +19,7 @@ _ADDRESS = re.compile(r"[0-9a-f*?\[\]!:.-]{1,64}\Z")
 
 @dataclass(frozen=True, slots=True)
 class DeviceSpec:
-    """One entry. What is left out fits every device; with no class it is CUSTOM_PCI_<vendor>_<product>, as in Nova."""
+    """One entry. Omitted fields match every device; the default class is CUSTOM_PCI_<vendor>_<product>, as in Nova."""
 
     vendor_id: str = "*"
     product_id: str = "*"
@@ -28,7 +28,7 @@ class DeviceSpec:
     traits: frozenset[str] = frozenset()
 
     def matches(self, device: PciDevice) -> bool:
-        """Whether the entry offers this device. The address of a physical function stands for its virtual ones too."""
+        """Return whether the entry matches a device. A physical function's address matches its virtual ones too."""
         return (
             self.vendor_id in ("*", device.vendor)
             and self.product_id in ("*", device.product)
@@ -36,12 +36,12 @@ class DeviceSpec:
         )
 
     def class_of(self, device: PciDevice) -> str:
-        """Return what the device is counted as."""
+        """Return the resource class that counts the device."""
         return self.resource_class or f"CUSTOM_PCI_{device.vendor}_{device.product}".upper()
 
 
 def read_specs(entries: Sequence[Mapping[str, Any]]) -> list[DeviceSpec]:
-    """Read the setting. Raises InvalidRequest in one line that names the entry."""
+    """Parse the setting. Raises InvalidRequest with one line that names the entry."""
     specs = []
     for number, entry in enumerate(entries, 1):
         try:

@@ -1,6 +1,6 @@
-"""Whether the processes and cgroups that a hook named are still there, as the kernel says.
+"""Check whether the processes and cgroups that a hook named still exist.
 
-What cannot be read counts as there: nobody may stop work because of a file that could not be opened.
+Those that cannot be read count as existing: work must not be stopped because a file could not be opened.
 """
 
 import errno
@@ -18,27 +18,27 @@ _ABSENT = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ESRCH, errno.ENODEV))
 
 
 def start_mark(pid: int) -> str:
-    """Return the boot and the clock tick at which a process started; '' where there is no such process.
+    """Return the boot and the clock tick at which a process started; '' if there is no such process.
 
-    Unlike its start time of day, this does not change when somebody sets the clock. The id of the boot tells processes
-    apart that had the same pid and tick before a reboot.
+    Unlike the wall-clock start time, this does not change when the clock is set. The boot id distinguishes processes
+    that had the same pid and tick before a reboot.
     """
     stat = _stat(pid)
     return f"{_boot_id()}:{stat[_START_TICKS]}" if stat else ""
 
 
 def is_running(pid: int, mark: str) -> bool:
-    """Whether the process that had this pid and start mark runs."""
+    """Return whether the process with this pid and start mark is running."""
     stat = _stat(pid)
     if stat is None:
         return _exists(pid)
-    # A leader that has ended stays as a zombie while other threads of its process go on.
+    # A thread group leader that has ended stays as a zombie while other threads of its process run.
     has_ended = stat[_STATE] in _DEAD and int(stat[_THREADS]) <= 1
     return not has_ended and mark == f"{_boot_id()}:{stat[_START_TICKS]}"
 
 
 def is_populated(cgroup: str, root: Path = CGROUPS) -> bool:
-    """Whether a process is in a cgroup or below it. True where this machine shows no cgroups at all."""
+    """Return whether a cgroup or one below it has a process. True if this machine has no cgroup hierarchy at all."""
     if not root.is_dir():
         return True
     try:
@@ -58,7 +58,7 @@ def _stat(pid: int) -> list[str] | None:
 
 
 def _exists(pid: int) -> bool:
-    """Whether there is such a process, where /proc does not show it: it may be another user's, and hidden."""
+    """Return whether a process exists that /proc does not show: it may be another user's, and hidden."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Reading the small files of /sys and /proc. One that is not there, or goes away meanwhile, reads as empty."""
+"""Read the small files of /sys and /proc. A file that does not exist, or disappears meanwhile, reads as empty."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ SYS = Path("/sys")
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file without the white space around it; '' where it cannot be read."""
+    """Return the text of a file without surrounding white space; '' if it cannot be read."""
     try:
         return path.read_text(errors="replace").strip()
     except OSError:
@@ -14,7 +14,7 @@ def read_text(path: Path) -> str:
 
 
 def read_number(path: Path, otherwise: int = 0) -> int:
-    """Return the whole number that a file holds, `otherwise` where it holds none."""
+    """Return the whole number in a file; `otherwise` if there is none."""
     try:
         return int(read_text(path))
     except ValueError:

@@ -1,8 +1,7 @@
-"""How much memory and CPU time the work of claims uses, as the kernel measures it.
+"""Measure the memory and CPU time that the work of claims uses.
 
-The hook names that work: processes (counted with their children) or a cgroup.
-
-Everything here errs low: what cannot be read counts as foreign load, which costs room but never hides that it is taken.
+The hook names that work: processes (counted with their children) or a cgroup. All measurements err low: usage that
+cannot be read counts as external, which wastes room but never hides that it is in use.
 """
 
 from collections import defaultdict
@@ -17,14 +16,14 @@ from redsched.agent.machine.sysfs import read_text
 
 CGROUPS = Path("/sys/fs/cgroup")
 START_TOLERANCE_S = 0.02
-"""Start times are kept in clock ticks by the kernel and as a float by the journal."""
+"""Tolerance for start times, which the kernel keeps in clock ticks and the journal as a float."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the work of all claims uses together. `complete` is False when a claim's work could not be told apart.
+    """The usage of all claims' work together. `complete` is False if the work of some claim could not be identified.
 
-    `cgroups` are those that hooks named; `pids` the other work's processes with their children.
+    `cgroups` are those that hooks named; `pids` are the processes of the other work, with their children.
     """
 
     memory_bytes: int
@@ -35,7 +34,7 @@ class Usage:
 
 
 def measure(works: Sequence[Work], cgroups: Path = CGROUPS) -> Usage:
-    """Measure the work of `works`. A claim whose hook named neither pids nor a cgroup makes it incomplete."""
+    """Measure the usage of `works`. A claim whose hook named neither pids nor a cgroup makes it incomplete."""
     named = [work.named for work in works if work.named is not None and _is_measurable(work.named)]
     groups = frozenset(one.cgroup for one in named if one.cgroup)
     processes = _with_children(one for one in named if not one.cgroup)
@@ -50,7 +49,7 @@ def measure(works: Sequence[Work], cgroups: Path = CGROUPS) -> Usage:
 
 
 def start_time(pid: int) -> float | None:
-    """Return when the process `pid` started (seconds since 1970), None if there is none."""
+    """Return when the process `pid` started, in seconds since 1970; None if there is no such process."""
     try:
         return psutil.Process(pid).create_time()
     except psutil.Error:
@@ -62,7 +61,7 @@ def _is_measurable(named: Named) -> bool:
 
 
 def _with_children(named: Iterable[Named]) -> list[psutil.Process]:
-    """Return the named processes that still run and all that descend from them, each once."""
+    """Return the named processes that still run and all their descendants, each once."""
     roots = {pid: started for one in named for pid, started in one.pids.items()}
     if not roots:
         return []
@@ -90,7 +89,7 @@ def _still_running(roots: dict[int, float]) -> Iterator[psutil.Process]:
 
 
 def _memory_bytes(process: psutil.Process) -> int:
-    """Proportional set size, so that pages which two processes share count once; else what is surely its own."""
+    """Return the proportional set size, which counts shared pages once; if unknown, the unshared resident bytes."""
     try:
         return int(process.memory_full_info().pss)
     except (psutil.Error, OSError, AttributeError):
@@ -111,7 +110,7 @@ def _cpu_s(process: psutil.Process) -> float:
 
 
 def cgroup_memory_bytes(cgroup: str, root: Path = CGROUPS) -> int:
-    """Return the anonymous and shared memory of a cgroup, v2 or v1. Not page cache: the kernel gives that back."""
+    """Return the anonymous and shared memory of a cgroup, v2 or v1, without page cache, which the kernel reclaims."""
     for base, names in ((root, ("anon", "shmem")), (root / "memory", ("total_rss", "total_shmem"))):
         values = _read_pairs(inside(cgroup, base) / "memory.stat")
         if values:
@@ -140,7 +139,7 @@ def cgroup_pids(cgroup: str, root: Path = CGROUPS) -> frozenset[int]:
 
 
 def inside(cgroup: str, root: Path) -> Path:
-    """Return the folder of a cgroup below `root`, however its hook wrote it."""
+    """Return the directory of a cgroup below `root`, from an absolute or a relative path."""
     return root / cgroup.removeprefix(str(CGROUPS)).lstrip("/")
 
 

@@ -1,1 +1,1 @@
-"""The routes, one file a subject. Each declares every status that it can answer."""
+"""The routes, one file per subject. Each declares every status that it can return."""

@@ -30,7 +30,7 @@ async def _follow(request: Request, last_event_id: LastEventId = "") -> AsyncIte
     return scheduler(request).changes(last_event_id)
 
 
-# A dependency, for those may refuse: when the route itself begins, the 200 has been sent.
+# A dependency, because those may reject: when the route itself begins, the 200 has been sent.
 Followed = Annotated[AsyncIterator[Change | Reset], Depends(_follow)]
 
 STREAM: dict[int | str, dict[str, Any]] = {
@@ -48,7 +48,7 @@ STREAM: dict[int | str, dict[str, Any]] = {
     responses={**STREAM, **answers({}, InvalidRequest, NotFound)},
 )
 async def follow_changes(request: Request, followed: Followed) -> AsyncIterator[ServerSentEvent]:
-    """Server-sent events, until the reader leaves or the server ends."""
+    """Stream changes as server-sent events, until the client disconnects or the server stops."""
     async for one in _until(request.app.state.closing, followed):
         yield _event(one)
 
@@ -60,7 +60,7 @@ def _event(one: Change | Reset) -> ServerSentEvent:
 
 
 async def _until(closing: asyncio.Event, items: AsyncIterator[Item]) -> AsyncIterator[Item]:
-    """The items, until `closing`: a stream that nobody ends would keep the server from ending."""
+    """Yield the items until `closing` is set: an open stream would keep the server from stopping."""
     ended = asyncio.ensure_future(closing.wait())
     try:
         while True:

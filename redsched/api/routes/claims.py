@@ -1,4 +1,4 @@
-"""/v1/claims: look at claims, and the verbs on one."""
+"""/v1/claims: list and read claims, and the verbs on them."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import fields
@@ -58,57 +58,57 @@ PLACE_201 = answers({201: ClaimAnswer, 200: ClaimAnswer}, *REFUSED, NoValidHost,
 
 @router.get("", summary="List claims", responses=answers({200: ClaimsAnswer}, InvalidRequest, NotFound))
 async def list_claims(request: Request, query: Annotated[ClaimsQuery, Query()]) -> Response:
-    """A page of claims, by host, then id. Ended ones are not in it."""
+    """Return a page of claims, sorted by host, then id. Ended claims are not listed."""
     page = await scheduler(request).claims.list(**query.model_dump())
     return responses.answer({"claims": [render.claim(one) for one in page.items], "next": page.next})
 
 
 @router.delete("", summary="Release many claims", responses=BULK_202)
 async def release_claims(request: Request, query: Annotated[BulkReleaseQuery, Query()]) -> Response:
-    """Release all claims that the filters find, a page at a time. At least one filter must be given.
+    """Release all claims that match the filters, a page at a time. At least one filter is required.
 
-    202: hosts have yet to end some of them, which `watch` lists.
+    202: hosts have yet to end some of them; `watch` lists those.
     """
     return await _bulk(query, scheduler(request).bulk.release, force=query.force)
 
 
 @router.post("/renew", summary="Give many claims more time", responses=BULK)
 async def renew_claims(request: Request, query: Annotated[BulkRenewQuery, Query()]) -> Response:
-    """Restart the leases of all claims that the filters find and that are not active yet, a page at a time."""
+    """Renew the leases of all claims that match the filters and are not active yet, a page at a time."""
     return await _bulk(query, scheduler(request).bulk.renew, lease_s=query.lease_s)
 
 
 @router.post("/shelve", summary="Shelve many claims", responses=BULK_202)
 async def shelve_claims(request: Request, query: Annotated[BulkQuery, Query()]) -> Response:
-    """Shelve all claims that the filters find, a page at a time.
+    """Shelve all claims that match the filters, a page at a time.
 
-    202: hosts have yet to end some of them, which `watch` lists.
+    202: hosts have yet to end some of them; `watch` lists those.
     """
     return await _bulk(query, scheduler(request).bulk.shelve)
 
 
 @router.post("/unshelve", summary="Claim many again", responses=BULK)
 async def unshelve_claims(request: Request, query: Annotated[BulkQuery, Query()]) -> Response:
-    """Claim again all shelved claims that the filters find, wherever there is room now, a page at a time."""
+    """Place again all shelved claims that match the filters, wherever there is room now, a page at a time."""
     return await _bulk(query, scheduler(request).bulk.unshelve)
 
 
 @router.get("/{claim_id}", summary="One claim", responses=answers({200: ClaimAnswer}, InvalidRequest, NotFound))
 async def get_claim(request: Request, claim_id: ClaimId) -> Response:
-    """A claim; an ended one is remembered for a while."""
+    """Return a claim. An ended claim is remembered for a while."""
     return responses.answer(render.claim(await scheduler(request).claims.get(claim_id)))
 
 
 @router.post("/{claim_id}/confirm", summary="It runs", responses=VERB, openapi_extra=body(TokenBody))
 async def confirm_claim(request: Request, claim_id: ClaimId) -> Response:
-    """The host's word that the work runs: the claim is active, and its lease ends."""
+    """Report that the work runs: the claim becomes active and no longer has a lease."""
     token = (await read(request, TokenBody)).token
     return responses.answer(render.claim(await scheduler(request).claims.confirm(claim_id, token)))
 
 
 @router.post("/{claim_id}/renew", summary="Give it more time", responses=VERB, openapi_extra=body(RenewBody))
 async def renew_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Start the claim's lease anew. An active claim has none, and stays as it is."""
+    """Renew the claim's lease. An active claim has none, and does not change."""
     asked = await read(request, RenewBody)
     found = await scheduler(request).claims.renew(claim_id, asked.token, asked.lease_s)
     return responses.answer(render.claim(found))
@@ -116,10 +116,11 @@ async def renew_claim(request: Request, claim_id: ClaimId) -> Response:
 
 @router.post("/{claim_id}/fail", summary="It cannot run", responses=PLACE, openapi_extra=body(FailBody))
 async def fail_claim(request: Request, claim_id: ClaimId) -> Response:
-    """The work could not be started: its placement ends, and the next host that still fits takes the claim, the answer.
+    """Report that the work could not be started: its placement ends, and the next host that still fits takes the claim.
 
-    409 `no-valid-host`: none fits, and it has ended all the same. Of the target of a move only that ends, and the
-    claim stays where it is, the answer; 409 `claim-state` where `alternates` names hosts.
+    The response is the claim. 409 `no-valid-host`: no host fits, and the placement has ended all the same. If the
+    placement is the target of a move, only the target ends and the claim stays where it is; 409 `claim-state` if
+    `alternates` names hosts then.
     """
     asked = await read(request, FailBody)
     found = await scheduler(request).migrations.fail(claim_id, asked.token, asked.alternates)
@@ -128,9 +129,9 @@ async def fail_claim(request: Request, claim_id: ClaimId) -> Response:
 
 @router.post("/{claim_id}/move", status_code=202, summary="Move it", responses=MOVE_202, openapi_extra=body(MoveBody))
 async def move_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Claim another place for it, the answer. 202: what it has is held until the work runs there.
+    """Claim another place for the claim, and return the claim. 202: its amounts are held until the work runs there.
 
-    200: sent before, and it has moved.
+    200: the request was sent before, and the claim has moved.
     """
     asked = await read(request, MoveBody)
     moving = scheduler(request).migrations.move(claim_id, **asked.model_dump())
@@ -140,9 +141,9 @@ async def move_claim(request: Request, claim_id: ClaimId) -> Response:
 
 @router.post("/{claim_id}/resize", summary="Resize it", responses=PLACE_202, openapi_extra=body(ResizeBody))
 async def resize_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Other amounts, where it is.
+    """Change the claim's amounts in place.
 
-    202: its host runs it, and has to resize it; until then both are held (`resizing_to`).
+    202: its host runs the work and has yet to resize it; until then both amounts are held (`resizing_to`).
     """
     asked = await read(request, ResizeBody)
     found = await scheduler(request).claims.resize(claim_id, asked.token, asked.slots, asked.resources)
@@ -151,7 +152,7 @@ async def resize_claim(request: Request, claim_id: ClaimId) -> Response:
 
 @router.post("/{claim_id}/shelve", summary="Shelve it", responses=VERB_202, openapi_extra=body(TokenBody))
 async def shelve_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Give its place back, and remember it. 202: its host has to say first that the work is gone."""
+    """Free the claim's place, and keep the claim. 202: its host has yet to report that the work is gone."""
     token = (await read(request, TokenBody)).token
     found = await scheduler(request).claims.shelve(claim_id, token)
     return responses.changed_claim(render.claim(found), claim_id, goes_on=found.state is ClaimStatus.ENDING)
@@ -165,7 +166,7 @@ async def shelve_claim(request: Request, claim_id: ClaimId) -> Response:
     openapi_extra=body(UnshelveBody, required=False),
 )
 async def unshelve_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Claim again what was shelved, wherever there is room now. 200: that had been done before."""
+    """Place a shelved claim again, wherever there is room now. 200: it had been placed again before."""
     asked = await read_if_any(request, UnshelveBody)
     claiming = scheduler(request).migrations.unshelve(claim_id, asked.queue_timeout_s)
     found, fresh = await (unless_gone(request, claiming) if asked.queue_timeout_s else claiming)
@@ -187,7 +188,10 @@ async def unshelve_claim(request: Request, claim_id: ClaimId) -> Response:
     ),
 )
 async def release_claim(request: Request, claim_id: ClaimId, query: Annotated[ReleaseQuery, Query()]) -> Response:
-    """204: free now. 202: ending, its host has to say that the work is gone (`force`: free at once)."""
+    """Release a claim. 204: it is free now. 202: its host has yet to report that the work is gone.
+
+    With `force` it is freed at once.
+    """
     if await scheduler(request).claims.release(claim_id, query.token, force=query.force):
         return responses.nothing()
     return responses.accepted({"claim_id": claim_id, "state": "ending"}, responses.claim_path(claim_id))
@@ -202,7 +206,7 @@ async def _bulk(query: BulkQuery, verb: Callable[..., Awaitable[Page[BulkResult]
 
 
 def _ending(query: BulkQuery) -> str:
-    """Return the path that lists the claims of these filters that are ending."""
+    """Return the path that lists the ending claims that match these filters."""
     given = query.model_dump(mode="json", include=FILTERS - {"state"})
     pairs = [(name, value) for name, values in given.items() for value in values]
     return f"/v1/claims?{urlencode([*pairs, ('state', 'ending')])}"

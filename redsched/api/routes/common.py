@@ -1,4 +1,4 @@
-"""What routes share: the scheduler of this process, the names in paths, and that no query is ignored."""
+"""Shared by routes: the scheduler of this process, the names in paths, and the check of query parameters."""
 
 from collections import Counter
 from typing import Annotated, get_origin
@@ -19,20 +19,23 @@ ClaimId = Annotated[str, Path(pattern=NAME_PATTERN, examples=["6f1c"])]
 
 
 def scheduler(request: Request) -> Scheduler:
-    """The scheduler of this process."""
+    """Return the scheduler of this process."""
     found: Scheduler = request.app.state.scheduler
     return found
 
 
 def refuse_query(request: Request) -> None:
-    """For routes that have none. `?claim=false` beside a body would be ignored, and the claim made for real."""
+    """Raise InvalidRequest if the request has query parameters.
+
+    Otherwise `?claim=false` beside a body would be ignored, and the claim would be made.
+    """
     if request.query_params:
         names = ", ".join(repr(name[:80]) for name in list(request.query_params)[:5])
         raise InvalidRequest(f"query {names} is not known to this route: take it out, or put it into the body")
 
 
 async def _known_query(request: Request) -> None:
-    # A route's query model refuses what it does not know by itself. Of a repeated field it would take the last value.
+    # A route's query model rejects unknown parameters itself, but takes the last value of a repeated one.
     models = [one.field_info.annotation for one in request.scope["route"].dependant.query_params]
     if not models:
         refuse_query(request)
@@ -48,4 +51,4 @@ def _lists(model: type[BaseModel]) -> set[str]:
 
 
 KNOWN_QUERY = Depends(_known_query)
-"""The dependency of every router: a query that a route does not have, or has once and is given twice, is refused."""
+"""The dependency of every router: it rejects unknown query parameters, and repeated ones that are not lists."""

@@ -1,4 +1,4 @@
-"""/v1/aggregates, /v1/server-groups and /v1/shared-pools: what operators declare, and its state."""
+"""/v1/aggregates, /v1/server-groups and /v1/shared-pools: objects that operators declare, and their state."""
 
 from fastapi import APIRouter
 
@@ -29,10 +29,10 @@ AGGREGATES = DeclaredKind[AggregateView, AggregateBody](
     answer=AggregateAnswer,
     page=AggregatesAnswer,
     examples={"aggregate": {"metadata": {"ssd": "true", "filter_tenant_id": "web"}, "hosts": ["h17"]}},
-    list_doc="A page of aggregates, by name, with their metadata and hosts.",
-    get_doc="An aggregate with its metadata and hosts.",
-    put_doc="Replaces its metadata and hosts, in every cell. 201: it is new. 404: a host that has never reported.",
-    delete_doc="409 if it has hosts, unless `force`: then they leave it.",
+    list_doc="Return a page of aggregates, by name, with their metadata and hosts.",
+    get_doc="Return an aggregate with its metadata and hosts.",
+    put_doc="Replace its metadata and hosts, in every cell. 201: it is new. 404: a host has never reported.",
+    delete_doc="Delete an aggregate. 409 if it has hosts, unless `force`: then they leave it.",
     put_errors=(NotFound,),
 )
 
@@ -47,10 +47,10 @@ SERVER_GROUPS = DeclaredKind[ServerGroupView, ServerGroupBody](
     answer=ServerGroupAnswer,
     page=ServerGroupsAnswer,
     examples={"server_group": {"policy": "anti-affinity", "by": "host", "max_per_host": 1, "count_by": ["label:rack"]}},
-    list_doc="A page of server groups, by name, with their counts.",
-    get_doc="A server group, and how many members it has where.",
-    put_doc="In every cell. 201: it is new. 409: it has members, and something else than `max_per_host` would change.",
-    delete_doc="409 if it has members, unless `force`: they stay where they are.",
+    list_doc="Return a page of server groups, by name, with their counts.",
+    get_doc="Return a server group, and its numbers of members by host, zone and label value.",
+    put_doc="Declare it in every cell. 201: it is new. 409: it has members, so only `max_per_host` can change.",
+    delete_doc="Delete a server group. 409 if it has members, unless `force`: they stay where they are.",
     put_errors=(ClaimState,),
 )
 
@@ -71,10 +71,10 @@ SHARED_POOLS = DeclaredKind[SharedPoolView, SharedPoolBody](
             "aggregates": ["licensed"],
         }
     },
-    list_doc="A page of shared pools, by name, with what is claimed and free.",
-    get_doc="A shared pool with what is claimed and free.",
-    put_doc="In one cell. What is claimed of it stays. 201: it is new. 409: the name is taken in another cell.",
-    delete_doc="409 while any of it is claimed, unless `force`.",
+    list_doc="Return a page of shared pools, by name, with their claimed and free amounts.",
+    get_doc="Return a shared pool with its claimed and free amounts.",
+    put_doc="Declare it in one cell. Claimed amounts stay. 201: it is new. 409: the name is taken in another cell.",
+    delete_doc="Delete a shared pool. 409 while any of it is claimed, unless `force`.",
     put_errors=(NotFound, ClaimState),
 )
 

@@ -1,4 +1,4 @@
-"""The four routes of a kind of thing that operators declare, made from a table: list, read, put and delete."""
+"""The four routes of a kind of declared object, generated from a table: list, get, put and delete."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ Body = TypeVar("Body", bound=BaseModel)
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredKind(Generic[View, Body]):
-    """A kind of declared thing: its words, its schemas, and where the scheduler keeps it.
+    """A kind of declared object: its names, its schemas, and its service in the scheduler.
 
-    `path` is the plural in the URL, `parameter` what the URL calls the name. `put` declares one from a name and a body,
-    under a condition, and says whether it is new.
+    `path` is the plural in the URL, `parameter` the name's path parameter. `put` declares an object from a name and a
+    body, under a condition, and returns it with whether it is new.
     """
 
     path: str
@@ -42,7 +42,7 @@ class DeclaredKind(Generic[View, Body]):
     page: type[BaseModel]
     examples: Mapping[str, Any]
     forced: bool = True
-    """Whether deleting one that is in use is refused, unless forced."""
+    """Whether deleting an object that is in use is refused, unless forced."""
     list_doc: str
     get_doc: str
     put_doc: str
@@ -52,7 +52,7 @@ class DeclaredKind(Generic[View, Body]):
 
     @property
     def slug(self) -> str:
-        """The plural, as a name in code and JSON: `server_groups`."""
+        """The plural as an identifier: `server_groups`."""
         return self.path.replace("-", "_")
 
     @property
@@ -62,7 +62,7 @@ class DeclaredKind(Generic[View, Body]):
 
 
 def add_routes(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
-    """Give a router the four routes of a kind."""
+    """Add the four routes of a kind to a router."""
     _add_list(router, kind)
     _add_get(router, kind)
     _add_put(router, kind)

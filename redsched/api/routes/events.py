@@ -1,4 +1,4 @@
-"""The log of who claimed, moved and released what, and of operator actions: all of it, and one claim's history."""
+"""The event log: claims, moves, releases and operator actions, of the whole fleet or of one claim."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ PAGE = answers({200: EventsAnswer}, InvalidRequest, NotFound)
 
 @router.get("/events", summary="List events", responses=PAGE)
 async def list_events(request: Request, query: Annotated[EventsQuery, Query()]) -> Response:
-    """A page of events, cell by cell, the oldest first; with `newest` the latest ones."""
+    """Return a page of events, cell by cell, oldest first; with `newest` the latest events."""
     wanted = EventFilter(query.claim, query.project, query.host, query.kind)
     return await _page(request, query, wanted)
 
@@ -29,7 +29,7 @@ async def list_events(request: Request, query: Annotated[EventsQuery, Query()]) 
 async def list_claim_events(
     request: Request, claim_id: ClaimId, query: Annotated[ClaimEventsQuery, Query()]
 ) -> Response:
-    """A page of the events of one claim. None known: empty."""
+    """Return a page of the events of one claim; an empty page if none are known."""
     return await _page(request, query, EventFilter(claim=claim_id, kind=query.kind))
 
 

@@ -1,4 +1,4 @@
-"""/v1/hosts: look at hosts, and operator actions on one."""
+"""/v1/hosts: list and read hosts, and operator actions on a host."""
 
 from typing import Annotated
 
@@ -23,14 +23,14 @@ WORD = answers({204: None}, InvalidRequest, NotFound, ClaimState, Settling, Outc
 
 @router.get("", summary="List hosts", responses=answers({200: HostsAnswer}, InvalidRequest))
 async def list_hosts(request: Request, query: Annotated[HostsQuery, Query()]) -> Response:
-    """A page of hosts, by name, with free, claimed, external and capacity per slot."""
+    """Return a page of hosts, by name, with free, claimed, external and capacity per slot."""
     page = await scheduler(request).hosts.list(**query.model_dump())
     return responses.answer({"hosts": [HostAnswer.of(one) for one in page.items], "next": page.next})
 
 
 @router.get("/{host}", summary="One host", responses=answers({200: HostAnswer}, InvalidRequest, NotFound, etag=True))
 async def get_host(request: Request, host: HostName) -> Response:
-    """A host with free, claimed, external and capacity per slot."""
+    """Return a host with free, claimed, external and capacity per slot."""
     hosts = scheduler(request).hosts
     headers = await etags.etag_of(hosts, host)
     return responses.answer(HostAnswer.of(await hosts.get(host)), headers=headers)
@@ -40,7 +40,7 @@ async def get_host(request: Request, host: HostName) -> Response:
     "/{host}/drain", summary="Progress of a drain", responses=answers({200: DrainAnswer}, InvalidRequest, NotFound)
 )
 async def get_drain(request: Request, host: HostName) -> Response:
-    """How far a drain with `move` or an evacuation is: the claims that are left, and why some cannot be moved."""
+    """Return the progress of a drain with `move` or an evacuation: the remaining claims, and why some cannot move."""
     return responses.answer(DrainAnswer.of(await scheduler(request).hosts.get(host)))
 
 
@@ -53,10 +53,10 @@ async def get_drain(request: Request, host: HostName) -> Response:
     openapi_extra=body(DrainBody, required=False),
 )
 async def drain_host(request: Request, host: HostName) -> Response:
-    """No new claims; those it has are meant to leave. With `move` they are placed elsewhere, a few each second.
+    """Stop new claims on a host and empty it. With `move` its claims are placed elsewhere, a few each second.
 
-    With `deadline_s` only for that long; `then` says what becomes of the rest: `stop` releases it, `keep` leaves it.
-    202 with `move`: watch `GET` of the same path.
+    With `deadline_s` they are moved only for that long; then the remaining claims are released (`then: stop`) or stay
+    (`then: keep`). 202 with `move`: watch `GET` of the same path.
     """
     asked = await read_if_any(request, DrainBody)
     tags = etags.if_match(request)
@@ -66,13 +66,13 @@ async def drain_host(request: Request, host: HostName) -> Response:
 
 @router.post("/{host}/enable", status_code=204, summary="Enable", responses=WORD, dependencies=[etags.IF_MATCH])
 async def enable_host(request: Request, host: HostName) -> Response:
-    """New claims again."""
+    """Allow new claims on a host again."""
     return await _set_status(request, host, HostStatus.ENABLED)
 
 
 @router.post("/{host}/disable", status_code=204, summary="Disable", responses=WORD, dependencies=[etags.IF_MATCH])
 async def disable_host(request: Request, host: HostName) -> Response:
-    """No new claims; those it has stay."""
+    """Stop new claims on a host. The claims that it has stay."""
     return await _set_status(request, host, HostStatus.DISABLED)
 
 
@@ -85,10 +85,10 @@ async def disable_host(request: Request, host: HostName) -> Response:
     openapi_extra=body(LostBody, required=False),
 )
 async def write_off_host(request: Request, host: HostName) -> Response:
-    """Declare the host dead: schedulers stop waiting for it. Its claims can then be released, which frees them at once.
+    """Declare a host dead: schedulers stop waiting for it. Releasing its claims then frees them at once.
 
-    With `evacuate` they are placed elsewhere, one by one; should the host come back, it drops them. 409 while the
-    host's lease runs, unless `force`. 202 with `evacuate`: watch `GET /v1/hosts/{host}/drain`.
+    With `evacuate` they are placed elsewhere, one by one; a host that comes back drops them. 409 while the host's lease
+    runs, unless `force`. 202 with `evacuate`: watch `GET /v1/hosts/{host}/drain`.
     """
     asked = await read_if_any(request, LostBody)
     await scheduler(request).hosts.lost(host, asked.evacuate, asked.force, etags.if_match(request))

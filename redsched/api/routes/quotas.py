@@ -1,4 +1,4 @@
-"""/v1/quotas: the limits of projects, declared by PUT, and what is used. /v1/usage: what all claims use."""
+"""/v1/quotas: the limits of projects, declared by PUT, and their usage. /v1/usage: the usage of all claims."""
 
 from typing import Annotated
 
@@ -29,10 +29,10 @@ QUOTAS = DeclaredKind[QuotaView, QuotaBody](
     page=QuotasAnswer,
     examples={"quota": {"limits": {"VCPU": 100, "claims": 50}}},
     forced=False,
-    list_doc="A page of quotas, by project, with what is used of each.",
-    get_doc="A project's limits, and what its claims use over all cells.",
-    put_doc="Replaces all limits. 201: it is new, and claims that are there already are counted.",
-    delete_doc="From now on nothing limits the project.",
+    list_doc="Return a page of quotas, by project, with their usage.",
+    get_doc="Return a project's limits, and the usage of its claims over all cells.",
+    put_doc="Replace all limits. 201: it is new; existing claims are counted.",
+    delete_doc="Delete a quota, so that the project has no limits.",
     list_errors=(OutcomeUnknown,),
 )
 
@@ -41,6 +41,6 @@ add_routes(router, QUOTAS)
 
 @router.get("/usage", summary="What claims use", responses=answers({200: UsageAnswer}, InvalidRequest))
 async def get_usage(request: Request, query: Annotated[UsageQuery, Query()]) -> Response:
-    """Sums over all claims that have not ended, for each zone and project that `by` names; `class`: of each class."""
+    """Return the usage of all claims that have not ended, summed by zone, project and class, as `by` names them."""
     rows = await scheduler(request).usage(usage_by(",".join(query.by)))
     return responses.answer({"usage": [render.usage(one) for one in rows]})

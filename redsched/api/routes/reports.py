@@ -51,7 +51,7 @@ PATCH = {"labels": {"rack": "r5"}, "inventories": {"MEMORY_MB": {"reserved": 204
     openapi_extra=body(ReportBody, {"host": REPORT, "pools": POOLS}),
 )
 async def report_host(request: Request, host: HostName) -> Response:
-    """A host's word about itself: replaces all of it but its claims, which end only when `ended` names them."""
+    """Replace a host's report. Its claims are not replaced: they end only when `ended` names them."""
     return await _report(request, host, await read(request, ReportBody))
 
 
@@ -64,7 +64,7 @@ async def report_host(request: Request, host: HostName) -> Response:
     openapi_extra=body(ReportPatch, {"part": PATCH}, "application/merge-patch+json"),
 )
 async def patch_host_report(request: Request, host: HostName) -> Response:
-    """A merge patch (RFC 7396) of the host's last report, as the store shows it; null takes a member out."""
+    """Apply a merge patch (RFC 7396) to the host's last report as the store has it; null removes a member."""
     patch = await read_object(request)
     last = declarations.report_of(await scheduler(request).hosts.get(host))
     return await _report(request, host, parse(to_json(merged(last, patch)), ReportBody))
@@ -77,7 +77,7 @@ async def patch_host_report(request: Request, host: HostName) -> Response:
     openapi_extra=body(HeartbeatBody, {"plain": {"lease_s": 30}}),
 )
 async def send_heartbeat(request: Request, host: HostName) -> Response:
-    """Renew the host's lease. `NOT_ATTESTED`: send a report with the store's new epoch."""
+    """Renew the host's lease. `NOT_ATTESTED`: send a report that attests to the store's new epoch."""
     asked = await read(request, HeartbeatBody)
     stamp = asked.agent.made() if asked.agent else None
     return responses.answer({"outcome": await scheduler(request).hosts.heartbeat(host, asked.lease_s, stamp)})
@@ -85,7 +85,7 @@ async def send_heartbeat(request: Request, host: HostName) -> Response:
 
 @router.get("/inbox", summary="Inbox", responses=answers({200: InboxAnswer}, InvalidRequest, NotFound))
 async def read_inbox(request: Request, host: HostName, query: Annotated[InboxQuery, Query()]) -> Response:
-    """Hints for the host's agent: claims placed on it, and claims to end."""
+    """Return the hints for the host's agent: claims placed on it, and claims to end."""
     entries = await scheduler(request).hosts.inbox(host, query.after)
     return responses.answer({"entries": [InboxEntryAnswer.of(one) for one in entries]})
 

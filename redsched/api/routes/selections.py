@@ -1,4 +1,4 @@
-"""POST /v1/selections and /v1/explain: where does this go, and why."""
+"""POST /v1/selections and /v1/explain: select and claim hosts, and explain why hosts fit or do not."""
 
 from typing import Annotated
 
@@ -72,11 +72,12 @@ EXAMPLES = {
     openapi_extra={**body(SelectionRequest, EXAMPLES), "parameters": [PARAMETER]},
 )
 async def select(request: Request) -> Response:
-    """201: claimed. 200: a dry run (`claim: false`), or ids sent again, with their first outcome.
+    """Select hosts and claim the amounts on them.
 
-    504: with `until: active`, no host has confirmed in time, and all is given back.
+    201: claimed. 200: a dry run (`claim: false`), or ids that were sent before, with their first outcome. 504: with
+    `until: active`, no host has confirmed in time, and everything is released.
     """
-    refuse_query(request)  # here, because redsched/api/fast_path.py knows no dependencies
+    refuse_query(request)  # here, because redsched/api/fast_path.py runs no dependencies
     asked = with_key((await read(request, SelectionRequest)).request(), request)
     selecting = scheduler(request).select(asked)
     waits = asked.queue_timeout_s or asked.until == "active"
@@ -95,7 +96,7 @@ async def select(request: Request) -> Response:
     openapi_extra=body(SelectionRequest, EXAMPLES),
 )
 async def explain(request: Request, query: Annotated[ExplainQuery, Query()]) -> Response:
-    """The same body as a selection. Writes nothing: how many hosts each reason leaves out, and the nearest miss."""
+    """Explain a selection, by the same body, without writing: how many hosts each reason excludes, and near misses."""
     asked = (await read(request, SelectionRequest)).request()
     known = scheduler(request)
     hosts = [*query.host, *(known.host_names(query.limit, query.after) if query.limit else ())]

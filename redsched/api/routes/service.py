@@ -1,4 +1,4 @@
-"""/v1 itself, /healthz, /readyz and /metrics: for those who run redsched."""
+"""/v1 itself, /healthz, /readyz and /metrics: for operators of redsched."""
 
 from fastapi import APIRouter, Request, Response
 
@@ -16,7 +16,7 @@ METRICS = {200: {"description": "OK", "content": {"text/plain": {"schema": {"typ
 
 @router.get("/v1", summary="What this is", responses=answers({200: AboutAnswer}, InvalidRequest, store=False))
 async def get_about(request: Request) -> Response:
-    """The service, its version, and where it is described."""
+    """Return the name and version of the service, and the paths of its documentation."""
     refuse_query(request)
     app = request.app
     return responses.answer(
@@ -32,13 +32,13 @@ async def get_about(request: Request) -> Response:
 
 @router.get("/healthz", summary="Is the process there", responses=answers({200: HealthAnswer}, store=False))
 async def get_health() -> Response:
-    """The process answers. Says nothing of the store."""
+    """Return whether the process responds. Does not check the store."""
     return responses.answer({"status": "ok"})
 
 
 @router.get("/readyz", summary="Can it work", responses=answers({200: ReadyAnswer}, NotReady))
 async def get_readiness(request: Request) -> Response:
-    """Every worker's cache has caught up, the store is fit for use, and the hosts that `up` waits for have reported."""
+    """Return 200 if all caches have caught up, the store is usable, and the hosts that `up` waits for have reported."""
     readiness = await request.app.state.readiness.look()
     if not readiness.ready:
         raise NotReady(readiness.detail)
@@ -49,7 +49,7 @@ async def get_readiness(request: Request) -> Response:
 
 @router.get("/metrics", summary="Metrics", response_class=Response, responses=METRICS)  # type: ignore[arg-type]
 async def get_metrics(request: Request) -> Response:
-    """Prometheus metrics, summed over the workers."""
+    """Return Prometheus metrics, summed over the workers."""
     await request.app.state.readiness.look()
     content, media_type = metrics.exposition()
     return Response(content, headers={"Content-Type": media_type})

@@ -1,4 +1,4 @@
-"""`redsched up`: everything on this machine, in one command. What it runs is in redsched/cli/up/stack.py."""
+"""`redsched up`: everything on this machine, in one command. redsched/cli/up/stack.py has what it runs."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""How `redsched up` finds out that the API is ready, and what a first request can ask for: it asks the API."""
+"""Readiness checks of `redsched up`: it polls the API, and finds amounts for a first request."""
 
 import json
 import time
@@ -16,7 +16,7 @@ COMMON = ("VCPU", "MEMORY_MB")
 
 
 def ready(everything: LocalStack) -> None:
-    """Return when /readyz says so. Raises StoreUnavailable with what it waited for."""
+    """Return when /readyz reports ready. Raises StoreUnavailable, with what was missing, after START_TIMEOUT_S."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while (said := ask(f"{everything.workers.url}/readyz")).get("status") != "ready":
         everything.look()
@@ -29,7 +29,7 @@ def ready(everything: LocalStack) -> None:
 
 
 def first_request(url: str) -> dict[str, int]:
-    """The smallest amounts of one class or two that a host with room can give; empty where there is no host."""
+    """Return the smallest amounts of up to two classes that a host with room can give; {} if there is no such host."""
     for host in ask(f"{url}/v1/hosts?limit=1000").get("hosts", ()):
         free = {name: slot for name, slot in host["slots"].items() if slot["free"] >= smallest(slot) > 0}
         if free and host["alive"] and host["status"] == "enabled":
@@ -39,13 +39,13 @@ def first_request(url: str) -> dict[str, int]:
 
 
 def smallest(slot: dict[str, Any]) -> int:
-    """The smallest amount that a slot gives: min_unit, rounded up to a whole step; 0: none."""
+    """Return the smallest amount that a slot can give: min_unit, rounded up to a whole step; 0 if there is none."""
     found = -(-int(slot["min_unit"]) // int(slot["step_size"])) * int(slot["step_size"])
     return found if found <= slot["max_unit"] else 0
 
 
 def ask(url: str) -> dict[str, Any]:
-    """The JSON that the API answers, a problem's too; empty while it does not answer."""
+    """Return the JSON of the API's response, also of a problem; {} while it does not respond."""
     try:
         with urllib.request.urlopen(_local(url), timeout=ASK_TIMEOUT_S) as answer:
             return dict(json.load(answer))

@@ -1,7 +1,7 @@
-"""What `redsched up` runs: a store, the API's workers, the agent of this machine, a fleet.
+"""The processes of `redsched up`: a store, the API's workers, the agent of this machine, a fleet.
 
-The order matters. What can be wrong is looked at first (fleet file, port), so that a mistake leaves nothing behind; the
-store is started before those who need it and ended after them.
+The order matters. Input that can be wrong (fleet file, port) is checked first, so that a mistake leaves nothing behind;
+the store is started before the processes that need it and stopped after them.
 """
 
 import os
@@ -24,7 +24,7 @@ FLEET = "fleet"
 
 @dataclass(frozen=True, slots=True)
 class StackOptions:
-    """What was asked for on the command line. `fleet`: a file or a number, empty for none."""
+    """The options of the command line. `fleet`: a file or a number, empty for none."""
 
     host: str
     port: int
@@ -35,10 +35,10 @@ class StackOptions:
 
 
 class LocalStack:
-    """All of it; a context manager that ends it, the store last."""
+    """All processes; a context manager that stops them, the store last."""
 
     def __init__(self, settings: Settings, options: StackOptions) -> None:
-        """Look at what can be wrong, and take the port. Raises InvalidRequest."""
+        """Check the options and bind the port. Raises InvalidRequest."""
         if options.data and settings.redis_url:
             raise InvalidRequest(
                 "--data keeps the embedded store, but REDSCHED_REDIS_URL gives another: use one of them"
@@ -55,7 +55,7 @@ class LocalStack:
         return self.private.url if self.private else self._settings.redis_url
 
     def start(self) -> None:
-        """Start all of it; it may not be ready yet. Raises StoreUnavailable."""
+        """Start all processes, without waiting until they are ready. Raises StoreUnavailable."""
         if not self._settings.redis_url:
             self.private = PrivateServer.start(data_dir=self.options.data)
             declare(self._settings.model_copy(update={"redis_url": self.url}))
@@ -66,13 +66,13 @@ class LocalStack:
             self._start_agent("the fleet", FLEET, "--fleet", self.options.fleet)
 
     def look(self) -> None:
-        """Start dead workers anew. Raises StoreUnavailable when the embedded store is gone. Call it now and then."""
+        """Restart dead workers. Raises StoreUnavailable when the embedded store has died. Call it periodically."""
         if self.private and not self.private.running:
             raise StoreUnavailable("the embedded store has ended by itself: start `redsched up` again")
         self.workers.revive()
 
     def gone_agents(self) -> list[str]:
-        """Agents that have ended since the last look, each in words."""
+        """Return a message for each agent that has ended since the last call."""
         gone = {name: child for name, child in self._agents.items() if child.poll() is not None}
         self._agents = {name: child for name, child in self._agents.items() if name not in gone}
         return [f"{name} has ended with exit code {child.returncode}" for name, child in gone.items()]
@@ -97,10 +97,10 @@ class LocalStack:
         self._agents[name] = processes.start("redsched.cli", ["agent", *arguments], environment)
 
     def _journal(self, name: str) -> str:
-        """A file for each agent; the agent's own choice where the store is one that stays."""
+        """Return the journal's path: one file for each agent; '' (the agent's default) if the store is not embedded."""
         if self._settings.journal:
             return f"{self._settings.journal}{'-fleet' if name == FLEET else ''}"
         if not self.private:
             return ""
-        # Where the store's state ends, so must the journal's: it would bring claims of the old store to the new.
+        # The journal must end with the store's state: otherwise it would bring claims of the old store to the new one.
         return str((self.options.data or self.workers.folder) / f"{name}.sqlite")

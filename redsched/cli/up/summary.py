@@ -1,4 +1,4 @@
-"""What `redsched up` says once all is ready: where everything is, and two lines to try."""
+"""The summary that `redsched up` prints once everything is ready: addresses, and lines to try."""
 
 import json
 
@@ -10,7 +10,7 @@ FIRST_HOST = {"inventories": {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 16_38
 
 
 def started(everything: LocalStack) -> None:
-    """Print it."""
+    """Print the summary."""
     url = everything.workers.url
     lines = {
         "API": f"{url}  (documentation: {url}/docs; workers: {everything.options.workers})",

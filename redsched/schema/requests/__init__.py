@@ -1,9 +1,9 @@
-"""What comes in: bodies and queries, each with the way into the words of `redsched.model`.
+"""Requests: bodies and queries, and their conversion to the types of `redsched.model`.
 
-selection.py   what is asked for          parts.py    its groups, NUMA, devices, hints, relations
-reports.py     what hosts say             declared.py what operators declare
-verbs.py       verbs of claims and hosts  queries.py  lists, deletions
-sets.py        lists that mean sets       made.py     bodies become the model's words
+selection.py   selections and explanations  constraints.py  their groups, NUMA, devices, hints, relations
+reports.py     reports of hosts             declared.py     objects that operators declare
+verbs.py       verbs of claims and hosts    queries.py      lists and deletions
+lists.py       lists that mean sets         converting.py   conversion of bodies to the model
 """
 
 from redsched.schema.requests.declared import AggregateBody, QuotaBody, ServerGroupBody, SharedPoolBody

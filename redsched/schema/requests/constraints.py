@@ -1,4 +1,4 @@
-"""Parts of a selection that have parts of their own: groups, guest NUMA, devices, spreading, hints, relations."""
+"""Nested parts of a selection: groups, guest NUMA, devices, spreading, hints, relations."""
 
 from typing import Annotated
 
@@ -25,7 +25,7 @@ from redsched.schema.types import Name, Need, ResourceClass, Topology, whole_fro
 
 
 class GroupBody(Part):
-    """Resources that one pool of the host gives all of."""
+    """Resources that must all come from one pool of the host."""
 
     name: Name
     resources: Annotated[
@@ -39,7 +39,7 @@ class GroupBody(Part):
     ] = ()
 
     def made(self) -> Group:
-        """The group. Raises InvalidRequest."""
+        """Convert to the model's group. Raises InvalidRequest."""
         return Group(**given(self))
 
 
@@ -51,12 +51,12 @@ class NumaCellBody(Part):
     dedicated_cpus: Annotated[int, whole_from(0), Field(description="Of `cpus`, under the mixed policy.")] = 0
 
     def made(self) -> NumaCell:
-        """The cell. Raises InvalidRequest."""
+        """Convert to the model's NUMA cell. Raises InvalidRequest."""
         return NumaCell(**given(self))
 
 
 class NumaBody(Part):
-    """A guest's NUMA cells, each in a NUMA node of the host, no two in the same."""
+    """A guest's NUMA cells, each placed in a different NUMA node of the host."""
 
     cells: Annotated[tuple[NumaCellBody, ...], Field(min_length=1, max_length=MAX_CELLS)]
     policy: Annotated[CpuPolicy, Field(description="CPUs from VCPU, from PCPU, or from both.")] = CpuPolicy.SHARED
@@ -65,12 +65,12 @@ class NumaBody(Part):
     ] = None
 
     def made(self) -> Numa:
-        """The guest's NUMA. Raises InvalidRequest."""
+        """Convert to the model's guest NUMA. Raises InvalidRequest."""
         return Numa(**given(self))
 
 
 class PciBody(Part):
-    """Devices of a class, each from any pool of the host that has it."""
+    """Devices of one class, each from any pool of the host that has the class."""
 
     resource_class: Annotated[ResourceClass, Field(alias="class")]
     count: Annotated[int, whole_from(1, MAX_DEVICES)] = 1
@@ -78,24 +78,24 @@ class PciBody(Part):
     required: Annotated[Traits, Field(description="Traits the device's pool must have.")] = frozenset()
 
     def made(self) -> PciDevices:
-        """The devices. Raises InvalidRequest."""
+        """Convert to the model's devices. Raises InvalidRequest."""
         return PciDevices(**given(self))
 
 
 class SpreadBody(Part):
-    """No two of the zones, label values or hosts differ by more than `max_skew` places."""
+    """Spreading: the numbers of places in any two zones, label values or hosts differ by at most `max_skew`."""
 
     by: Annotated[Topology, Field(description="host, zone or label:<key>.")]
     max_skew: Annotated[int, whole_from(1, MAX_SKEW)] = 1
     hard: Annotated[bool, Field(description="false: a wish.")] = True
 
     def made(self) -> Spread:
-        """The spreading. Raises InvalidRequest."""
+        """Convert to the model's spreading. Raises InvalidRequest."""
         return Spread(**given(self))
 
 
 class HintsBody(Part):
-    """Where other work is."""
+    """Placement relative to other work."""
 
     same_host: Annotated[NameOrNames, Field(description="Claims on whose hosts it must be.")] = frozenset()
     different_host: Annotated[NameOrNames, Field(description="Claims on whose hosts it must not be.")] = frozenset()
@@ -103,16 +103,16 @@ class HintsBody(Part):
     cidr: Annotated[str, Field(description="How near: /24.", examples=["/24"])] = ""
 
     def made(self) -> Hints:
-        """The hints. Raises InvalidRequest."""
+        """Convert to the model's hints. Raises InvalidRequest."""
         return Hints(**given(self))
 
 
 class RelationBody(Part):
-    """What places of a gang's members must share, or must not."""
+    """What the places of a gang's members must or must not share."""
 
     type: RelationType
     members: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MAX_COUNT)]
 
     def made(self) -> Relation:
-        """The relation. Raises InvalidRequest."""
+        """Convert to the model's relation. Raises InvalidRequest."""
         return Relation(**given(self))

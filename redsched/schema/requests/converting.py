@@ -1,4 +1,4 @@
-"""How bodies become the words of `redsched.model`: each part makes itself, and an error says in which one it was."""
+"""Convert bodies to the types of `redsched.model`: each part converts itself, and an error names its part."""
 
 from abc import abstractmethod
 from typing import Any
@@ -8,19 +8,19 @@ from redsched.schema.types import Strict
 
 
 class Part(Strict):
-    """A part of a body that is a dataclass of its own in the model."""
+    """A part of a body that has its own dataclass in the model."""
 
     @abstractmethod
     def made(self) -> Any:
-        """The part in the words of the model. Raises InvalidRequest."""
+        """Convert to the model's type. Raises InvalidRequest."""
 
 
 _PLAIN = (str, int, float, frozenset, type(None))
 
 
 def made(where: str, value: Any) -> Any:
-    """What was given for the field `where`, in the words of the model. Raises InvalidRequest, which names the part."""
-    if isinstance(value, _PLAIN):  # first, for the everyday request has nothing else
+    """Convert the value of the field `where` to the model's type. Raises InvalidRequest, which names the part."""
+    if isinstance(value, _PLAIN):  # first, because most requests have nothing else
         return value
     if isinstance(value, dict):
         return {key: one if isinstance(one, _PLAIN) else made(f"{where}.{key}", one) for key, one in value.items()}
@@ -35,7 +35,7 @@ def made(where: str, value: Any) -> Any:
 
 
 def given(body: Strict, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """The fields that were given, in the words of the model; null is like not given. Raises InvalidRequest."""
+    """Return the given fields, converted to the model's types; null counts as not given. Raises InvalidRequest."""
     fields = body.__dict__
     names = body.model_fields_set - without if without else body.model_fields_set
     return {name: made(name, fields[name]) for name in names if fields[name] is not None}

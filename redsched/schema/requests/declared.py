@@ -1,4 +1,4 @@
-"""What operators declare over HTTP: aggregates, server groups, shared pools, quotas. A PUT replaces the thing whole."""
+"""Bodies of declared objects: aggregates, server groups, shared pools, quotas. A PUT replaces the whole object."""
 
 from typing import Annotated, Literal
 
@@ -38,12 +38,12 @@ class AggregateBody(Strict):
     model_config = ConfigDict(json_schema_extra={"examples": [{"metadata": {"ssd": "true"}, "hosts": []}]})
 
     def aggregate(self, name: str) -> Aggregate:
-        """The aggregate in the words of the model. Raises InvalidRequest."""
+        """Convert to the model's aggregate. Raises InvalidRequest."""
         return Aggregate(name, **given(self))
 
 
 class ServerGroupBody(Strict):
-    """Claims that are placed with regard to each other."""
+    """Claims that are placed relative to each other."""
 
     policy: GroupPolicy
     by: Annotated[Topology, Field(description="What they share or do not: host, zone or label:<key>.")] = "host"
@@ -58,7 +58,7 @@ class ServerGroupBody(Strict):
     model_config = ConfigDict(json_schema_extra={"examples": [{"policy": "anti-affinity", "max_per_host": 2}]})
 
     def server_group(self, name: str) -> ServerGroup:
-        """The server group in the words of the model. Raises InvalidRequest."""
+        """Convert to the model's server group. Raises InvalidRequest."""
         return ServerGroup(name, **given(self))
 
 
@@ -84,12 +84,12 @@ class SharedPoolBody(Strict):
     )
 
     def pool(self, name: str) -> SharedPool:
-        """The pool in the words of the model. Raises InvalidRequest."""
+        """Convert to the model's shared pool. Raises InvalidRequest."""
         return SharedPool(name, **given(self, frozenset(("cell",))))
 
 
 class QuotaBody(Strict):
-    """What the claims of a project may take together, over all cells."""
+    """Limits on what the claims of a project may use together, over all cells."""
 
     limits: Annotated[
         dict[ResourceClass | Literal["claims"], Amount],
@@ -99,5 +99,5 @@ class QuotaBody(Strict):
     model_config = ConfigDict(json_schema_extra={"examples": [{"limits": {"VCPU": 100, "claims": 50}}]})
 
     def quota(self, project: str) -> Quota:
-        """The quota in the words of the model. Raises InvalidRequest."""
+        """Convert to the model's quota. Raises InvalidRequest."""
         return Quota(project, self.limits)

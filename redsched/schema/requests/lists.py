@@ -1,4 +1,4 @@
-"""Lists in bodies that mean sets, one name in place of a list, and nested lists. Their schema says what is refused."""
+"""Types of lists that mean sets, of one name or a list, and of nested lists. Their schemas state what is invalid."""
 
 from typing import Annotated, Any
 
@@ -16,12 +16,12 @@ MAX_IN_QUERY = 1000
 
 
 def as_list(schema: dict[str, Any]) -> None:
-    """A name given twice in a set is taken once, not refused: so must the schema say."""
+    """Remove `uniqueItems` from the schema of a set: duplicate names are merged, not rejected."""
     del schema["uniqueItems"]
 
 
 def as_filled_list(schema: dict[str, Any]) -> None:
-    """The same, and empty is refused (by `redsched.model`)."""
+    """Do the same, and require an item: `redsched.model` rejects an empty set."""
     as_list(schema)
     schema["minItems"] = 1
 
@@ -35,7 +35,7 @@ def _name_or_names(value: Any) -> frozenset[str]:
 
 
 def _name_or_lists(value: Any) -> tuple[frozenset[str], ...]:
-    """One name or a flat list: any of these. Lists in the list: any of each."""
+    """Return the sets of alternatives: one set for a name or a flat list, one for each list in a nested list."""
     if isinstance(value, list) and any(isinstance(one, list) for one in value):
         if len(value) <= MAX_PARTS and all(isinstance(one, list) for one in value):
             return tuple(map(_name_or_names, value))
@@ -45,7 +45,7 @@ def _name_or_lists(value: Any) -> tuple[frozenset[str], ...]:
 
 
 def _frozen_query(value: Any) -> tuple[Any, ...]:
-    """Nested lists as nested tuples. What the words in them mean is the matter of `redsched.decide`."""
+    """Convert nested lists to nested tuples. `redsched.decide` interprets their contents."""
     if not isinstance(value, list):
         raise InvalidRequest(f'must be a list such as [">=", "$free.VCPU", 2], not {shown(value)}')
     room = [MAX_IN_QUERY]

@@ -1,4 +1,4 @@
-"""The queries of lists and deletions."""
+"""The query parameters of lists, bulk verbs and deletions."""
 
 from typing import Annotated, Literal
 
@@ -12,9 +12,9 @@ AnyName = Annotated[list[GivenName], Field(max_length=MAX_VALUES, description="G
 
 
 class PageQuery(Strict):
-    """Which part of a list."""
+    """The page of a list."""
 
-    # Queries are text: "100" must become 100, so these are not strict.
+    # Not strict: query parameters are text, so "100" must become 100.
     model_config = ConfigDict(strict=False, extra="forbid")
 
     limit: Annotated[int, Field(ge=1, le=1000, description="How many at most.")] = 100
@@ -22,7 +22,7 @@ class PageQuery(Strict):
 
 
 class ClaimsQuery(PageQuery):
-    """Filters of claims. One that is given several times matches any of its values."""
+    """Filters of claims. A filter that is given several times matches any of its values."""
 
     host: AnyName = Field(default_factory=list)
     project: AnyName = Field(default_factory=list)
@@ -36,32 +36,32 @@ class ClaimsQuery(PageQuery):
 
 
 class BulkQuery(ClaimsQuery):
-    """Which claims are meant, at least one filter given, and whether it is done."""
+    """Filters of a bulk call, at least one of which is required, and whether it is a dry run."""
 
     dry_run: Annotated[bool, Field(description="Show which claims are meant, and do nothing.")] = False
 
 
 class BulkReleaseQuery(BulkQuery):
-    """And how they are released."""
+    """The same, and how the claims are released."""
 
     force: Annotated[bool, Field(description="Free at once, although their hosts may still run them.")] = False
 
 
 class BulkRenewQuery(BulkQuery):
-    """And the lease asked for."""
+    """The same, and the requested lease."""
 
     lease_s: GivenLeaseS
 
 
 class ClaimEventsQuery(PageQuery):
-    """A filter of one claim's events, and whether to begin at the newest."""
+    """Filters of one claim's events, and whether to start at the newest."""
 
     kind: AnyName = Field(default_factory=list)
     newest: Annotated[bool, Field(description="The latest ones, by their times; not with `after`.")] = False
 
 
 class EventsQuery(ClaimEventsQuery):
-    """Filters of events, and whether to begin at the newest."""
+    """Filters of events, and whether to start at the newest."""
 
     claim: AnyName = Field(default_factory=list)
     project: AnyName = Field(default_factory=list)
@@ -79,7 +79,7 @@ class HostsQuery(PageQuery):
 
 
 class ReleaseQuery(Strict):
-    """How a claim is released."""
+    """Options of releasing a claim."""
 
     model_config = ConfigDict(strict=False, extra="forbid")
 
@@ -88,7 +88,7 @@ class ReleaseQuery(Strict):
 
 
 class ForgetQuery(Strict):
-    """How a thing that others may hold to is removed."""
+    """Options of deleting an object that may be in use."""
 
     model_config = ConfigDict(strict=False, extra="forbid")
 
@@ -96,7 +96,7 @@ class ForgetQuery(Strict):
 
 
 class ExplainQuery(Strict):
-    """What to explain beside the counts."""
+    """The hosts to explain in detail."""
 
     model_config = ConfigDict(strict=False, extra="forbid")
 
@@ -110,13 +110,13 @@ class ExplainQuery(Strict):
 
 
 class InboxQuery(Strict):
-    """Where to read an inbox from."""
+    """The position to read an inbox from."""
 
     after: Annotated[str, Field(pattern=r"^([0-9]{1,19}(-[0-9]{1,19})?)?$", description="The last entry seen.")] = ""
 
 
 class UsageQuery(Strict):
-    """What usage is summed by."""
+    """The keys to sum usage by."""
 
     model_config = ConfigDict(strict=False, extra="forbid")
 

@@ -1,4 +1,4 @@
-"""What hosts say of themselves over HTTP: reports and heartbeats."""
+"""Bodies of agents that use HTTP: reports and heartbeats of hosts."""
 
 from typing import Annotated, Literal
 
@@ -40,7 +40,7 @@ Ratio = Annotated[float, WithJsonSchema({"type": "number", "exclusiveMinimum": 0
 
 
 class InventoryBody(Part):
-    """What a slot has. capacity = floor((total - reserved) * allocation_ratio)."""
+    """The inventory of a slot. capacity = floor((total - reserved) * allocation_ratio)."""
 
     total: Amount
     reserved: Amount = 0
@@ -50,12 +50,12 @@ class InventoryBody(Part):
     step_size: Need = 1
 
     def made(self) -> Inventory:
-        """The inventory in the words of the model. Raises InvalidRequest."""
+        """Convert to the model's inventory. Raises InvalidRequest."""
         return Inventory(**given(self))
 
 
 class PoolBody(Part):
-    """A place on a host that amounts are taken from: a NUMA node, a GPU, a group of like devices."""
+    """A part of a host that amounts are taken from: a NUMA node, a GPU, a group of identical devices."""
 
     inventories: Annotated[dict[ResourceClass, InventoryBody], Field(description="What it has, by class.")] = Field(
         default_factory=dict
@@ -64,19 +64,19 @@ class PoolBody(Part):
     traits: Traits = frozenset()
 
     def made(self) -> Pool:
-        """The pool in the words of the model. Raises InvalidRequest."""
+        """Convert to the model's pool. Raises InvalidRequest."""
         return Pool(**given(self))
 
 
 class AgentBody(Part):
-    """Who sends a report, and its place in the order."""
+    """The agent that sends a report, and the report's number, which orders its reports."""
 
     journal: Name
     nonce: Name
     number: Need
 
     def made(self) -> AgentStamp:
-        """The stamp in the words of the model. Raises InvalidRequest."""
+        """Convert to the model's stamp. Raises InvalidRequest."""
         return AgentStamp(self.journal, self.nonce, self.number)
 
 
@@ -84,7 +84,7 @@ WAS_ACTIVE = "It had been active, and was not stopped because its gang failed."
 
 
 class HeldClaimBody(Strict):
-    """A claim that a host holds, from its journal."""
+    """A claim that a host holds, as its journal has it."""
 
     id: GivenName
     token: Annotated[GivenToken | Literal[""], Field(description="Empty: local work, not claimed for.")] = ""
@@ -119,7 +119,7 @@ class EndedClaimBody(Strict):
 
 
 class ReportBody(Strict):
-    """A host's word about itself. A PUT replaces all of it but the claims."""
+    """A host's report about itself. A PUT replaces everything except the claims."""
 
     inventories: Annotated[dict[ResourceClass, InventoryBody], Field(description="What the host has, by class.")]
     cell: Name = "c1"
@@ -154,7 +154,7 @@ class ReportBody(Strict):
     )
 
     def report(self, host: str) -> HostReport:
-        """The report of `host` in the words of the model. Raises InvalidRequest."""
+        """Convert to the model's report of `host`. Raises InvalidRequest."""
         return HostReport(host, **given(self, _NOT_OF_THE_HOST))
 
 
@@ -162,13 +162,13 @@ _NOT_OF_THE_HOST = frozenset(("agent", "epoch", "claims", "ended"))
 
 
 class ReportPatch(BaseModel):
-    """A merge patch of a report: the members to change, null for those to take out."""
+    """A merge patch of a report: the members to change, with null for those to remove."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class HeartbeatBody(Strict):
-    """A host's sign of life."""
+    """A host's heartbeat."""
 
     lease_s: GivenLeaseS = 30
     agent: AgentBody | None = None

@@ -1,4 +1,4 @@
-"""The body of POST /v1/selections and /v1/explain: what is asked for, and the members of a gang."""
+"""The body of POST /v1/selections and /v1/explain, and the members of a gang."""
 
 from typing import Annotated, Any, Literal
 
@@ -25,7 +25,7 @@ Multiplier = Annotated[float, WithJsonSchema({"type": "number", "minimum": -1e6,
 
 
 class PlaceBody(Strict):
-    """What each place asks for: amounts, and where they may come from."""
+    """The requirements of each place: amounts, and where they may come from."""
 
     resources: Annotated[
         dict[ResourceClass, Need], Field(description="Amounts by class, each from any pool of the host.")
@@ -92,13 +92,13 @@ class MemberBody(PlaceBody, Part):
     name: Annotated[Name, Field(description="What its selections show as `member`.")]
 
     def made(self) -> GangMember:
-        """The member, in the words of the model. Raises InvalidRequest."""
+        """Convert to the model's member. Raises InvalidRequest."""
         words = self._given()
         return GangMember(words.pop("name"), Request(**words))
 
 
 class SelectionRequest(PlaceBody):
-    """What is asked for. One of `resources`, `groups`, `numa`, `pci` and `members` at least."""
+    """A request for places. At least one of `resources`, `groups`, `numa`, `pci` and `members` is required."""
 
     members: Annotated[
         tuple[MemberBody, ...], Field(max_length=MAX_COUNT, description="A gang: what each kind of member asks for.")
@@ -147,5 +147,5 @@ class SelectionRequest(PlaceBody):
     )
 
     def request(self) -> Request:
-        """The request in the scheduler's words. Raises InvalidRequest."""
+        """Convert to the model's request. Raises InvalidRequest."""
         return Request(**self._given())

@@ -1,4 +1,4 @@
-"""Bodies of what is said of a claim, and of what an operator says of a host."""
+"""Bodies of the verbs of claims, and of operator actions on hosts."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ QueueTimeoutS = Annotated[int, Field(ge=0, le=MAX_WAIT_S, description="Seconds t
 
 
 class TokenBody(Strict):
-    """The token of the claim's placement, as its selection gave it."""
+    """The token of the claim's placement, as its selection returned it."""
 
     token: GivenToken
 
@@ -21,7 +21,7 @@ class TokenBody(Strict):
 
 
 class RenewBody(TokenBody):
-    """The token, and the lease asked for."""
+    """The token, and the requested lease."""
 
     lease_s: GivenLeaseS = 120
 
@@ -31,7 +31,7 @@ class RenewBody(TokenBody):
 
 
 class FailBody(TokenBody):
-    """The token, and where to try next."""
+    """The token, and the hosts to try next."""
 
     alternates: Annotated[
         tuple[GivenName, ...] | None,
@@ -44,7 +44,7 @@ class FailBody(TokenBody):
 
 
 class MoveBody(TokenBody):
-    """The token, and where to and by when."""
+    """The token, the target hosts and the deadline."""
 
     hosts: Annotated[tuple[GivenName, ...], Field(max_length=1000, description="Only to these. Empty: any.")] = ()
     live: Annotated[bool, Field(description="The work goes on meanwhile: the move has a deadline.")] = False
@@ -60,7 +60,7 @@ class MoveBody(TokenBody):
 
 
 class ResizeBody(TokenBody):
-    """The token, and what is to change: what is not named stays as it is, and 0 gives it up."""
+    """The token, and the new amounts: those that are not named stay as they are, and 0 gives an amount up."""
 
     resources: Annotated[
         dict[ResourceClass, Amount], Field(max_length=64, description="Amounts by class, of the pool that it is of.")
@@ -75,7 +75,7 @@ class ResizeBody(TokenBody):
 
 
 class UnshelveBody(Strict):
-    """How it is claimed again."""
+    """Options of placing a shelved claim again."""
 
     queue_timeout_s: QueueTimeoutS = 0
 
@@ -83,7 +83,7 @@ class UnshelveBody(Strict):
 
 
 class DrainBody(Strict):
-    """How a host is drained."""
+    """Options of draining a host."""
 
     move: Annotated[bool, Field(description="Place its claims elsewhere, a few each second.")] = False
     deadline_s: Annotated[
@@ -97,7 +97,7 @@ class DrainBody(Strict):
 
 
 class LostBody(Strict):
-    """How a host is written off."""
+    """Options of writing a host off."""
 
     evacuate: Annotated[bool, Field(description="Place its claims elsewhere, one by one.")] = False
     force: Annotated[bool, Field(description="Although its lease runs: its machine is known to be off.")] = False

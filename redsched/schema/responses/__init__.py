@@ -1,4 +1,4 @@
-"""What goes out: the shape of every answer, for the OpenAPI, by subject. `redsched.schema.render` builds them."""
+"""Responses: their shapes by subject, for the OpenAPI document. `Answer.of` and `redsched.schema.render` build them."""
 
 from redsched.schema.responses.claims import (
     AcceptedClaimAnswer,

@@ -1,4 +1,4 @@
-"""Claims."""
+"""Responses about claims."""
 
 from typing import Annotated, Literal
 
@@ -22,7 +22,7 @@ class ReasonAnswer(Answer):
 
 
 class PlacementAnswer(Answer):
-    """One place of a claim, which still holds something there."""
+    """A placement of a claim that still holds amounts on its host."""
 
     placed: Annotated[str, Field(description="Its name: the token that it was placed with.")]
     token: str
@@ -38,7 +38,7 @@ class PlacementAnswer(Answer):
 
 
 class ClaimAnswer(Answer):
-    """A claim as the store holds it."""
+    """A claim as the store has it."""
 
     claim_id: str
     cell: str
@@ -85,7 +85,7 @@ class ClaimAnswer(Answer):
 
 
 class AcceptedClaimAnswer(ClaimAnswer):
-    """A claim that is being moved, resized or shelved: its host, or the next one, has yet to do its part."""
+    """A claim that is being moved, resized or shelved: its host or its target host has yet to do its part."""
 
     watch: Annotated[str, Field(description="The path that tells how far it is. `Location` says the same.")]
 
@@ -98,7 +98,7 @@ class ClaimsAnswer(Answer):
 
 
 class BulkClaimAnswer(Answer):
-    """One of many claims: as it was listed, and what has become of it."""
+    """The result of a bulk call for one claim, with the claim as it was listed."""
 
     claim_id: str
     host: str
@@ -108,7 +108,7 @@ class BulkClaimAnswer(Answer):
 
 
 class BulkAnswer(Answer):
-    """A page of claims, a result for each; `next` is the `after` of the next call, null at the end."""
+    """A page of results, one for each claim; `next` is the `after` of the next call, null at the end."""
 
     results: list[BulkClaimAnswer]
     next: str | None
@@ -116,7 +116,7 @@ class BulkAnswer(Answer):
 
 
 class EndingAnswer(Answer):
-    """The claim ends as soon as its host says that the work is gone."""
+    """A claim that ends as soon as its host reports that the work is gone."""
 
     claim_id: str
     state: Literal["ending"]

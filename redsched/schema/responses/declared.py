@@ -1,4 +1,4 @@
-"""Aggregates, server groups and shared pools."""
+"""Responses about aggregates, server groups and shared pools."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from redsched.schema.responses.hosts import SlotAnswer
 
 
 class AggregateAnswer(Answer, shows=AggregateView):
-    """An aggregate: its metadata, and the hosts that are in it."""
+    """An aggregate: its metadata and its hosts."""
 
     name: str
     metadata: dict[str, str]
@@ -26,7 +26,7 @@ class AggregatesAnswer(Answer):
 
 
 class ServerGroupAnswer(Answer, shows=ServerGroupView):
-    """A server group, and how many members it has where."""
+    """A server group, and its numbers of members by host, zone and label value."""
 
     name: Annotated[str, From("group.name")]
     policy: Annotated[GroupPolicy, From("group.policy")]
@@ -47,7 +47,7 @@ class ServerGroupsAnswer(Answer):
 
 
 class SharedPoolAnswer(Answer, shows=SharedPoolView):
-    """A shared pool: what each class has, what is claimed and free, and whose hosts may take from it."""
+    """A shared pool: its inventory of each class, with claimed and free amounts, and whose hosts may take from it."""
 
     name: str
     cell: str

@@ -1,4 +1,4 @@
-"""Hosts, their reports, heartbeats and inboxes."""
+"""Responses about hosts, their reports, heartbeats and inboxes."""
 
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
@@ -11,7 +11,7 @@ from redsched.schema.answer import Answer, From
 
 
 class SlotAnswer(Answer, shows=SlotView):
-    """One slot of a host. free = capacity - claimed - external; below 0 where the host is over-committed."""
+    """One slot of a host. free = capacity - claimed - external; it is below 0 if the host is overcommitted."""
 
     total: int
     reserved: int
@@ -26,21 +26,21 @@ class SlotAnswer(Answer, shows=SlotView):
 
 
 class PoolAnswer(Answer, shows=PoolView):
-    """A pool of a host: the pool it lies in (empty: the host itself), and its traits."""
+    """A pool of a host: its parent pool (empty: the host itself) and its traits."""
 
     parent: str
     traits: list[str]
 
 
 class StuckAnswer(Answer):
-    """A claim that is to leave its host, and why it cannot."""
+    """A claim that must leave its host, and why it cannot."""
 
     claim_id: str
     reason: str
 
 
 class FailedMovesAnswer(Answer):
-    """A claim whose last move off its host has failed."""
+    """A claim whose last move away from its host has failed."""
 
     claim_id: str
     count: Annotated[int, Field(description="How many moves in a row have failed.")]
@@ -57,7 +57,7 @@ def _failed_moves(host: HostView) -> list[dict[str, Any]]:
 
 
 class HostAnswer(Answer, shows=HostView):
-    """A host as the scheduler sees it. `slots` has those of its pools too, as `gpu0/CUSTOM_GPU_MILLI`."""
+    """A host as the scheduler sees it. `slots` includes the slots of its pools, such as `gpu0/CUSTOM_GPU_MILLI`."""
 
     name: str
     cell: str
@@ -96,7 +96,7 @@ class HostAnswer(Answer, shows=HostView):
 
 
 class DrainAnswer(Answer, shows=HostView):
-    """How far a host's drain or evacuation is."""
+    """The progress of a host's drain or evacuation."""
 
     host: Annotated[str, From("name")]
     state: Annotated[
@@ -117,7 +117,7 @@ class DrainAnswer(Answer, shows=HostView):
 
 
 class AcceptedAnswer(Answer):
-    """It goes on."""
+    """Work in progress."""
 
     watch: Annotated[str, Field(description="The path that tells how far it is. `Location` says the same.")]
 
@@ -130,7 +130,7 @@ class HostsAnswer(Answer):
 
 
 class ReportAnswer(Answer, shows=ReportResult):
-    """What became of a report. `attested` false: send the claims and this `epoch`. `drop`: stop these."""
+    """The result of a report. `attested` false: send the claims and this `epoch`. `drop`: placements to stop."""
 
     outcome: Literal["OK", "ALREADY_DONE"]
     epoch: str
@@ -140,7 +140,7 @@ class ReportAnswer(Answer, shows=ReportResult):
 
 
 class HeartbeatAnswer(Answer):
-    """OK, or NOT_ATTESTED: the store is in a new epoch, send a report that attests to it."""
+    """OK, or NOT_ATTESTED: the store is in a new epoch, so send a report that attests to it."""
 
     outcome: Literal["OK", "NOT_ATTESTED"]
 
@@ -157,6 +157,6 @@ class InboxEntryAnswer(Answer, shows=InboxEntry):
 
 
 class InboxAnswer(Answer):
-    """What waits for the host's agent."""
+    """The pending hints for the host's agent."""
 
     entries: list[InboxEntryAnswer]

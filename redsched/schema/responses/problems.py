@@ -1,4 +1,4 @@
-"""Problems: what every 4xx and 5xx answers."""
+"""Problems: the bodies of all 4xx and 5xx responses."""
 
 from typing import Annotated
 
@@ -8,12 +8,12 @@ from typing_extensions import TypeAliasType
 from redsched.schema.answer import Answer
 from redsched.schema.types import Amounts
 
-# The API fills in the enum: it has problems of its own.
+# The API fills in the enum, because it defines further problems.
 ProblemType = TypeAliasType("ProblemType", Annotated[str, WithJsonSchema({"type": "string", "enum": []})])
 
 
 class Problem(BaseModel):
-    """An RFC 9457 problem. Facts for programs stand beside these members."""
+    """An RFC 9457 problem. Further members have facts for programs."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -24,14 +24,14 @@ class Problem(BaseModel):
 
 
 class FieldError(BaseModel):
-    """One field that is not valid."""
+    """One invalid field."""
 
     field: str
     message: str
 
 
 class ReasonCount(Answer):
-    """How many hosts were left out for one reason."""
+    """The number of hosts that were excluded for one reason."""
 
     reason: str
     hosts: int
@@ -49,7 +49,7 @@ class Miss(Answer):
 
 
 class InvalidProblem(Problem):
-    """422: `errors` says which fields."""
+    """422: `errors` lists the invalid fields."""
 
     errors: list[FieldError] | None = None
 
@@ -67,7 +67,7 @@ class FailedAttempt(Answer):
 
 
 class NotConfirmedProblem(Problem):
-    """504 of a selection with `until: active`: what became of it on each host."""
+    """504 of a selection with `until: active`: its failed attempts on each host."""
 
     claim_ids: list[str] | None = None
     failed_attempts: Annotated[
@@ -76,7 +76,7 @@ class NotConfirmedProblem(Problem):
 
 
 class NoValidHostProblem(Problem):
-    """409 of a selection: why no host fits."""
+    """409 of a selection: the reasons why no host fits."""
 
     reasons: list[ReasonCount] | None = None
     nearest: list[Miss] | None = None

@@ -1,4 +1,4 @@
-"""Quotas, and what claims use."""
+"""Responses about quotas and usage."""
 
 from typing import Annotated
 
@@ -11,12 +11,12 @@ from redsched.schema.types import Amounts
 
 
 def _used(quota: QuotaView) -> dict[str, int]:
-    """What is used; of what is limited also that it is nothing."""
+    """Return the usage by class, with 0 for limited classes that are not used."""
     return dict(sorted({**dict.fromkeys(quota.limits, 0), **quota.used}.items()))
 
 
 class QuotaAnswer(Answer, shows=QuotaView):
-    """A project's quota, and what its claims use of it and besides."""
+    """A project's quota, and the usage of its claims, also of classes without a limit."""
 
     project: str
     limits: Annotated[Amounts, Field(description="By class; `claims`: how many.")]
@@ -33,7 +33,7 @@ class QuotasAnswer(Answer):
 
 
 class ExceededAnswer(Answer):
-    """What would exceed a quota: used + asked > limit."""
+    """A limit that the request would exceed: used + asked > limit."""
 
     resource: str
     limit: int
@@ -42,14 +42,14 @@ class ExceededAnswer(Answer):
 
 
 class QuotaProblem(Problem):
-    """403 of a project whose quota does not allow it."""
+    """403: the project's quota does not allow the request."""
 
     project: str | None = None
     exceeded: list[ExceededAnswer] | None = None
 
 
 class UsageRowAnswer(Answer):
-    """What claims use together; `zone` and `project` are there where they were asked for."""
+    """The usage of a group of claims; `zone` and `project` are present if they were requested."""
 
     used: Annotated[Amounts, Field(description="By class, where that was asked for; `claims`: how many.")]
     zone: Annotated[str | None, Field(description="Of their hosts.")] = None
@@ -57,6 +57,6 @@ class UsageRowAnswer(Answer):
 
 
 class UsageAnswer(Answer):
-    """A row for each combination that there is, in order."""
+    """A row for each combination that occurs, in order."""
 
     usage: list[UsageRowAnswer]

@@ -1,4 +1,4 @@
-"""Selections and explanations."""
+"""Responses about selections and explanations."""
 
 from typing import Annotated
 
@@ -12,13 +12,13 @@ from redsched.schema.types import Amounts
 
 
 class Alternate(Answer):
-    """A further host that fitted at that moment. Not claimed."""
+    """Another host that fitted at that moment. It is not claimed."""
 
     host: str
 
 
 class SelectionAnswer(Answer):
-    """One place: its host and claim. A dry run has no claim."""
+    """One place: its host and its claim. A dry run has no claim."""
 
     claim_id: str | None
     state: ClaimStatus | None
@@ -46,7 +46,7 @@ class CheckAnswer(Answer):
 
 
 class HostCheckAnswer(Answer):
-    """What each check said about a host; `reason` is the first that failed."""
+    """The result of each check of a host; `reason` is the first check that failed."""
 
     host: str
     reason: str | None

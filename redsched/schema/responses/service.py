@@ -1,4 +1,4 @@
-"""Changes, and what those who run redsched ask for."""
+"""Responses about changes, events and the service itself."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,7 +9,7 @@ from redsched.schema.answer import Answer
 
 
 class ChangeAnswer(Answer, shows=Change):
-    """The data of a `change` event: new absolute values of what changed."""
+    """The data of a `change` event: the new absolute values of the changed fields."""
 
     cell: str
     seq: int
@@ -21,7 +21,7 @@ class ChangeAnswer(Answer, shows=Change):
 
 
 class EventAnswer(Answer):
-    """What happened, when, by which change of the cell; and what else is known of it."""
+    """An event: its kind, its time, the cell's change that caused it (`seq`), and further facts."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -34,14 +34,14 @@ class EventAnswer(Answer):
 
 
 class EventsAnswer(Answer):
-    """A page of events. `next`: the `after` of the next one; null where there is no more now."""
+    """A page of events; `next` is the `after` of the next page, null if there are no more now."""
 
     events: list[EventAnswer]
     next: str | None
 
 
 class AboutAnswer(Answer):
-    """What answers here, and where it is described."""
+    """The service and the paths of its documentation."""
 
     name: str
     version: str
@@ -51,7 +51,7 @@ class AboutAnswer(Answer):
 
 
 class HealthAnswer(Answer):
-    """The process answers."""
+    """The process responds."""
 
     status: Literal["ok"]
 

@@ -1,4 +1,4 @@
-"""CellStore: all that one cell can be told and asked, by subject. The only place where a script is called."""
+"""CellStore: the commands and reads of one cell, grouped by subject. The scripts are called nowhere else."""
 
 from typing import Any
 
@@ -24,10 +24,10 @@ from redsched.store.commands.schema import SchemaCommands
 
 
 class CellStore:
-    """One cell of one store: a component for each subject, and what concerns the cell as a whole.
+    """One cell of one store: a component for each subject, and the calls about the cell as a whole.
 
-    Every method is a coroutine. Raises StoreUnavailable, OutcomeUnknown (sent, and no answer came) and, for malformed
-    input, InvalidRequest.
+    Every method is a coroutine. Each raises StoreUnavailable, OutcomeUnknown (the call was sent and no reply came) and,
+    for malformed input, InvalidRequest.
     """
 
     def __init__(self, name: str, url: str, scripts: ScriptClient, reader: Any, outside: Any) -> None:
@@ -49,27 +49,30 @@ class CellStore:
         self.audit = AuditReads(cell, self.hosts)
 
     async def enter(self) -> None:
-        """Enter the cell in the list of cells, for those who look at the store by hand."""
+        """Add the cell to the list of cells, which is meant for people who inspect the store by hand."""
         with self._cell.reading():
-            # A full server refuses the second even where there is nothing to add.
+            # A full server refuses SADD even when there is nothing to add.
             if not await self._cell.outside.sismember(CELLS, self._cell.name):
                 await self._cell.outside.sadd(CELLS, self._cell.name)
 
     async def init(self) -> ScriptResult:
-        """Declare the cell new, so that it starts settled. OK, or ALREADY_DONE when it exists. (init.lua)"""
+        """Declare the cell new, so that it starts settled. OK, or ALREADY_DONE if it exists. (init.lua)"""
         return await self._cell.answer("init")
 
     async def tick(self) -> Clock:
-        """Let the fence look, and note the store's time. (tick.lua)"""
+        """Run the fence, which records the store's time, and return the cell's clock. (tick.lua)"""
         reply = await self._cell.run("tick", (self._cell.keys.deadlines,))
         return Clock(epoch=reply[1], seq=int(reply[3]), now_ms=int(reply[2]), settled=bool(reply[4]))
 
     async def raise_epoch(self, above: str) -> ScriptResult:
-        """Make sure that the present epoch is above one that an agent has left. OK | ALREADY_DONE. (raise.lua)"""
+        """Start a new epoch unless the current one is above `above`, an epoch that an agent has left. (raise.lua)
+
+        OK | ALREADY_DONE.
+        """
         Token.parse(f"{above}.0")
         return await self._cell.answer("raise", (), (above,))
 
     async def take_duty(self, duty: str, scheduler: str, lease_ms: int) -> bool:
-        """Whether the duty is this scheduler's, for `lease_ms` from now; 0 gives it up. (duty.lua)"""
+        """Take or keep a duty for `lease_ms` (0 gives it up); return False if another scheduler has it. (duty.lua)"""
         reply = await self._cell.scripts.run("duty", (self._cell.keys.duty(duty),), (scheduler, lease_ms))
         return bool(reply[0] == Outcome.OK)

@@ -1,4 +1,4 @@
-"""Store: a connection to one server or cluster, checked when it is made, and its cells."""
+"""Store: a connection to one server or cluster, checked when it is opened, and its cells."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ _WAYS_OUT = {
 
 
 class Store:
-    """Opened by `Store.connect`; `cell` gives the typed calls of one cell."""
+    """A connection to a store, opened by `Store.connect`. `cell` returns the typed calls of one cell."""
 
     def __init__(self, url: str, settings: Settings) -> None:
         self.url = check_url(url)
@@ -37,9 +37,10 @@ class Store:
     @classmethod
     @asynccontextmanager
     async def connect(cls, url: str, settings: Settings | None = None, upgrade: bool = False) -> AsyncIterator["Store"]:
-        """Open a store, load the scripts and check that it will do. `upgrade` shuts out releases that cannot stay.
+        """Open a store, load the scripts and check the servers.
 
-        Raises StoreUnavailable, InvalidRequest; SchemaMismatch where other releases are at work on it.
+        `upgrade` shuts out releases that this one cannot work beside. Raises StoreUnavailable, InvalidRequest, and
+        SchemaMismatch if such releases may be using the store.
         """
         settings = settings or Settings()
         store = cls(url, settings)
@@ -54,16 +55,16 @@ class Store:
             await store._router.close()
 
     def cell(self, name: str) -> CellStore:
-        """The typed calls of one cell."""
+        """Return the typed calls of one cell."""
         if name not in self._cells:
             reader = self._router.reader(Keys(check_name("cell", name)).meta)
             self._cells[name] = CellStore(name, self.url, self.runner, reader, self._router.outside)
         return self._cells[name]
 
     async def memory_policy(self) -> str:
-        """The maxmemory-policy of the primaries; anything but noeviction would drop keys behind our back.
+        """Return the maxmemory-policy of the primaries; any policy but noeviction could evict keys of the scheduler.
 
-        Where they differ, one that is not noeviction.
+        If the primaries differ, return a policy that is not noeviction.
         """
         with reading(self.url):
             infos = await self._router.infos("memory")
@@ -95,13 +96,13 @@ class Store:
             raise StoreUnavailable(f"the server at {where} runs as {mode}: {way_out}")
 
     async def _open_cell(self, name: str, upgrade: bool) -> None:
-        """Find out now whether every command may be used, and enter the cell in the list of cells."""
+        """Check that every command is permitted, join or upgrade the cell, and add it to the list of cells."""
         cell = self.cell(name)
         await self.runner.run("probe", [cell.keys.probe(number) for number in range(PROBES)], ())
         if upgrade:
             await cell.schema.upgrade()
         elif await cell.schema.join():
-            # After a silence: what this process says first may not be able to tell that from a jump of time.
+            # After a time without calls: the first call of this process may be unable to tell that from a clock jump.
             await cell.tick()
         await cell.enter()
 

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- reconcile: whatever is due about claims: leases that have run out, placements that are not wanted any more, those on
--- hosts that were written off, moves that have taken too long. The outcome depends on the claims alone: any scheduler
--- calls it, at any time and as often as it likes.
+-- reconcile: do whatever is due about claims: expired leases, placements that are no longer wanted, those on hosts that
+-- were written off, moves that have taken too long. The outcome depends on the claims alone: any scheduler may call it,
+-- at any time and any number of times.
 -- KEYS meta changes hosts deadlines reconcile shelved ...
 -- ARGV gang_done ...
 -- Further keys: the claim of each id, then host, claims and inbox of the hosts that they are on, and what they count
@@ -37,7 +37,7 @@ end
 
 local MISSED = {claimed = 'taken it up', starting = 'confirmed that its work runs'}
 
--- What is due about one placement: `end_reason` it is to be taken back, or nil.
+-- Return the `end_reason` with which one placement is to be taken back now, or nil.
 local function due_reason(claim, placement, stands)
   if is_doomed(claim, placement) and stands ~= 'unheard' then
     return reason_of(claim, placement)
@@ -49,7 +49,7 @@ local function due_reason(claim, placement, stands)
   end
 end
 
--- A move whose source has failed has nothing to go back to: its lease is all that ends it.
+-- A move whose source has failed has nothing to return to: only its lease ends it.
 local function drop_move_deadline(claim, placement)
   local drops = is_past(placement.move_deadline_ms) and not goes_on(claim, placement)
   placement.move_deadline_ms = not drops and placement.move_deadline_ms or nil

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- accept: the host has taken a placement up and is about to start its work. claimed -> starting, with a fresh lease.
+-- accept: the host accepts a placement and is about to start its work. claimed -> starting, with a fresh lease.
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token lease_ms entry_id
 -- Further keys: host, claims and inbox of the host; passed.lua. entry_id: of the inbox entry, or ''.
 -- Reply OK | ALREADY_DONE (was taken up before) | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms, state
--- In every case but NOT_ATTESTED the hint has served, and is deleted.
+-- In every case but NOT_ATTESTED the hint is no longer needed, and is deleted.
 -- include: about
 local it = about()
 local placement = it.placement

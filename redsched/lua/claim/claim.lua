@@ -22,7 +22,7 @@
 --   OVER_QUOTA SETTLING UNSHARED   of the project's quota, where all members have a place: see quota_room.lua
 --   UNKNOWN   a group or pool that nobody has declared, as `server-group:web`, `pool:licences`
 --   ENDED CONFLICT EXPIRED WRONG_EPOCH SETTLING STALE_VIEW   nothing more (WRONG_EPOCH: decided in another epoch;
---             STALE_VIEW: decided before an aggregate, a pool or a host's own word changed which hosts may be chosen:
+--             STALE_VIEW: decided before an aggregate, a pool or a host's report changed which hosts may be chosen:
 --             that is not looked at here, so decide again on what is at `declared_seq` of meta)
 --   A host looked at: host number, version, cause ('' or UNKNOWN NOT_ATTESTED DOWN DISABLED DRAINING LIMIT GROUP or the
 --   slot that was too small), claims, starting, length, slot, claimed ...: what it holds after this script.

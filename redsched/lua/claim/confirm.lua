@@ -1,15 +1,15 @@
 #!lua flags=allow-oom
--- confirm: the work runs. claimed or starting -> active; no lease runs from then on, and its host's failures are over.
--- One that is not wanted any more, or whose gang has failed, is asked back instead. Where the claim has another
--- placement, a scheduler is to take that one back.
+-- confirm: the work runs. claimed or starting -> active; no lease runs from then on, and the failures of its host are
+-- reset. A placement that is no longer wanted, or whose gang has failed, is asked back instead. If the claim has
+-- another placement, a scheduler is to take that one back.
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token epoch
 -- Further keys: host, claims and inbox of the host, its gang; passed.lua.
--- epoch: that which the host has attested to; '' for any. A primary that was replaced and does not know it yet is of
--- another one: whoever follows it would be told that the work stays, and its successor would not know that.
+-- epoch: the one that the host has attested to; '' for any. A primary that was replaced and does not know it yet is in
+-- another epoch: it would confirm to its clients that the work stays, and its successor would not know of it.
 -- Reply OK | ALREADY_DONE (was active) | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms
 --   or RETRY, epoch, now_ms and the names of missing keys
--- After the deadline but before the sweep is fine: nothing was given away.
+-- A confirm after the deadline but before the sweep is fine: nothing was given away.
 -- include: about
 local it = about()
 local claim, placement = it.claim, it.placement

@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
--- fail: the work could not be started, or has to leave. From its host it frees at once, for the host has cleaned up;
--- from anyone else only what no host has taken up, and the rest is `ending`. The host's word counts in its `failures`.
--- Unless the claim goes on elsewhere, it is to be placed again, as often as its request allows; else it has ended.
+-- fail: the work could not be started, or has to leave. A call by its host frees the amounts at once, as the host has
+-- cleaned up; a call by anyone else frees only what no host has accepted, and makes the rest `ending`. A call by the
+-- host counts in its `failures`. Unless the claim goes on elsewhere, it is to be placed again, as often as its request
+-- allows; else it has ended.
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token by_host again reason
 -- Further keys: host, claims and inbox of the host, and what the claim counts in; passed.lua.

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- gone: the host's word that a placement's work has ended. The amounts return together with its new external usage.
+-- gone: a placement's work has ended, as its host reports. The amounts return together with its new external usage.
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token end_reason entry_id reason ...
 -- Further keys: host, claims and inbox of the host, and what the claim counts in; passed.lua.
--- end_reason: used unless the placement is ending, which has its own. entry_id: of the inbox entry, or ''. reason: in
--- words, '' for none. Then slot, external amount ...
+-- end_reason: used unless the placement is ending, which has its own. entry_id: of the inbox entry, or ''. reason: as
+-- text, '' for none. Then slot, external amount ...
 -- Reply OK | ALREADY_DONE (had ended) | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms, then, of the first two, why it
 --   ended; or RETRY, epoch, now_ms and the names of missing keys
 -- include: about

@@ -1,13 +1,13 @@
 #!lua
--- local: the host's word that it runs work which nobody has claimed, or that such work has other amounts now. It is
--- a fact, so it is accepted even where the host is over then; it is active, and its host ends it (gone).
+-- local: a host runs work that nobody has claimed, or such work has other amounts now, as the host reports. It is a
+-- fact, so it is accepted even if it exceeds the host's capacity; the claim is active, and its host ends it (gone).
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token project consumer ...
 -- Further keys: host, claims and inbox of the host, then shared pools; passed.lua. token: of the last placement
 -- that the host knows of ('' for none). Then slot, amount ...: all that it has.
 -- Reply outcome, epoch, now_ms, then by outcome
 --   OK        token, placed
---   ALREADY_DONE      likewise: it stands so already
+--   ALREADY_DONE      likewise: it was recorded so already
 --   STALE     the token of a placement that the host does not know of, of a claim that lives or has ended: a late copy
 --   CONFLICT  the id is another claim's, or is in use on another host
 --   RETRY     the names of missing keys

@@ -1,16 +1,15 @@
 #!lua flags=allow-oom
--- release: the owner gives a claim back, to have it again later (shelved) or not. It is closed: nothing of it that was
--- placed until now is wanted, wherever that is, also what a host has still to bring back. What no host has taken up is
--- freed, and everything is with `force`; else its host is asked to stop it.
+-- release: the owner releases a claim, to have it again later (shelved) or not. It is closed: no placement made until
+-- now is wanted, wherever it is, including one that a host may still report. What no host has accepted is freed, and
+-- everything is with `force`; else its host is asked to stop it.
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV id token end_reason how call_id closed reason
 -- Further keys: host, claims and inbox of each host that the claim is on, and what it counts in; passed.lua.
 -- token: '' for any; that of a placement on its way takes back only this one. end_reason: released, shelved or failed
--- (there is no other place for the placement that `token` names: STALE where the claim has got one). how: ask, force,
--- or unless-active (as ask, but ACTIVE and nothing written where it runs). call_id: of the call that is undone ('' for
--- none): STALE where another call was answered with the claim since. closed: the token of an earlier closing that is
--- repeated in a new epoch; '' for now. reason: why, in words, of the placement that `token` names or of the main one;
--- '' for none.
+-- (there is no other place for the placement that `token` names: STALE if the claim has got one). how: ask, force, or
+-- unless-active (as ask, but ACTIVE and nothing written if it runs). call_id: of the call that is undone ('' for none):
+-- STALE if another call was answered with the claim since. closed: the token of an earlier closing that is repeated in
+-- a new epoch; '' for now. reason: why, as text, for the placement that `token` names or for the main one; '' for none.
 -- Reply OK (all of it is freed) | ENDING | ALREADY_DONE (it had ended) | ENDED (to be shelved, but it is given back) |
 --   STALE | UNKNOWN | ACTIVE; epoch, now_ms, then the token up to which it is closed
 --   or RETRY, epoch, now_ms and the names of missing keys
@@ -24,7 +23,7 @@ local function answer(outcome, ...)
 end
 local main = main_of(claim)
 
--- Might a host still bring something back that this epoch has not heard of?
+-- Might a host that has not attested in this epoch still report something of it?
 local function is_unheard()
   return redis.call('HGET', KEY.meta, 'unattested') ~= '0'
 end
@@ -49,8 +48,8 @@ local function is_closed_for_good()
   return end_reason ~= nil and end_reason ~= 'shelved'
 end
 
--- Has it ended, and is that all there is to say? What a host may still bring back is closed with it, and an earlier
--- closing that is repeated says why it ended.
+-- Has it ended, so that nothing else is to be done? The closing also covers what a host may still report, and an
+-- earlier closing that is repeated says why it ended.
 local function is_over(last)
   if main or last.state ~= 'ended' then
     return false

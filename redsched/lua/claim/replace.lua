@@ -1,7 +1,7 @@
 #!lua
--- replace: claims that are there already get another placement, each on the first of its candidates that fits now; all
--- or nothing. For moves, for claims whose last placement failed, and for shelved ones. Apart from claim.lua because the
--- server rebuilds all that a script defines at each call, and hardly any claim is ever placed again.
+-- replace: existing claims get another placement, each on the first of its candidates that fits now; all or nothing.
+-- For moves, for claims whose last placement failed, and for shelved ones. Apart from claim.lua because the server
+-- rebuilds everything that a script defines at each call, and hardly any claim is ever placed again.
 -- KEYS meta changes hosts deadlines reconcile shelved quota ...
 -- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer members hosts lists request limited gang call_id
 -- ARGV max_attempts on_exit most_alternates alternates gang_members ...

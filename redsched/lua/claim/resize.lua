@@ -1,6 +1,6 @@
 #!lua
--- resize: the owner wants other amounts of a claim: all of them, absolute. One that no host has taken up has them at
--- once. Else it holds the larger of both until its host has made it so (resized), which is asked for in its inbox.
+-- resize: the owner asks for other amounts of a claim: all of them, absolute. A claim that no host has accepted has
+-- them at once. Else it holds the larger of both until its host has applied them (resized), as asked for in its inbox.
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token limited ...
 -- Further keys: host, claims and inbox of the host, then shared pools; passed.lua. limited: 1 where the
@@ -38,7 +38,7 @@ elseif placement.state == 'ending' then
 elseif equal_amounts(wanted, next(placement.resizing_to) and placement.resizing_to or placement.amounts) then
   return answer('ALREADY_DONE', placement.token, placement.state)
 elseif goes_on(claim, placement) then
-  return answer('MOVING') -- one of the two will go, and the other was decided on these amounts
+  return answer('MOVING') -- one placement will go, and the other was decided on these amounts
 end
 local was, lacking = placement.amounts, {}
 for slot, amount in pairs(wanted) do

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- resized: the host's word that a placement's work has these amounts: the wanted ones, or those of before where it
--- could not be resized. What it holds above them is free.
+-- resized: a placement's work has these amounts, as its host reports: the wanted ones, or the former ones if it could
+-- not be resized. Whatever it holds above them is freed.
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token ...
 -- Further keys: host, claims and inbox of the host, then shared pools; passed.lua. Then slot, amount ...: all

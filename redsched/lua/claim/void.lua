@@ -1,11 +1,11 @@
 #!lua
--- void: an id that is not known here is closed. A caller's own moves on to another cell, and a call that is still on
--- its way to this one must not claim it; or its owner was told that it is gone, and a host that comes back must not
--- bring it back: nothing that was placed before `token` is wanted.
+-- void: close an id that is not known here. Either a caller's own id moves on to another cell, and a call that is still
+-- in flight to this one must not claim it; or its owner was told that it is gone, and a host that comes back must not
+-- resurrect it: nothing that was placed before `token` is wanted.
 -- KEYS meta changes hosts claim
 -- ARGV digest unheard token end_reason
--- unheard: 1: only where hosts of an earlier epoch may still have something to say. token: '' for now, or that of an
--- earlier closing, which is repeated; what was placed since then stays. why: that of the closing.
+-- unheard: 1: only if hosts of an earlier epoch may still have something to report. token: '' for now, or that of an
+-- earlier closing, which is repeated; what was placed since then stays. end_reason: that of the closing.
 -- Reply OK (void, or up to a later token than before) | ALREADY_DONE (void already, or nobody could restore it) |
 --   CONFLICT (it has an outcome here: ask for it); epoch, now_ms, then the token up to which it is closed
 -- A call that was decided after this may use the id again: claim.lua compares the times.

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- work_ended: the host's word that the work of a placement has ended by itself. The claim shows it and holds what it
--- held: what becomes of it is said by its host (fail) or its owner.
+-- work_ended: the work of a placement has ended by itself, as its host reports. The claim shows it and keeps its
+-- amounts: its host (fail) or its owner decides what happens to it.
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token reason
 -- Further keys: host, claims and inbox of the host, and the claim's reason; passed.lua. reason: what was

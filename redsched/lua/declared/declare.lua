@@ -1,6 +1,6 @@
 #!lua
--- declare: replace the definition of an aggregate, a server group, a shared pool or a quota. What claims count in it
--- stays as it is: after a loss of data that may have come back before the definition did.
+-- declare: replace the definition of an aggregate, a server group, a shared pool or a quota. The counts of claims in it
+-- stay as they are: after a loss of data they may have been restored before the definition was.
 -- KEYS meta changes hosts object names
 --   names  the set of all names of that kind
 -- ARGV kind name if_match ...
@@ -46,14 +46,14 @@ end
 if not if_match(ARG.if_match, definition_tag(old)) then
   return {'CHANGED', cell.epoch, cell.now_ms, definition_tag(old)}
 end
--- A new object's version starts at the present seq, so that a name which comes back is newer than what it was before.
+-- A new object's version starts at the current seq, so that a reused name is newer than what it was before.
 local version = text(to_int(old.version, cell.seq, cell.seq) + 1)
 publish(cell, ARG.kind, ARG.name, version, 'declared', 0, changed)
 redis.call('HSET', KEY.object, 'version', version)
 in_chunks('HSET', KEY.object, set)
 in_chunks('HDEL', KEY.object, gone)
 if ARG.kind == 'quota' and redis.call('HGET', KEY.object, 'cells') then
-  -- The shares were those of other limits, and a division that was begun before must close no further cell.
+  -- The shares belonged to other limits, and a division begun earlier must not close any further cell.
   redis.call('HSET', KEY.object, 'division', version)
   redis.call('HDEL', KEY.object, 'share_epoch', 'closed_at_ms')
 end

@@ -1,6 +1,6 @@
 #!lua
 -- membership: put some hosts into an aggregate, and take others out. Hosts that are not named stay as they are, so that
--- a large aggregate can be declared in several calls: all of those that belong to the last declaration are heeded.
+-- a large aggregate can be declared in several calls; all calls that belong to the last declaration take effect.
 -- KEYS meta changes hosts object ...
 --   object  the aggregate; then the hash of each host in ARGV
 -- ARGV aggregate hosts_digest ...

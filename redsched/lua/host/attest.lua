@@ -1,14 +1,14 @@
 #!lua flags=allow-oom
--- attest: a host tells a new epoch all claims that it knows of, and so opens itself for claims in that epoch.
+-- attest: a host reports all claims that it knows of in a new epoch, and so becomes open for claims in that epoch.
 -- KEYS meta changes hosts deadlines reconcile shelved host claims inbox draining ...
 -- ARGV host epoch journal nonce number lease_ms entries ...
 -- Further keys: the claim of each entry, then what they count in; passed.lua.
 -- epoch: '' for whichever it is. entries: how many follow; each as id and one of
 --   held   placed, token, root, state, was_active, length, field, value ...: the journal says that it runs here; the
 --          fields as in the claim's hash, of the claim and of this placement
---   ended  placed, token, end_reason, was_active: the journal says that it has ended; '' where it does not know why
+--   ended  placed, token, end_reason, was_active: the journal says that it has ended; '' if it does not know why
 --   was_active: 1 where what has ended, or is ending, had been active, and was not stopped because its gang failed
---   store  nothing more: it stands in KEY.claims, and the journal does not know it
+--   store  nothing more: it is in KEY.claims, and the journal does not know it
 -- Reply outcome, epoch, now_ms, then the names (`placed`) of placements that the host must drop
 --   OK | ALREADY_DONE (had attested to this epoch, or this number was passed) | WRONG_EPOCH (another epoch: build it
 --     anew)
@@ -42,7 +42,8 @@ elseif ARG.epoch ~= '' and ARG.epoch ~= cell.epoch then
 end
 local attested = host.epoch == cell.epoch
 local word = speaks(KEY.host, cell.now_ms, ARG.journal, ARG.nonce, tonumber(ARG.number))
--- The report that comes with an attestation may carry the same number: once per epoch is once.
+-- The report that comes with an attestation may carry the same number, so that only a lower one is late: attesting
+-- twice in an epoch has no further effect.
 local late = word == 'ALREADY_DONE' and tonumber(ARG.number) < tonumber(host['agent.number'])
 if word == 'NOT_OWNER' or (late and not attested) then
   return answer(word)
@@ -62,14 +63,14 @@ if not claimed then
   return answer('CONFLICT')
 end
 local objects = passed(11 + #entries)
--- What this host's claims make of it is written here, and not as a difference.
+-- The host's sums are written here as absolute numbers, and not as a difference.
 leave_to_script(objects, KEY.host, ARG.host)
 local lacking = prepare(merged.claims, objects)
 if #lacking > 0 then
   return answer('RETRY', lacking)
 end
 
--- Every check is passed. From here on, only writes.
+-- Every check has passed. From here on, only writes.
 local version, told = tonumber(host.version) + 1, {'epoch', cell.epoch}
 put_fields(told, claimed, unclaimed)
 publish(cell, 'host', ARG.host, version, 'attest', count_beside(merged.claims, objects), told)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- forget: remove a host. Refused while it holds claims, unless forced: then what they have there ends with it, as void.
+-- forget: remove a host. Refused while it holds claims, unless forced: then their placements there end as void.
 -- KEYS meta changes hosts deadlines reconcile shelved host claims inbox attributes draining removed ...
 -- ARGV host force if_match ...
 -- Further keys: the claim of each id, then what they count in; passed.lua. force: 0 or 1. if_match: if_match.lua. Then
@@ -53,14 +53,14 @@ for _, claim in ipairs(claims) do
   judge_written_off(cell, claim, KEY.host)
 end
 
--- Every check is passed. From here on, only writes.
+-- Every check has passed. From here on, only writes.
 publish(cell, 'host', ARG.host, text(tonumber(host.version) + 1), 'removed', count_beside(claims, objects), {})
 write_claims(cell, claims, objects, new_due(), {})
 count_heard(cell, host)
 if ARG.force == '1' then
   remember_removed(cell, KEY.removed)
 end
-finish_declared(cell) -- another host may come by its name
+finish_declared(cell) -- another host may be added under its name
 redis.call('DEL', KEY.host, KEY.claims, KEY.inbox, KEY.attributes)
 redis.call('ZREM', KEY.hosts, ARG.host)
 redis.call('SREM', KEY.draining, ARG.host)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- heartbeat: renew a host's lease. Nothing else changes, and the feed tells of it only if the host was down.
+-- heartbeat: renew a host's lease. Nothing else changes, and the feed reports it only if the host was down.
 -- KEYS meta changes hosts host deadlines
 -- ARGV host lease_ms journal nonce
 --   journal, nonce  '' without an agent

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- report: replace all that a host's agent owns, and nothing else: no report can touch a claim. A host that has not
--- attested to this epoch stays closed: attest.lua opens it. A full store accepts reports, for an agent whose report is
--- refused neither attests nor gives anything back.
+-- report: replace all that a host's agent owns, and nothing else: no report can change a claim. A host that has not
+-- attested to this epoch stays closed: attest.lua opens it. A full store accepts reports, because an agent whose report
+-- is refused could neither attest nor release anything.
 -- KEYS meta changes hosts host attributes removed deadlines
 -- ARGV host lease_ms journal nonce number count ...
 --   journal, nonce, number  '', '', 0 without an agent
@@ -60,7 +60,7 @@ if old.alive ~= '1' then
   append(host_set, 'alive', '1')
   append(changed, 'alive', '1')
 end
--- A new host's version starts at the present seq, so that a name which comes back is newer than what it was before.
+-- A new host's version starts at the current seq, so that a reused name is newer than what it was before.
 local version = old.version or text(cell.seq)
 if #changed > 0 then
   version = text(tonumber(version) + 1)

@@ -1,6 +1,6 @@
 #!lua
--- quota_close: begin to divide a quota's limits over several cells anew. This one lets nothing more in until it is
--- given a share of that division: so the shares that cells use at any time are all of one division.
+-- quota_close: begin to divide a quota's limits over several cells anew. This cell admits nothing more until it is
+-- given a share of that division, so that the shares in use at any time are all of one division.
 -- KEYS meta changes hosts quota
 -- ARGV former division
 -- Reply OK | ALREADY_DONE (this division has begun here) | STALE (another one than `former` was the last) | SETTLING

@@ -1,6 +1,6 @@
 #!lua
--- quota_give: hand a part of a cell's share of a quota that it does not use over to another cell. The share is less
--- from here on; what is on its way is noted until quota_given says what has become of it, one transfer for each cell.
+-- quota_give: transfer an unused part of a cell's share of a quota to another cell. The share is reduced at once; the
+-- transfer is recorded until quota_given reports its outcome. There is one transfer at a time for each receiving cell.
 -- KEYS meta changes hosts quota
 -- ARGV division to id ...
 --      to: the cell that gets it; id: of this call; then class, amount wanted ...

@@ -1,5 +1,5 @@
 #!lua
--- quota_given: what has become of what a cell has handed over: the other one has it, or never will.
+-- quota_given: record the outcome of a transfer: the other cell has received it, or never will.
 -- KEYS meta changes hosts quota
 -- ARGV division to number back
 --      back: 1 where the other cell is closed to it, so that it returns

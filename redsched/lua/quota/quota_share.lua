@@ -1,5 +1,5 @@
 #!lua
--- quota_share: give a cell its share of a division, once, where nothing has changed since it was closed for that.
+-- quota_share: give a cell its share of a division, once, if nothing has changed since it was closed for that division.
 -- KEYS meta changes hosts quota
 -- ARGV division epoch version ...
 --      epoch: of this cell before any was closed for the division, for in a later one it may have forgotten another

@@ -1,6 +1,7 @@
 #!lua
--- quota_take: a cell gets what another one has handed over, once; or is closed to it (void), so that the other can have
--- it back. Transfers of a cell are numbered and come one after the other: what is older than the last has been heard.
+-- quota_take: receive what another cell has given, once; or refuse it for good (void), so that the giver can have it
+-- back. Transfers of a cell are numbered and come one after the other: any number below the last one was handled
+-- before.
 -- KEYS meta changes hosts quota
 -- ARGV division from number void ...
 --      from: the cell that gives; void: 1 or 0; then class, amount ...

@@ -45,7 +45,7 @@ end
 object.hash = object.kind == 'quota' and stored or nil
 local changed = changed_objects({object})
 if #changed.quotas > 0 then
-  changed = {object, quotas = {}} -- a repair is told, unlike what claims use
+  changed = {object, quotas = {}} -- the feed reports a repair, unlike what claims use
 end
 if #changed == 0 then
   return answer('ALREADY_DONE')

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- repair_due: when something is due about claims is worked out anew: deadlines of those with a lease, those that a
--- scheduler is to reconcile, those that are shelved, and how long ended ones are remembered.
+-- repair_due: recompute when something is due about claims: the deadlines of those with a lease, the entries of those
+-- that a scheduler is to reconcile, those that are shelved, and how long ended ones are remembered.
 -- KEYS meta changes hosts deadlines reconcile shelved events ...
 -- ARGV reason ...
 -- Further keys: the claim of each id. Then the ids.
@@ -44,7 +44,7 @@ local function repair_shelved(claim)
   return noted and not shelved
 end
 
--- What has ended is forgotten in its time; what lives or is shelved never is.
+-- Ended claims are forgotten in time; living and shelved ones never are.
 local function repair_memory(claim)
   local forgotten = claim.exists and redis.call('PTTL', claim.key) ~= -1
   local ended = not next(claim.placements) and claim.tombstone and claim.tombstone.state == 'ended'

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- repair_gang: a gang is waited for as long as members of it are not active, and no longer.
+-- repair_gang: make a gang be waited for as long as some of its members are not active, and no longer.
 -- KEYS meta changes hosts gang events ...
 -- ARGV id reason ...
 -- Further keys: the claim of each member. Then the ids of its members.

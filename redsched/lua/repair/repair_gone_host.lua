@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- repair_gone_host: what is left of a host that is not there any more goes: its inbox, its attributes, and what claims
--- have there, which ends as void. What it had taken up may still run, so that only an operator ends that.
+-- repair_gone_host: remove what is left of a host that no longer exists: its inbox, its attributes, and the placements
+-- of claims there, which end as void. Work that it had accepted may still run, so only an operator may end that.
 -- KEYS meta changes hosts deadlines reconcile shelved host claims inbox attributes removed ...
 -- ARGV host reason operator ...
 -- Further keys: the claim of each id, then what they count in; passed.lua. operator: 1: what was taken up ends
@@ -52,7 +52,7 @@ if #claims + leftovers == 0 and not redis.call('ZSCORE', KEY.hosts, ARG.host) th
   return answer(left and 'IN_USE' or 'ALREADY_DONE')
 end
 
--- Every check is passed. From here on, only writes.
+-- Every check has passed. From here on, only writes.
 local beside, ended = count_beside(claims, objects), {}
 for number, claim in ipairs(claims) do
   ended[number] = claim.id

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- repair_host: what a host says of its claims is worked out anew from the claims themselves, all read at this instant:
+-- repair_host: recompute what a host's record says of its claims from the claims themselves, all read at this instant:
 -- which are on it, their number and sums, and the deadlines of those with a lease.
 -- KEYS meta changes hosts deadlines reconcile shelved host claims ...
 -- ARGV host reason lease_ms ...
@@ -60,7 +60,7 @@ if #changed + #removed + #missing + #gone + #leases == 0 and listed then
   return answer('ALREADY_DONE')
 end
 
--- Every check is passed. From here on, only writes.
+-- Every check has passed. From here on, only writes.
 local version, told = text(to_int(host.version, cell.seq, cell.seq) + 1), {'reason', ARG.reason}
 put_fields(told, changed, removed)
 publish(cell, 'host', ARG.host, version, 'repaired', 0, told)

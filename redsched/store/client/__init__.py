@@ -1,1 +1,1 @@
-"""Sending scripts: calls, batches, pipelines, retries, and what an answer waits for."""
+"""Sending scripts: calls, batches, pipelines, retries and durability."""

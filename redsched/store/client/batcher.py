@@ -1,4 +1,4 @@
-"""One lane's calls: they gather while a batch is on its way, and go out together when it is back."""
+"""Batcher: collects calls while a batch is in flight, and sends them together once it has returned."""
 
 import asyncio
 import random
@@ -20,12 +20,12 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 
 
 class Batcher:
-    """Sends over one connection, one batch at a time. A lone call goes out at once; nobody waits for company.
+    """Sends calls over one connection, one batch at a time. A lone call is sent at once, without waiting for others.
 
-    The connection is taken from the pool once and kept: to take and return it costs as much as a batch of one call.
+    The connection is taken from the pool once and kept: taking and returning it costs as much as a batch of one call.
 
-    When the connection breaks, it pauses, has the router look whether the server is still the one, and gives all that
-    waits here to `route`, which may lead to another lane.
+    When the connection breaks, the batcher pauses, has the router check whether the server is still the right one, and
+    passes all waiting calls to `route`, which may choose another batcher.
     """
 
     def __init__(
@@ -41,17 +41,17 @@ class Batcher:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is on its way or waits to be."""
+        """Whether no call is in flight or waiting."""
         return self._task is None or self._task.done()
 
     def add(self, call: Call) -> None:
-        """Take a call, and send it as soon as may be."""
+        """Queue a call and send it as soon as possible."""
         self._waiting.append(call)
         if self.idle:
             self._task = asyncio.create_task(self._send_all(), name="redsched-scripts")
 
     async def close(self) -> None:
-        """Stop, return the connection, and fail what still waits."""
+        """Stop, return the connection to the pool, and fail the waiting calls."""
         await aio.end(self._task)
         if self._connection is not None:
             await self._pool.release(self._connection)
@@ -65,7 +65,7 @@ class Batcher:
         while self._waiting:
             batch = [call for call in self._waiting[:MAX_IN_PIPELINE] if not call.reply.done()]
             del self._waiting[:MAX_IN_PIPELINE]
-            if not batch:  # whoever called has gone away
+            if not batch:  # every caller has gone away
                 continue
             try:
                 await self._send(batch)
@@ -78,10 +78,10 @@ class Batcher:
             except asyncio.CancelledError:
                 self._waiting[:0] = batch
                 raise
-            except ResponseError as error:  # to loading scripts: what was refused with NOSCRIPT has not been run
+            except ResponseError as error:  # from loading scripts: calls refused with NOSCRIPT were not run
                 for call in batch:
                     call.lost(error) if call.answer else call.refused(as_ours(error, call.url))
-            except Exception as error:  # whatever it is, no caller may wait for ever
+            except Exception as error:  # whatever the error is, no caller may wait forever
                 for call in batch:
                     call.fail(error)
 
@@ -114,7 +114,7 @@ class Batcher:
         return again
 
     async def _look_again(self, error: BaseException) -> None:
-        with suppress(*LOST):  # nobody knows now: the next try will tell
+        with suppress(*LOST):  # no node answers now: the next attempt finds out
             await self._router.invalidate(error)
         waiting, self._waiting = self._waiting, []
         for call in waiting:
@@ -122,5 +122,5 @@ class Batcher:
 
 
 def jittered(pause_s: float) -> float:
-    """So that the processes which lost a server together do not come back together."""
+    """Return the pause with jitter, so that processes which lost a server together do not reconnect together."""
     return pause_s * random.uniform(0.5, 1.5)

@@ -1,4 +1,4 @@
-"""One call of a script on its way: what is sent, until when, and what became of it."""
+"""A script call in flight: its command, its deadline and its result."""
 
 import asyncio
 from dataclasses import dataclass
@@ -11,12 +11,10 @@ from redsched.store.codec.wire import Reply
 from redsched.store.topology.connection import as_ours
 from redsched.store.topology.url import without_password
 
-"""What a script returns: a flat array, its first value the outcome's word."""
-
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """Somebody waits for `reply`, which gets a result or an error of this project once."""
+    """A script call in flight. `reply` is set once, to the script's reply or to an error of this project."""
 
     script: Script
     keys: tuple[str, ...]
@@ -25,38 +23,38 @@ class Call:
     reply: asyncio.Future[Reply]
     url: str
     durable: bool = False
-    """Its reply counts only once replicas or a disk have what it wrote."""
+    """The reply counts only once replicas or a disk have the writes."""
     answer: Reply | None = None
-    """What the script said."""
+    """The script's reply, once it has been read."""
     maybe_run: bool = False
-    """It was sent at least once."""
+    """Whether it was sent at least once."""
     unanswered: bool = False
-    """A sending of it was lost: whatever later ones meet, that one may have been carried out."""
+    """Whether an attempt got no reply: that one may have been carried out, whatever later attempts return."""
     tries: int = 0
-    """How often a server said that it is not the one, or not now."""
+    """How often a server replied that another one is responsible, or that it is not ready."""
     asking: BlockingConnectionPool | None = None
-    """Where an ASK sent it: to be said there, once."""
+    """The pool of the server that an ASK redirect named; the next attempt goes there, after ASKING."""
 
     def resolve(self) -> None:
-        """Give the caller the script's answer."""
+        """Pass the script's reply to the caller."""
         if self.answer is not None and not self.reply.done():
             self.reply.set_result(self.answer)
 
     def fail(self, error: BaseException) -> None:
-        """Give the caller an error."""
+        """Pass an error to the caller."""
         if not self.reply.done():
             self.reply.set_exception(error)
 
     def refused(self, error: RedschedError) -> None:
-        """Give the caller the server's refusal, unless an earlier sending may have been carried out."""
+        """Pass the server's refusal to the caller; OutcomeUnknown if an earlier attempt may have been carried out."""
         self.fail(self._unknown(error) if self.unanswered else error)
 
     def lost(self, error: BaseException) -> None:
-        """Give up: no answer came."""
+        """Give up because no reply came."""
         self.fail(self._unknown(error) if self.maybe_run else as_ours(error, self.url))
 
     def closed(self) -> None:
-        """Give up: this process closes its connections."""
+        """Give up because this process is closing its connections."""
         self.fail(self._unknown(closing()) if self.maybe_run else closing())
 
     def _unknown(self, error: BaseException) -> OutcomeUnknown:
@@ -67,5 +65,5 @@ class Call:
 
 
 def closing() -> StoreUnavailable:
-    """What is said to calls that come too late."""
+    """Return the error for calls made after the connection was closed."""
     return StoreUnavailable("this process has closed its connection to the store")

@@ -1,8 +1,8 @@
-"""What an answer waits for beside the primary's memory: replicas that have it, or the primary's disk.
+"""Durability: waiting until replicas or the primary's disk have what a script wrote.
 
-WAIT and WAITAOF speak of what their own connection wrote. So they are sent behind the scripts on the same connection,
-and before them goes `touch.lua`, which always writes: a script that found its work done long ago has written nothing,
-and would be told what it did not ask.
+WAIT and WAITAOF cover only the writes of their own connection. They are therefore sent after the scripts, on the same
+connection, and `touch.lua`, which always writes, goes before them: a script that found its work already done has
+written nothing, so WAIT alone would not cover the earlier writes that its reply relies on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _WAITAOF = {"redis": (7, 2), "valkey": (8, 0)}
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """How many replicas, and whether the disk. None of both: an answer waits for nothing."""
+    """How many replicas must have the writes, and whether the disk must. With neither, replies wait for nothing."""
 
     replicas: int = 0
     fsync: bool = False
@@ -31,13 +31,13 @@ class Durability:
 
     @property
     def commands(self) -> tuple[tuple[str | int, ...], ...]:
-        """What is sent behind the scripts, on their connection."""
+        """The commands sent after the scripts, on the same connection."""
         wait = ("WAIT", self.replicas, self.timeout_ms)
         wait_aof = ("WAITAOF", 1, 0, self.timeout_ms)
         return (*([wait] if self.replicas else []), *([wait_aof] if self.fsync else []))
 
     def shortfall(self, replies: Sequence[Any]) -> str:
-        """What is missing, by the replies to `commands`; '' where all is there."""
+        """Return what is missing according to the replies to `commands`; '' if nothing is."""
         said = dict(zip((str(command[0]) for command in self.commands), replies, strict=True))
         missing = []
         if self.replicas:
@@ -49,13 +49,13 @@ class Durability:
 
 
 def durability_of(settings: Settings) -> Durability:
-    """As the settings say; their form has been checked."""
+    """Return the durability that the settings ask for. Their syntax has been checked."""
     words = dict(word.partition("=")[::2] for word in settings.durability.split(","))
     return Durability(int(words.get("replicas", 0)), "fsync" in words, round(settings.durability_timeout_s * 1000))
 
 
 def check_fsync(url: str, name: str, version: tuple[int, ...], persistence: Mapping[str, Any]) -> None:
-    """Raise StoreUnavailable where a server cannot say what its disk has. `persistence`: that section of its INFO."""
+    """Raise StoreUnavailable if a server cannot confirm writes to disk. `persistence`: that section of its INFO."""
     where = without_password(url)
     if version < _WAITAOF[name]:
         raise StoreUnavailable(

@@ -8,10 +8,10 @@ from redis.asyncio.connection import AbstractConnection
 
 
 async def read_hashes(reader: redis.Redis, keys: Sequence[str]) -> list[dict[str, str]]:
-    """Return the fields of each hash, in the order of the keys; an empty dict where there is none.
+    """Return the fields of each hash, in the order of the keys; an empty dict for a hash that does not exist.
 
-    redis-py's own pipeline takes four times as long, most of it to pack the commands and to look up how each reply is
-    parsed. As there, a connection that breaks is replaced and the reads are sent again. Raises what redis-py raises.
+    redis-py's own pipeline takes four times as long, mostly to pack the commands and to look up how each reply is
+    parsed. As there, a broken connection is replaced and the reads are sent again. Raises what redis-py raises.
     """
     if not keys:
         return []
@@ -33,7 +33,7 @@ async def _exchange(connection: AbstractConnection, commands: bytes, count: int)
         await connection.send_packed_command(commands)
         return [_fields(await connection.read_response()) for _ in range(count)]
     except BaseException:
-        # Replies may still be on their way; the next read must not take them for its own.
+        # Replies may still be on their way; the next read must not mistake them for its own.
         await connection.disconnect(nowait=True)
         raise
 

@@ -1,4 +1,4 @@
-"""One batch of calls over one connection, there and back: what goes on the wire and what the replies mean."""
+"""Sending one batch of calls over one connection, and interpreting the replies."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -21,12 +21,12 @@ MAX_RELOADS = 3
 TOUCH = "touch"
 
 LATER = (AskError, ClusterDownError, TryAgainError)
-"""Not run, and may be soon, here or elsewhere. MOVED is an AskError too, MASTERDOWN a ClusterDownError."""
+"""Not run, but may be soon, here or elsewhere. MOVED is an AskError too, MASTERDOWN a ClusterDownError."""
 
 
 @dataclass(slots=True)
 class Counters:
-    """How often objects happened, for metrics and tests."""
+    """Counts of events, for metrics and tests."""
 
     pipelines: int = 0
     calls: int = 0
@@ -37,24 +37,24 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class PipelineExecutor:
-    """How batches are sent. `later` is told which calls were not run for now, and in which words."""
+    """Sends batches. `later` receives each call that was not run for now, with the server's error."""
 
     counters: Counters
     durability: Durability
     reply_timeout_s: float
-    """How long the server may take until its next reply."""
+    """How long to wait for the server's next reply."""
     later: Callable[[Call, ResponseError], None]
 
     async def send(self, connection: AbstractConnection, batch: Sequence[Call]) -> None:
-        """Send a batch and answer those who wait for it, loading what the server does not know.
+        """Send a batch and answer its callers, loading scripts that the server does not know.
 
-        Raises what redis-py raises when the connection breaks; then the calls left unanswered may have been run.
+        Raises what redis-py raises when the connection breaks; calls without a reply may then have been run.
         """
         durable = batch[0].durable
         refused = list(batch)
         for load in range(MAX_RELOADS + 1):
             if load:
-                # After a flush, a restart or a failover: load, and send only the refused ones again.
+                # After a flush, a restart or a failover: load, and resend only the refused calls.
                 self.counters.reloaded += 1
                 await load_scripts(connection, {call.script for call in refused})
             refused, missing = await self._once(connection, refused, durable)
@@ -68,7 +68,7 @@ class PipelineExecutor:
     async def _once(
         self, connection: AbstractConnection, calls: Sequence[Call], durable: bool
     ) -> tuple[list[Call], str]:
-        """Those whose script the server does not know, and what the others lack in durability."""
+        """Return the calls whose script the server does not know, and what the others lack in durability."""
         behind = self.durability.commands if durable else ()
         if durable and calls[-1].script.name != TOUCH:
             calls = [*calls, _touch(calls[-1])]
@@ -76,7 +76,7 @@ class PipelineExecutor:
         self.counters.calls += len(calls)
         for call in calls:
             call.maybe_run = True
-            call.answer = None  # one to an earlier sending was not handed over, and may not hold any more
+            call.answer = None  # a reply to an earlier attempt was not handed over, and may be outdated
         await _send(connection, [*(command for call in calls for command in _words(call)), *behind])
         async with ReplyLimit(self.reply_timeout_s) as limit:
             refused = [call async for call in paced(calls) if await self._refused(connection, call, limit)]
@@ -87,7 +87,7 @@ class PipelineExecutor:
         return refused, self.durability.shortfall(waited) if written else "nothing more could be written"
 
     async def _refused(self, connection: AbstractConnection, call: Call, limit: ReplyLimit) -> bool:
-        """Read one reply. Whether the server does not know the script."""
+        """Read one reply. Return whether the server does not know the script."""
         if call.asking:
             await limit.next_reply(connection)
         try:
@@ -95,7 +95,7 @@ class PipelineExecutor:
         except NoScriptError:
             return True
         except ReadOnlyError as error:
-            # The primary has become a replica: nothing was run, and another connection finds the new one.
+            # The primary has become a replica: nothing was run, and a new connection finds the new primary.
             raise OSError(str(error)) from error
         except LATER as error:
             self.counters.elsewhere += 1
@@ -108,7 +108,7 @@ class PipelineExecutor:
 
 
 async def load_scripts(connection: AbstractConnection, scripts: set[Script]) -> None:
-    """Load scripts into a server. Only those that it lacks are sent: all of them together are a megabyte."""
+    """Load scripts into a server. Only missing ones are sent: all scripts together are a megabyte."""
     ordered = list(scripts)
     await _send(connection, [("SCRIPT", "EXISTS", *(script.sha for script in ordered))])
     known = await connection.read_response()
@@ -120,7 +120,7 @@ async def load_scripts(connection: AbstractConnection, scripts: set[Script]) -> 
 
 
 async def _send(connection: AbstractConnection, commands: Sequence[tuple[str | int, ...]]) -> None:
-    # Not by redis-py, whose packing of such long commands is six times as slow: a quarter of a whole selection.
+    # redis-py would pack such long commands six times as slowly, which is a quarter of the time of a whole selection.
     await connection.send_packed_command(b"".join(map(hiredis.pack_command, commands)))  # type: ignore[arg-type]  # its stub: one word
 
 
@@ -129,7 +129,7 @@ def _words(call: Call) -> tuple[tuple[str | int, ...], ...]:
 
 
 def _touch(last: Call) -> Call:
-    """A call that always writes, to the cell of another; nobody waits for it."""
+    """Return a call that always writes, to the same cell as `last`; nobody waits for its reply."""
     script = load_all()[TOUCH]
     nobody = asyncio.get_running_loop().create_future()
     nobody.cancel()

@@ -1,4 +1,4 @@
-"""How long a server may take until its next reply."""
+"""A timeout on the next reply of a server."""
 
 import asyncio
 import math
@@ -11,13 +11,13 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redsched import aio
 
 READS_BETWEEN = 32
-"""Replies that are read until the time begins anew: they come together, and setting a timer takes longer than that."""
+"""Replies read before the timeout is rescheduled: they arrive together, and a timer costs more than reading one."""
 
 
 class ReplyLimit:
-    """A timeout around the replies to a batch, put off as they come. Raises redis-py's TimeoutError.
+    """A timeout around the replies to a batch, extended as they arrive. Raises redis-py's TimeoutError.
 
-    One timer serves all of them: redis-py would start one for each.
+    One timer serves all replies: redis-py would start one for each.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -38,7 +38,7 @@ class ReplyLimit:
             raise RedisTimeoutError(f"no reply within {self._seconds:g} s") from late
 
     async def next_reply(self, connection: AbstractConnection) -> Any:
-        """Read one reply. Raises what redis-py raises, ResponseError too."""
+        """Read one reply. Raises what redis-py raises, including ResponseError."""
         self._read += 1
         if self._read % READS_BETWEEN == 0:
             self._timeout.reschedule(aio.now_s() + self._seconds)

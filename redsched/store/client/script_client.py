@@ -1,10 +1,10 @@
-"""Runs scripts: finds the lane of each call, and sends again what was lost, or refused for now.
+"""Runs scripts: routes each call to its server, and resends calls that were lost or refused for now.
 
-Calls of one process that are in flight together on one lane share a pipeline (`redsched.store.client.batcher`).
+Calls of one process that are in flight to one server share a pipeline (`redsched.store.client.batcher`).
 
-Sending again is right for every script of ours, and only because each is idempotent by id: the second copy finds what
-the first one did and answers the same. It is done here and nowhere else, for `resend_for_s`; after that the caller gets
-OutcomeUnknown, or StoreUnavailable when nothing was ever sent, or a server said that it has not run it.
+Resending is safe for every script of redsched, and only because each is idempotent by id: the second copy finds what
+the first one did and returns the same reply. Calls are resent here and nowhere else, for `resend_for_s`; after that the
+caller gets OutcomeUnknown, or StoreUnavailable if the call was never sent or a server replied that it has not run it.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _DOUBLINGS = 6
 
 
 class ScriptClient:
-    """Sends scripts over the lanes of a store. Make it inside the event loop; `close` it there."""
+    """Sends scripts to the servers of a store. Create and `close` it inside the event loop."""
 
     def __init__(self, url: str, settings: Settings, router: Router) -> None:
         self.url = url
@@ -44,7 +44,7 @@ class ScriptClient:
 
     @property
     def idle(self) -> bool:
-        """Whether no call is on its way or waits to be."""
+        """Whether no call is in flight or waiting."""
         return not self._put_off and all(batcher.idle for batcher in self._batchers.values())
 
     @property
@@ -55,8 +55,8 @@ class ScriptClient:
     async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False) -> Reply:
         """Run one script and return its reply. Raises StoreUnavailable or OutcomeUnknown.
 
-        `durable`: return only when what it wrote is as durable as the settings ask; raises NotDurable when that has
-        not come about in time. Such a script's first three keys are those of its cell (`Keys.head`).
+        `durable`: return only once its writes are as durable as the settings ask; raises NotDurable if they are not in
+        time. The first three keys of such a script are those of its cell (`Keys.head`).
         """
         if self._closed:
             raise closing()
@@ -72,7 +72,7 @@ class ScriptClient:
         return await call.reply
 
     async def load(self) -> None:
-        """Load all scripts where the cells are, so that the first calls find them. Raises StoreUnavailable."""
+        """Load all scripts on the servers of the cells, so that the first calls find them. Raises StoreUnavailable."""
         try:
             for pool in {self._router.pool(Keys(name).meta) for name in self._settings.cells}:
                 connection = await pool.get_connection()  # type: ignore[no-untyped-call]
@@ -84,7 +84,7 @@ class ScriptClient:
             raise as_ours(error, self.url) from error
 
     async def close(self) -> None:
-        """End what is on its way; calls still waiting raise OutcomeUnknown, or StoreUnavailable if nothing was sent."""
+        """Stop sending; waiting calls raise OutcomeUnknown, or StoreUnavailable if they were never sent."""
         self._closed = True
         put_off = list(self._put_off)
         await aio.end_all(self._put_off.values())
@@ -101,7 +101,7 @@ class ScriptClient:
         self._batchers[lane].add(call)
 
     def _later(self, call: Call, error: ResponseError) -> None:
-        """A server has not run it: say it again where it belongs, or when that one may be ready, or give up."""
+        """Resend a call that a server has not run, to the right server or after a pause; give up after its deadline."""
         if call.reply.done():
             return
         if call.deadline <= aio.now_s():
@@ -119,6 +119,6 @@ class ScriptClient:
         asks = pointed and not isinstance(error, MovedError)
         call.asking = self._router.asked(error) if asks else None  # type: ignore[arg-type]  # narrowed by `pointed`
         if not asks:
-            with suppress(*LOST):  # nobody knows now: the next try will tell
+            with suppress(*LOST):  # no node answers now: the next attempt finds out
                 await self._router.invalidate(error)
         self._route(call)

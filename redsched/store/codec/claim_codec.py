@@ -1,6 +1,6 @@
-"""What claim.lua and replace.lua are sent and answer: a ClaimCall as KEYS and ARGV, the flat reply as a ClaimAnswer.
+"""The wire format of claim.lua and replace.lua: a ClaimCall as KEYS and ARGV, the flat reply as a ClaimAnswer.
 
-Conditions (server groups, shared pools, rules, limits) follow everything else, only where a call has any.
+Conditions (server groups, shared pools, rules, limits) come last, and only in calls that have any.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,22 +19,22 @@ Arguments = list[str | int]
 
 
 def counted_by(claim: Claim) -> tuple[str, ...]:
-    """Return all objects that count a claim, at every placement, its hosts too: named as their keys end."""
+    """Return all objects that count a claim at any of its placements, hosts included, named as their keys end."""
     slots = dict.fromkeys(slot for one in claim.placements for slot in one.amounts)
     return (*(f"host:{host}" for host in claim.hosts), *drawn_on(claim.group, slots, claim.gang, claim.project))
 
 
 def drawn_on(group: str, slots: Iterable[str], gang: str = "", project: str = "") -> tuple[str, ...]:
-    """The objects that a claim counts in beside its host, named as keys end: group, gang, quota and shared pools."""
+    """Return the objects that count a claim besides its host (group, gang, quota, shared pools), named as keys end."""
     pools = dict.fromkeys(split_slot(slot)[0] for slot in slots if slot.startswith(SHARED_POOL))
     named = (("server-group", group), ("gang", gang), ("quota", project))
     return (*(f"{kind}:{name}" for kind, name in named if name), *pools)
 
 
 class ClaimWire:
-    """One call on its way: `keys` and `arguments` for `script`, claim.lua or replace.lua, and reading its reply.
+    """Encodes a call as `keys` and `arguments` of `script` (claim.lua or replace.lua), and decodes its reply.
 
-    Between `keys` and `last_keys` go those of `objects`.
+    The keys of `objects` go between `keys` and `last_keys`.
     """
 
     def __init__(self, keys: Keys, call: ClaimCall, call_id: str = "") -> None:
@@ -91,7 +91,7 @@ class ClaimWire:
         return [*decided, *owner, *counts, *flags, attempts, on_exit, *alternates]
 
     def _amounts(self) -> tuple[Arguments, list[tuple[int, str, int]]]:
-        """Return each list of amounts, and those of shared pools with the number of their list."""
+        """Return each list of amounts, and the amounts of shared pools with the number of their list."""
         arguments: Arguments = []
         shared: list[tuple[int, str, int]] = []
         for amounts, number in self._lists.items():
@@ -102,7 +102,7 @@ class ClaimWire:
         return arguments, shared
 
     def _bases(self) -> Arguments:
-        """Return the placements that those of replace.lua are based on, and where other claims are expected to be."""
+        """Return the placements that those of replace.lua are based on, and the expected hosts of other claims."""
         if not self._again:
             return []
         arguments: Arguments = []
@@ -112,7 +112,7 @@ class ClaimWire:
         return [*arguments, len(others), *others]
 
     def _members(self) -> Arguments:
-        """Equal amounts are listed once, for most candidates take the same."""
+        """Return the members with their candidates. Equal amounts are listed once, as most candidates take the same."""
         members: Arguments = []
         for member in self._call.members:
             members += (member.id, len(member.candidates))
@@ -130,7 +130,7 @@ class ClaimWire:
         groups = dict.fromkeys((*(group for _, group in joining), *(one.group for one in call.rules if one.group)))
         self.objects = (*(GROUP + one for one in groups), *drawn_on("", (slot for _, slot, _ in shared)))
         objects = {name: number for number, name in enumerate(self.objects, 1)}
-        # Which labels a group counts by, only its hash says.
+        # Only a group's hash says which labels it counts by.
         labels = bool(joining) or any(rule.by.startswith("label:") for rule in call.rules)
         if labels:
             self.keys += map(keys.attributes, self._hosts)
@@ -152,7 +152,7 @@ class ClaimWire:
         self.arguments += (len(call.written_off), *(numbers[host] for host in call.written_off))
 
     def answer(self, reply: Reply) -> ClaimAnswer:
-        """The reply as plain data."""
+        """Return the reply as plain data."""
         outcome = Outcome(reply[0])
         rest = iter(reply[3:])
         placed: tuple[Placed, ...] = ()
@@ -172,7 +172,7 @@ class ClaimWire:
 
 
 def exceeded(facts: Sequence[str | int]) -> tuple[Exceeded, ...]:
-    """What a call was refused for, by class."""
+    """Return the limits that a refused call would exceed, by class."""
     rows = (facts[first : first + 4] for first in range(0, len(facts), 4))
     return tuple(sorted(Exceeded(str(name), int(limit), int(used), int(asked)) for name, limit, used, asked in rows))
 

@@ -1,7 +1,7 @@
 """The fields of a claim's hash, described once.
 
-From this table come the lists of the Lua scripts (`-- include: claim_fields`), what agents keep in their journals, and
-the rows of docs/keys.md that a test compares with it.
+This table defines the lists in the Lua scripts (`-- include: claim_fields`), what agents keep in their journals, and
+the rows of docs/keys.md, which a test compares with it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,10 +31,10 @@ ALTERNATE, AMOUNT, WANTED = "alternate", "amount", "resizing_to"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field, or all whose names begin with it and a dot (`is_family`).
+    """One field, or all fields whose names begin with it and a dot (`is_family`).
 
-    `of`: whether it belongs to the claim or to one of its placements. `journaled`: agents keep it and bring it back
-    with an attestation. `survives`: it is still there when the claim has ended.
+    `of`: whether it belongs to the claim or to one of its placements. `journaled`: agents keep it and report it when
+    they attest. `survives`: it remains after the claim has ended.
     """
 
     name: str
@@ -149,7 +149,7 @@ FIELDS = (
 
 
 def lua_tables() -> str:
-    """Return what the scripts know of these fields: PLAIN_FIELDS of a placement, and which SURVIVE of a claim."""
+    """Return the Lua tables made from this: PLAIN_FIELDS of a placement, and the fields that SURVIVE a claim's end."""
     plain = (one.name for one in FIELDS if one.of == PLACEMENT and not one.is_family)
     survive = (one.name for one in FIELDS if one.of == CLAIM and one.survives and not one.is_family)
     tables = (("PLAIN_FIELDS", plain), ("SURVIVE", survive))
@@ -167,7 +167,7 @@ _OF_PLACEMENT = frozenset(one.name for one in FIELDS if one.of == PLACEMENT)
 
 
 def is_of_placement(name: str) -> bool:
-    """Whether a field of a claim's hash belongs to its main placement, and not to the claim."""
+    """Return whether a field of a claim's hash belongs to its main placement, and not to the claim."""
     return name.partition(".")[0] in _OF_PLACEMENT
 
 
@@ -188,18 +188,18 @@ def record_of(claim: Claim) -> dict[str, str]:
 
 
 def record_with(record: Mapping[str, str], amounts: Amounts, resizing_to: Amounts) -> dict[str, str]:
-    """Return such a record with other amounts."""
+    """Return a record as from `record_of`, with other amounts."""
     others = {name: value for name, value in record.items() if name.partition(".")[0] not in (AMOUNT, WANTED)}
     return others | _fields(AMOUNT, amounts) | _fields(WANTED, resizing_to)
 
 
 def alternate_fields(hosts: Iterable[str]) -> dict[str, str]:
-    """Return the fields of a claim's alternates. One for each: a single long value would cost its hash the listpack."""
+    """Return the fields of a claim's alternates, one each: a single long value would cost the hash its listpack."""
     return {f"{ALTERNATE}.{number}": host for number, host in enumerate(hosts, 1)}
 
 
 def alternates_in(record: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the alternates of a claim's hash, or of such a record, in their order."""
+    """Return the alternates in a claim's hash, or in a record of `record_of`, in their order."""
     hosts: list[str] = []
     while host := record.get(f"{ALTERNATE}.{len(hosts) + 1}"):
         hosts.append(host)
@@ -207,7 +207,7 @@ def alternates_in(record: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def amounts_in(record: Mapping[str, str], family: str) -> dict[str, int]:
-    """Return the AMOUNT or WANTED amounts of such a record, by slot."""
+    """Return the AMOUNT or WANTED amounts in a record of `record_of`, by slot."""
     pairs = ((name.partition("."), value) for name, value in record.items())
     return {slot: parse_int(value, 0) for (name, _, slot), value in pairs if name == family}
 

@@ -1,4 +1,4 @@
-"""What the store's hashes hold: reports and declarations as fields, fields as claims. docs/keys.md names them all."""
+"""Conversion of hashes: reports and declarations to fields, fields to claims. docs/keys.md lists all fields."""
 
 import hashlib
 import re
@@ -28,7 +28,7 @@ from redsched.store.codec.claim_fields import alternates_in, is_of_placement
 AMOUNT = "amount."
 WANTED = "resizing_to."
 HELD_AMOUNT = "held."
-"""In an entry of the feed: what a placement that has ended held."""
+"""In an entry of the feed: what an ended placement held."""
 COUNTED = "counted."
 LIMIT = "limit."
 TRIED = "tried."
@@ -37,7 +37,7 @@ WRITTEN_OFF = "lost"
 DRAINING_FIELDS = ("draining", "drain_deadline_ms", "drain_then")
 HOSTS_DIGEST = "hosts_digest"
 ROOT = "/"
-"""What `pool.<name>` holds where the pool lies in the host itself."""
+"""The value of `pool.<name>` for a pool that lies in the host itself."""
 
 _PLACEMENT = re.compile(r"placement\.([0-9]+-\w+\.[0-9]+)\.(.+)\Z")
 _LIVING = ("claimed", "starting", "active", "ending")
@@ -45,7 +45,7 @@ _NUMA_NAME = re.compile(r"numa[0-9]+\Z")
 
 
 def host_fields(report: HostReport) -> dict[str, str]:
-    """The fields of a host's hash that its agent owns."""
+    """Return the fields of a host's hash that its agent owns."""
     values = {"zone": report.zone}
     for slot, inventory in report.slots().items():
         values.update((f"{name}.{slot}", value) for name, value in _inventory_fields(inventory))
@@ -54,7 +54,7 @@ def host_fields(report: HostReport) -> dict[str, str]:
 
 
 def _inventory_fields(inventory: Inventory) -> Iterator[tuple[str, str]]:
-    """Defaults of min, max and step are left out: a host has few that differ, and every field costs each reader."""
+    """Yield an inventory's fields; min and step only if they differ from 1, as every field costs each reader."""
     yield "capacity", str(inventory.capacity)
     yield "total", str(inventory.total)
     yield "max", str(inventory.largest)
@@ -67,14 +67,14 @@ def _inventory_fields(inventory: Inventory) -> Iterator[tuple[str, str]]:
 
 
 def digest(text: str) -> str:
-    """Return the digest that scripts can compute too."""
+    """Return the SHA-1 of a text, which scripts can compute too."""
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def draining_of(fields: Mapping[str, str | None], now_ms: int) -> str:
-    """Return how claims leave a host: `move` or `evacuate` (they are placed elsewhere), `stop`, or '' (they do not).
+    """Return how claims leave a host: `move` or `evacuate` (they are placed elsewhere), `stop`, or '' (they stay).
 
-    The last two are what becomes of a drain with moves whose deadline has passed.
+    After its deadline a drain with moves becomes `stop` or ''.
     """
     how, by_ms = fields.get("draining") or "", parse_int(fields.get("drain_deadline_ms") or "", 0)
     if how != "move" or not 0 < by_ms <= now_ms:
@@ -83,7 +83,7 @@ def draining_of(fields: Mapping[str, str | None], now_ms: int) -> str:
 
 
 def attribute_fields(report: HostReport) -> dict[str, str]:
-    """Return the fields of a host's attributes: its traits and those of its pools, the pool tree, labels, metrics."""
+    """Return the fields of a host's attributes: its traits and its pools', the tree of pools, labels and metrics."""
     values = {f"trait.{trait}": "1" for trait in sorted(report.traits)}
     for name, pool in report.pools.items():
         values[f"pool.{name}"] = pool.parent or ROOT
@@ -98,20 +98,20 @@ def _pool_traits(name: str, pool: Pool) -> frozenset[str]:
 
 
 def aggregate_fields(aggregate: Aggregate) -> dict[str, str]:
-    """Return the fields of an aggregate's hash. Which hosts are in it is recorded with the hosts."""
+    """Return the fields of an aggregate's hash. Membership is stored on the host records."""
     values = {f"meta.{key}": value for key, value in aggregate.metadata.items()}
     return values | {HOSTS_DIGEST: digest(" ".join(sorted(aggregate.hosts)))}
 
 
 def group_fields(group: ServerGroup) -> dict[str, str]:
-    """The fields of a server group's hash that operators own."""
+    """Return the fields of a server group's hash that operators own."""
     values = {"policy": group.policy.value, "by": group.by, "max_per_host": str(group.max_per_host)}
-    # Numbered, so that the claim script can ask for them without reading the group's counts.
+    # Numbered, so that the claim script can fetch them without reading the group's counts.
     return values | {f"count_by.{number}": one for number, one in enumerate(sorted(set(group.count_by)), 1)}
 
 
 def pool_fields(pool: SharedPool) -> dict[str, str]:
-    """The fields of a shared pool's hash that operators own."""
+    """Return the fields of a shared pool's hash that operators own."""
     values: dict[str, str] = {}
     for resource_class, inventory in pool.inventories.items():
         values.update((f"{name}.{resource_class}", value) for name, value in _inventory_fields(inventory))
@@ -120,15 +120,15 @@ def pool_fields(pool: SharedPool) -> dict[str, str]:
 
 
 def quota_fields(quota: Quota, cells: Sequence[str] = ()) -> dict[str, str]:
-    """The fields of a quota's hash that operators own; `cells`: over which it is shared, where there are several."""
+    """Return the fields of a quota's hash that operators own; `cells`: those that share it, if there are several."""
     fields = {f"{LIMIT}{name}": str(limit) for name, limit in quota.limits.items()}
     return fields | ({"cells": ",".join(cells)} if len(cells) > 1 else {})
 
 
 def placement_fields(fields: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the living placements of a claim's hash, the main one first: each with its fields by their plain names.
+    """Return the living placements in a claim's hash, the main one first, each as fields by their plain names.
 
-    The fields of the claim itself are among those of each.
+    Each also has the fields of the claim itself.
     """
     beside: dict[str, dict[str, str]] = {}
     main: dict[str, str] = {}
@@ -143,7 +143,7 @@ def placement_fields(fields: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
-    """A claim from its hash, at its main placement. An amount that somebody has made unreadable is shown as 0."""
+    """Return a claim from its hash, at its main placement. An unreadable amount is shown as 0."""
     main, *others = placement_fields(fields) or ({},)
     placements = [_placement(one) for one in (main, *others) if one]
     waits = "retry_root" in fields and not any(one.state in HELD for one in placements)
@@ -206,7 +206,7 @@ def _counted(fields: Mapping[str, str]) -> dict[str, str]:
 
 
 def gang_members_text(members: Mapping[str, Iterable[str]]) -> str:
-    """Return the claims of each member of a gang as a claim keeps them."""
+    """Return the claims of each member of a gang, in the form that a claim's hash stores."""
     return " ".join(f"{name}={','.join(ids)}" for name, ids in members.items())
 
 
@@ -220,7 +220,7 @@ def _why(fields: Mapping[str, str], name: str) -> EndReason | None:
 
 
 def reason_from(fields: Mapping[str, str]) -> Reason:
-    """A claim's reason from its hash."""
+    """Return a claim's reason from its hash."""
     return Reason(int(fields["at_ms"]), fields["host"], fields["token"], fields["text"], fields.get("op", ""))
 
 

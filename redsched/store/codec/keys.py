@@ -1,4 +1,4 @@
-"""Every key of redsched, and the only place where one is built. What lies behind each: docs/keys.md.
+"""Every key of redsched; keys are built nowhere else. docs/keys.md describes their contents.
 
 All keys of a cell carry the hash tag `{cell}`, so that one script can touch any of them on one cluster shard.
 """
@@ -11,7 +11,7 @@ CELLS = "rs:cells"
 
 
 class Kind(StrEnum):
-    """The kinds of objects that the feed tells of. Each is also what the thing's key begins with, after the cell."""
+    """The kinds of objects in the feed. Each is also the prefix of the object's key, after the cell."""
 
     HOST = "host"
     AGGREGATE = "aggregate"
@@ -66,7 +66,7 @@ class Keys:
         self.head = (self.meta, self.changes, self.hosts)
         """What the fence needs: the first three KEYS of every writing script."""
         self.due = (self.deadlines, self.reconcile, self.shelved)
-        """KEYS 4 to 6 of every script that claims, or that says something of claims."""
+        """KEYS 4 to 6 of every script that creates or changes claims."""
 
     def host(self, name: str) -> str:
         """Hash: the host's state and its slots."""
@@ -81,7 +81,7 @@ class Keys:
         return f"{self._prefix}attributes:{name}"
 
     def removed(self, host: str) -> str:
-        """String: up to which placement a host that was removed by force has lost its claims."""
+        """String: the token up to which the placements on a host that was removed by force are lost."""
         return f"{self._prefix}removed:{host}"
 
     def claims(self, host: str) -> str:
@@ -93,11 +93,11 @@ class Keys:
         return f"{self._prefix}inbox:{host}"
 
     def claim(self, claim_id: str) -> str:
-        """Hash: a claim, or what is remembered of an ended one."""
+        """Hash: a claim, or what is kept of an ended one."""
         return f"{self._prefix}claim:{claim_id}"
 
     def reason(self, claim_id: str) -> str:
-        """Hash: why a claim failed, expired or lost its work, in words."""
+        """Hash: why a claim failed, expired or lost its work, as text."""
         return f"{self._prefix}reason:{claim_id}"
 
     def gang(self, gang_id: str) -> str:
@@ -109,11 +109,11 @@ class Keys:
         return f"{self._prefix}request:{digest}"
 
     def aggregate(self, name: str) -> str:
-        """Hash: an aggregate's metadata. Which hosts are in it stands with the hosts."""
+        """Hash: an aggregate's metadata. Membership is stored on the host records."""
         return f"{self._prefix}aggregate:{name}"
 
     def server_group(self, name: str) -> str:
-        """Hash: a server group, and how many members it has where."""
+        """Hash: a server group, and the number of its members in each domain."""
         return f"{self._prefix}server-group:{name}"
 
     def pool(self, name: str) -> str:
@@ -121,7 +121,7 @@ class Keys:
         return f"{self._prefix}pool:{name}"
 
     def thing(self, kind: str, name: str) -> str:
-        """Return the key of a thing that claims count in: a `server-group`, `pool` or `gang`."""
+        """Return the key of an object that claims count in: a `server-group`, `pool` or `gang`."""
         return f"{self._prefix}{kind}:{name}"
 
     def of_things(self, names: Iterable[str]) -> list[str]:
@@ -136,7 +136,7 @@ class Keys:
         return found
 
     def duty(self, duty: str) -> str:
-        """String: which scheduler does what one is to do at a time."""
+        """String: the scheduler that has a duty, which one scheduler performs at a time."""
         return f"{self._prefix}duty:{duty}"
 
     def quota(self, project: str) -> str:
@@ -152,5 +152,5 @@ class Keys:
         return f"rs:{{server-group:{group}}}"
 
     def probe(self, number: int) -> str:
-        """Scratch keys of probe.lua, deleted by it."""
+        """A scratch key of probe.lua, which deletes it."""
         return f"{self._prefix}probe:{number}"

@@ -1,4 +1,4 @@
-"""What the typed calls return. Plain data; the scripts' headers say what each outcome means."""
+"""The results of the typed calls, as plain data; the scripts' headers define each outcome."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from redsched.store.codec.outcomes import Outcome
 
 @record
 class ScriptResult:
-    """An outcome, the epoch it was given in and the store's time (Unix, ms). `facts` are the script's further words."""
+    """An outcome, its epoch and the store's time (Unix, ms). `facts` are the further values of the reply."""
 
     outcome: Outcome
     epoch: str
@@ -21,7 +21,7 @@ class ScriptResult:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The cell's epoch and seq, the store's time (Unix, ms), and whether all hosts have been heard in this epoch."""
+    """The cell's epoch and seq, the store's time (Unix, ms), and whether the cell is settled in this epoch."""
 
     epoch: str
     seq: int
@@ -31,7 +31,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class ReportAnswer:
-    """OK | ALREADY_DONE | NOT_OWNER. Without `attested` the host is not open for claims yet: attest."""
+    """OK | ALREADY_DONE | NOT_OWNER. Unless `attested`, the host takes no claims until its agent attests."""
 
     outcome: Outcome
     epoch: str
@@ -42,7 +42,7 @@ class ReportAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AttestAnswer:
-    """What attest.lua answered.
+    """The reply of attest.lua.
 
     OK | ALREADY_DONE | WRONG_EPOCH | UNKNOWN | NOT_OWNER | CONFLICT. `drop`: placements whose work the host must stop,
     by `placed`.
@@ -56,7 +56,7 @@ class AttestAnswer:
 
 @dataclass(frozen=True, slots=True)
 class JournaledClaim:
-    """A placement as an agent's journal holds it, for attesting: `record` as `record_of` made it."""
+    """A placement in an agent's journal, for attesting: `record` as `record_of` returned it."""
 
     id: str
     placed: str
@@ -65,39 +65,39 @@ class JournaledClaim:
     state: ClaimStatus
     record: Mapping[str, str]
     was_active: bool = False
-    """Of one that is ending: as in `EndedPlacement`."""
+    """For an ending placement: as in `EndedPlacement`."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndedPlacement:
-    """A placement whose work has ended, as an agent's journal remembers it."""
+    """A placement in an agent's journal whose work has ended."""
 
     id: str
     placed: str
     token: str
     end_reason: str = ""
-    """Why it ended, as the store said; '' where it did not."""
+    """Why it ended, according to the store; '' if the store has not said."""
     was_active: bool = False
     """Whether its work had been active, and was not stopped because its gang failed."""
 
 
 class ReleaseMode(StrEnum):
-    """How a claim is given back."""
+    """How to release a claim."""
 
     ASK = "ask"
-    """At once where no host has taken it up; else its host is asked to stop the work."""
+    """At once if no host has accepted it; else ask its host to stop the work."""
     FORCE = "force"
-    """At once, for the host is known to be wrong."""
+    """At once: the host is known to be wrong."""
     UNLESS_ACTIVE = "unless-active"
-    """As ASK, and not at all where it is active."""
+    """As ASK, but not at all if the claim is active."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """For a member that is a claim already and is to have another placement; `end_reason`: MOVED, FAILED or SHELVED.
+    """For a member that is an existing claim and needs another placement; `end_reason`: MOVED, FAILED or SHELVED.
 
     `host` and `token` are those of the placement that it is based on; `by_s` is how long a move may take until the new
-    one must be active (0: any time); `gang` is that of the claim.
+    placement is active (0: any time); `gang` is the gang of the claim.
     """
 
     host: str
@@ -109,7 +109,7 @@ class Replacement:
 
 @record
 class Member:
-    """One place that is asked for: its claim id, and where it may go, best first. `group`: that it is to count in."""
+    """One requested place: its claim id, and its candidates, best first. `group`: the server group to count it in."""
 
     id: str
     candidates: tuple[Candidate, ...]
@@ -119,10 +119,10 @@ class Member:
 
 @record
 class ClaimCall:
-    """All that claim.lua needs.
+    """The input of claim.lua and replace.lua.
 
     `epoch`, `now_ms` and `seen_seq` are those of the replica decided on, the last being the cell's seq that it had
-    reached; `fresh`: ids made for this call.
+    reached; `fresh`: the ids were made for this call.
     """
 
     members: tuple[Member, ...]
@@ -136,34 +136,34 @@ class ClaimCall:
     consumer: str = ""
     rules: tuple[ClaimRule, ...] = ()
     limits: Mapping[str, HostLimit] = field(default_factory=dict)
-    """By host; none for hosts without any."""
+    """By host; hosts without limits are absent."""
     request: str = ""
-    """The request as canonical JSON, to be kept under the digest; '' where it is known to lie there."""
+    """The request as canonical JSON, to be stored under the digest; '' if it is known to be there."""
     limited: bool = False
     """Whether the project is known to have a quota, so that its limits must be in the cell."""
     is_gang: bool = False
-    """Whether failure of one ends all, until all are active."""
+    """Whether the failure of one member ends all, until all are active."""
     call_id: str = ""
-    """What undoing names, so that it leaves what another call was told of since; '' for none."""
+    """Identifies this call, so that undoing it leaves claims that a later call was answered with; '' for none."""
     on_exit: OnExit = OnExit.RELEASE
     written_off: tuple[str, ...] = ()
-    """Hosts that were written off: members of an affinity group there do not bind the replacement of one of them."""
+    """Written-off hosts: members of an affinity group there do not restrict the replacement of one of them."""
     max_attempts: int = 1
-    """How often a scheduler places each of these claims before it has failed."""
+    """How often a scheduler places each of these claims before the claim has failed."""
     alternates: tuple[str, ...] = ()
-    """Hosts that fit too, best first: those that no member gets are kept with each claim, `most_alternates` of them."""
+    """Further hosts that fit, best first: each claim keeps up to `most_alternates` of those that no member gets."""
     most_alternates: int = 0
     gang_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Of a gang with relations: the ids of each member's claims, to be kept with all of them."""
+    """For a gang with relations: the ids of each member's claims, stored with all of them."""
     expected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Other claims that the places of members which are placed again were chosen beside: on which hosts they were."""
+    """Other claims that influenced the choice of places for members placed again: the hosts on which they were."""
 
 
 @record
 class Placed:
-    """Where a member is: `expires_at_ms` is None where no lease runs.
+    """Where a member was placed: `expires_at_ms` is None if no lease runs.
 
-    `candidate` is the number (from 0) of the candidate that it got; None where the ids had been sent before.
+    `candidate` is the number (from 0) of the candidate that it got; None if the ids had been sent before.
     """
 
     host: str
@@ -175,10 +175,10 @@ class Placed:
 
 @record
 class HostUsage:
-    """What a host held after the script: absolute claimed amounts of the slots that were looked at.
+    """What a host held after the script: absolute claimed amounts of the slots that were checked.
 
     `cause` is why it could not take the last amounts tried: '' (it could), a Cause, or the slot that was too small.
-    `claims` are those on it, `starting` those of them that are not active yet.
+    `claims` is the number of its claims, `starting` the number of those that are not active yet.
     """
 
     host: str
@@ -191,7 +191,7 @@ class HostUsage:
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """A `server-group` or `pool` (its kind) that the script has written: the changed fields with their new values."""
+    """A `server-group` or `pool` (its kind) written by the script: the changed fields with their new values."""
 
     kind: str
     name: str
@@ -201,14 +201,14 @@ class Thing:
 
 @record
 class ClaimAnswer:
-    """What claim.lua answered.
+    """The reply of claim.lua.
 
     OK | ALREADY_DONE | FULL | OVER_QUOTA | UNSHARED | UNKNOWN | ENDED | CONFLICT | EXPIRED | WRONG_EPOCH | SETTLING |
-    STALE_VIEW. Where a member is placed again, of its claim: NO_CLAIM, STALE, ENDED, NOT_ATTESTED, GANG (its gang is
-    waited for, or has failed), MOVING (it is not active yet). `placed` in the order of the members.
+    STALE_VIEW. For a member that is placed again, about its claim: NO_CLAIM, STALE, ENDED, NOT_ATTESTED, GANG (its gang
+    is not complete yet, or has failed), MOVING (it is not active yet). `placed` is in the order of the members.
 
-    `objects` are the groups and shared pools that it wrote, `unknown` those that nobody has declared, written
-    `server-group:web` and `pool:licences`; `over` is what the project's quota does not allow.
+    `objects` are the groups and shared pools that it wrote, `unknown` those that are not declared, written
+    `server-group:web` and `pool:licences`; `over` is how the call would exceed the project's quota.
     """
 
     outcome: Outcome
@@ -235,7 +235,7 @@ class InboxEntry:
 
 @record
 class Change:
-    """An entry of the feed: a thing, its version after the change, and the changed fields with their new values."""
+    """An entry of the feed: an object, its version after the change, and the changed fields with their new values."""
 
     entry_id: str
     seq: int
@@ -249,9 +249,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """One look at a cell: its clock, its earliest claim deadline (Unix ms) and the next entries of its feed.
+    """One read of a cell: its clock, its earliest claim deadline (Unix, ms) and the next entries of its feed.
 
-    `clock` was read before `changes`, and is None where the cell has no meta: it is new, or was wiped.
+    `clock` was read before `changes`, and is None if the cell has no meta: it is new, or was wiped.
     """
 
     clock: Clock | None
@@ -261,7 +261,7 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """How far the event log has come in the feed: the entry and its seq."""
+    """How far the event log has followed the feed: the last entry recorded, and its seq."""
 
     entry_id: str
     seq: int
@@ -269,7 +269,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An entry of the event log. docs/keys.md names its fields."""
+    """An entry of the event log. docs/keys.md lists its fields."""
 
     entry_id: str
     fields: Mapping[str, str]
@@ -285,7 +285,7 @@ class FeedEnd:
 
 @dataclass(frozen=True, slots=True)
 class HostHashes:
-    """A host as the store holds it: the fields of both of its hashes, together; empty when there is no such host."""
+    """A host as stored: the fields of both of its hashes, merged; empty if there is no such host."""
 
     name: str
     fields: Mapping[str, str]
@@ -293,7 +293,7 @@ class HostHashes:
 
 @dataclass(frozen=True, slots=True)
 class AuditedHost:
-    """A host, the ids in its set of claims, and those claims' hashes (empty where there is none), at one instant."""
+    """A host, the ids in its set of claims, and those claims' hashes (empty where missing), at one instant."""
 
     name: str
     fields: Mapping[str, str]

@@ -1,6 +1,6 @@
-"""Tags: digests of what operators declare, by which a write says on which state it is based.
+"""Tags: digests of what operators declare; a conditional write names the tag of the state that it is based on.
 
-The scripts compute the same (definition_tag.lua, operator_tag.lua), so that comparing and writing are one step.
+The scripts compute the same tags (definition_tag.lua, operator_tag.lua), so that comparing and writing are one step.
 """
 
 from collections.abc import Collection, Mapping
@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from redsched.store.codec.fields import WRITTEN_OFF, digest
 
 IfMatch = Collection[str] | None
-"""The tags of which a thing must have one to be written; ANY: it must be there; None: there is no condition."""
+"""The tags of which an object must have one to be written; ANY: it must exist; None: no condition."""
 ANY = ("*",)
 
 _COUNTED = ("version", "members", "count", "claimed", "external", "over", "used", "seq")
@@ -18,30 +18,30 @@ _OF_OPERATORS = ("status", "draining", "drain_deadline_ms", "drain_then")
 
 
 def definition_tag(fields: Mapping[str, str]) -> str | None:
-    """Return the tag of an aggregate, server group, shared pool or quota; None where nothing of it is declared."""
+    """Return the tag of an aggregate, server group, shared pool or quota; None if it is not declared."""
     declared = ((field, value) for field, value in fields.items() if is_definition(field))
     entries = sorted((digest(f"{field}\0{value}") for field, value in declared), key=lambda one: int(one[:12], 16))
     return digest("".join(entries)) if entries else None
 
 
 def is_definition(field: str) -> bool:
-    """Return whether operators declare this field, and neither claims nor the division of a quota change it."""
+    """Return whether operators declare this field: claims and the division of a quota do not change it."""
     return field.partition(".")[0] not in _NOT_DECLARED
 
 
 def operator_tag(fields: Mapping[str, str]) -> str:
-    """Return the tag of what operators say of a host: not of its reports and claims."""
+    """Return the tag of what operators set on a host; its reports and claims do not affect it."""
     lost = WRITTEN_OFF if fields.get("epoch") == WRITTEN_OFF else ""
     return digest("\0".join((*(fields.get(name, "") for name in _OF_OPERATORS), lost)))
 
 
-def is_match(resizing_to: IfMatch, tag: str) -> bool:
-    """Return whether a thing with this tag may be written."""
-    return resizing_to is None or "*" in resizing_to or tag in resizing_to
+def is_match(wanted: IfMatch, tag: str) -> bool:
+    """Return whether an object with this tag may be written."""
+    return wanted is None or "*" in wanted or tag in wanted
 
 
-def as_argument(resizing_to: IfMatch) -> str:
-    """Return a condition as if_match.lua takes it."""
-    if resizing_to is None:
+def as_argument(wanted: IfMatch) -> str:
+    """Return a condition in the form that if_match.lua takes."""
+    if wanted is None:
         return ""
-    return "*" if "*" in resizing_to else "".join(f" {tag}" for tag in resizing_to) or " "
+    return "*" if "*" in wanted else "".join(f" {tag}" for tag in wanted) or " "

@@ -1,4 +1,4 @@
-"""What only an audit reads: hosts with their claims as of one instant, and walks over all keys."""
+"""Reads for audits only: hosts with their claims at one instant, and scans of all keys."""
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -22,7 +22,7 @@ class AuditReads:
         self._hosts = hosts
 
     async def hosts(self, hosts: Sequence[str]) -> AsyncIterator[AuditedHost]:
-        """Some hosts, each with its claims at one instant: keep `hosts` to some tens. (audit.lua)"""
+        """Yield hosts, each with its claims at one instant: pass some tens of hosts at most. (audit.lua)"""
         replies = await aio.together(map(self._audit, hosts))
         for host, (ids, reply) in zip(hosts, replies, strict=True):
             pairs = zip(ids, reply[3], strict=True)
@@ -39,22 +39,22 @@ class AuditReads:
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: try again")
 
     async def claim_ids(self) -> list[str]:
-        """The ids of all claims that the cell has a key for, ended ones included. Walks the keys: for audits only."""
+        """Return the ids of all claims with a key in the cell, ended ones included. Scans all keys: for audits only."""
         return await self._names_after(self._cell.keys.claim(""))
 
     async def names(self, kind: Kind) -> list[str]:
-        """The names of all objects of a kind that have a key, declared or not. Walks the keys: for audits only."""
+        """Return the names of all objects of a kind with a key, declared or not. Scans all keys: for audits only."""
         return await self._names_after(self._cell.keys.of_things([f"{kind}:"])[0])
 
     async def _names_after(self, prefix: str) -> list[str]:
         with self._cell.reading():
-            # Glob characters cannot be in a cell's name, and its braces mean themselves.
+            # A cell's name has no glob characters, and braces are literal in patterns.
             return [key[len(prefix) :] async for key in self._cell.reader.scan_iter(match=f"{prefix}*", count=1000)]
 
     async def key_names(self) -> dict[str, Spread[bool]]:
-        """All keys of the cell by what they begin with: `{"claim": ids, "claims": hosts, "inbox": hosts, ...}`.
+        """Return all keys of the cell by their prefix: `{"claim": ids, "claims": hosts, "inbox": hosts, ...}`.
 
-        Walks the keys: for audits only. Those without a name after that, such as `hosts`, are left out.
+        Scans all keys: for audits only. Keys without a name after the prefix, such as `hosts`, are left out.
         """
         start, found = self._cell.keys.claim("").removesuffix("claim:"), defaultdict[str, Spread[bool]](Spread)
         with self._cell.reading():
@@ -65,15 +65,15 @@ class AuditReads:
         return dict(found)
 
     async def claim_hashes(self, ids: Sequence[str]) -> dict[str, dict[str, str]]:
-        """The hashes of claims as they lie in the store, by id; those that are not there are left out."""
+        """Return the hashes of claims as stored, by id; missing ones are left out."""
         return await self._hashes(self._cell.keys.claim, ids)
 
     async def gang_hashes(self, ids: Sequence[str]) -> dict[str, dict[str, str]]:
-        """The hashes of gangs, by id; those that are not there are left out."""
+        """Return the hashes of gangs, by id; missing ones are left out."""
         return await self._hashes(self._cell.keys.gang, ids)
 
     async def lasting(self, claim_ids: Sequence[str]) -> set[str]:
-        """Those of the claims whose keys have no end set."""
+        """Return the claims whose keys have no expiry."""
         found: set[str] = set()
         for chunk in chunks(claim_ids):
             pipe = self._cell.reader.pipeline(transaction=False)
@@ -85,7 +85,7 @@ class AuditReads:
         return found
 
     async def version_of(self, kind: str, name: str) -> str:
-        """The version of a server group or shared pool, the seq of a quota; '' where there is none."""
+        """Return the version of a server group or shared pool, or the seq of a quota; '' if it does not exist."""
         field = "seq" if kind == Kind.QUOTA else "version"
         with self._cell.reading():
             return str(await self._cell.reader.hget(self._cell.keys.of_things([f"{kind}:{name}"])[0], field) or "")

@@ -13,11 +13,11 @@ from redsched.store.codec.wire import Reply
 from redsched.store.topology.connection import reading
 
 CHUNK = 500
-"""Things in one script or pipeline: none may hold the server for long."""
+"""Items in one script or pipeline, so that none blocks the server for long."""
 CLAIMS_AT_ONCE = 100
-"""Hashes in one pipeline of many: redis-py takes 30 us of the event loop's time to read one, and reads them in a go."""
+"""Hashes in one of several pipelines: reading one takes 30 us of the event loop, which is not yielded in between."""
 MAX_TRIES = 20
-"""How often a call is built anew when what it was built from changed meanwhile: progress is somebody's each time."""
+"""How often a call is rebuilt when its inputs have changed meanwhile: each time, another call has made progress."""
 
 T = TypeVar("T")
 
@@ -25,8 +25,8 @@ T = TypeVar("T")
 class CellClient:
     """Access to one cell of one store.
 
-    `scripts` runs scripts, `reader` reads what lies in the cell, wherever that is now, and `outside` reads single keys
-    that lie in no cell. Both readers are redis-py's: its annotations are unions over bytes and str, sync and async,
+    `scripts` runs scripts, `reader` reads from the cell wherever it is now, and `outside` reads single keys that lie in
+    no cell. Both readers are redis-py's, typed as Any: its annotations are unions over bytes and str, sync and async,
     that no caller can use.
     """
 
@@ -41,7 +41,7 @@ class CellClient:
     async def run(
         self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = (), durable: bool = False
     ) -> Reply:
-        """Run a script on this cell: its head keys come before `keys`."""
+        """Run a script on this cell, with the cell's head keys before `keys`."""
         return await self.scripts.run(script, (*self.keys.head, *keys), arguments, durable)
 
     async def answer(self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> ScriptResult:
@@ -49,20 +49,20 @@ class CellClient:
         return as_answer(await self.run(script, keys, arguments))
 
     async def hashes(self, keys: Sequence[str]) -> list[dict[str, str]]:
-        """Return the fields of hashes in one pipeline, in the order of their keys; {} where there is none."""
+        """Return the fields of hashes, read in one pipeline, in the order of their keys; {} for a missing one."""
         with self.reading():
             return await read_hashes(self.reader, keys)
 
     def reading(self) -> AbstractContextManager[None]:
-        """Raise what redis-py raises inside as an error of this project."""
+        """Convert redis-py's errors raised inside into errors of this project."""
         return reading(self.url)
 
 
 def as_answer(reply: Reply) -> ScriptResult:
-    """The head that every reply begins with, and the rest as text."""
+    """Return the head that every reply begins with, and the rest as text."""
     return ScriptResult(Outcome(reply[0]), reply[1], int(reply[2]), tuple(str(fact) for fact in reply[3:]))
 
 
 def chunks(items: Sequence[T], most: int = CHUNK) -> Iterator[Sequence[T]]:
-    """At least one, so that every call has an answer."""
+    """Return slices of at most `most` items: at least one slice, so that every call has a reply."""
     return (items[first : first + most] for first in range(0, max(1, len(items)), most))

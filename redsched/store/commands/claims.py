@@ -1,4 +1,4 @@
-"""Scripts and reads whose subject is a claim."""
+"""Scripts and reads about claims."""
 
 import secrets
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -18,22 +18,22 @@ from redsched.store.commands.base import CHUNK, CLAIMS_AT_ONCE, MAX_TRIES, CellC
 from redsched.store.commands.hosts import HostCommands
 
 HOSTS_AT_ONCE = 50
-"""Hosts whose ids of claims are read in one go."""
+"""Hosts whose claim ids are read in one pipeline."""
 MAX_REASON = 1000
-"""Characters of a reason that are kept."""
+"""The length of a stored reason, in characters."""
 LOCAL = "local"
-"""The digest of a local claim. No request has it: theirs are hexadecimal, so an id of both kinds is a CONFLICT."""
+"""The digest of a local claim. No request has it: theirs are hexadecimal, so using one id for both is a CONFLICT."""
 
 
 class ClaimCommands:
-    """One coroutine for each script whose subject is a claim."""
+    """One coroutine for each script about claims."""
 
     def __init__(self, cell: CellClient, hosts: HostCommands) -> None:
         self._cell = cell
         self._hosts = hosts
 
     async def read(self, ids: Iterable[str]) -> dict[str, Claim]:
-        """The claims, ended ones that are still remembered included; ids that are not known are left out."""
+        """Return claims by id, including ended ones that are still remembered; unknown ids are left out."""
         found: dict[str, Claim] = {}
         wanted = list(ids)
         for some in chunks(wanted, CLAIMS_AT_ONCE) if wanted else ():
@@ -46,7 +46,7 @@ class ClaimCommands:
         return {one: claim_from(self._cell.name, one, fields) async for one, fields in paced(pairs) if fields}
 
     async def reasons(self, ids: Iterable[str]) -> dict[str, Reason]:
-        """Why claims failed, expired or lost their work; those of which nothing is kept are left out."""
+        """Return why claims failed, expired or lost their work; claims without a stored reason are left out."""
         wanted = list(ids)
         hashes = await self._cell.hashes([self._cell.keys.reason(claim_id) for claim_id in wanted])
         pairs = zip(wanted, hashes, strict=True)
@@ -55,7 +55,7 @@ class ClaimCommands:
     async def living_on(self, hosts: Sequence[str]) -> AsyncIterator[list[Claim]]:
         """Yield the claims on these hosts that have not ended, by pages of hosts and CLAIMS_AT_ONCE claims at most.
 
-        Each once, also one that moves and is on two of the hosts.
+        Each is yielded once, also one that is being moved and is on two of the hosts.
         """
         moving: set[str] = set()
         for some in chunks(hosts, HOSTS_AT_ONCE):
@@ -67,7 +67,7 @@ class ClaimCommands:
                 yield page
 
     async def shelved_ids(self) -> Spread[bool]:
-        """Return the ids of the claims that are shelved, or are being shelved."""
+        """Return the ids of the claims that are shelved or being shelved."""
         found = Spread[bool]()
         with self._cell.reading():
             async for claim_id in self._cell.reader.sscan_iter(self._cell.keys.shelved, count=CHUNK):
@@ -77,10 +77,10 @@ class ClaimCommands:
     async def place(self, call: ClaimCall) -> ClaimAnswer:
         """Place every member on the first of its candidates that fits now, or none of them. (claim.lua, replace.lua)
 
-        Either all members are new claims, or all are claims that are placed again.
+        Either all members are new claims, or all are existing claims that are placed again.
 
-        Returns when the claims are as durable as the settings ask. Raises NotDurable when that has not come about in
-        time; claims that this call has made are ended then, and moves called off.
+        Returns once the claims are as durable as the settings ask. Raises NotDurable if they are not in time; claims
+        that this call has made are then ended, and moves are called off.
         """
         call_id = call.call_id or (secrets.token_hex(4) if self._cell.scripts.waits else "")
         wire = ClaimWire(self._cell.keys, call, call_id)
@@ -96,10 +96,11 @@ class ClaimCommands:
             return answer
 
     async def _undo(self, call: ClaimCall, answer: ClaimAnswer, call_id: str) -> None:
-        with suppress(Unavailable):  # their leases end them then
+        with suppress(Unavailable):  # then their leases end them
             for member, placed in zip(call.members, answer.placed, strict=True):
-                # It may arrive late. Whoever was answered with the claim since, by the same id, is to keep it. A move
-                # is called off; what was pending or shelved comes up all the same: a release would end the claim.
+                # This may arrive late: a caller that has been given the claim since, by the same id, must keep it.
+                # Moves are called off; claims that were pending or shelved start all the same, as a release would end
+                # them.
                 if member.again is None:
                     await self.release(placed.host, member.id, placed.token, call_id=call_id)
                 elif member.again.end_reason is EndReason.MOVED:
@@ -113,37 +114,38 @@ class ClaimCommands:
         token: str = "",
         end_reason: EndReason = EndReason.RELEASED,
     ) -> ScriptResult:
-        """Close this cell to an id that is not known here.
+        """Close this cell to an id that is not known here. (void.lua)
 
-        OK | ALREADY_DONE | CONFLICT (it has an outcome here). (void.lua) `unheard`: only where a host that has not been
-        heard in this epoch might bring it back. `token`: to what was placed before that; '' for now. Facts: the token
-        up to which it is closed.
+        OK | ALREADY_DONE | CONFLICT (it has an outcome here). `unheard`: only if a host that has not attested in this
+        epoch might bring it back. `token`: close it to placements up to that token; '' for now. Facts: the token up to
+        which it is closed.
         """
         return await self._cell.answer(
             "void", (self._cell.keys.claim(claim_id),), (digest, int(unheard), token, end_reason.value)
         )
 
     async def accept(self, host: str, claim_id: str, token: str, lease_s: int, entry_id: str = "") -> ScriptResult:
-        """The host takes it up.
+        """Record that the host has accepted the claim. (accept.lua)
 
-        OK | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. (accept.lua)
+        OK | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state.
         """
         return await self._about("accept", host, claim_id, token, lease_s * 1000, entry_id)
 
     async def confirm(
         self, host: str, claim_id: str, token: str, objects: Collection[str] = (), epoch: str = ""
     ) -> ScriptResult:
-        """The work runs. OK | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED. (confirm.lua)
+        """Record that the work runs. (confirm.lua)
 
-        ENDING also where it is not wanted any more, or its gang has failed meanwhile. `objects` as in `fail`. `epoch`:
-        that which the host has attested to, '' for any; NOT_ATTESTED where the cell is in another one.
+        OK | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED. ENDING also if the placement is no longer
+        wanted, or its gang has failed meanwhile. `objects` as in `fail`. `epoch`: the one that the host has attested
+        to, '' for any; NOT_ATTESTED if the cell is in another one.
         """
         return await self._about("confirm", host, claim_id, token, epoch, objects=objects)
 
     async def renew(self, host: str, claim_id: str, token: str, lease_s: int) -> ScriptResult:
-        """A fresh lease.
+        """Renew the lease of a claim that is not active yet. (renew.lua)
 
-        OK (facts: expires_at_ms) | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED. (renew.lua)
+        OK (facts: expires_at_ms) | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED.
         """
         return await self._about("renew", host, claim_id, token, lease_s * 1000)
 
@@ -157,11 +159,11 @@ class ClaimCommands:
         again: bool | None = None,
         reason: str = "",
     ) -> ScriptResult:
-        """The work could not be started.
+        """Record that the work could not be started. (fail.lua)
 
-        OK | ENDING | ALREADY_DONE | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. (fail.lua) `again`: whether
-        it is to be placed again; None: as its request says. `objects`: what it counts in beside its host (see
-        `drawn_on`), where the caller knows: it saves a second call. `reason`: why, in words.
+        OK | ENDING | ALREADY_DONE | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. `again`: whether to place the
+        claim again; None: as its request says. `objects`: what counts it besides its host (see `drawn_on`), if the
+        caller knows, which saves a second call. `reason`: why, as text.
         """
         retry = "" if again is None else int(again)
         beside = (f"reason:{claim_id}", *objects)
@@ -169,32 +171,33 @@ class ClaimCommands:
         return await self._about("fail", host, claim_id, token, *arguments, objects=beside)
 
     async def fail_with_gang(self, host: str, claim_id: str, token: str, objects: Collection[str] = ()) -> ScriptResult:
-        """End a member of a gang that has failed. `objects` as in `fail`.
+        """End a member of a gang that has failed. (fail.lua)
 
-        As `fail`; ALREADY_DONE where it is active and its gang may be complete. (fail.lua)
+        As `fail`, also for `objects`; ALREADY_DONE if it is active and its gang may be complete.
         """
         beside = (f"reason:{claim_id}", *objects)
         return await self._about("fail", host, claim_id, token, 0, "gang", "", objects=beside)
 
     async def leave(self, host: str, claim_id: str, token: str, objects: Collection[str] = ()) -> ScriptResult:
-        """Take a claim that is not active yet off a host that is being emptied, to be placed again. (fail.lua)
+        """Take a claim that is not active yet off a host that is being drained, to be placed again. (fail.lua)
 
-        OK | ENDING | ALREADY_DONE | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. The reason is its host's.
+        OK | ENDING | ALREADY_DONE | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. The reason is that of its
+        host.
         """
         beside = (f"reason:{claim_id}", *objects)
         return await self._about("fail", host, claim_id, token, 0, "leave", "", objects=beside)
 
     async def put_off(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
-        """Look later for a place of a pending claim: there is none now.
+        """Postpone the search for a place for a pending claim: there is none now. (fail.lua)
 
-        OK | STALE | UNKNOWN | NOT_ATTESTED. (fail.lua) `token`: of the placement that has
-        failed, by which it waits. `reason`: why there is none, in words.
+        OK | STALE | UNKNOWN | NOT_ATTESTED. `token`: that of the placement that failed, to which the search belongs.
+        `reason`: why there is no place, as text.
         """
         objects = (f"reason:{claim_id}",)
         return await self._about("fail", host, claim_id, token, 0, "later", reason[:MAX_REASON], objects=objects)
 
     async def work_ended(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
-        """The host's word that its work has ended, though the claim goes on. (work_ended.lua)
+        """Record that the work has ended, as its host reports, though the claim goes on. (work_ended.lua)
 
         OK | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED.
         """
@@ -213,14 +216,14 @@ class ClaimCommands:
         closed: str = "",
         reason: str = "",
     ) -> ScriptResult:
-        """Give a claim back, wherever it is.
+        """Release a claim, wherever it is. (release.lua)
 
-        OK | ENDING | ALREADY_DONE | ENDED | ACTIVE | STALE | UNKNOWN. (release.lua) `host` ('' if it is not known) and
-        `objects` save a second call. `token`: '' for any; that of a placement which the claim is being moved to calls
-        off only the move. `end_reason`: RELEASED, FAILED, or SHELVED, to have it again later (ENDED: it ended
-        otherwise). `call_id`: only what the claim call of this mark was the last to be answered with. `closed`: repeat
-        an earlier closing. `reason`: why, in words. Facts: the token up to which it is closed. ACTIVE only with
-        UNLESS_ACTIVE: nothing was written.
+        OK | ENDING | ALREADY_DONE | ENDED | ACTIVE | STALE | UNKNOWN. `host` ('' if it is not known) and `objects` save
+        a second call. `token`: '' for any; that of a placement to which the claim is being moved calls off only the
+        move. `end_reason`: RELEASED, FAILED, or SHELVED, to place it again later (ENDED: it ended otherwise).
+        `call_id`: only if the claim call of this id was the last one answered with it. `closed`: repeat an earlier
+        closing. `reason`: why, as text. Facts: the token up to which it is closed. ACTIVE only with UNLESS_ACTIVE:
+        nothing was written.
         """
         hosts, reasons = [f"host:{host}"] * bool(host), [f"reason:{claim_id}"] * bool(reason)
         beside = (*hosts, *reasons, *objects)
@@ -228,7 +231,7 @@ class ClaimCommands:
         return await self._until_passed("release", (self._cell.keys.claim(claim_id),), arguments, beside)
 
     async def shelve(self, host: str, claim_id: str, token: str, objects: Collection[str] = ()) -> ScriptResult:
-        """Give a claim back, to have it again later: `release` with that reason."""
+        """Release a claim that is to be placed again later: `release` with SHELVED."""
         return await self.release(host, claim_id, token, objects=objects, end_reason=EndReason.SHELVED)
 
     async def gone(
@@ -242,20 +245,20 @@ class ClaimCommands:
         objects: Collection[str] = (),
         reason: str = "",
     ) -> ScriptResult:
-        """The host's word that the work has ended, with its new external usage.
+        """Record that the work has ended, as its host reports, with the host's new external usage. (gone.lua)
 
-        OK | ALREADY_DONE | STALE | UNKNOWN | NOT_ATTESTED. `objects` and `reason` as in `fail`. Facts, of the first
-        two: why it ended. (gone.lua)
+        OK | ALREADY_DONE | STALE | UNKNOWN | NOT_ATTESTED. `objects` and `reason` as in `fail`. Facts of OK and
+        ALREADY_DONE: why it ended.
         """
         arguments = (end_reason.value, entry_id, reason[:MAX_REASON], *flat(external))
         beside = (f"reason:{claim_id}", *objects)
         return await self._about("gone", host, claim_id, token, *arguments, objects=beside)
 
     async def reconcile(self, ids: Collection[str], objects: Collection[str] = (), gang_done: bool = False) -> int:
-        """Do whatever is due about claims; the number changed. (reconcile.lua)
+        """Do whatever is due about claims; return the number changed. (reconcile.lua)
 
-        `objects`: what they count in, their hosts too (see `counted_by`). `gang_done`: `end_gang` has returned True for
-        their gangs.
+        `objects`: what counts them, including their hosts (see `counted_by`). `gang_done`: `GangCommands.end` has
+        returned True for their gangs.
         """
         changed = 0
         for some in chunks(list(ids)):
@@ -277,7 +280,7 @@ class ClaimCommands:
     async def _until_passed(
         self, script: str, keys: Sequence[str], arguments: Sequence[str | int], objects: Collection[str]
     ) -> ScriptResult:
-        """Run a script, and again with the keys of the hosts and other objects that it has named as missing."""
+        """Run a script, again with the keys of the hosts and other objects that it has reported as missing."""
         beside = dict.fromkeys(objects)
         for _ in range(MAX_TRIES):
             answer = await self._cell.answer(
@@ -297,12 +300,11 @@ class ClaimCommands:
         objects: Collection[str] = (),
         limited: bool = False,
     ) -> ScriptResult:
-        """The owner wants other amounts: all of them, by slot. (resize.lua)
+        """Change a claim's amounts, as its owner asks: all of them, by slot. (resize.lua)
 
         OK | ALREADY_DONE (this token was resized to these amounts; facts of both: token, state) | FULL (facts: slot) |
         MOVING (it is being moved) | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED | OVER_QUOTA (facts: see
-        `exceeded`) | UNSHARED. `objects` as in `fail`, of what it holds and of what it is to hold; `limited` as in a
-        ClaimCall.
+        `exceeded`) | UNSHARED. `objects` as in `fail`, for its amounts before and after; `limited` as in a ClaimCall.
         """
         _check(amounts)
         return await self._about("resize", host, claim_id, token, int(limited), *flat(amounts), objects=objects)
@@ -310,7 +312,7 @@ class ClaimCommands:
     async def resized(
         self, host: str, claim_id: str, token: str, amounts: Amounts, objects: Collection[str] = ()
     ) -> ScriptResult:
-        """The host's word that the work has these amounts now, the wanted or the old ones. (resized.lua)
+        """Record the amounts that the work has now, as its host reports: the wanted or the old ones. (resized.lua)
 
         OK | ALREADY_DONE (no resize is under way) | CONFLICT (more than the claim holds) | ENDING | ENDED | STALE |
         UNKNOWN | NOT_ATTESTED. `objects` as in `fail`.
@@ -321,7 +323,7 @@ class ClaimCommands:
     async def report_local(
         self, host: str, claim_id: str, amounts: Amounts, project: str = "", consumer: str = "", token: str = ""
     ) -> ScriptResult:
-        """The host's word that it runs work which nobody claimed, or that such work has other amounts. (local.lua)
+        """Record work that a host runs without a claim, or new amounts of such work. (local.lua)
 
         `token` is that of the claim's last placement that the host knows of, '' for none. OK | ALREADY_DONE (facts of
         both: token, placed) | STALE (the store knows a later placement; facts: its token, '' for a claim that has

@@ -1,4 +1,4 @@
-"""Scripts about what operators declare: aggregates, server groups, shared pools, quotas."""
+"""Scripts and reads about what operators declare: aggregates, server groups, shared pools, quotas."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,11 +16,11 @@ from redsched.store.commands.hosts import HostCommands
 
 Fields = Mapping[str, str]
 OBJECTS_AT_ONCE = 20
-"""Hashes in one pipeline: a large server group has thousands of counts, a millisecond to read."""
+"""Hashes in one pipeline: a large server group has thousands of counts, which take a millisecond to read."""
 
 
 class DeclaredCommands:
-    """One coroutine for each thing that an operator can declare or delete, and reads of them."""
+    """Coroutines to declare and delete each kind of object, and to read them."""
 
     def __init__(self, cell: CellClient, hosts: HostCommands) -> None:
         self._cell = cell
@@ -29,8 +29,8 @@ class DeclaredCommands:
     async def put_aggregate(self, aggregate: Aggregate, if_match: IfMatch = None) -> ScriptResult:
         """Replace an aggregate's metadata and the set of its hosts. OK | ALREADY_DONE | CHANGED.
 
-        Facts: of CHANGED the tag, else its hosts that are not known. The hosts follow in chunks: who reads meanwhile
-        may see a part of them. They stop where another declaration has come after this one. (declare.lua,
+        Facts: with CHANGED the tag, else those of its hosts that are not known. The hosts are written in chunks, so a
+        concurrent reader may see some of them only; writing stops if a later declaration has been made. (declare.lua,
         membership.lua)
         """
         fields = aggregate_fields(aggregate)
@@ -43,7 +43,7 @@ class DeclaredCommands:
     async def delete_aggregate(self, name: str, force: bool = False, if_match: IfMatch = None) -> ScriptResult:
         """Delete an aggregate. OK | UNKNOWN | IN_USE (it has hosts; facts: some of them) | CHANGED (facts: the tag).
 
-        With `force` they leave it, after it was declared to have none. (declare.lua, membership.lua, undeclare.lua)
+        With `force` it is first declared without hosts. (declare.lua, membership.lua, undeclare.lua)
         """
         if not force and (members := await self.members(name)):
             return replace(
@@ -58,7 +58,7 @@ class DeclaredCommands:
         raise StoreUnavailable(f"aggregate {name} is declared anew all the time: try again")
 
     async def _empty_and_delete(self, name: str, if_match: IfMatch) -> ScriptResult:
-        """Delete an aggregate if it is as it is read here. Otherwise CHANGED."""
+        """Delete an aggregate if it has not changed since it was read here; else CHANGED."""
         fields = (await self.read(Kind.AGGREGATE, [name])).get(name, {})
         tag = definition_tag(fields)
         if tag is None or not is_match(if_match, tag):
@@ -74,8 +74,7 @@ class DeclaredCommands:
     async def put_group(self, group: ServerGroup, if_match: IfMatch = None) -> ScriptResult:
         """Declare a server group. OK | ALREADY_DONE | CHANGED | IN_USE (it has members: only max_per_host may change).
 
-        IN_USE with facts: it was deleted by force, and by these topologies not all of its members are counted.
-        (declare.lua)
+        IN_USE with facts: it was deleted by force, and these topologies do not count all of its members. (declare.lua)
         """
         return await self._declare(Kind.SERVER_GROUP, group.name, group_fields(group), if_match)
 
@@ -84,15 +83,15 @@ class DeclaredCommands:
         return await self._undeclare(Kind.SERVER_GROUP, name, force, if_match)
 
     async def put_pool(self, pool: SharedPool, if_match: IfMatch = None) -> ScriptResult:
-        """Declare a shared pool; what is claimed of it stays. OK | ALREADY_DONE | CHANGED. (declare.lua)"""
+        """Declare a shared pool; its claimed amounts stay. OK | ALREADY_DONE | CHANGED. (declare.lua)"""
         return await self._declare(Kind.POOL, pool.name, pool_fields(pool), if_match)
 
     async def delete_pool(self, name: str, force: bool = False, if_match: IfMatch = None) -> ScriptResult:
-        """Delete a shared pool. OK | UNKNOWN | IN_USE (something of it is claimed) | CHANGED. (undeclare.lua)"""
+        """Delete a shared pool. OK | UNKNOWN | IN_USE (some of it is claimed) | CHANGED. (undeclare.lua)"""
         return await self._undeclare(Kind.POOL, name, force, if_match)
 
     async def put_quota(self, quota: Quota, cells: Sequence[str] = (), if_match: IfMatch = None) -> ScriptResult:
-        """Declare a quota, over these cells if several share it. OK | ALREADY_DONE | CHANGED. (declare.lua)"""
+        """Declare a quota; `cells`: those that share it, if several. OK | ALREADY_DONE | CHANGED. (declare.lua)"""
         return await self._declare(Kind.QUOTA, quota.project, quota_fields(quota, cells), if_match)
 
     async def delete_quota(self, project: str, if_match: IfMatch = None) -> ScriptResult:
@@ -100,12 +99,12 @@ class DeclaredCommands:
         return await self._undeclare(Kind.QUOTA, project, True, if_match)
 
     async def names(self, kind: Kind) -> list[str]:
-        """The names of the declared objects of a kind, in order."""
+        """Return the names of the declared objects of a kind, in order."""
         with self._cell.reading():
             return sorted(await self._cell.reader.smembers(self._place(kind)[1]))
 
     async def read(self, kind: Kind, names: Sequence[str]) -> dict[str, Fields]:
-        """The hashes of some objects of a kind by name; those that are not there are left out."""
+        """Return the hashes of some objects of a kind by name; missing ones are left out."""
         found: dict[str, Fields] = {}
         for chunk in chunks(names, OBJECTS_AT_ONCE):
             hashes = await self._cell.hashes([self._place(kind, name)[0] for name in chunk])
@@ -113,7 +112,7 @@ class DeclaredCommands:
         return found
 
     async def members(self, aggregate: str) -> list[str]:
-        """The hosts that are in an aggregate, in order."""
+        """Return the hosts in an aggregate, in order."""
         found: list[str] = []
         for chunk in chunks(await self._hosts.names()):
             pipe = self._cell.reader.pipeline(transaction=False)
@@ -133,9 +132,9 @@ class DeclaredCommands:
         return await self._cell.answer("undeclare", self._place(kind, name), arguments)
 
     async def _set_members(self, aggregate: str, wanted: frozenset[str], hosts_digest: str) -> ScriptResult:
-        """Have exactly these hosts be in it. OK | ALREADY_DONE; facts: those of them that are not known.
+        """Make exactly these hosts the members. OK | ALREADY_DONE; facts: those of them that are not known.
 
-        `hosts_digest` is of the declaration that this belongs to.
+        `hosts_digest` is that of the declaration that this belongs to.
         """
         hosts = sorted(wanted.union(await self._hosts.names()))
         answers = []
@@ -150,7 +149,7 @@ class DeclaredCommands:
         return replace(answers[-1], outcome=Outcome.OK if changed else Outcome.ALREADY_DONE, facts=unknown)
 
     def _place(self, kind: Kind, name: str = "") -> tuple[str, str]:
-        """The keys of a thing, and of the names of its kind."""
+        """Return the key of an object, and the key of the set of names of its kind."""
         if kind is Kind.AGGREGATE:
             return self._cell.keys.aggregate(name), self._cell.keys.aggregates
         if kind is Kind.SERVER_GROUP:

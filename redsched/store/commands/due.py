@@ -1,4 +1,4 @@
-"""What is due when: the deadlines of claims, and when something is to be done about them."""
+"""When something is due about claims: their deadlines, and when a scheduler is to reconcile them."""
 
 from redsched.pacing import Spread
 from redsched.store.commands.base import CHUNK, CellClient
@@ -11,7 +11,7 @@ class DueCommands:
         self._cell = cell
 
     async def expired(self, now_ms: int, offset: int, most: int) -> list[str]:
-        """Ids of claims whose deadline has passed, oldest first."""
+        """Return the ids of claims whose deadline has passed, oldest first."""
         with self._cell.reading():
             return list(
                 await self._cell.reader.zrange(
@@ -20,7 +20,7 @@ class DueCommands:
             )
 
     async def to_reconcile(self, now_ms: int, offset: int, most: int) -> list[str]:
-        """Ids of claims about which something is to be done by now, longest due first."""
+        """Return the ids of claims that are to be reconciled by now, longest overdue first."""
         with self._cell.reading():
             return list(
                 await self._cell.reader.zrange(
@@ -29,21 +29,21 @@ class DueCommands:
             )
 
     async def reconcile_at_ms(self, claim_id: str) -> int | None:
-        """When something is to be done about a claim (Unix, ms); None where nothing is."""
+        """Return when a claim is to be reconciled (Unix, ms); None if it is not."""
         with self._cell.reading():
             score = await self._cell.reader.zscore(self._cell.keys.reconcile, claim_id)
         return None if score is None else int(score)
 
     async def deadlines(self) -> Spread[int]:
-        """All deadlines: claim id -> Unix ms."""
+        """Return all deadlines: claim id -> Unix ms."""
         return await self._times(self._cell.keys.deadlines)
 
     async def reconcile_times(self) -> Spread[int]:
-        """All entries of `reconcile`: claim id -> Unix ms."""
+        """Return all entries of `reconcile`: claim id -> Unix ms."""
         return await self._times(self._cell.keys.reconcile)
 
     async def _times(self, key: str) -> Spread[int]:
-        """A sorted set of times, in pages by time: what is put off meanwhile comes again, and counts as it is then."""
+        """Return a sorted set of times, read in pages by time: an entry postponed meanwhile has its new time."""
         found, since, passed = Spread[int](), float("-inf"), 0
         while True:
             with self._cell.reading():

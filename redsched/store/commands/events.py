@@ -10,7 +10,7 @@ from redsched.store.commands.feed import FEED_START
 
 
 class EventCommands:
-    """The script record, and reads of the log."""
+    """Records events, and reads the log."""
 
     def __init__(self, cell: CellClient) -> None:
         self._cell = cell
@@ -18,9 +18,9 @@ class EventCommands:
     async def record(
         self, after: str, upto: Recorded, events: Sequence[Mapping[str, str]], keep_s: float, most: int
     ) -> ScriptResult:
-        """Put events into the log that were made from the changes after entry `after`, up to `upto`. OK | RETRY.
+        """Append events made from the changes after entry `after`, up to `upto`, to the log. OK | RETRY. (record.lua)
 
-        RETRY: another entry was recorded last. (record.lua)
+        RETRY: another entry was recorded last.
         """
         parts: list[str | int] = []
         for event in events:
@@ -29,20 +29,20 @@ class EventCommands:
         return await self._cell.answer("record", (self._cell.keys.events, self._cell.keys.recorder), arguments)
 
     async def recorded(self) -> Recorded:
-        """Which entry of the feed was recorded last; ('', 0) before any."""
+        """Return the entry of the feed that was recorded last; ('', 0) before any."""
         with self._cell.reading():
             entry_id, seq = await self._cell.reader.hmget(self._cell.keys.recorder, "entry", "seq")
         return Recorded(entry_id or "", int(seq or 0))
 
     async def read(self, after: str, most: int) -> list[Event]:
-        """Up to `most` entries of the log after entry `after` ('': from the oldest), in order."""
+        """Return up to `most` entries of the log after entry `after` ('': from the oldest), in order."""
         with self._cell.reading():
             return _events(
                 await self._cell.reader.xrange(self._cell.keys.events, f"({after or FEED_START}", "+", count=most)
             )
 
     async def read_before(self, before: str, most: int) -> list[Event]:
-        """Up to `most` entries of the log before entry `before` ('': from the newest), the newest first."""
+        """Return up to `most` entries of the log before entry `before` ('': from the newest), newest first."""
         top = f"({before}" if before else "+"
         with self._cell.reading():
             return _events(await self._cell.reader.xrevrange(self._cell.keys.events, top, "-", count=most))

@@ -16,9 +16,10 @@ class FeedCommands:
         self._cell = cell
 
     async def poll(self, after: str, most: int) -> Poll:
-        """The cell's clock and up to `most` entries of its feed after entry `after`.
+        """Return the cell's clock and up to `most` entries of its feed after entry `after`.
 
-        The clock is read first, so a cache that has applied what it names has seen all that was answered before.
+        The clock is read first, so a replica that has applied all changes up to its seq has seen everything answered
+        before.
         """
         pipe = self._cell.reader.pipeline(transaction=False)
         pipe.hmget(self._cell.keys.meta, "epoch", "seq", "settled")
@@ -31,13 +32,13 @@ class FeedCommands:
         return Poll(_clock(meta, time), deadline_ms, tuple(_change(entry_id, fields) for entry_id, fields in entries))
 
     async def read(self, after: str, most: int) -> tuple[Change, ...]:
-        """Up to `most` entries of the feed after entry `after`."""
+        """Return up to `most` entries of the feed after entry `after`."""
         return (await self.poll(after, most)).changes
 
     async def end(self) -> FeedEnd:
-        """Where the feed ends now: the id of its newest entry and the clock, as of one instant.
+        """Return where the feed ends now: the id of its newest entry and the clock, at one instant.
 
-        Without MULTI, which a full server refuses: what was read while nothing changed is of one instant.
+        This does without MULTI, which a full server refuses: values read while nothing changed are of one instant.
         """
         pipe = self._cell.reader.pipeline(transaction=False)
         while True:
@@ -52,7 +53,7 @@ class FeedCommands:
 
 
 def _clock(meta: Sequence[str | None], time: Sequence[int]) -> Clock | None:
-    """None where there is no meta: a cell that is new, or was wiped."""
+    """Return the clock; None if there is no meta: the cell is new, or was wiped."""
     epoch, seq, settled = meta
     if epoch is None:
         return None

@@ -1,4 +1,4 @@
-"""The members of a gang, until all of them are active."""
+"""Gangs: their members until all of them are active, and the end of a gang that has failed."""
 
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
@@ -9,29 +9,30 @@ MEMBER = "member."
 
 
 class GangCommands:
-    """Reads of gangs, and the end of one that has failed."""
+    """Reads of gangs, and ending one that has failed."""
 
     def __init__(self, cell: CellClient, claims: ClaimCommands) -> None:
         self._cell = cell
         self._claims = claims
 
     async def members(self, gang_id: str) -> dict[str, str]:
-        """The members of a gang that have not ended, and the host of each; none once all of them were active."""
+        """Return the members of a gang that have not ended, with their hosts; none once all of them were active."""
         with self._cell.reading():
             fields = await self._cell.reader.hgetall(self._cell.keys.gang(gang_id))
         return {name[len(MEMBER) :]: host for name, host in fields.items() if name.startswith(MEMBER)}
 
     async def members_of_failed(self, gang_id: str) -> list[str] | None:
-        """Return the members of a gang that have not ended; None unless one of its members has failed."""
+        """Return the members of a failed gang that have not ended; None if none of its members has failed."""
         with self._cell.reading():
             fields = await self._cell.reader.hgetall(self._cell.keys.gang(gang_id))
         return [name[len(MEMBER) :] for name in fields if name.startswith(MEMBER)] if "end_reason" in fields else None
 
     async def end(self, gang_id: str) -> bool:
-        """Give back the members that are left of a gang that has failed. (fail.lua)
+        """Release the remaining members of a gang that has failed. (fail.lua)
 
-        Return whether it had failed and nothing is left to be done about a member; otherwise it stays listed in
-        `reconcile`. Where active members have ended, one that was never active has to be known for a failure.
+        Return whether it had failed and nothing remains to be done about a member; otherwise it stays listed in
+        `reconcile`. If active members have ended, the gang counts as failed only once a member is known never to have
+        been active.
         """
         members = await self.members_of_failed(gang_id)
         done = members is not None

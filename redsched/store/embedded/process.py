@@ -1,10 +1,11 @@
-"""One server process of our own: started, watched by a guard, paused, killed, and ended with its parent.
+"""One private server process: started, watched by a guard, paused, killed, and ended with its parent.
 
-What kind of server it is, and where it listens, say those that are made of it: `redsched.store.embedded.server`.
+Subclasses define the kind of server and where it listens: `redsched.store.embedded.server`.
 
-A server must never outlive the process that started it, however that one dies. A parent-death signal would follow the
-*thread* that started the server, so the end of a worker thread would take the store away. Instead a guard, a shell of
-one line, waits for the end of a pipe that only the parent holds: the kernel closes it even when the parent is killed.
+A server must never outlive the process that started it, however that process dies. A parent-death signal would follow
+the *thread* that started the server, so the end of a worker thread would kill the store. Instead a guard, a one-line
+shell script, waits for the end of a pipe that only the parent holds: the kernel closes it even when the parent is
+killed.
 """
 
 import shutil
@@ -31,7 +32,7 @@ _GUARD = 'read -r _; kill -9 "$1"; rm -rf -- "$2"'
 
 
 class ServerProcess(ABC):
-    """A process of a server's binary with a folder of its own; also a context manager that stops it."""
+    """A server process with a folder of its own; also a context manager that stops it."""
 
     def __init__(self, binary: ServerBinary) -> None:
         self.binary = binary.path
@@ -44,15 +45,15 @@ class ServerProcess(ABC):
 
     @abstractmethod
     def command(self) -> Sequence[str]:
-        """The words after the binary's path."""
+        """Return the arguments after the binary's path."""
 
     @abstractmethod
     def client(self) -> Any:
-        """A client for this server, which the caller closes."""
+        """Return a client for this server, which the caller closes."""
 
     @property
     def pid(self) -> int:
-        """The server's process id. Raises StoreUnavailable when it does not run."""
+        """The server's process id. Raises StoreUnavailable if it is not running."""
         return self._running().pid
 
     @property
@@ -61,17 +62,17 @@ class ServerProcess(ABC):
         return self._process is not None and self._process.poll() is None
 
     def launch(self) -> None:
-        """Start the process and return when it answers. Raises StoreUnavailable with the server's last words."""
+        """Start the process and return once it answers. Raises StoreUnavailable with the end of the server's log."""
         self._spawn(())
         self._await_answer()
 
     def stop(self) -> None:
-        """End the server in good order, or by force where it takes too long, and remove its folder."""
+        """Shut the server down, by force if it takes too long, and remove its folder."""
         self._end(signal.SIGTERM)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def kill(self) -> None:
-        """End the server at once, as a crash would. `restart` brings it back."""
+        """Kill the server at once, as a crash would. `restart` brings it back."""
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
@@ -79,11 +80,11 @@ class ServerProcess(ABC):
         self._running().send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a paused server go on."""
+        """Let a paused server continue."""
         self._running().send_signal(signal.SIGCONT)
 
     def restart(self) -> None:
-        """Stop the server if it runs and start it again where it was; its data is what it finds on the disk."""
+        """Stop the server if it runs and start it again in the same place, with the data that it finds on disk."""
         self._end(signal.SIGTERM)
         self.launch()
 
@@ -102,7 +103,7 @@ class ServerProcess(ABC):
 
     def _spawn(self, kept: Sequence[int]) -> None:
         with self._log.open("ab") as log:
-            # A session of its own: Ctrl-C in the terminal reaches the parent alone, which then ends its store last.
+            # In a session of its own: Ctrl-C in the terminal reaches only the parent, which then stops its store last.
             self._process = subprocess.Popen(
                 [str(self.binary), *self.command()],
                 stdin=subprocess.DEVNULL,
@@ -128,7 +129,7 @@ class ServerProcess(ABC):
                     client.ping()
                     return
                 except exceptions.BusyLoadingError:
-                    deadline = time.monotonic() + START_TIMEOUT_S  # a large file takes its time, and it does answer
+                    deadline = time.monotonic() + START_TIMEOUT_S  # it answers, and loading a large file takes time
                 except (exceptions.ConnectionError, exceptions.TimeoutError):
                     pass
                 time.sleep(0.005)

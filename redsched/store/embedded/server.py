@@ -1,7 +1,6 @@
-"""A private redis-server or valkey-server on a unix socket, for one process and what it starts.
+"""A private redis-server or valkey-server on a unix socket, for one process and its children.
 
-The life of its process is in process.py, the search for its binary in binary.py; what is said to the server as a store
-is in the other packages of `redsched.store`.
+process.py manages its process, binary.py finds its binary; the other packages of `redsched.store` use it as a store.
 """
 
 import fcntl
@@ -22,10 +21,10 @@ __all__ = ["PrivateServer", "ServerBinary", "find_servers", "pick_server"]
 
 
 class PrivateServer(ServerProcess):
-    """A server of one's own, on a unix socket only this user can reach; also a context manager that stops it.
+    """A private server on a unix socket that only this user can reach; also a context manager that stops it.
 
     Nothing is evicted. Without `data_dir` nothing is written to disk and the state ends with the process; with it the
-    server keeps an append-only file there, and refuses a folder that another private server uses.
+    server keeps an append-only file there, and a folder that another private server uses is refused.
     """
 
     def __init__(self, binary: ServerBinary, data_dir: Path | None = None) -> None:
@@ -36,7 +35,7 @@ class PrivateServer(ServerProcess):
 
     @classmethod
     def start(cls, binary: Path | None = None, data_dir: Path | None = None) -> Self:
-        """Start a server and return when it answers. Raises StoreUnavailable with the server's last words."""
+        """Start a server and return it once it answers. Raises StoreUnavailable with the end of the server's log."""
         chosen = inspect(binary) if binary else pick_server()
         if chosen.problem:
             raise StoreUnavailable(f"{chosen.problem}: give another binary")
@@ -49,7 +48,7 @@ class PrivateServer(ServerProcess):
         return server
 
     def command(self) -> Sequence[str]:
-        """A socket and no port, nothing evicted, and an append-only file where the data is to be kept."""
+        """Return the options: a socket and no port, no eviction, and an append-only file if the data is to be kept."""
         return options(
             {
                 "port": "0",
@@ -63,11 +62,11 @@ class PrivateServer(ServerProcess):
         )
 
     def client(self) -> Any:
-        """A client that says at once when it gets no answer."""
+        """Return a client that does not retry, so that a missing reply raises at once."""
         return redis.Redis(unix_socket_path=str(self.socket), protocol=2, retry=Retry(NoBackoff(), 0))
 
     def launch(self) -> None:
-        """Start the process and return when it answers. Raises StoreUnavailable; also for a folder that is in use."""
+        """Start the process and return once it answers. Raises StoreUnavailable, also if the folder is in use."""
         lock = _lock(self.data_dir) if self.data_dir else None
         try:
             self._spawn(() if lock is None else (lock,))
@@ -78,7 +77,7 @@ class PrivateServer(ServerProcess):
 
 
 def options(chosen: dict[str, str]) -> list[str]:
-    """Options as a server's command line takes them."""
+    """Return options in the form of a server's command line."""
     return [word for name, value in chosen.items() for word in (f"--{name}", value)]
 
 

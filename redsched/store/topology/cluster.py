@@ -1,4 +1,4 @@
-"""Which server of a cluster has which slot: redis-py's own cluster client, asked anew when it turned out wrong."""
+"""The slots of a cluster and their servers: redis-py's own cluster client, reloaded when it turns out wrong."""
 
 import asyncio
 
@@ -14,21 +14,21 @@ from redsched.store.topology.connection import READER, login
 from redsched.store.topology.url import Address, StoreUrl
 
 LONGEST_ASK_S = 1.0
-"""How long one node may take to tell the topology: another one is asked then."""
+"""How long one node may take to return the topology before another one is asked."""
 
 
 MAX_CONNECTIONS = 256
-"""To each server, for reads outside the cells. Who finds none free is refused and does not wait: so they are many."""
+"""Connections to each server, for reads outside the cells; many, because a caller that finds none free is refused."""
 
 
 class Topology:
-    """`client` is for reads outside the cells, each of one key."""
+    """The primaries of a cluster's slots. `client` is for reads outside the cells, each of one key."""
 
     def __init__(self, url: StoreUrl, settings: Settings) -> None:
         patience_s = min(settings.reply_timeout_s, LONGEST_ASK_S)
         self.client = RedisCluster(
             startup_nodes=[ClusterNode(host, port) for host, port in url.nodes],
-            require_full_coverage=False,  # one shard that is down is no reason to leave the others alone
+            require_full_coverage=False,  # one shard that is down must not make the others unusable
             retry=Retry(ExponentialWithJitterBackoff(base=0.01, cap=0.5), 3),
             ssl=url.tls,
             protocol=2,
@@ -43,12 +43,12 @@ class Topology:
         self._doubted = True
 
     def owner(self, slot: int) -> Address | None:
-        """The primary of a slot as far as is known."""
+        """Return the primary of a slot, as far as is known."""
         nodes = self.client.nodes_manager.slots_cache.get(slot)
         return (nodes[0].host, int(nodes[0].port)) if nodes else None
 
     async def known(self) -> None:
-        """Ask for the topology if it is in doubt. Raises redis-py's ConnectionError where no node tells it."""
+        """Load the topology if it is in doubt. Raises redis-py's ConnectionError if no node returns it."""
         async with self._lock:
             if not self._doubted:
                 return
@@ -60,21 +60,21 @@ class Topology:
             self._doubted = False
 
     async def invalidate(self, error: BaseException) -> None:
-        """Hear what a node answered: MOVED says where the slot is; all else, that it is time to ask again."""
+        """Note a node's error: MOVED says where the slot is; after any other error the topology is loaded again."""
         if isinstance(error, MovedError) and self.client.nodes_manager.slots_cache.get(error.slot_id):
             await self.client.nodes_manager.move_slot(error)
         else:
             self._doubted = True
 
     async def close(self) -> None:
-        """End all connections, also those that the client has left to be looked at again."""
+        """Close all connections, including those to nodes that the client keeps for a later reload."""
         await self.client.aclose()
         await self.client.nodes_manager.aclose()
         await self.client.nodes_manager.aclose("startup_nodes")
 
 
 class SlotPlace:
-    """The primary of one slot."""
+    """The endpoint of one slot's primary."""
 
     def __init__(self, topology: Topology, slot: int) -> None:
         self._topology = topology
@@ -82,11 +82,11 @@ class SlotPlace:
 
     @property
     def address(self) -> Address | None:
-        """As far as is known."""
+        """The primary's address, as far as is known."""
         return self._topology.owner(self._slot)
 
     async def find(self) -> Address:
-        """Raises redis-py's ConnectionError while nobody has the slot."""
+        """Return the primary's address. Raises redis-py's ConnectionError while no node has the slot."""
         await self._topology.known()
         if self.address is None:
             await self._topology.invalidate(LookupError())
@@ -94,10 +94,10 @@ class SlotPlace:
         return self.address
 
     async def invalidate(self, error: BaseException) -> None:
-        """Pass it on."""
+        """Pass the error on to the topology."""
         await self._topology.invalidate(error)
 
 
 def slot_of(key: str) -> int:
-    """The hash slot of a key."""
+    """Return the hash slot of a key."""
     return int(key_slot(key.encode()))

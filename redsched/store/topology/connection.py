@@ -1,16 +1,15 @@
-"""Connections to one server: how they are made, and why each timeout and retry is what it is. Errors become ours here.
+"""Connections to one server: how they are made, with the reason for each timeout and retry; and their errors.
 
-Two kinds of pool, for two kinds of call:
+There are two kinds of pool, for two kinds of call:
 
-- the writer's connections send scripts, and never send anything twice by themselves: redis-py would otherwise re-send a
-  call whose reply was lost up to ten times. Sending again is decided in `runner`, which knows that our scripts are
-  idempotent;
-- the reader's only read (and enter a cell in the list of cells, which may be done twice), so their few retries are
-  harmless. A bounded pool that waits serves any number of callers.
+- the writer's connections send scripts and never resend anything by themselves: redis-py would otherwise resend a call
+  whose reply was lost up to ten times. `script_client` decides on resending, as it knows that scripts are idempotent;
+- the reader's connections only read (and add a cell to the list of cells, which may be done twice), so their few
+  retries are harmless. A bounded pool that waits serves any number of callers.
 
-Both speak RESP2: HGETALL, which is what a snapshot is made of, is read about 30 % faster than with RESP3.
+Both use RESP2: HGETALL, of which a snapshot consists, is read about 30 % faster than with RESP3.
 
-Which server a pool leads to is said by its address, or by an endpoint (endpoint.py) that is asked at each connect.
+A pool leads to a fixed address, or to an endpoint (endpoint.py) that is resolved at each connect.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,19 +32,19 @@ from redsched.store.topology.endpoint import Endpoint, PlacedConnection, PlacedP
 from redsched.store.topology.url import Address, StoreUrl, without_password
 
 LOST = (RedisConnectionError, RedisTimeoutError, OSError, InvalidResponse)
-"""What is raised when the connection broke, or what came over it cannot be read: the call may have been carried out."""
+"""Raised when the connection broke, or when a reply cannot be read: the call may have been carried out."""
 
 UNREADABLE = "Protocol error"
-"""The server's word that what it got cannot be read. It closes the connection, so that is broken as well."""
+"""The server's error for input that it cannot parse. It closes the connection, so the connection is lost as well."""
 
 WRITER, READER = "redsched-writer", "redsched-reader"
-"""What the connections are called in CLIENT LIST."""
+"""The names of the connections in CLIENT LIST."""
 
 _WRITERS = 2
-"""Of one server: calls in flight together share a pipeline, and those that wait for replicas or a disk another."""
+"""For each server: one for calls that share a pipeline, one for calls that wait for replicas or a disk."""
 
 _DRIVER = DriverInfo()
-"""Made once: redis-py would otherwise read its version from the installed package's metadata at each connection."""
+"""Created once: redis-py would otherwise read its version from the installed package's metadata at each connect."""
 
 _NOT_NOW = (
     "OOM",
@@ -60,25 +59,25 @@ _NOT_NOW = (
     "MOVED",
     "MISCONF",
 )
-"""The first word of errors that mean: not run, and a later try may be."""
+"""The first words of errors that mean: not run, but a later attempt may be."""
 
 _FORBIDDEN = ("ACL failure in script", "can't run this command", "NOPERM")
-"""A permission that is missing inside a script comes as an ordinary error, worded by the server."""
+"""A missing permission inside a script is reported as an ordinary error, in the server's wording."""
 
 
 def writer_pool(url: StoreUrl, settings: Settings, at: Address | Endpoint | None = None) -> BlockingConnectionPool:
-    """Connections that send nothing twice. `at`: where to; without it, where the URL says."""
+    """Return connections that never resend. `at`: where to connect to; by default where the URL says."""
     return _pool(url, settings, at, WRITER, _WRITERS, Retry(NoBackoff(), 0))
 
 
 def reader_client(url: StoreUrl, settings: Settings, at: Address | Endpoint | None = None) -> redis.Redis:
-    """A client for reads of one server. `at` as in `writer_pool`."""
+    """Return a client for reads from one server. `at` as in `writer_pool`."""
     retry = Retry(ExponentialWithJitterBackoff(base=0.01, cap=0.5), 3)
     return redis.Redis.from_pool(_pool(url, settings, at, READER, settings.pool_size, retry))
 
 
 def login(url: StoreUrl) -> dict[str, Any]:
-    """Who logs in, and the options for TLS, as redis-py's clients take them."""
+    """Return the credentials and the TLS options, as redis-py's clients take them."""
     return {"username": url.username, "password": url.password, **url.options}
 
 
@@ -95,7 +94,7 @@ def _pool(
         "driver_info": _DRIVER,
         "retry": retry,
         "socket_timeout": settings.reply_timeout_s,
-        # Waiting for a free connection is waiting for the replies before ours.
+        # A caller that waits for a free connection waits for the replies before its own.
         "timeout": settings.reply_timeout_s * 2,
         "max_connections": size,
     }
@@ -113,13 +112,13 @@ def _where(url: StoreUrl, at: Address | Endpoint | None, settings: Settings) -> 
 
 
 def as_ours(error: BaseException, url: str) -> RedschedError:
-    """The error of this project that says what a Redis error means for the caller."""
+    """Return the error of this project that tells the caller what a Redis error means."""
     text = _server_words(error) or type(error).__name__
     where = without_password(url)
     if isinstance(error, NoPermissionError) or any(words in text for words in _FORBIDDEN):
         return StoreUnavailable(f"the store at {where} lacks a permission: {text}; see docs/operate.md for the ACL")
     if text.startswith("SCHEMA"):
-        # What follows are the server's own words about which script it was.
+        # The server appends the name of the script.
         reason = text.removeprefix("SCHEMA ").partition(" script:")[0]
         return SchemaMismatch(f"the store at {where} is of a newer redsched: {reason}; upgrade this process")
     if isinstance(error, ResponseError) and not text.startswith(_NOT_NOW) and UNREADABLE not in text:
@@ -128,15 +127,15 @@ def as_ours(error: BaseException, url: str) -> RedschedError:
 
 
 def _server_words(error: BaseException) -> str:
-    """The error as the server worded it: redis-py takes the first word off where it has a class for it."""
+    """Return the error as the server worded it: redis-py strips the first word if it has a class for it."""
     code = getattr(error, "status_code", None)
     return f"{code} {error}" if code and code != "ERR" else str(error)
 
 
 @contextmanager
 def reading(url: str) -> Iterator[None]:
-    """Turn what a read raises into errors of this project."""
+    """Convert what a read raises into errors of this project."""
     try:
         yield
-    except (RedisError, RedisClusterException, OSError) as error:  # the second is no RedisError
+    except (RedisError, RedisClusterException, OSError) as error:  # RedisClusterException is not a RedisError
         raise as_ours(error, url) from error

@@ -1,7 +1,7 @@
-"""Endpoints: a server that is looked up again at each connect, because another may have taken over.
+"""Endpoints: servers whose address is looked up at each connect, because another server may have taken over.
 
-redis-py has such connections for Sentinel; these are for Sentinel and for a cell's shard in a cluster alike. What it
-means to look is said by the `Endpoint`: `redsched.store.topology.sentinel`, `redsched.store.topology.cluster`.
+redis-py has such connections for Sentinel; these serve Sentinel and a cell's shard in a cluster alike. The
+implementations of `Endpoint` are in `redsched.store.topology.sentinel` and `redsched.store.topology.cluster`.
 """
 
 from typing import Any, Protocol
@@ -15,28 +15,28 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redsched.store.topology.url import Address
 
 NOT_HERE = (AskError, ClusterDownError, ReadOnlyError, TryAgainError)
-"""Answers that mean: not run, for another server is the one to ask, or soon will be. MOVED is an AskError too."""
+"""Replies that mean: not run, because another server is responsible or soon will be. MOVED is an AskError too."""
 
 
 class Endpoint(Protocol):
-    """Where a server is now."""
+    """A server whose address may change."""
 
     @property
     def address(self) -> Address | None:
-        """Where it was found last."""
+        """The address found last."""
 
     async def find(self) -> Address:
-        """Look for it. Raises redis-py's ConnectionError where nobody knows."""
+        """Find the current address. Raises redis-py's ConnectionError if it cannot be found."""
 
     async def invalidate(self, error: BaseException) -> None:
-        """Hear that the server at the last address is gone, or says that it is another one."""
+        """Note that the server at the last address is gone, or replied that another one is responsible."""
 
 
 class PlacedConnection(Connection):
-    """Connects to wherever its place is found, and ends with an answer that means that it is elsewhere.
+    """A connection to an endpoint, which is closed when a reply says that the server is elsewhere.
 
-    That answer is raised as a lost connection, for so it is treated: the reader's retries then look anew, and the
-    runner sends again.
+    That reply is raised as a lost connection, because it is treated like one: the reader's retries look the endpoint up
+    again, and the script client resends.
     """
 
     def __init__(self, *, place: Endpoint, **options: Any) -> None:
@@ -52,7 +52,7 @@ class PlacedConnection(Connection):
             raise
 
     async def read_response(self, *arguments: Any, **options: Any) -> Any:
-        """One reply."""
+        """Read one reply. Raises redis-py's ConnectionError if another server is responsible."""
         try:
             return await super().read_response(*arguments, **options)
         except (RedisConnectionError, RedisTimeoutError) as error:
@@ -65,18 +65,18 @@ class PlacedConnection(Connection):
 
 
 class PlacedTlsConnection(PlacedConnection, SSLConnection):
-    """The same over TLS."""
+    """A connection to an endpoint over TLS."""
 
 
 class PlacedPool(BlockingConnectionPool):
-    """A pool that gives away no connection to where its place was before."""
+    """A pool that never hands out a connection to a previous address of its endpoint."""
 
     def __init__(self, place: Endpoint, **options: Any) -> None:
         super().__init__(place=place, **options)
         self._place = place
 
     async def ensure_connection(self, connection: AbstractConnection) -> None:
-        """Connect, and anew where another connection has found the place elsewhere."""
+        """Connect, and reconnect if another connection has found the endpoint at another address."""
         at = (getattr(connection, "host", ""), getattr(connection, "port", 0))
         if connection.is_connected and at != self._place.address:
             await connection.disconnect()

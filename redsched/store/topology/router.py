@@ -1,7 +1,7 @@
-"""Routers: the ways to the servers of a store. What is said about a key goes the way of that key.
+"""Routers: from a key to the server that has it.
 
-One server, what Sentinels name, and a cluster look the same from here: the runner asks for the pool of a key,
-who reads for the reader of a cell, and nobody else knows the kinds.
+A single server, a primary named by Sentinels, and a cluster look the same to callers: the script client asks for the
+pool of a key, readers ask for the reader of a cell, and nothing else knows the kinds.
 
     Router -- SingleNodeRouter      one pool, to an address or to wherever Sentinel says
          `-- ClusterRouter        one pool for each server, one reader for each cell
@@ -24,41 +24,41 @@ Infos = dict[str, Mapping[str, Any]]
 
 
 class Router(Protocol):
-    """The ways to the servers of one store."""
+    """Access to the servers of one store."""
 
     outside: Any
     """A client for reads of single keys that lie in no cell."""
 
     async def open(self) -> None:
-        """Find out what there is. Raises what redis-py raises."""
+        """Discover the servers. Raises what redis-py raises."""
 
     def pool(self, key: str) -> BlockingConnectionPool:
-        """The writer's connections to the server that has a key, as far as is known."""
+        """Return the writer's connections to the server that has a key, as far as is known."""
 
     def asked(self, error: AskError) -> BlockingConnectionPool:
-        """The writer's connections to the server that an ASK names."""
+        """Return the writer's connections to the server that an ASK redirect names."""
 
     def reader(self, key: str) -> redis.Redis:
-        """A client that reads wherever a cell is; `key` is any of the cell."""
+        """Return a client that reads from wherever a cell is; `key` is any key of the cell."""
 
     async def invalidate(self, error: BaseException) -> None:
-        """Hear that a server is gone or has said that another one has the key."""
+        """Note that a server is gone, or replied that another one has the key."""
 
     async def infos(self, section: str) -> Infos:
-        """INFO of every primary, by a name for it. Raises what redis-py raises."""
+        """Return a section of INFO of every primary, by the primary's name. Raises what redis-py raises."""
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
 
 
 def router_to(url: str, settings: Settings) -> Router:
-    """Return the router to a store; nothing is connected yet. Raises InvalidRequest for a URL that is none."""
+    """Return the router of a store; nothing is connected yet. Raises InvalidRequest for an invalid URL."""
     parsed = parse(url)
     return ClusterRouter(parsed, settings) if parsed.kind is Kind.CLUSTER else SingleNodeRouter(parsed, settings)
 
 
 class SingleNodeRouter:
-    """A server at an address, or the one that Sentinels name."""
+    """A server at a fixed address, or the primary that Sentinels name."""
 
     def __init__(self, url: StoreUrl, settings: Settings) -> None:
         self._place = SentinelPlace(url, settings) if url.kind is Kind.SENTINEL else None
@@ -66,30 +66,30 @@ class SingleNodeRouter:
         self.outside: Any = reader_client(url, settings, self._place)
 
     async def open(self) -> None:
-        """Nothing to find out."""
+        """Do nothing: there is no topology to load."""
 
     def pool(self, key: str) -> BlockingConnectionPool:  # noqa: ARG002 - one server has all keys
-        """All keys are there."""
+        """Return the only pool: one server has all keys."""
         return self._pool
 
     def asked(self, error: AskError) -> BlockingConnectionPool:  # noqa: ARG002 - there is no other server
-        """There is no other."""
+        """Return the only pool: there is no other server."""
         return self._pool
 
     def reader(self, key: str) -> redis.Redis:  # noqa: ARG002 - one server has all keys
-        """All keys are there."""
+        """Return the only client: one server has all keys."""
         client: redis.Redis = self.outside
         return client
 
     async def invalidate(self, error: BaseException) -> None:
-        """Nothing to forget: Sentinels are asked at each connect."""
+        """Do nothing: Sentinels are asked at each connect."""
 
     async def infos(self, section: str) -> Infos:
-        """Of the one."""
+        """Return a section of INFO of the server, under a fixed name."""
         return {"it": await self.outside.info(section)}
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         await self._pool.disconnect()
         await self.outside.aclose(close_connection_pool=True)
         if self._place is not None:
@@ -97,7 +97,7 @@ class SingleNodeRouter:
 
 
 class ClusterRouter:
-    """A lane for each server of a cluster. Cells share those of their servers for writing; each has its own reader."""
+    """A pool for each server of a cluster, which its cells share for writing; each cell has its own reader."""
 
     def __init__(self, url: StoreUrl, settings: Settings) -> None:
         self._url = url
@@ -108,37 +108,37 @@ class ClusterRouter:
         self.outside: Any = self._topology.client
 
     async def open(self) -> None:
-        """Learn which server has which slot."""
+        """Load which server has which slot."""
         await self._topology.known()
 
     def pool(self, key: str) -> BlockingConnectionPool:
-        """Of the slot's primary; where nobody has the slot, of any node: it will say so."""
+        """Return the pool of the slot's primary; if none is known, of any node, which will report it."""
         return self._pool_at(self._topology.owner(slot_of(key)) or self._url.nodes[0])
 
     def asked(self, error: AskError) -> BlockingConnectionPool:
-        """Of the server that the slot is moving to."""
+        """Return the pool of the server that the slot is moving to."""
         return self._pool_at((error.host, int(error.port)))
 
     def reader(self, key: str) -> redis.Redis:
-        """One for each slot, so that a moved cell takes no other with it."""
+        """Return the slot's client: one for each slot, so that a moved cell does not affect the others."""
         slot = slot_of(key)
         if slot not in self._readers:
             self._readers[slot] = reader_client(self._url, self._settings, SlotPlace(self._topology, slot))
         return self._readers[slot]
 
     async def invalidate(self, error: BaseException) -> None:
-        """Note where MOVED points to; else ask for the topology anew, if any node answers now."""
+        """Note the target of MOVED; for any other error load the topology again, if a node answers now."""
         await self._topology.invalidate(error)
         await self._topology.known()
 
     async def infos(self, section: str) -> Infos:
-        """Of every primary."""
+        """Return a section of INFO of every primary, by the primary's name."""
         await self._topology.known()
         nodes = self._topology.client.get_primaries()
         return {node.name: await self.outside.execute_command("INFO", section, target_nodes=node) for node in nodes}
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         for pool in self._pools.values():
             await pool.disconnect()
         for reader in self._readers.values():

@@ -11,11 +11,14 @@ from redsched.settings import Settings
 from redsched.store.topology.url import Address, StoreUrl
 
 LONGEST_ASK_S = 1.0
-"""How long one Sentinel may take: the next one is asked then."""
+"""How long one Sentinel may take before the next one is asked."""
 
 
 class SentinelPlace:
-    """Asks redis-py's Sentinel client at each connect. All pools of a process share one, so all follow at once."""
+    """The endpoint of a primary that Sentinels name: redis-py's Sentinel client is asked at each connect.
+
+    All pools of a process share one, so that all follow a failover at once.
+    """
 
     def __init__(self, url: StoreUrl, settings: Settings) -> None:
         patience_s = min(settings.reply_timeout_s, LONGEST_ASK_S)
@@ -33,10 +36,11 @@ class SentinelPlace:
         self.address: Address | None = None
 
     async def find(self) -> Address:
-        """Ask the Sentinels in turn. Raises MasterNotFoundError, a ConnectionError, where none names the primary.
+        """Ask the Sentinels in turn. Raises MasterNotFoundError, a ConnectionError, if none names the primary.
 
-        Each asks along an order of its own: redis-py puts who answered at the head of the list that it goes along, and
-        two that do so at once write over a third Sentinel, which is then neither asked nor closed any more.
+        Each call iterates over its own copy of the list: redis-py moves the Sentinel that answered to the head of the
+        list, and two calls that do so at once overwrite a third Sentinel, which is then neither asked nor closed any
+        more.
         """
         asked = copy(self._sentinels)
         asked.sentinels = list(asked.sentinels)
@@ -49,8 +53,8 @@ class SentinelPlace:
         return self.address
 
     async def invalidate(self, error: BaseException) -> None:
-        """Nothing to forget: the Sentinels are asked at each connect."""
+        """Do nothing: the Sentinels are asked at each connect."""
 
     async def close(self) -> None:
-        """End the connections to the Sentinels."""
+        """Close the connections to the Sentinels."""
         await self._sentinels.aclose()

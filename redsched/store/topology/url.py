@@ -1,14 +1,14 @@
-"""Store URLs: what may be written in one, and what it says. Connecting is the matter of router.py.
+"""Store URLs: their syntax and their meaning. router.py connects.
 
     redis://[user:password@]host[:port][/db]                               one server
     rediss://...                                                           the same over TLS
     unix://[user:password@]/path/to.sock[?db=0]                            one server, by its unix socket
-    sentinel://[user:password@]host[:port],host[:port]/master[/db]         whatever Sentinels name as that primary
+    sentinel://[user:password@]host[:port],host[:port]/master[/db]         the primary that Sentinels know by that name
     cluster://[user:password@]host[:port],host[:port]                      a cluster, found through any of these nodes
 
-Options after `?`: `db`; `tls=yes` and the `ssl_` options for TLS; `sentinel_username` and `sentinel_password` where the
-Sentinels want some of their own. Everything else is refused: timeouts and the like are settings of redsched, and an
-option of the client library could undo what redsched relies on.
+Options after `?`: `db`; `tls=yes` and the `ssl_` options for TLS; `sentinel_username` and `sentinel_password` if the
+Sentinels have credentials of their own. Everything else is refused: timeouts and the like are settings of redsched, and
+an option of the client library could break what redsched relies on.
 """
 
 import re
@@ -41,7 +41,7 @@ _HOST = re.compile(r"\[(?P<v6>[0-9A-Fa-f:.%]+)\](?::(?P<port6>\d+))?|(?P<host>[^
 
 
 class Kind(StrEnum):
-    """What a URL leads to."""
+    """The kind of store that a URL names."""
 
     SERVER = "server"
     SENTINEL = "sentinel"
@@ -50,7 +50,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoreUrl:
-    """A store URL taken apart. `nodes` are servers, or Sentinels; a unix socket has a `path` and none."""
+    """A parsed store URL. `nodes` are servers or Sentinels; a unix socket has a `path` and no nodes."""
 
     text: str
     kind: Kind
@@ -68,14 +68,14 @@ class StoreUrl:
 
 
 def parse(url: str) -> StoreUrl:
-    """Take a store URL apart. Raises InvalidRequest, which never shows a password."""
+    """Parse a store URL. Raises InvalidRequest, whose message never shows a password."""
     try:
         parts = urlsplit(url)
         if parts.scheme not in _ALLOWED:
             raise _Said(f"it begins with none of {', '.join(f'{one}://' for one in _ALLOWED)}")
         return _parsed(url, parts, _options(parts))
     except ValueError as error:
-        # An @ after the addresses is the end of a password with / # or ? in it: what was read is a part of that.
+        # An @ after the addresses ends a password that contains / # or ?: what was parsed is then part of the password.
         shown = isinstance(error, _Said) and "@" not in re.sub("^[^/]*//[^/?#]*", "", url)
         why = f": {error}" if shown else ""
         raise InvalidRequest(
@@ -85,13 +85,13 @@ def parse(url: str) -> StoreUrl:
 
 
 def check_url(url: str) -> str:
-    """Return the URL if the store can be reached by such a one, else raise InvalidRequest."""
+    """Return the URL if it is a valid store URL, else raise InvalidRequest."""
     parse(url)
     return url
 
 
 def without_password(url: str) -> str:
-    """The URL as it may be shown and logged."""
+    """Return the URL without its password, as it may be shown and logged."""
     shown = re.sub(r"(sentinel_password=)[^&]*", r"\1***", url)
     login, at, rest = shown.partition("://")[2].rpartition("@")
     user, colon, _ = login.partition(":")
@@ -99,7 +99,7 @@ def without_password(url: str) -> str:
 
 
 class _Said(ValueError):
-    """A reason that quotes nothing but what may be shown."""
+    """A reason that quotes only what may be shown."""
 
 
 def _hidden(url: str) -> str:
@@ -143,7 +143,7 @@ def _options(parts: SplitResult) -> dict[str, str]:
 
 
 def _path(kind: Kind, parts: SplitResult, options: Mapping[str, str]) -> tuple[str, int]:
-    """The primary's name and the database."""
+    """Return the primary's name and the database number."""
     words = [] if parts.scheme == "unix" else [unquote(word) for word in parts.path.split("/")[1:]]
     master = ""
     if kind is Kind.SENTINEL:

@@ -1,9 +1,9 @@
--- about(may_be_lost): what the scripts about one placement of a claim begin with: the cell, the objects passed from
--- KEYS[8] on, the claim, the host, and the placement that ARG.host and ARG.token mean, or the outcome that says why
--- there is none. may_be_lost: also where the host was written off in this epoch, which counts as dead until it has
--- attested: what only ends a placement.
--- answer_about(): the reply. commit_about(): write it, with `reason` where there is one; RETRY with the names of
--- missing keys where nothing could be written.
+-- about(may_be_lost): the common start of the scripts about one placement of a claim: the cell, the objects passed from
+-- KEYS[8] on, the claim, the host, and the placement that ARG.host and ARG.token name, or the outcome that says why
+-- there is none. may_be_lost: also accept a host that was written off in this epoch, which counts as dead until it has
+-- attested; for scripts that only end a placement.
+-- answer_about(): the reply. commit_about(): write the changes, with `reason` if there is one, and return the reply;
+-- RETRY with the names of missing keys if nothing could be written.
 -- include: commit
 -- include: reason
 -- include: transitions
@@ -35,7 +35,7 @@ local function commit_about(it, outcome, ...)
   return answer_about(it, outcome, ...)
 end
 
--- Its hint has served although nothing is to be written of the claim.
+-- Its hint is no longer needed, although nothing of the claim is to be written.
 local function drop_hint(it, entry_id)
   if entry_id and entry_id ~= '' and redis.call('XDEL', it.host.inbox, entry_id) == 1
       and redis.call('XLEN', it.host.inbox) == 0 then

@@ -1,4 +1,4 @@
--- prepare(): work out what has become of the claims of a script: which placements have changed, by how much the objects
+-- prepare(): work out the effects of a script on its claims: which placements have changed, by how much the objects
 -- that count them change, and which keys are missing. Nothing is written here.
 -- include: claim_record
 -- include: counters
@@ -6,8 +6,8 @@
 -- include: passed
 -- include: transitions
 
--- Why a claim has ended: it was closed, or as its last placement did. One that was unshelved and has never come up is
--- shelved still.
+-- Why a claim has ended: the reason of its closing, or that of its last placement. A claim that was unshelved and never
+-- became active is still shelved.
 local function ended_because(claim, last)
   local closed, end_reason = claim.fields.closed, claim.fields.closed_reason
   local was_active = claim.current and not ranks_above(last, claim.current)
@@ -23,9 +23,9 @@ local function keep_surviving(fields)
   end
 end
 
--- A claim without a placement waits for the next one, or has ended: what is left of it answers whoever still asks.
+-- A claim without a placement waits for the next one, or has ended: its remaining fields serve later calls.
 local function conclude(claim)
-  local is_unknown = claim.fields.voided_at_ms and not claim.freed -- nobody has known its id: nothing to conclude
+  local is_unknown = claim.fields.voided_at_ms and not claim.freed -- its id was never known: nothing to conclude
   if next(claim.placements) or is_unknown then
     return
   end
@@ -40,8 +40,8 @@ local function conclude(claim)
     end_reason = end_reason, amounts = {}, resizing_to = {}, counted = {}}
 end
 
--- The placements that something has happened to in this script, those that are gone included. Without `op` it is
--- nothing that the feed tells of.
+-- The placements that this script has affected, including those that are gone. Without `op` the feed does not report
+-- it.
 local function changed_placements(claim)
   local changed = {}
   for _, placement in ipairs(in_order(claim)) do

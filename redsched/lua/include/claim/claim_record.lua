@@ -41,7 +41,7 @@ local function put_field(placement, field, value)
   return true
 end
 
--- Does placement a come after b? By root, then by name.
+-- Does placement a come after b? Compared by root, then by name.
 local function ranks_above(a, b)
   if a.root ~= b.root then
     return newer(a.root, b.root)
@@ -49,7 +49,7 @@ local function ranks_above(a, b)
   return newer(a.placed, b.placed)
 end
 
--- A claim's placements, the highest last: what a script does to them does not depend on the order of a table's keys.
+-- A claim's placements, the highest last, so that a script's effect does not depend on the order of a table's keys.
 local function in_order(claim)
   local list = {}
   for _, placement in pairs(claim.placements) do
@@ -153,7 +153,7 @@ local function put_placement(flat, placement, prefix)
   end
 end
 
--- The flat hash that a claim is to be. `current` is left out where an active placement says it.
+-- Return the claim as the flat hash to be stored. `current` is left out if an active placement implies it.
 local function render_claim(claim)
   local flat, main = {}, main_of(claim)
   for field, value in pairs(claim.fields) do
@@ -173,8 +173,8 @@ local function render_claim(claim)
   return flat
 end
 
--- Write what has changed of a claim, never its key as a whole: in a slot that is being migrated a deleted key cannot be
--- written again. An amount that somebody has made unreadable stays as it is.
+-- Write the changed fields of a claim, and never replace the key as a whole: in a slot that is being migrated a deleted
+-- key cannot be written again. An amount that was made unreadable by hand stays as it is.
 local function write_claim_record(claim)
   local flat, set, gone = render_claim(claim), {}, {}
   for field, value in pairs(flat) do

@@ -1,7 +1,7 @@
--- commit(): write what has become of claims, and everything that follows from it: the sums of hosts and other objects,
+-- commit(): write the changes of claims, and everything that follows from them: the sums of hosts and other objects,
 -- the feed, the hosts' sets and inboxes, gangs, deadlines. `claims` were loaded by load_claim() and changed by
--- transitions.lua; `objects` are those passed, hosts among them. Returns the names of keys that are missing, and
--- has written nothing then.
+-- transitions.lua; `objects` are those passed, hosts among them. Returns the names of missing keys; if there are any,
+-- nothing was written.
 -- include: claim_changes
 -- include: claim_record
 -- include: due
@@ -26,7 +26,7 @@ local function add_all(object, changes)
   end
 end
 
--- Take what claims have changed in the objects that count them beside hosts into these, in memory.
+-- Apply the changes of claims to the objects other than hosts that count them, in memory.
 local function count_deltas(claims, objects)
   for _, claim in ipairs(claims) do
     for name, changes in pairs(claim.delta) do

@@ -1,6 +1,6 @@
--- counters(): all that the placements of a claim add up to, by the object that counts it: name of the object
--- (`host:h1`, `server-group:web`, `pool:licences`, `quota:web`) -> field -> number. What a script changes in numbers is
--- the difference between before and after, so that no script adds or subtracts by itself.
+-- counters(): the sums of a claim's placements, by the object that counts it: name of the object (`host:h1`,
+-- `server-group:web`, `pool:licences`, `quota:web`) -> field -> number. The numbers that a script changes are the
+-- difference between before and after, so that no script adds or subtracts by itself.
 -- include: claim_record
 -- include: leased
 -- include: quota_usage
@@ -48,7 +48,7 @@ local function counters(claim)
   return counts
 end
 
--- What differs between two such tables, as one.
+-- Return the difference of two such tables, as one.
 local function difference(before, after)
   local delta = {}
   for name, fields in pairs(after) do

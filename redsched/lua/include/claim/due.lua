@@ -33,8 +33,8 @@ local function deadline_of(claim)
   return earliest
 end
 
--- Is there something that only a scheduler can finish: a placement that is not wanted and has not been asked back, or a
--- claim that is to be placed again?
+-- Is there something that only a scheduler can finish: an unwanted placement that has not been asked back, or a claim
+-- that is to be placed again?
 local function is_unfinished(claim)
   for _, placement in pairs(claim.placements) do
     if placement.state ~= 'ending' and is_doomed(claim, placement) then

@@ -18,7 +18,7 @@ local function phase_of(claim)
   return phase
 end
 
--- Read the gangs of these claims, or note which keys are missing. A claim whose gang's hash is gone stands alone.
+-- Read the gangs of these claims, or note which keys are missing. A claim whose gang's hash is gone is independent.
 local function bind_gangs(claims, objects, lacking)
   for _, claim in ipairs(claims) do
     local gang = claim.fields.gang and needs(objects, lacking, 'gang:' .. claim.fields.gang)
@@ -33,15 +33,14 @@ local function bind_gangs(claims, objects, lacking)
   end
 end
 
--- Does what the store has of a host's claims hold for this epoch? After a rollback it may be older than what runs
--- there: until the host has attested, a member that is only starting in the store may have been active, and its gang
--- complete.
+-- Is the store's record of a host's claims valid in this epoch? After a rollback it may be older than what runs there:
+-- until the host has attested, a member that is only starting in the store may have been active, and its gang complete.
 local function was_heard(cell, host_key)
   local host = redis.call('HMGET', host_key, 'epoch', 'heard')
   return not host[1] or host[1] == cell.epoch or host[2] == cell.epoch
 end
 
--- Are the others to end? Not while all that is known to have ended had been active: the gang may have been complete.
+-- Are the others to end? Not while all members known to have ended had been active: the gang may have been complete.
 local function has_failed(gang)
   return gang.hash.end_reason and not gang.hash.may_be_complete
 end
@@ -54,7 +53,7 @@ local function judge_written_off(cell, claim, host_key)
   end
 end
 
--- Do all members of the claim's gang still stand or fall together?
+-- Does the end of one member of the claim's gang still end all?
 local function is_bound(claim)
   return claim.gang ~= nil and not claim.leaves_gang
 end
@@ -74,7 +73,7 @@ local function note_failure(claim, was, end_reason)
   claim.gang.fails = true
 end
 
--- Why a member must not end with its gang (yet), as an outcome; nil where the gang has failed, or fails with it.
+-- Why a member must not end with its gang (yet), as an outcome; nil if the gang has failed, or fails with it.
 local function kept_from_ending(cell, claim, host_key)
   if not claim.gang or not claim.gang.hash.end_reason then
     return 'STALE'
@@ -86,7 +85,7 @@ local function kept_from_ending(cell, claim, host_key)
   return not was_heard(cell, host_key) and 'NOT_ATTESTED' or nil
 end
 
--- Count what has become of a member. Returns whether something is to be done about the others now.
+-- Count the new state of a member. Returns whether something is to be done about the others now.
 local function step_gang(claim, before, end_reason)
   local gang, was, now = claim.gang, phase_of(before), phase_of(claim)
   local member = 'member.' .. claim.id

@@ -1,4 +1,4 @@
--- What the changes of claims mean for their hosts: entries of the feed, sums, sets of claims and inboxes. `claims` come
+-- The effects of changed claims on their hosts: entries of the feed, sums, sets of claims and inboxes. `claims` come
 -- from prepare().
 -- include: claim_changes
 -- include: counters
@@ -21,7 +21,7 @@ local function count_into_host(host, delta, fields)
   end
 end
 
--- What a placement that is gone held: the claim's hash does not say so any more.
+-- The amounts of a placement that is gone: the claim's hash no longer has them.
 local function tell_held(claim, placement, fields)
   if not claim.placements[placement.placed] then
     for slot, amount in pairs(placement.amounts) do
@@ -50,7 +50,7 @@ local function host_entry(claim, placement, host)
   return {name = placement.host, version = host.version, op = placement.op, fields = fields}
 end
 
--- What the feed is to say of a claim's hosts: one entry for each, with the host's new absolute numbers.
+-- The entries of the feed about a claim's hosts: one for each, with the host's new absolute numbers.
 local function host_entries(cell, claim, objects, entries)
   local seen = {}
   for _, placement in ipairs(claim.changed) do
@@ -96,8 +96,8 @@ local function give_hint(cell, claim, placement, host)
   end
 end
 
--- Tell the hosts of a claim what is to be done. New hints come before old ones are taken, so that an inbox which has
--- something to say is there throughout.
+-- Write hints to the hosts of a claim. New hints come before old ones are removed, so that an inbox with something to
+-- report exists throughout.
 local function give_hints(cell, claim, objects)
   for _, placement in ipairs(claim.changed) do
     local host = objects['host:' .. placement.host]
@@ -129,7 +129,7 @@ local function write_sets(claim, objects)
   end
 end
 
--- What may remove a key comes last, and once for each key.
+-- Commands that may remove a key come last, and once for each key.
 local function write_removals(objects)
   for _, host in ipairs(objects) do
     remove_members('SREM', host.claims, host.leaving or {})

@@ -1,4 +1,4 @@
--- A placement gets other amounts. Amounts here are slot -> amount, of its host and of shared pools alike.
+-- Changing the amounts of a placement. Amounts here are slot -> amount, of its host and of shared pools alike.
 local function amounts_in_argv(first)
   local amounts = {}
   for i = first, #ARGV, 2 do

@@ -1,6 +1,6 @@
--- keep_reason(): note why a claim failed, expired or lost its work, in words, at its reason key. Where the claim has
--- ended it is remembered as long as what is left of that.
--- reason_of_ending(): what was noted when the placement began to end, or nil.
+-- keep_reason(): store why a claim failed, expired or lost its work, as text, at its reason key. If the claim has
+-- ended, the reason is kept as long as the rest of it. reason_of_ending(): the reason stored when the placement began
+-- to end, or nil.
 -- include: fence
 local REASON_MS = 24 * 3600 * 1000 -- of a claim that goes on, which nobody has to look after then
 

@@ -1,7 +1,7 @@
 -- too_small(): the first slot that has no room for what a claim is to hold of it, beside all but this claim; or nil.
 --
--- `was` is what it holds. What gives back is held only to the slot's smallest amount and step, what stays as it is to
--- nothing: a host that shrank must not keep its claims from shrinking after it, step by step.
+-- `was` is what it holds. A slot whose amount shrinks is checked only against the smallest amount and the step, one
+-- that stays is not checked: a host that shrank must not keep its claims from shrinking after it, step by step.
 -- include: fit
 -- include: to_int
 local function has_room(key, name, amount, held)

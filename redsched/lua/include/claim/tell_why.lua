@@ -1,5 +1,5 @@
--- tell_why(): add to an entry of the feed why a placement is ending or has ended, and its reason in words. Whoever
--- reads the claim later sees what it is by then. leaving_reason(): why claims are moved off a host, or nil.
+-- tell_why(): add to an entry of the feed why a placement is ending or has ended, and the reason as text. A reader who
+-- looks at the claim later sees only its state then. leaving_reason(): why claims are moved off a host, or nil.
 local LEAVING = {evacuate = 'was written off', move = 'is being drained'}
 
 local function leaving_reason(host, host_key)

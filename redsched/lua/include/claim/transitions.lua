@@ -1,13 +1,13 @@
--- What may happen to placements, in memory; commit() writes it. docs/model/placements.pml has the rules and what goes
+-- The transitions of placements, in memory; commit() writes them. docs/model/placements.pml has the rules and what goes
 -- wrong without each.
 -- include: claim_record
 -- include: fence
 -- include: leased
 -- include: token
 
--- How a host stands in this epoch: `here` (it has attested), `lost` (written off in this epoch or being evacuated:
--- nobody waits for it), `lost-before` (written off in an earlier one, and not back) or `unheard`: what its claims are
--- only it can say.
+-- Return the standing of a host in this epoch: `here` (it has attested), `lost` (written off in this epoch or being
+-- evacuated: nobody waits for it), `lost-before` (written off in an earlier one, and not back) or `unheard`: only the
+-- host can tell the state of its claims.
 local function standing(cell, host_key)
   local host = redis.call('HMGET', host_key, 'epoch', 'written_off', 'draining')
   if host[1] == cell.epoch then
@@ -22,7 +22,7 @@ local function is_lost(stands)
   return stands == 'lost' or stands == 'lost-before'
 end
 
--- Is a placement not wanted any more? Its claim was closed after it was placed, or a later one has been active.
+-- Is a placement no longer wanted? Its claim was closed after it was placed, or a later one has been active.
 local function is_doomed(claim, placement)
   local closed = claim.fields.closed
   return (closed and not newer(placement.root, closed))
@@ -47,9 +47,9 @@ local function free(claim, placement, end_reason)
   claim.freed[#claim.freed + 1] = placement
 end
 
--- Take a placement back. What no host has taken up is freed, and so is everything on a host that was written off or,
--- with `force`, on one that has attested; else its host is asked to stop it. What a host that has not been heard in
--- this epoch really has only it can say: it stays counted, and is told when it attests.
+-- Take a placement back. What no host has accepted is freed, and so is everything on a host that was written off or,
+-- with `force`, on one that has attested; else its host is asked to stop it. On a host that has not attested in this
+-- epoch the placement stays counted, as only the host knows what it has; the host is told when it attests.
 local function take_back(claim, placement, end_reason, host_standing, force)
   local heard = host_standing == 'here'
   if is_lost(host_standing) or (heard and (force or placement.state == 'claimed')) then
@@ -59,19 +59,19 @@ local function take_back(claim, placement, end_reason, host_standing, force)
   end
 end
 
--- Why a claim that is closed was closed, or why one that has been overtaken ends.
+-- The reason for which a claim was closed, or for which a placement superseded by a later one ends.
 local function reason_of(claim, placement)
   return is_superseded(claim, placement) and 'moved' or claim.fields.closed_reason or 'released'
 end
 
--- Is the claim to be placed again for a placement that came after it was closed?
+-- Is the claim to be placed again because of a placement that was made after the claim was closed?
 local function retries_since(claim)
   local root, closed = claim.fields.retry_root, claim.fields.closed
   return root ~= nil and (closed == nil or newer(root, closed))
 end
 
--- The claim ends for good: nothing that was placed up to `token` is wanted. Unshelved it can be placed after that, and
--- an earlier closing that is repeated does not touch what came later.
+-- End the claim for good: nothing that was placed up to `token` is wanted. It can be unshelved and placed after that,
+-- and repeating an earlier closing does not affect what came later.
 local function close(claim, token, end_reason)
   if not claim.fields.closed or newer(token, claim.fields.closed) then
     claim.fields.closed, claim.fields.closed_reason = token, end_reason
@@ -95,7 +95,7 @@ local function is_closed(claim, end_reason)
     and (closed_reason == end_reason or closed_reason ~= 'shelved')
 end
 
--- The work of a placement runs, as its host says or its journal: the claim has all its attempts again.
+-- The work of a placement runs, as its host or its journal reports: the claim has all its attempts again.
 local function come_up(cell, claim, placement)
   placement.state, placement.expires_at_ms, placement.move_deadline_ms = 'active', nil, nil
   raise_current(claim, placement)
@@ -115,7 +115,7 @@ local function activate(cell, claim, placement)
   placement.op, placement.hint = 'active', 'none'
 end
 
--- Does another placement of the claim go on, and is wanted? Then the failure of this one ends only itself.
+-- Does another, wanted placement of the claim go on? Then the failure of this one ends only itself.
 local function goes_on(claim, placement)
   for _, other in pairs(claim.placements) do
     if other ~= placement and other.state ~= 'ending' and not is_doomed(claim, other) then
@@ -184,16 +184,16 @@ local function note_failed_move(cell, claim, placement)
   end
 end
 
--- There is no place now for a claim that waits for one: it is looked for again later, less and less often.
+-- There is no place now for a pending claim: the search is repeated later, at growing intervals.
 local function put_off(claim)
   local searches = to_int(claim.fields.searches, 0, 0) + 1
   claim.fields.searches = text(searches)
   claim.retry_in_ms = backoff(FIRST_PAUSE_MS, searches)
 end
 
--- The placement that a caller means by host and token, or the outcome that says why there is none. The host comes
--- first: before it has attested, "no such claim" would only mean that the store has forgotten, and an agent that
--- believed it would stop work which is rightly there.
+-- Return the placement that a caller names by host and token, or the outcome that says why there is none. The host is
+-- checked first: before it has attested, "no such claim" would only mean that the store has forgotten it, and an agent
+-- that believed it would stop work that should run.
 local function find_placement(cell, claim, host, host_key, token)
   local stands = standing(cell, host_key)
   if stands == 'unheard' or stands == 'lost-before' then
@@ -223,7 +223,7 @@ local function note_dropped(cell, host, placement)
   end
 end
 
--- A token of now, above any placement so far. A placement that this script makes gets the next one.
+-- Return a token of now, above any placement so far. A placement that this script makes gets the next one.
 local function token_now(cell)
   return cell.epoch .. '.' .. text(cell.seq)
 end

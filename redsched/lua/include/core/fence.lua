@@ -13,7 +13,7 @@ local function text(number)
   return string.format('%.0f', number)
 end
 
--- The 40 digits after a label of INFO. A plain find, for this runs in every script and a pattern costs as much as INFO.
+-- The 40 digits after a label of INFO. A plain find, as this runs in every script and a pattern costs as much as INFO.
 local function id_after(info, label)
   local _, last = string.find(info, label, 1, true)
   return string.sub(info, last + 1, last + 40)
@@ -28,7 +28,7 @@ local function mint(cell, replid, wiped)
   local former_ms = tonumber(string.match(cell.epoch, '^%d+') or '0')
   cell.epoch = text(math.max(cell.now_ms, former_ms + 1)) .. '-' .. string.sub(replid, 1, 8)
   local unattested = (wiped or cell.by_time) and -1 or redis.call('ZCARD', KEYS[3])
-  cell.settled, cell.by_time = unattested == 0, unattested < 0 -- raise.lua may mint another one at once
+  cell.settled, cell.by_time = unattested == 0, unattested < 0 -- raise.lua may mint another epoch at once
   redis.call('HSET', KEYS[1], 'epoch', cell.epoch, 'seq', text(cell.seq), 'now_ms', text(cell.now_ms),
     'replid', replid, 'run_id', run_id(), 'settled', cell.settled and '1' or '0',
     'settle_at_ms', text(cell.now_ms + cell.settle_ms), 'unattested', text(unattested))
@@ -37,9 +37,9 @@ local function mint(cell, replid, wiped)
   end
 end
 
--- Whether each lease that ran when the time was last noted will run for as long again as has passed since. Then nobody
--- has lost one, and whoever renews a lease in its first half is in time, whatever it was: nobody who wrote, a server
--- that stood still, or a clock that was set.
+-- Whether each lease that ran when the time was last noted will run for at least as long again as has passed since.
+-- Then no lease has expired, and a lease that is renewed in its first half is renewed in time, whatever the cause of
+-- the gap: no writes, a server that stood still, or a clock that was set.
 local function leases_outlast(deadlines, noted_ms, now_ms)
   local from, to = '(' .. text(noted_ms), text(2 * now_ms - noted_ms)
   for _, leases in ipairs({KEYS[3], deadlines}) do
@@ -71,7 +71,7 @@ local function fence(deadlines)
     return cell
   end
   if replid ~= meta[4] then
-    -- The first replica of this same process, or its last one gone: another id, and no change of data.
+    -- The first replica has connected to this same process, or the last one has left: a new id, but no change of data.
     if meta[5] ~= run_id() or string.find(id_after(replication, 'master_replid2:'), '[^0]') then
       mint(cell, replid, false)
       return cell
@@ -81,7 +81,7 @@ local function fence(deadlines)
   local noted_ms = tonumber(meta[3])
   local passed_ms = cell.now_ms - noted_ms
   local jumped = passed_ms > tonumber(meta[8] or '15') * 1000
-  -- A cell that waits for its hosts gives them their time.
+  -- A cell that waits for its hosts to attest must give them their full time.
   local harmless = jumped and deadlines and cell.settled and leases_outlast(deadlines, noted_ms, cell.now_ms)
   if (jumped and not harmless) or passed_ms < -1000 then
     mint(cell, replid, false)

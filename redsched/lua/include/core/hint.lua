@@ -1,4 +1,4 @@
--- hint(): tell the host's agent that there is something to do. `number` is dense per host, so that a lost hint shows.
+-- hint(): notify the host's agent that there is something to do. `number` is dense per host, so that a lost hint shows.
 -- Returns the entry's id.
 -- include: fence
 local function hint(cell, inbox_key, number, op, id, token)

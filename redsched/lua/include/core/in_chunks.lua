@@ -1,4 +1,4 @@
--- in_chunks(): run `command key ...list` in chunks, for unpack of some thousand values raises in the middle of a
+-- in_chunks(): run `command key ...list` in chunks, as unpack of some thousand values would raise in the middle of a
 -- script. An empty list runs nothing.
 local CHUNK = 500
 

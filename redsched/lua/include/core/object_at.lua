@@ -1,4 +1,4 @@
--- object_at(): what a key stands for beside the host: a server group, a shared pool, a gang or a quota, named as its
+-- object_at(): the object of a key other than a host's: a server group, a shared pool, a gang or a quota, named as its
 -- key ends: `server-group:web`, `pool:licences`, `gang:a`, `quota:web`.
 local function object_at(key)
   local name = string.match(key, '}:(.+)$')

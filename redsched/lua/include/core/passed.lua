@@ -1,7 +1,7 @@
--- passed(): what the keys from KEYS[first] on stand for, in order and by name: `server-group:web`, `pool:licences`,
--- `gang:a`, and `host:h1`, whose set of claims and inbox come with it. needs(): note what a script lacks; it answers
--- RETRY with those names before it has written anything, and the caller passes their keys too. leave_to_script(): a
--- host that the script writes by itself.
+-- passed(): the objects of the keys from KEYS[first] on, in order and by name: `server-group:web`, `pool:licences`,
+-- `gang:a`, and `host:h1`, whose set of claims and inbox follow it. needs(): note a missing object; the script answers
+-- RETRY with those names before it has written anything, and the caller then passes their keys too. leave_to_script():
+-- exclude a host that the script writes by itself.
 -- include: object_at
 local function passed(first)
   local objects = {}
@@ -18,7 +18,7 @@ local function passed(first)
   return objects
 end
 
--- commit() takes such a host for known, and writes nothing of it.
+-- commit() treats such a host as known, and writes nothing of it.
 local function leave_to_script(objects, key, name)
   objects['host:' .. name] = {kind = 'host', key = key, name = 'host:' .. name, apart = true, was = {}, now = {}}
 end

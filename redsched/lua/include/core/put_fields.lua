@@ -1,5 +1,5 @@
--- put_fields(): append to `told`, what the feed is to say, those fields that change and those that go. `changed` is a
--- flat list of field and value; a field that goes is said to be empty.
+-- put_fields(): append changed and deleted fields to `told`, the fields of an entry of the feed. `changed` is a flat
+-- list of field and value; a deleted field has an empty value.
 local function put_fields(told, changed, removed)
   for _, value in ipairs(changed) do
     told[#told + 1] = value

@@ -1,5 +1,5 @@
--- remove_members(): ZREM or SREM in chunks. Only members that are there are removed, so that the key lasts until the
--- last chunk: in a slot that is being migrated a script may not touch a key again that it has removed.
+-- remove_members(): ZREM or SREM in chunks. Only existing members are removed, so that the key lasts until the last
+-- chunk: in a slot that is being migrated a script may not touch a key again that it has removed.
 -- include: in_chunks
 local LOOK_UP = {ZREM = 'ZSCORE', SREM = 'SISMEMBER'}
 

@@ -1,6 +1,6 @@
--- merge(): put a host's journal and the store together, claim by claim. Attestation restores and judges nothing: what
--- is not wanted any more is found by reconcile.lua afterwards. Only what the store ended in an earlier epoch, or lost
--- with a host that was written off in any epoch, comes back as `ending`: it is counted for as long as it runs.
+-- merge(): merge a host's journal with the store, claim by claim. Attestation restores and judges nothing:
+-- reconcile.lua finds afterwards what is no longer wanted. Only what the store ended in an earlier epoch, or lost with
+-- a host that was written off in any epoch, comes back as `ending`: it is counted for as long as it runs.
 --
 -- `restoring` is false once the host has attested to this epoch: a placement that only the journal knows has ended
 -- then, and the host is told to drop it. Returns the claims by id, and the placements to drop.
@@ -29,8 +29,8 @@ local function join(cell, claim, placement, held)
   end
 end
 
--- Why the store has ended this placement, in an epoch that the host has not heard of; nil if it has not. Of an active
--- one only a closing or a write-off says so: the claim may have ended here because this host had not been heard.
+-- Why the store has ended this placement, in an epoch that the host has not seen; nil if it has not. An active
+-- placement has ended only by a closing or a write-off: otherwise it may have ended because this host had not attested.
 local function why_ended(claim, held, host)
   for _, token in pairs({host.lost_token or false, host['dropped.' .. held.placed] or false}) do
     if token and not newer(held.token, token) then
@@ -45,7 +45,7 @@ local function why_ended(claim, held, host)
   return LEASED[held.state] and had_ended and not newer(held.placed, last.token) and 'void' or nil
 end
 
--- A claim that is to be placed again is whole, and stays so beside a placement that is ending.
+-- A claim that is to be placed again has all of its fields, and keeps them beside a placement that is ending.
 local function restore(cell, claim, entry, held, host)
   if not next(claim.placements) and not claim.fields.retry_root then
     for field, value in pairs(parse_claim(claim.id, claim.key, entry.record, true).fields) do
@@ -78,13 +78,13 @@ local function placement_on(claim, host, placed)
   return placement and placement.host == host and placement
 end
 
--- Had its lease run out before the host took it up? The store may have ended it, and forgotten that by now.
+-- Had its lease expired before the host accepted it? The store may have ended it, and forgotten that by now.
 local function was_never_taken_up(cell, entry)
   return entry.state == 'claimed' and to_int(entry.record.expires_at_ms, MOST, 0) <= cell.now_ms
 end
 
--- A member that had been active does not fail its gang by its end, and one that never was, or fell with its gang, does:
--- the journal's word counts, whatever the store has of it.
+-- A member that had been active does not fail its gang when it ends; one that never was, or that ended with its gang,
+-- does. The journal decides which, whatever the store has.
 local function judge_end(claim, entry)
   if entry.word == 'ended' or entry.state == 'ending' then
     claim.leaves_gang = entry.was_active
@@ -125,7 +125,7 @@ local function merge(cell, entries, host, restoring)
   end
   for i = #merged.claims, 1, -1 do
     if not merged.claims[i].exists and not next(merged.claims[i].placements) then
-      table.remove(merged.claims, i) -- nobody knows of it
+      table.remove(merged.claims, i) -- neither knows of it
     end
   end
   return merged

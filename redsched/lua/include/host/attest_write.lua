@@ -1,13 +1,13 @@
--- What an attestation writes of its host: held_here(): the placements that it holds from now on, each to be taken up
--- again where the journal has lost it; host_fields(): the sums that they make; write_hints(): its inbox, anew.
+-- The writes of an attestation to its host: held_here(): the placements that it holds from now on, each to be accepted
+-- again if the journal has lost it; host_fields(): their sums; write_hints(): its inbox, anew.
 -- include: attest_merge
 -- include: hint
 -- include: in_chunks
 -- include: mark_over
 -- include: sums
 
--- What its work is where the journal does not know of it: not taken up yet; but where the journal itself is a new
--- one, it may run, and is not to be freed as if it had never been begun.
+-- The state of a placement that the journal does not know: not accepted yet; but if the journal itself is new, the work
+-- may run, and must not be freed as if it had never been started.
 local function state_of_lost(host)
   local former = host['agent.journal'] or ''
   return (former ~= '' and former ~= ARG.journal) and 'starting' or 'claimed'
@@ -31,8 +31,8 @@ local function held_here(cell, merged, host, lease_ms)
   return held
 end
 
--- The flat list of what a host's fields are with these placements, and the fields that go: of slots of which nothing is
--- claimed any more, and which the host does not have. nil where an amount is no whole number.
+-- Return the flat list of a host's fields with these placements, and the fields to delete: those of slots that the host
+-- does not have and of which nothing is claimed any more. nil if an amount is not a whole number.
 local function host_fields(host, held)
   local sums, flat, gone = sums_of(held), {}, {}
   if not sums then
@@ -55,8 +55,8 @@ local function host_fields(host, held)
   return flat, gone
 end
 
--- Hint at what the agent has to do: take up what is claimed, end what is ending. The stream is emptied, and goes only
--- where nothing is put into it.
+-- Hint at what the agent has to do: accept what is claimed, end what is ending. The stream is emptied, and deleted only
+-- if nothing is put into it.
 local function write_hints(cell, held, inbox)
   redis.call('XTRIM', KEY.inbox, 'MAXLEN', 0)
   local any = false
@@ -74,8 +74,8 @@ local function write_hints(cell, held, inbox)
   return inbox
 end
 
--- Notes on what the host was to drop go, but for what its journal still has: another epoch may begin before it has
--- heard the answer. A host that was written off has come back.
+-- Delete the notes on what the host was to drop, except for what its journal still has: another epoch may begin before
+-- it has received the reply. A host that was written off has come back.
 local function write_attested_host(host, drop, claimed, unclaimed)
   local dropping = {}
   for _, placed in ipairs(drop) do

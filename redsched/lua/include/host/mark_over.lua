@@ -1,7 +1,7 @@
--- mark_over(): note which slots of a host hold more claims than they have capacity for, after its own word made it so.
+-- mark_over(): note which slots of a host hold more claims than they have capacity for, after its own report caused it.
 --
--- A host that shrinks, or attests more than it has, is over by rights, and gets no new claims. With `over.<slot>` an
--- audit can tell that from a claim that should not have been made.
+-- A host that shrinks, or attests more than it has, is legitimately over capacity, and gets no new claims. By
+-- `over.<slot>` an audit can tell that from a claim that should not have been made.
 -- include: read_hash
 -- include: to_int
 local function mark_over(host_key)

@@ -1,4 +1,4 @@
--- operator_tag(): the tag of what operators say of a host, as redsched/store/codec/tags.py computes it. `host` has its
+-- operator_tag(): the tag of what operators set on a host, as redsched/store/codec/tags.py computes it. `host` has its
 -- fields by name; one that is absent may be nil or false.
 local function operator_tag(host)
   return redis.sha1hex(table.concat({host.status or '', host.draining or '', host.drain_deadline_ms or '',

@@ -1,4 +1,4 @@
--- speaks(): may this agent write this host? Returns nil if so, else the word to answer.
+-- speaks(): may this agent write this host? Returns nil if so, else the outcome to answer.
 --
 -- An agent is a journal; its reports carry a number that grows over restarts of its process (nonce). So a late copy of
 -- a report, and a clone that was made with a copy of the journal, both come with a number that has been passed.

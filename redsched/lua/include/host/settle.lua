@@ -1,6 +1,6 @@
--- count_heard(): one host fewer to wait for, if this one was; the last one settles the cell.
+-- count_heard(): wait for one host fewer, if this one was waited for; the last one settles the cell.
 --
--- Waited for are the hosts that were known when the epoch was minted: those that first reported in another one, and
+-- The hosts waited for are those that were known when the epoch was minted: they first reported in another one, and
 -- have neither attested to this one nor been written off in it. `host` has the fields since, epoch and written_off.
 -- include: fence
 local function count_heard(cell, host)

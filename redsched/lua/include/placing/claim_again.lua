@@ -1,5 +1,5 @@
 -- The members of a call of replace.lua: claims that are to have another placement, by a move, because their last one
--- failed, or because they were shelved. What becomes of the placement that they have is a matter of reconcile.lua.
+-- failed, or because they were shelved. reconcile.lua deals with the placement that they have.
 -- include: due
 -- include: gangs
 -- include: tell_why
@@ -29,8 +29,8 @@ local function based_on(claim, token)
   end
 end
 
--- The placement that an earlier sending of the same has made, while it is wanted. One that is ending has failed, and
--- its host may never say that it is gone: the claim can go elsewhere meanwhile.
+-- The placement that an earlier attempt of the same call has made, while it is wanted. One that is ending has failed,
+-- and its host may never report that it is gone: the claim can go elsewhere meanwhile.
 local function made_before(claim, token)
   for _, placement in pairs(claim.placements) do
     if placement.from == token and placement.state ~= 'ending' and not is_doomed(claim, placement) then
@@ -39,7 +39,7 @@ local function made_before(claim, token)
   end
 end
 
--- Is its gang still waited for, or has it failed? nil: of another gang than was said.
+-- Is its gang still waited for, or has it failed? nil: its gang is not the one that the call names.
 local function stands_alone(claim, gang_key)
   if not claim.fields.gang then
     return true
@@ -62,7 +62,7 @@ local function is_on(claim, hosts)
   return next(unnamed) == nil
 end
 
--- Is another claim elsewhere than when the places of this call were chosen beside it?
+-- Is another claim no longer where it was when the places of this call were chosen?
 local function others_have_moved(call)
   for _, other in ipairs(call.others) do
     if not is_on(load_claim(other.key), other.hosts) then
@@ -74,8 +74,8 @@ end
 
 local REFUSAL = {}
 
--- Each waits until all hosts have been heard: sent again before, it would mint another placement while the first one is
--- still only in a journal. A move: the claim is wanted there, and not itself on its way.
+-- Each kind waits until all hosts have attested: a call resent before that would create another placement while the
+-- first one is still only in a journal. A move: the claim is wanted there, and is not itself being moved.
 function REFUSAL.moved(cell, claim, again)
   local base = based_on(claim, again.token)
   local stands = standing(cell, again.host_key)
@@ -156,7 +156,7 @@ local function write_again(cell, call, member, expires, entry_id)
   claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_reason = nil, nil, nil
   claim.fields.searches = nil
   claim.fields.group = member.group and member.group.own_name or claim.fields.group
-  claim.fields.gang = nil -- it stands alone
+  claim.fields.gang = nil -- it is no longer part of its gang
   claim.fields.max_attempts = call.max_attempts ~= '' and call.max_attempts or claim.fields.max_attempts
   claim.fields.on_exit = call.on_exit ~= '' and call.on_exit or claim.fields.on_exit
   claim.fields.claimed_at_ms = claim.fields.claimed_at_ms or text(cell.now_ms)

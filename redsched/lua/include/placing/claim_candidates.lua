@@ -84,7 +84,7 @@ local function first_fit(cell, call, member)
   return nil
 end
 
--- After a refusal the amounts promised to earlier members are not held by anyone: what is told must be what is stored.
+-- After a refusal nobody holds the amounts promised to earlier members: the reply must show what is stored.
 local function looked_at(call, reply)
   local refused = reply[1] == 'FULL'
   for number, host in pairs(call.hosts) do

@@ -1,5 +1,5 @@
--- outdated(): why a decision cannot be carried out any more, as a reply, or nil. `moved`: one of its ids has moved on
--- to another cell since.
+-- outdated(): why a decision can no longer be carried out, as a reply, or nil. `moved`: one of its ids has moved on to
+-- another cell since.
 local function outdated(cell, call, moved)
   local function answer(outcome)
     return {outcome, cell.epoch, cell.now_ms}

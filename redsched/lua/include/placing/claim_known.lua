@@ -1,5 +1,5 @@
--- known_outcome(): what claim.lua answers without looking at any host, or nil: the ids decide, and the decision's
--- age.
+-- known_outcome(): the reply of claim.lua that follows from the ids and the age of the decision, without looking at any
+-- host; or nil.
 -- include: claim_decision
 local function known_outcome(cell, call)
   local function answer(outcome)

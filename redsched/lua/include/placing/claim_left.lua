@@ -1,14 +1,14 @@
--- left_behind(): what a group counts that does not hold the replacement of a placement: number by field of the group's
--- hash, or nil.
+-- left_behind(): the counts of a group that do not restrict the replacement of a placement: number by field of the
+-- group's hash, or nil.
 --
--- Under hard affinity all members that a call moves leave together: where they are now holds none of them. So a whole
--- group can leave a host that works, and one member may go where all others are.
+-- Under hard affinity all members that a call moves leave together: their current places restrict none of them. So a
+-- whole group can leave a host that works, and one member may go where all others are.
 --
--- On a host that was written off the work is gone for good. So the claim itself does not count against its next
--- placement, and under hard affinity nor does any member on a host that was written off: whoever is still there would
--- hold back a group that can only come together elsewhere. The first one goes where it may, and the others must
--- follow it. Which hosts those are the caller says, and each is looked at here: one that has come back in between
--- holds again. In the hash all of them count until they are given back.
+-- On a host that was written off the work is lost for good. So the claim itself does not count against its next
+-- placement, and under hard affinity neither does any member on a written-off host: it would hold back a group that can
+-- only come together elsewhere. The first one may go anywhere, and the others must follow it. The caller names those
+-- hosts, and each is checked here: one that has come back in between counts again. In the hash all of them count until
+-- they are released.
 -- include: claim_arguments
 -- include: claim_counts
 -- include: objects
@@ -24,7 +24,7 @@ local function leave(left, by, domain, number)
   end
 end
 
--- What its group counts of a placement, as it was counted when it was placed.
+-- The counts of a placement in its group, as they were when it was placed.
 local function leave_placement(left, group, base)
   leave(left, 'host', base.host, 1)
   for _, by in ipairs(group.topologies) do
@@ -40,7 +40,7 @@ local function domain_left(base, host, by)
   return domain_of(host, by)
 end
 
--- What the group counts of the members that this call moves off hosts that were not written off, worked out once.
+-- The counts in the group of the members that this call moves off hosts that were not written off, computed once.
 local function leaving_together(call, group)
   if group.leaving then
     return group.leaving

@@ -1,5 +1,5 @@
--- Rules about other places. violated_rule(): why a member may not go to a host though it has room, or nil. place():
--- take the room for it and count it, in memory; a domain that a host is not in is false.
+-- Rules about other placements. violated_rule(): why a member may not go to a host though it has room, or nil. place():
+-- take the room and count the member, in memory; the domain is false if a host is in none.
 --
 -- A group counts what its hash says and the members of this call that join it; a rule without a group only those of
 -- this call that it covers. A group's own hard policy is read from its hash and holds for whoever joins it, whatever

@@ -1,5 +1,5 @@
--- place_members(): each member of a call on the first of its candidates that fits, or none of them. `write` stores what
--- a member is from now on. Returns the reply.
+-- place_members(): place each member of a call on the first of its candidates that fits, or none of them. `write`
+-- stores the new state of a member. Returns the reply.
 -- include: claim_candidates
 -- include: claim_objects
 -- include: claim_write
@@ -21,7 +21,7 @@ local function place_members(cell, call, write)
     return over
   end
 
-  -- Every check is passed. From here on, only writes.
+  -- Every check has passed. From here on, only writes.
   local objects = call.objects and changed_objects(call.objects) or {}
   local expires = text(cell.now_ms + call.lease_ms)
   for number, member in ipairs(call.members) do

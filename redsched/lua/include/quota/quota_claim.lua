@@ -17,7 +17,7 @@ local function usage_of(list)
   return list.usage
 end
 
--- What one more placement adds to what its claim uses already (`member.used`).
+-- The usage that one more placement adds to that of its claim (`member.used`).
 local function added_usage(member)
   local usage, before = usage_of(member.amounts), member.used or {}
   local added = {}

@@ -1,5 +1,5 @@
--- quota_refusal(): why a claim may not use so much more (class -> amount) of its project's quota, or nil. What uses no
--- more of what is limited is never refused. `limited`: there are several cells, and the first of them has limits.
+-- quota_refusal(): why a claim may not use this much more (class -> amount) of its project's quota, or nil. A claim
+-- that uses no more of what is limited is never refused. `limited`: there are several cells, and the first has limits.
 --   OVER_QUOTA, then class, limit or share of this cell, used, asked of each class that would be exceeded
 --   SETTLING (hosts may still bring back claims that count)
 --   UNSHARED (of several cells this one has no share of the limits in this epoch)

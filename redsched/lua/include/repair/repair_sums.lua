@@ -1,5 +1,5 @@
--- differing_sums(): which fields of a host do not say what its claims make. Returns a flat list of field, true value,
--- and the fields that should not be there; nil where sums_of() gives none.
+-- differing_sums(): the fields of a host that differ from the sums of its claims. Returns a flat list of field, true
+-- value, and the fields that should not be there; nil if sums_of() gives none.
 -- include: fence
 -- include: sums
 -- include: to_int

@@ -228,7 +228,9 @@ def checked_claim(cell: str, claim_id: str, values: Mapping[str, str]) -> Claim:
     try:
         claim = claim_from(cell, claim_id, values)
     except (KeyError, ValueError) as error:
-        raise InvalidRequest(f"claim {claim_id}: host, state, token or end_reason is missing or wrong: {error}") from error
+        raise InvalidRequest(
+            f"claim {claim_id}: host, state, token or end_reason is missing or wrong: {error}"
+        ) from error
     Token.parse(claim.token)
     check_name("host", claim.host)
     for name, value in values.items():

@@ -32,10 +32,10 @@ class Noun:
 
 def _declared(kind: str, set_function: str, set_help: str) -> dict[str, Entry]:
     return {
-        "list": Entry(f"declared:{kind}.list_all", "List them."),
-        "show": Entry(f"declared:{kind}.show_one", "Show one."),
-        "set": Entry(f"declared:{set_function}", set_help),
-        "delete": Entry(f"declared:{kind}.delete", "Delete one. Refused while it is in use, unless forced."),
+        "list": Entry(f"verbs.declared:{kind}.list_all", "List them."),
+        "show": Entry(f"verbs.declared:{kind}.show_one", "Show one."),
+        "set": Entry(f"verbs.declared:{set_function}", set_help),
+        "delete": Entry(f"verbs.declared:{kind}.delete", "Delete one. Refused while it is in use, unless forced."),
     }
 
 
@@ -43,47 +43,56 @@ NOUNS: Mapping[str, Noun] = {
     "host": Noun(
         "Hosts: what is free on them, and whether they take claims.",
         {
-            "list": Entry("hosts:list_hosts", "List hosts with what is free on them."),
-            "show": Entry("hosts:show", "Show one host: its slots, pools, traits, labels, metrics and aggregates."),
-            "drain": Entry("hosts:drain", "Stop new claims on this host and empty it."),
-            "enable": Entry("hosts:enable", "Allow new claims on this host again."),
-            "disable": Entry("hosts:disable", "Stop new claims on this host; the claims it has stay."),
-            "write-off": Entry("hosts:write_off", "Write this host off, because it will not come back."),
-            "remove": Entry("hosts:remove", "Remove this host. Refused while it holds claims, unless forced."),
+            "list": Entry("verbs.hosts:list_hosts", "List hosts with what is free on them."),
+            "show": Entry(
+                "verbs.hosts:show", "Show one host: its slots, pools, traits, labels, metrics and aggregates."
+            ),
+            "drain": Entry("verbs.hosts:drain", "Stop new claims on this host and empty it."),
+            "enable": Entry("verbs.hosts:enable", "Allow new claims on this host again."),
+            "disable": Entry("verbs.hosts:disable", "Stop new claims on this host; the claims it has stay."),
+            "write-off": Entry("verbs.hosts:write_off", "Write this host off, because it will not come back."),
+            "remove": Entry("verbs.hosts:remove", "Remove this host. Refused while it holds claims, unless forced."),
         },
     ),
     "claim": Noun(
         "Claims: amounts that work holds on hosts.",
         {
-            "list": Entry("claims:list_claims", "List claims."),
-            "show": Entry("claims:show", "Show one claim: its placements, attempts and last failure."),
-            "release": Entry("claims:release", "Release claims, by id or by filters."),
-            "confirm": Entry("claim_verbs:confirm", "Confirm that a claim's work runs, for a host without an agent."),
+            "list": Entry("verbs.claims:list_claims", "List claims."),
+            "show": Entry("verbs.claims:show", "Show one claim: its placements, attempts and last failure."),
+            "release": Entry("verbs.claims:release", "Release claims, by id or by filters."),
+            "confirm": Entry(
+                "verbs.claim_verbs:confirm", "Confirm that a claim's work runs, for a host without an agent."
+            ),
             "renew": Entry(
-                "claim_verbs:renew", "Give a claim that is not active yet more time, or all found by filters."
+                "verbs.claim_verbs:renew", "Give a claim that is not active yet more time, or all found by filters."
             ),
             "fail": Entry(
-                "claim_verbs:fail", "Report that its work could not be started: the next host that fits takes it."
+                "verbs.claim_verbs:fail", "Report that its work could not be started: the next host that fits takes it."
             ),
             "move": Entry(
-                "claim_verbs:move", "Claim another place for a claim. Its amounts are held until the work runs there."
+                "verbs.claim_verbs:move",
+                "Claim another place for a claim. Its amounts are held until the work runs there.",
             ),
-            "resize": Entry("claim_verbs:resize", "Change its amounts in place. What is not named stays as it is."),
+            "resize": Entry(
+                "verbs.claim_verbs:resize", "Change its amounts in place. What is not named stays as it is."
+            ),
             "shelve": Entry(
-                "claim_verbs:shelve", "Free the place of a claim and keep the claim, or of all that match filters."
+                "verbs.claim_verbs:shelve",
+                "Free the place of a claim and keep the claim, or of all that match filters.",
             ),
-            "unshelve": Entry("claim_verbs:unshelve", "Place a shelved claim again, or all that match filters."),
+            "unshelve": Entry("verbs.claim_verbs:unshelve", "Place a shelved claim again, or all that match filters."),
         },
     ),
     "quota": Noun(
         "Quotas: what the claims of a project may take together.",
         {
-            "list": Entry("quotas:list_quotas", "List the quotas of projects, and what is used of them."),
-            "show": Entry("quotas:show", "Show the quota of a project, and what is used of it."),
+            "list": Entry("verbs.quotas:list_quotas", "List the quotas of projects, and what is used of them."),
+            "show": Entry("verbs.quotas:show", "Show the quota of a project, and what is used of it."),
             "set": Entry(
-                "quotas:set_quota", "Limit what a project's claims take together. What is not named is not limited."
+                "verbs.quotas:set_quota",
+                "Limit what a project's claims take together. What is not named is not limited.",
             ),
-            "delete": Entry("quotas:delete", "Delete the quota of a project: nothing limits it any more."),
+            "delete": Entry("verbs.quotas:delete", "Delete the quota of a project: nothing limits it any more."),
         },
     ),
     "aggregate": Noun(
@@ -112,20 +121,24 @@ VERBS: Mapping[str, Entry] = {
     "up": Entry(
         "up.command:up", "Start everything on this machine, until Ctrl-C: a store, the API, this machine's agent."
     ),
-    "api": Entry("service:api", "Serve the REST API over a store, until Ctrl-C."),
-    "agent": Entry("service:agent", "Run the agent of this machine until Ctrl-C: report it and run its claims."),
-    "select": Entry("selection:select", "Select hosts and claim the amounts on them."),
-    "explain": Entry("selection:explain", "Say why hosts fit or do not. Writes nothing."),
-    "usage": Entry("quotas:usage", "Show what all claims use together."),
-    "events": Entry("events:events", "Show the latest events, or those after one."),
-    "audit": Entry("audit:audit", "Check sums, limits and leftovers of the store while it works."),
+    "api": Entry("verbs.service:api", "Serve the REST API over a store, until Ctrl-C."),
+    "agent": Entry("verbs.service:agent", "Run the agent of this machine until Ctrl-C: report it and run its claims."),
+    "select": Entry("verbs.selection:select", "Select hosts and claim the amounts on them."),
+    "explain": Entry("verbs.selection:explain", "Say why hosts fit or do not. Writes nothing."),
+    "usage": Entry("verbs.quotas:usage", "Show what all claims use together."),
+    "events": Entry("verbs.events:events", "Show the latest events, or those after one."),
+    "audit": Entry("verbs.audit:audit", "Check sums, limits and leftovers of the store while it works."),
     "export": Entry(
-        "archive:export", "Write a cell as JSON lines: what was declared, hosts, claims and their requests."
+        "verbs.archive:export", "Write a cell as JSON lines: what was declared, hosts, claims and their requests."
     ),
-    "import": Entry("archive:import_file", "Import an exported cell."),
-    "replay": Entry("archive:replay", "Place the claims of an exported cell again, on a store of its own, and count."),
-    "init": Entry("store:init", "Declare the cells new, so that nobody waits for hosts that never were."),
-    "upgrade": Entry("store:upgrade", "Shut older releases, beside which this one cannot work, out of the cells."),
+    "import": Entry("verbs.archive:import_file", "Import an exported cell."),
+    "replay": Entry(
+        "verbs.archive:replay", "Place the claims of an exported cell again, on a store of its own, and count."
+    ),
+    "init": Entry("verbs.store:init", "Declare the cells new, so that nobody waits for hosts that never were."),
+    "upgrade": Entry(
+        "verbs.store:upgrade", "Shut older releases, beside which this one cannot work, out of the cells."
+    ),
 }
 
 

@@ -48,7 +48,7 @@ def test_a_filter_that_is_given_again_takes_either_value(redsched: Redsched) -> 
 
 
 def test_more_than_a_page_is_worked_off(redsched: Redsched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redsched.cli.bulk.PAGE", 1)
+    monkeypatch.setattr("redsched.cli.verbs.bulk.PAGE", 1)
     shown = redsched("claim", "shelve", "--cell", "c1", "--json").check().json()
     assert ([one["outcome"] for one in shown["results"]], shown["next"]) == (["shelved"] * 3, None)
 

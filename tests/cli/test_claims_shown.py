@@ -4,7 +4,7 @@ from collections.abc import Callable
 from io import StringIO
 from unittest.mock import patch
 
-from redsched.cli.claims import _show_claim, _show_claims
+from redsched.cli.verbs.claims import _show_claim, _show_claims
 from redsched.model import Claim, ClaimStatus, Placement
 from tests.cli.conftest import Redsched
 

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from redsched.cli.context import settings_for
-from redsched.cli.service import LOOK_EVERY_S, FleetOption, HostOption, PortOption, WorkersOption
 from redsched.cli.shutdown import until_ended
 from redsched.cli.up import readiness, summary
 from redsched.cli.up.stack import LocalStack, StackOptions
+from redsched.cli.verbs.service import LOOK_EVERY_S, FleetOption, HostOption, PortOption, WorkersOption
 
 DataOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Keep the embedded store here.", show_default=False)

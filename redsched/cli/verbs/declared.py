@@ -11,8 +11,8 @@ import typer
 
 from redsched.cli import completion, options, tables
 from redsched.cli.context import with_scheduler
-from redsched.cli.hosts import SLOT_HEADS, slot_row
 from redsched.cli.options import After, AsJson, Limit, RequestFile, Url
+from redsched.cli.verbs.hosts import SLOT_HEADS, slot_row
 from redsched.errors import NotFound
 from redsched.model import GroupPolicy
 from redsched.model.validation import check_name

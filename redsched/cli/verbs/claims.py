@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from redsched.cli import bulk, completion, options, tables
+from redsched.cli import completion, options, tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.options import After, AsJson, ClaimArgument, Force, Limit, Many, Url, many
+from redsched.cli.verbs import bulk
 from redsched.model import OVER, Claim, ClaimStatus, ListedState, Token
 from redsched.model.validation import check_name
 from redsched.scheduler import BulkResult, Page, Scheduler

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import bulk, completion, options, tables
+from redsched.cli import completion, options, tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.options import AsJson, ClaimArgument, Url, seconds
+from redsched.cli.verbs import bulk
 from redsched.errors import InvalidRequest
 from redsched.model import MAX_LEASE_S, MAX_WAIT_S, OVER, Claim
 from redsched.model.validation import check_name

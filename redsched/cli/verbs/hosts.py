@@ -6,8 +6,8 @@ import typer
 
 from redsched.cli import options, tables
 from redsched.cli.context import with_scheduler
-from redsched.cli.drain_progress import until_empty
 from redsched.cli.options import After, AsJson, HostArgument, Limit, Many, Url, filter_names, many, seconds
+from redsched.cli.verbs.drain_progress import until_empty
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import AtDeadline, HostStatus, ListedStatus
 from redsched.scheduler import HostView, Scheduler, SlotView

@@ -1,4 +1,7 @@
-"""The only rule of whether an amount fits a slot. Its twin in Lua has the last word; a property test compares them."""
+"""The only rule of whether an amount fits a slot. Its twin in Lua decides; a property test compares them.
+
+The host checks its capacity once more before its hook starts: redsched/agent/claims/capacity_check.py.
+"""
 
 from typing import Any
 

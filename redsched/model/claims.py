@@ -21,6 +21,7 @@ class ClaimStatus(StrEnum):
     STARTING = "starting"
     ACTIVE = "active"
     ENDING = "ending"
+    """Its host was asked, or will be, to stop the work: it ends when the host reports that. `end_reason` says why."""
     ENDED = "ended"
 
 

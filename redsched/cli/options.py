@@ -34,24 +34,17 @@ RequestFile = Annotated[
         show_default=False,
     ),
 ]
-HostArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="HOST",
-        help="The host's name.",
-        callback=lambda name: check_name("host", name),
-        autocompletion=completion.hosts,
-    ),
-]
-ClaimArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="CLAIM",
-        help="The claim's id.",
-        callback=lambda name: check_name("claim id", name),
-        autocompletion=completion.claims,
-    ),
-]
+
+
+def named(metavar: str, help: str, what: str, completed: completion.Complete) -> Any:  # noqa: A002 - typer's own word
+    """Return an argument that takes a name, validated as the name of `what`."""
+    return typer.Argument(
+        metavar=metavar, help=help, callback=lambda name: check_name(what, name), autocompletion=completed
+    )
+
+
+HostArgument = Annotated[str, named("HOST", "The host's name.", "host", completion.hosts)]
+ClaimArgument = Annotated[str, named("CLAIM", "The claim's id.", "claim id", completion.claims)]
 
 
 def takes(shared: type, argument: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -216,10 +216,10 @@ async def test_a_start_is_not_broken_off_for_a_resize() -> None:
 
 
 async def test_a_resize_that_either_side_has_half_done_goes_on() -> None:
-    resizing_to = {"VCPU": 1}
+    wanted = {"VCPU": 1}
     for work, claim in (
-        (RUNNING.with_amounts(resizing_to, resizing_to, {}), ACTIVE),
-        (RUNNING, claim_of(dataclasses.replace(at(TOKEN, ClaimStatus.ACTIVE), resizing_to=resizing_to))),
+        (RUNNING.with_amounts(wanted, wanted, {}), ACTIVE),
+        (RUNNING, claim_of(dataclasses.replace(at(TOKEN, ClaimStatus.ACTIVE), resizing_to=wanted))),
     ):
         steps = NotedSteps(held(work))
         works = works_of(steps)

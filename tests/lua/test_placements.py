@@ -27,7 +27,7 @@ from tests.support.cells import (
     open_host,
     taken_up,
 )
-from tests.support.company import SEAT, ask, counts, group, joining, open_in, pool, seats
+from tests.support.company import AT_BOTH, begin_move, counts, seats
 from tests.support.placements import (
     arrive,
     ask_again,
@@ -226,19 +226,11 @@ async def test_its_amounts_return_with_the_word_of_the_host_that_it_has_left(cel
 
 
 async def test_both_placements_count_in_group_and_pool_for_as_long_as_they_are_there(cell: CellStore, raw: Any) -> None:
-    await open_in(cell, "h1", "az1")
-    await open_in(cell, "h2", "az2")
-    await group(cell, count_by=("zone",))
-    await pool(cell)
-    first = (await ask(cell, joining("a", "h1", amounts={"VCPU": 1, SEAT: 3}))).placed[0]
-    await arrive(cell, "a", first)
-    again = replace(joining("a", "h2", amounts={"VCPU": 1, SEAT: 2}), again=Replacement("h1", first.token, MOVED))
-    second = (await cell.claims.place(call_of(await cell.tick(), again))).placed[0]
-    both = {"members": 2, "host=h1": 1, "host=h2": 1, "zone=az1": 1, "zone=az2": 1}
-    assert (await counts(raw, cell), await seats(raw, cell)) == (both, 5)
+    first, second = await begin_move(cell)
+    assert (await counts(raw, cell), await seats(raw, cell)) == (AT_BOTH, 5)
     await arrive(cell, "a", second)
     await settle(cell)
-    assert (await counts(raw, cell), await seats(raw, cell)) == (both, 5)
+    assert (await counts(raw, cell), await seats(raw, cell)) == (AT_BOTH, 5)
     await cell.claims.gone("h1", "a", first.token, EndReason.RELEASED, {})
     assert (await counts(raw, cell), await seats(raw, cell)) == ({"members": 1, "host=h2": 1, "zone=az2": 1}, 2)
 

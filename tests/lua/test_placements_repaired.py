@@ -1,6 +1,5 @@
 """Repairs and restores of claims that have more than one placement."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,9 +7,9 @@ import pytest
 from redsched.model import EndReason
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Placed, Replacement
-from tests.support.cells import HOUR_S, active, call_of, fields_of, new_epoch, nothing_written, open_host
-from tests.support.company import SEAT, ask, counts, group, joining, open_in, pool, seats
+from redsched.store.codec.results import Placed
+from tests.support.cells import HOUR_S, active, fields_of, new_epoch, nothing_written, open_host
+from tests.support.company import AT_BOTH, begin_move, counts, seats
 from tests.support.placements import arrive, held, is_kept, move_to, settle, shelved, states
 from tests.support.sums import check_sums
 
@@ -61,23 +60,13 @@ async def test_the_deadline_of_a_target_is_worked_out_anew(cell: CellStore, raw:
 
 
 async def test_groups_and_pools_count_every_placement_anew(cell: CellStore, raw: Any) -> None:
-    await open_in(cell, "h1", "az1")
-    await open_in(cell, "h2", "az2")
-    await group(cell, count_by=("zone",))
-    await pool(cell)
-    first = (await ask(cell, joining("a", "h1", amounts={"VCPU": 1, SEAT: 3}))).placed[0]
-    await arrive(cell, "a", first)
-    again = replace(
-        joining("a", "h2", amounts={"VCPU": 1, SEAT: 2}), again=Replacement("h1", first.token, EndReason.MOVED)
-    )
-    assert (await cell.claims.place(call_of(await cell.tick(), again))).outcome is Outcome.OK
+    await begin_move(cell)
     await raw.hset(cell.keys.server_group("web"), mapping={"members": "1", "count.host=h2": "4", "count.host=h9": "1"})
     await raw.hset(cell.keys.pool("lic"), "claimed.CUSTOM_SEAT", "x")
     for kind, name in (("server-group", "web"), ("pool", "lic")):
         version = await cell.audit.version_of(kind, name)
         assert (await cell.repair.counts(f"{kind}:{name}", version, "damage", "a")).outcome is Outcome.OK
-    both = {"members": 2, "host=h1": 1, "host=h2": 1, "zone=az1": 1, "zone=az2": 1}
-    assert (await counts(raw, cell), await seats(raw, cell)) == (both, 5)
+    assert (await counts(raw, cell), await seats(raw, cell)) == (AT_BOTH, 5)
     await check_sums(cell, raw)
 
 

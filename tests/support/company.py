@@ -7,6 +7,7 @@ from redsched.model import (
     Amounts,
     Candidate,
     ClaimRule,
+    EndReason,
     GroupPolicy,
     HostLimit,
     HostReport,
@@ -16,8 +17,9 @@ from redsched.model import (
 )
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, Member
+from redsched.store.codec.results import ClaimAnswer, Member, Placed, Replacement
 from tests.support.cells import HOUR_S, call_of, open_host
+from tests.support.placements import arrive
 
 SEAT = "pool:lic/CUSTOM_SEAT"
 
@@ -93,3 +95,22 @@ async def counts(raw: Any, cell: CellStore, name: str = "web") -> dict[str, int]
 async def seats(raw: Any, cell: CellStore, name: str = "lic") -> int:
     """What is claimed of a pool's seats."""
     return int(await raw.hget(cell.keys.pool(name), "claimed.CUSTOM_SEAT") or 0)
+
+
+AT_BOTH = {"members": 2, "host=h1": 1, "host=h2": 1, "zone=az1": 1, "zone=az2": 1}
+"""What the group counts while a member has two placements, as after `begin_move`."""
+
+
+async def begin_move(cell: CellStore) -> tuple[Placed, Placed]:
+    """Claim `a` with 3 seats on h1 in az1, and begin its move to h2 in az2 with 2; return both placements."""
+    await open_in(cell, "h1", "az1")
+    await open_in(cell, "h2", "az2")
+    await group(cell, count_by=("zone",))
+    await pool(cell)
+    first = (await ask(cell, joining("a", "h1", amounts={"VCPU": 1, SEAT: 3}))).placed[0]
+    await arrive(cell, "a", first)
+    again = Replacement("h1", first.token, EndReason.MOVED)
+    member = replace(joining("a", "h2", amounts={"VCPU": 1, SEAT: 2}), again=again)
+    answer = await cell.claims.place(call_of(await cell.tick(), member))
+    assert answer.outcome is Outcome.OK
+    return first, answer.placed[0]

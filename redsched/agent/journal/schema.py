@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from redsched.agent.collectors.base import Named
 from redsched.model import Amounts, ClaimStatus, OnExit
-from redsched.store.codec.claim_fields import AMOUNT, WANTED, alternates_in, amounts_in, record_with
+from redsched.store.codec.claim_fields import AMOUNT, RESIZING_TO, alternates_in, amounts_in, record_with
 from redsched.store.commands.claims import LOCAL
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ class JournalEntry:
     @property
     def resizing_to(self) -> dict[str, int]:
         """The amounts that it will hold after its resize, by slot; {} if it is not being resized."""
-        return amounts_in(self.record, WANTED)
+        return amounts_in(self.record, RESIZING_TO)
 
     @property
     def project(self) -> str:

@@ -15,6 +15,7 @@ from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown
 from redsched.model.validation import NAME_PATTERN
 from redsched.scheduler import IfMatch, Scheduler
 from redsched.scheduler.declared.service import DeclaredService
+from redsched.schema.answer import Answer
 from redsched.schema.requests import ForgetQuery, PageQuery
 
 Errors = tuple[type[RedschedError], ...]
@@ -36,9 +37,8 @@ class DeclaredKind(Generic[View, Body]):
     example: str
     service: Callable[[Scheduler], DeclaredService[View]]
     put: Callable[[Scheduler, str, Body, IfMatch], Awaitable[tuple[View, bool]]]
-    show: Callable[[View], dict[str, Any]]
     body: type[Body]
-    answer: type[BaseModel]
+    answer: type[Answer]
     page: type[BaseModel]
     examples: Mapping[str, Any]
     forced: bool = True
@@ -72,7 +72,7 @@ def add_routes(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
 def _add_list(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
     async def list_things(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
         page = await kind.service(scheduler(request)).list(**query.model_dump())
-        return responses.answer({kind.slug: [kind.show(one) for one in page.items], "next": page.next})
+        return responses.answer({kind.slug: [kind.answer.of(one) for one in page.items], "next": page.next})
 
     router.add_api_route(
         f"/{kind.path}",
@@ -89,7 +89,7 @@ def _add_get(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
     async def get_thing(request: Request, name: _name_of(kind)) -> Response:  # type: ignore[valid-type]
         service = kind.service(scheduler(request))
         headers = await etags.etag_of(service, name)
-        return responses.answer(kind.show(await service.get(name)), headers=headers)
+        return responses.answer(kind.answer.of(await service.get(name)), headers=headers)
 
     router.add_api_route(
         _path(kind),
@@ -109,7 +109,7 @@ def _add_put(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
         service = kind.service(known)
         _, new = await kind.put(known, name, asked, etags.if_match(request))
         headers = await etags.etag_of(service, name)
-        return responses.created(kind.show(await service.get(name)), request.url.path, new, headers)
+        return responses.created(kind.answer.of(await service.get(name)), request.url.path, new, headers)
 
     errors: Errors = (*BODY, *kind.put_errors, OutcomeUnknown, PreconditionFailed)
     router.add_api_route(

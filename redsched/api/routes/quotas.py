@@ -23,7 +23,6 @@ QUOTAS = DeclaredKind[QuotaView, QuotaBody](
     example="web",
     service=lambda known: known.quotas,
     put=lambda known, name, body, tags: known.quotas.put(body.quota(name), tags),
-    show=QuotaAnswer.of,
     body=QuotaBody,
     answer=QuotaAnswer,
     page=QuotasAnswer,

@@ -7,24 +7,15 @@ import typer
 
 from redsched.cli import completion, options, tables
 from redsched.cli.context import with_scheduler
-from redsched.cli.options import After, AsJson, Limit, Url
+from redsched.cli.options import After, AsJson, Limit, Url, named
 from redsched.model import Quota
-from redsched.model.validation import check_name
 from redsched.scheduler import QuotaView, UsageRow, usage_by
 from redsched.schema import render
 from redsched.schema.responses import QuotaAnswer
 
 HEADS = ("PROJECT", "RESOURCE", "LIMIT", "USED")
 
-Project = Annotated[
-    str,
-    typer.Argument(
-        metavar="PROJECT",
-        help="The project's name.",
-        callback=lambda name: check_name("project", name),
-        autocompletion=completion.quotas,
-    ),
-]
+Project = Annotated[str, named("PROJECT", "The project's name.", "project", completion.quotas)]
 
 
 def list_quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:

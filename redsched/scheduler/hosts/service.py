@@ -26,7 +26,7 @@ from redsched.store.codec.results import (
 )
 from redsched.store.codec.tags import IfMatch, operator_tag
 
-MAX_STUCK = 100
+MAX_CLAIMS_LOOKED_AT = 100
 """The most claims of a drained or evacuated host for which `get` checks whether they can be placed elsewhere."""
 MAX_ENDED = 100
 """The most claims of a written-off host that one script call ends."""
@@ -50,7 +50,7 @@ class HostService:
         view = host_view(cell, hashes, len(ids))
         if view.draining not in ("move", "evacuate"):
             return view
-        claims = tuple((await cell.store.claims.read(sorted(ids)[:MAX_STUCK])).values())
+        claims = tuple((await cell.store.claims.read(sorted(ids)[:MAX_CLAIMS_LOOKED_AT])).values())
         unmovable = await why_not(cell, self._replacements, self._group_drain, claims)
         return replace(view, unmovable=unmovable, failed_moves=await failed_moves(cell, claims, name))
 

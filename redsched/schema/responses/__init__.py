@@ -28,7 +28,7 @@ from redsched.schema.responses.hosts import (
     PoolAnswer,
     ReportAnswer,
     SlotAnswer,
-    StuckAnswer,
+    UnmovableAnswer,
 )
 from redsched.schema.responses.problems import (
     FailedAttempt,
@@ -113,7 +113,7 @@ __all__ = [
     "SharedPoolAnswer",
     "SharedPoolsAnswer",
     "SlotAnswer",
-    "StuckAnswer",
+    "UnmovableAnswer",
     "UsageAnswer",
     "UsageRowAnswer",
 ]

@@ -32,7 +32,7 @@ class PoolAnswer(Answer, shows=PoolView):
     traits: list[str]
 
 
-class StuckAnswer(Answer):
+class UnmovableAnswer(Answer):
     """A claim that must leave its host, and why it cannot."""
 
     claim_id: str
@@ -84,7 +84,7 @@ class HostAnswer(Answer, shows=HostView):
         Literal["", "stop", "keep"], Field(description="What becomes of the claims that are left at that deadline.")
     ]
     unmovable: Annotated[
-        list[StuckAnswer],
+        list[UnmovableAnswer],
         From(_unmovable),
         Field(description="Those of them that have no other place now. Not told in lists."),
     ]
@@ -112,7 +112,7 @@ class DrainAnswer(Answer, shows=HostView):
     claims: Annotated[int, Field(description="How many are left.")]
     drain_deadline_ms: int | None
     drain_then: Literal["", "stop", "keep"]
-    unmovable: Annotated[list[StuckAnswer], From(_unmovable)]
+    unmovable: Annotated[list[UnmovableAnswer], From(_unmovable)]
     failed_moves: Annotated[list[FailedMovesAnswer], From(_failed_moves)]
 
 

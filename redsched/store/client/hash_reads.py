@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-import hiredis
 import redis.asyncio as redis
 from redis.asyncio.connection import AbstractConnection
+
+from redsched.store.client.packing import send
 
 
 async def read_hashes(reader: redis.Redis, keys: Sequence[str]) -> list[dict[str, str]]:
@@ -15,7 +16,6 @@ async def read_hashes(reader: redis.Redis, keys: Sequence[str]) -> list[dict[str
     """
     if not keys:
         return []
-    commands = b"".join([hiredis.pack_command(("HGETALL", key)) for key in keys])  # type: ignore[arg-type]  # its stub: one word
     pool = reader.connection_pool
     connection: AbstractConnection = await pool.get_connection()  # type: ignore[no-untyped-call]
 
@@ -23,15 +23,15 @@ async def read_hashes(reader: redis.Redis, keys: Sequence[str]) -> list[dict[str
         await connection.disconnect()
 
     try:
-        return await connection.retry.call_with_retry(lambda: _exchange(connection, commands, len(keys)), disconnect)
+        return await connection.retry.call_with_retry(lambda: _exchange(connection, keys), disconnect)
     finally:
         await pool.release(connection)
 
 
-async def _exchange(connection: AbstractConnection, commands: bytes, count: int) -> list[dict[str, str]]:
+async def _exchange(connection: AbstractConnection, keys: Sequence[str]) -> list[dict[str, str]]:
     try:
-        await connection.send_packed_command(commands)
-        return [_fields(await connection.read_response()) for _ in range(count)]
+        await send(connection, (("HGETALL", key) for key in keys))
+        return [_fields(await connection.read_response()) for _ in keys]
     except BaseException:
         # Replies may still be on their way; the next read must not mistake them for its own.
         await connection.disconnect(nowait=True)

@@ -15,7 +15,7 @@ __all__ = [
     "CLAIM",
     "FIELDS",
     "PLACEMENT",
-    "WANTED",
+    "RESIZING_TO",
     "Field",
     "alternate_fields",
     "alternates_in",
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 CLAIM, PLACEMENT = "claim", "placement"
-ALTERNATE, AMOUNT, WANTED = "alternate", "amount", "resizing_to"
+ALTERNATE, AMOUNT, RESIZING_TO = "alternate", "amount", "resizing_to"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +189,8 @@ def record_of(claim: Claim) -> dict[str, str]:
 
 def record_with(record: Mapping[str, str], amounts: Amounts, resizing_to: Amounts) -> dict[str, str]:
     """Return a record as from `record_of`, with other amounts."""
-    others = {name: value for name, value in record.items() if name.partition(".")[0] not in (AMOUNT, WANTED)}
-    return others | _fields(AMOUNT, amounts) | _fields(WANTED, resizing_to)
+    others = {name: value for name, value in record.items() if name.partition(".")[0] not in (AMOUNT, RESIZING_TO)}
+    return others | _fields(AMOUNT, amounts) | _fields(RESIZING_TO, resizing_to)
 
 
 def alternate_fields(hosts: Iterable[str]) -> dict[str, str]:
@@ -207,7 +207,7 @@ def alternates_in(record: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def amounts_in(record: Mapping[str, str], family: str) -> dict[str, int]:
-    """Return the AMOUNT or WANTED amounts in a record of `record_of`, by slot."""
+    """Return the AMOUNT or RESIZING_TO amounts in a record of `record_of`, by slot."""
     pairs = ((name.partition("."), value) for name, value in record.items())
     return {slot: parse_int(value, 0) for (name, _, slot), value in pairs if name == family}
 

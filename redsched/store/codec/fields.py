@@ -26,7 +26,7 @@ from redsched.model.validation import parse_int
 from redsched.store.codec.claim_fields import alternates_in, is_of_placement
 
 AMOUNT = "amount."
-WANTED = "resizing_to."
+RESIZING_TO = "resizing_to."
 HELD_AMOUNT = "held."
 """In an entry of the feed: what an ended placement held."""
 COUNTED = "counted."
@@ -164,7 +164,7 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         counted=_counted(main),
         gang=fields.get("gang", ""),
         gang_members=_gang_members(fields.get("gang_members", "")),
-        resizing_to=_amounts(main, WANTED),
+        resizing_to=_amounts(main, RESIZING_TO),
         placements=tuple(placements),
         closed=fields.get("closed", ""),
         closed_reason=_why(fields, "closed_reason"),
@@ -194,7 +194,7 @@ def _placement(fields: Mapping[str, str]) -> Placement:
         end_reason=_why(fields, "end_reason"),
         expires_at_ms=_whole(fields.get("expires_at_ms")),
         counted=_counted(fields),
-        resizing_to=_amounts(fields, WANTED),
+        resizing_to=_amounts(fields, RESIZING_TO),
         based_on=fields.get("from", ""),
         move_deadline_ms=_whole(fields.get("move_deadline_ms")),
         work_ended_at_ms=_whole(fields.get("work_ended_at_ms")),

@@ -50,7 +50,7 @@ def main() -> int:
     done = asyncio.run(run(given.seed, iter(rounds), until_s, telling, given.durability, CELLS[: given.cells]))
     print(f"\n{done.tables(again)}", file=sys.stderr if given.json else sys.stdout)
     if done.wrong:
-        print(f"\n{len(done.wrong)} objects are wrong; the same plan again: {again}", file=sys.stderr)
+        print(f"\n{len(done.wrong)} things are wrong; the same plan again: {again}", file=sys.stderr)
     return 1 if done.wrong else 0
 
 

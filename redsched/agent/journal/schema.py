@@ -13,7 +13,7 @@ from redsched.store.commands.claims import LOCAL
 
 T = TypeVar("T")
 
-VERSION = "5"
+VERSION = "6"
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

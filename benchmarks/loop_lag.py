@@ -162,10 +162,10 @@ async def drain(cell: Cell, sweep: Callable[[], Awaitable[None]], names: list[st
         await sweep()
 
 
-async def read_anew(cell: Cell) -> None:
+async def force_snapshot(cell: Cell) -> None:
     """Read all columns again."""
-    cell.mirror.read_anew()
-    await cell.mirror.catch_up()
+    cell.updater.force_snapshot()
+    await cell.updater.catch_up()
 
 
 async def measure(url: str, given: argparse.Namespace) -> tuple[list[Row], list[str]]:
@@ -195,9 +195,9 @@ async def measure(url: str, given: argparse.Namespace) -> tuple[list[Row], list[
             wrong.append(f"{len(archive.claims)} claims were exported")
         del archive
         await row("usage", scheduler.usage)
-        await row("snapshot", lambda: read_anew(cell))
+        await row("snapshot", lambda: force_snapshot(cell))
         await make_due(cell.store, names, given.due)
-        await row("feed", cell.mirror.catch_up)
+        await row("feed", cell.updater.catch_up)
         await row("sweep", sweep)
         if left := len(await cell.store.due.deadlines()):
             wrong.append(f"{left} claims that are due were left")

@@ -17,7 +17,7 @@ from redsched.agent.backoff import StoreBackoff
 from redsched.agent.claims.context import LifecycleContext
 from redsched.agent.claims.steps import ClaimSteps
 from redsched.agent.claims.tasks import ClaimTasks
-from redsched.agent.claims.work_monitor import WorkWatch
+from redsched.agent.claims.work_monitor import WorkMonitor
 from redsched.agent.collectors.base import Collector
 from redsched.agent.collectors.local_file import LocalFile
 from redsched.agent.hooks.base import Hook
@@ -63,14 +63,14 @@ class Agent:
     local_file: LocalFile | None = None
 
     def __post_init__(self) -> None:
-        self.line = StoreBackoff()
+        self.backoff = StoreBackoff()
         self.hosts: dict[str, Host] = {}
         self._by_cell: defaultdict[str, dict[str, Host]] = defaultdict(dict)
-        self._works: dict[str, ClaimTasks] = {}
+        self._claim_tasks: dict[str, ClaimTasks] = {}
         self._beats, self._looks = TimerQueue[Host](), TimerQueue[Host]()
         self._inboxes, self._compares = TimerQueue[Host](), TimerQueue[Host]()
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
-        self._speaking: set[asyncio.Task[None]] = set()
+        self._turns: set[asyncio.Task[None]] = set()
         self._unopened: set[str] = set()
         self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         nonce, hooks = uuid.uuid4().hex, asyncio.Semaphore(MAX_HOOKS)
@@ -78,14 +78,14 @@ class Agent:
             self._add(collector, nonce, hooks)
 
     def _add(self, collector: Collector, nonce: str, hooks: asyncio.Semaphore) -> None:
-        cell, sight = self.store.cell(collector.cell), HostMonitor(collector, self.journal, self.local_file)
-        host = Host(cell, sight, self.journal, self.settings, nonce, self._opened, self._closed)
-        steps = ClaimSteps(LifecycleContext(host, self.line, self.hook, hooks))
-        self._works[host.name] = ClaimTasks(steps, lambda: self._inboxes.set(host, 0.0))
+        cell, monitor = self.store.cell(collector.cell), HostMonitor(collector, self.journal, self.local_file)
+        host = Host(cell, monitor, self.journal, self.settings, nonce, self._opened, self._closed)
+        steps = ClaimSteps(LifecycleContext(host, self.backoff, self.hook, hooks))
+        self._claim_tasks[host.name] = ClaimTasks(steps, lambda: self._inboxes.set(host, 0.0))
         self.hosts[host.name] = self._by_cell[cell.name][host.name] = host
         self._unopened.add(host.name)
         self._beats.set(host, 0.0)
-        if (period_s := sight.period_s(self.settings.collect_s)) is not None:
+        if (period_s := monitor.period_s(self.settings.collect_s)) is not None:
             self._looks.set(host, period_s)
 
     async def run(self) -> None:
@@ -93,13 +93,15 @@ class Agent:
 
         Raises OtherAgent when other agents have taken over every host, JournalBroken when the journal fails.
         """
-        loops = [self._each(self._beats, self._beat), self._each(self._looks, self._look), self._prune()]
+        loops = [self._each(self._beats, self._sync), self._each(self._looks, self._observe), self._prune()]
         for name, hosts in self._by_cell.items():
             cell = self.store.cell(name)
-            watch = InboxWatcher(cell, self.line, hosts, self.settings.poll_s, self._hint, self._look_after)
+            watch = InboxWatcher(
+                cell, self.backoff, hosts, self.settings.poll_s, self._handle_inbox, self._compare_filled
+            )
             loops.append(watch.run())
         loops += [self._read_inboxes(), self._compare()]
-        loops.append(WorkWatch(self.hosts, self._works, self.settings.work_watch_s).run())
+        loops.append(WorkMonitor(self.hosts, self._claim_tasks, self.settings.work_watch_s).run())
         tasks = [asyncio.create_task(self._guard(loop)) for loop in [*loops, self._journal_breaks()]]
         try:
             await self._fatal
@@ -107,8 +109,8 @@ class Agent:
             await finish(self._close(tasks))
 
     async def _close(self, tasks: Iterable[asyncio.Task[None]]) -> None:
-        await end_all([*tasks, *self._speaking])
-        await asyncio.gather(*(works.close() for works in self._works.values()))
+        await end_all([*tasks, *self._turns])
+        await asyncio.gather(*(claim_tasks.close() for claim_tasks in self._claim_tasks.values()))
 
     async def _guard(self, loop: Coroutine[None, None, None]) -> None:
         """Run a loop, and end the agent if it fails: the agent must not go on without one of its loops."""
@@ -132,15 +134,15 @@ class Agent:
 
     async def _each(self, turns: TimerQueue[Host], act: Callable[[Host], Awaitable[float]]) -> None:
         while True:
-            await self.line.ready()
+            await self.backoff.ready()
             for host in await turns.due(MAX_AT_ONCE):
                 await self._slots.acquire()
                 task = asyncio.create_task(self._turn(turns, host, act))
-                self._speaking.add(task)
-                task.add_done_callback(self._spoken)
+                self._turns.add(task)
+                task.add_done_callback(self._turn_done)
 
-    def _spoken(self, task: asyncio.Task[None]) -> None:
-        self._speaking.discard(task)
+    def _turn_done(self, task: asyncio.Task[None]) -> None:
+        self._turns.discard(task)
         self._slots.release()
 
     async def _turn(self, turns: TimerQueue[Host], host: Host, act: Callable[[Host], Awaitable[float]]) -> None:
@@ -150,7 +152,7 @@ class Agent:
             self._stop_host(host, error)
             return
         except Unavailable as error:
-            self.line.failed(error)
+            self.backoff.failed(error)
             next_s = 0.0
         except (RedschedError, OSError) as error:
             _log.error("a host met an error", host=host.name, error=str(error))
@@ -161,15 +163,15 @@ class Agent:
         if host.name in self.hosts:
             turns.set(host, next_s)
 
-    async def _beat(self, host: Host) -> float:
-        await host.beat()
-        self.line.worked()
+    async def _sync(self, host: Host) -> float:
+        await host.sync()
+        self.backoff.succeeded()
         return host.next_beat_s()
 
-    async def _look(self, host: Host) -> float:
-        await host.look()
-        self._works[host.name].find_local(host.sight.local)
-        return host.sight.period_s(self.settings.collect_s) or AGAIN_S
+    async def _observe(self, host: Host) -> float:
+        await host.observe()
+        self._claim_tasks[host.name].find_local(host.monitor.local)
+        return host.monitor.period_s(self.settings.collect_s) or AGAIN_S
 
     # -- inboxes and comparisons
 
@@ -180,37 +182,37 @@ class Agent:
 
     async def _read_inboxes_of(self, cell: CellStore, hosts: list[Host]) -> None:
         names = [host.name for host in hosts]
-        inboxes = await self.line.ask(lambda: cell.hosts.inboxes(names))
+        inboxes = await self.backoff.call(lambda: cell.hosts.inboxes(names))
         claims = await self._read_claims(cell, {entry.claim_id for entries in inboxes for entry in entries})
         for host, entries in zip(hosts, inboxes, strict=True):
             if host.name in self.hosts and entries:
-                self._works[host.name].read_inbox(entries, claims)
+                self._claim_tasks[host.name].read_inbox(entries, claims)
 
     async def _compare(self) -> None:
         while True:
             for cell, hosts in _by_cell(await self._compares.due(MAX_READ)):
-                await self._compare_those(cell, [host for host in hosts if host.epoch])
+                await self._compare_hosts(cell, [host for host in hosts if host.epoch])
                 for host in hosts:
                     if host.name in self.hosts:
                         self._compares.set(host, self.settings.compare_s * random.uniform(0.8, 1.2))
 
-    async def _compare_those(self, cell: CellStore, hosts: list[Host]) -> None:
+    async def _compare_hosts(self, cell: CellStore, hosts: list[Host]) -> None:
         if not hosts:
             return
         names = [host.name for host in hosts]
-        ids = await self.line.ask(lambda: cell.hosts.claim_ids_of(names))
+        ids = await self.backoff.call(lambda: cell.hosts.claim_ids_of(names))
         claims = await self._read_claims(cell, set().union(*ids))
         for host, held in zip(hosts, ids, strict=True):
             if host.name in self.hosts:
-                host.sight.forget_unknown(claims[one] for one in held & claims.keys())
-                self._works[host.name].compare(held, claims)
-                self._works[host.name].find_local(host.sight.local)
+                host.monitor.forget_unknown(claims[one] for one in held & claims.keys())
+                self._claim_tasks[host.name].compare(held, claims)
+                self._claim_tasks[host.name].find_local(host.monitor.local)
 
     async def _read_claims(self, cell: CellStore, ids: Iterable[str]) -> dict[str, Claim]:
         wanted, found = sorted(ids), dict[str, Claim]()
         for first in range(0, len(wanted), MAX_CLAIMS_READ):
             some = wanted[first : first + MAX_CLAIMS_READ]
-            found |= await self.line.ask(lambda some=some: cell.claims.read(some))  # type: ignore[misc]
+            found |= await self.backoff.call(lambda some=some: cell.claims.read(some))  # type: ignore[misc]
         return found
 
     async def _prune(self) -> None:
@@ -228,7 +230,7 @@ class Agent:
         if was_waiting and not self._unopened:
             _log.info("every host is open for claims", hosts=len(self.hosts))
             self.ready.set()
-        self._works[host.name].drop(drop)
+        self._claim_tasks[host.name].drop(drop)
         self._inboxes.set(host, 0.0)
         self._compares.set(host, 0.0)
 
@@ -240,10 +242,10 @@ class Agent:
             self._unopened.add(host.name)
         self._beats.set(host, random.uniform(0.0, SPREAD_S))
 
-    def _hint(self, host: Host) -> None:
+    def _handle_inbox(self, host: Host) -> None:
         self._inboxes.set(host, 0.0)
 
-    def _look_after(self, hosts: Iterable[Host]) -> None:
+    def _compare_filled(self, hosts: Iterable[Host]) -> None:
         for host in hosts:
             self._inboxes.set(host, 0.0)
             self._beats.set(host, random.uniform(0.0, SPREAD_S))
@@ -256,9 +258,9 @@ class Agent:
         self._unopened.discard(host.name)
         for turns in (self._beats, self._looks, self._inboxes, self._compares):
             turns.drop(host)
-        closing = asyncio.create_task(self._works[host.name].close())
-        self._speaking.add(closing)
-        closing.add_done_callback(self._speaking.discard)
+        closing = asyncio.create_task(self._claim_tasks[host.name].close())
+        self._turns.add(closing)
+        closing.add_done_callback(self._turns.discard)
         if not self.hosts:
             self._end(error)
 

@@ -26,8 +26,8 @@ class StoreBackoff:
     def __init__(self) -> None:
         self._pause_s = 0.0
         self._until_s = 0.0
-        self._works = asyncio.Event()
-        self._works.set()
+        self._available = asyncio.Event()
+        self._available.set()
 
     @property
     def is_down(self) -> bool:
@@ -39,14 +39,14 @@ class StoreBackoff:
         while (left_s := self._until_s - aio.now_s()) > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left_s):
-                    await self._works.wait()
+                    await self._available.wait()
 
-    def worked(self) -> None:
+    def succeeded(self) -> None:
         """Record that the store has replied, and reset the back-off."""
         if self.is_down:
             _log.info("the store answers again")
         self._pause_s = self._until_s = 0.0
-        self._works.set()
+        self._available.set()
 
     def failed(self, error: Unavailable) -> None:
         """Record a failed call. Calls that fail during the same pause count once."""
@@ -57,9 +57,9 @@ class StoreBackoff:
             _log.warning("the store does not answer; trying again", error=str(error))
         self._pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, self._pause_s * 2))
         self._until_s = now_s + self._pause_s * random.uniform(0.5, 1.5)
-        self._works.clear()
+        self._available.clear()
 
-    async def ask(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def call(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call until the store replies. Every call to the store is idempotent, so a retry is always safe."""
         while True:
             await self.ready()
@@ -68,5 +68,5 @@ class StoreBackoff:
             except Unavailable as error:
                 self.failed(error)
             else:
-                self.worked()
+                self.succeeded()
                 return answer

@@ -23,11 +23,11 @@ _STEPS = {"MEMORY_MB": MEMORY_STEP_MB, "CUSTOM_GPU_MEMORY_MB": MEMORY_STEP_MB, "
 """Steps by resource class, in whichever pool. All other classes have a step of 1."""
 
 
-def remember(look: Observation, remembered: Amounts) -> dict[str, int]:
+def remember(observation: Observation, remembered: Amounts) -> dict[str, int]:
     """Return the known unexplained usage after an observation: as measured in trusted slots, elsewhere unchanged."""
     known = dict(remembered)
-    for slot in look.trusted:
-        known[slot] = _steady(slot, look.unexplained.get(slot, 0), remembered.get(slot, 0))
+    for slot in observation.trusted:
+        known[slot] = _damped(slot, observation.unexplained.get(slot, 0), remembered.get(slot, 0))
     return known
 
 
@@ -49,7 +49,7 @@ def _metrics_moved(new: Mapping[str, float], sent: Mapping[str, float]) -> bool:
     return new.keys() != sent.keys() or any(abs(new[name] - sent[name]) >= METRIC_STEP for name in new)
 
 
-def _steady(slot: str, measured: int, before: int) -> int:
+def _damped(slot: str, measured: int, before: int) -> int:
     """Round up to the slot's step. Go down only by two steps, so that a value at the edge of a step does not flap."""
     step = _STEPS.get(split_slot(slot)[1], 1)
     rounded = math.ceil(measured / step) * step

@@ -44,7 +44,7 @@ class Host:
     """One host of this process. `nonce` identifies the process; `on_open` gets the placements that the store drops."""
 
     cell: CellStore
-    sight: HostMonitor
+    monitor: HostMonitor
     journal: Journal
     settings: Settings
     nonce: str
@@ -59,44 +59,44 @@ class Host:
     """The store's time in its last reply."""
     _sent: HostReport | None = field(default=None, init=False)
     _is_known: bool = field(default=False, init=False)
-    _met: str = field(default="", init=False)
+    _seen_epoch: str = field(default="", init=False)
     _version: tuple[str, int] = field(default=("", 0), init=False)
     _number: int = field(default=1, init=False)
     _report_at_s: float = field(default=0.0, init=False)
     _owes_requests: bool = field(default=True, init=False)
     """Whether the store may have lost requests since this host last restored the ones that it holds."""
-    _speaking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _session_lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     def __post_init__(self) -> None:
-        self.name = self.sight.collector.name
+        self.name = self.monitor.collector.name
 
     # -- periodic steps
 
-    async def beat(self) -> None:
+    async def sync(self) -> None:
         """Report, attest or send a heartbeat, as the session's state requires. Raises Unavailable, OtherAgent."""
-        async with self._speaking:
-            if self.sight.is_blind:
-                self.sight.unknown = await self._placements_in_store()
+        async with self._session_lock:
+            if self.monitor.is_unobserved:
+                self.monitor.unknown = await self._placements_in_store()
             if not self._is_known or aio.now_s() >= self._report_at_s:
-                await self._send(self.sight.report or await self.sight.look())
+                await self._send(self.monitor.report or await self.monitor.observe())
             if not self.epoch:
                 await self._attest()
             else:
                 await self._heartbeat()
             if self.epoch and self._owes_requests:
-                await self._put_requests_back()
+                await self._restore_requests()
                 self._owes_requests = False
 
-    async def look(self) -> None:
+    async def observe(self) -> None:
         """Observe the host, and report it if something has changed. Raises Unavailable, OtherAgent, OSError."""
-        async with self._speaking:
-            report = await self.sight.look()
+        async with self._session_lock:
+            report = await self.monitor.observe()
             if self._sent is not None and is_worth_sending(report, self._sent):
                 await self._send(report)
 
-    async def look_without(self, placed: str) -> dict[str, int]:
+    async def external_without(self, placed: str) -> dict[str, int]:
         """Return the external usage that differs from the last report now that the work of a placement is gone."""
-        report = await self.sight.look(without=placed)
+        report = await self.monitor.observe(without=placed)
         sent = self._sent.external if self._sent is not None else {}
         slots = report.external.keys() | sent.keys()
         return {
@@ -109,11 +109,11 @@ class Host:
             merged = {**self._sent.external, **external}
             self._sent = dataclasses.replace(self._sent, external={slot: n for slot, n in merged.items() if n})
 
-    def hears(self, epoch: str, now_ms: int, attest: bool = False) -> None:
+    def record_reply(self, epoch: str, now_ms: int, attest: bool = False) -> None:
         """Record the epoch and time of a reply. A newer epoch closes the host: it takes up nothing until it attests."""
         self.now_ms = max(self.now_ms, now_ms)
-        if is_newer(epoch, self._met):
-            self._met = epoch
+        if is_newer(epoch, self._seen_epoch):
+            self._seen_epoch = epoch
         if is_newer(self.epoch, epoch):
             # A reply from before this host attested, or a stale replica of the store: the next heartbeat finds out.
             self.on_closed(self)
@@ -123,15 +123,15 @@ class Host:
     async def begin_new_epoch(self) -> None:
         """Raise the epoch because the store has lost writes of the one that this host is open in, without noticing."""
         if self.epoch:
-            await self._raise_above(self.epoch, self.epoch)
+            await self._raise_epoch_above(self.epoch, self.epoch)
 
     # -- inside
 
     async def _send(self, report: HostReport) -> None:
         stamp = await self._stamp()
         answer = await self.cell.hosts.report(report, stamp)
-        self._expect_ours(answer.outcome)
-        self.hears(answer.epoch, answer.now_ms)
+        self._check_owner(answer.outcome)
+        self.record_reply(answer.epoch, answer.now_ms)
         await self._check_version(answer)
         self._sent = report
         self._is_known = True
@@ -144,21 +144,21 @@ class Host:
         """Raise the epoch if the host's version went back within one: the store has lost writes without noticing."""
         epoch, version = self._version
         if answer.epoch == epoch and answer.version < version:
-            await self._raise_above(epoch, answer.epoch)
+            await self._raise_epoch_above(epoch, answer.epoch)
         elif answer.outcome is Outcome.OK:
             self._version = (answer.epoch, answer.version)
 
     async def _attest(self) -> None:
         for _ in range(MAX_ATTESTS):
-            epoch = await self._leave()
+            epoch = await self._leave_epoch()
             held, ended = await self._all_placements()
             stamp = await self._stamp()
             answer = await self.cell.hosts.attest(self.name, epoch, stamp, held, ended, self.settings.lease_s)
-            self._expect_ours(answer.outcome)
-            self.hears(answer.epoch, answer.now_ms)
+            self._check_owner(answer.outcome)
+            self.record_reply(answer.epoch, answer.now_ms)
             if answer.outcome is Outcome.UNKNOWN:
                 self._is_known = False
-                await self._send(self.sight.report or await self.sight.look())
+                await self._send(self.monitor.report or await self.monitor.observe())
             elif answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
                 # Not awaited: if it is lost, the host attests once more and gets ALREADY_DONE.
                 self.journal.write_attested(self.name, answer.epoch)
@@ -168,20 +168,20 @@ class Host:
             elif answer.outcome is not Outcome.WRONG_EPOCH:
                 raise StoreUnavailable(f"host {self.name} cannot attest: the store answers {answer.outcome}")
             elif is_newer(epoch, answer.epoch):
-                await self._raise_above(epoch, answer.epoch)
+                await self._raise_epoch_above(epoch, answer.epoch)
         raise StoreUnavailable(f"host {self.name} cannot attest: the store's epoch changes faster than it can answer")
 
-    async def _leave(self) -> str:
+    async def _leave_epoch(self) -> str:
         """Record durably that the host leaves its epoch, before it attests to the new one, and return the new one."""
         page = self.journal.pages[self.name]
-        if self._met == page.left_epoch or is_newer(page.left_epoch, self._met):
-            await self._raise_above(page.left_epoch, self._met)
-        if is_newer(page.attested_epoch, self._met):
-            await self._raise_above(page.attested_epoch, self._met)
+        if self._seen_epoch == page.left_epoch or is_newer(page.left_epoch, self._seen_epoch):
+            await self._raise_epoch_above(page.left_epoch, self._seen_epoch)
+        if is_newer(page.attested_epoch, self._seen_epoch):
+            await self._raise_epoch_above(page.attested_epoch, self._seen_epoch)
         # Equal if an operator wrote the host off: it attests once more to the same epoch.
-        if page.attested_epoch not in ("", self._met):
-            await self.journal.write_left(self.name, page.attested_epoch)
-        return self._met
+        if page.attested_epoch not in ("", self._seen_epoch):
+            await self.journal.write_left_epoch(self.name, page.attested_epoch)
+        return self._seen_epoch
 
     async def _all_placements(self) -> tuple[list[JournaledClaim], list[EndedPlacement]]:
         """Return the placements that the journal holds, and those that it remembers as ended."""
@@ -189,14 +189,14 @@ class Host:
         held = list(self.journal.pages[self.name].held.values())
         ended = await self.journal.ended(self.name)
         over = {one.placed for one in ended}
-        return [_as_held(one) for one in held if one.placed not in over], ended
+        return [_journaled_claim(one) for one in held if one.placed not in over], ended
 
     async def _placements_in_store(self) -> dict[str, str]:
         """Return the placements that the store has on this host, as claim ids by `placed`."""
         claims = await self.cell.claims.read(await self.cell.hosts.claim_ids(self.name))
         return {one.placed: claim.id for claim in claims.values() for one in claim.placements if one.host == self.name}
 
-    async def _put_requests_back(self) -> None:
+    async def _restore_requests(self) -> None:
         """Restore the requests that the store has lost, so that restored claims can be placed again."""
         known = self.journal.requests
         digests = {work.digest for work in self.journal.pages[self.name].held.values()}
@@ -205,25 +205,25 @@ class Host:
             some = missing[first : first + MAX_REQUESTS]
             await asyncio.gather(*(self.cell.requests.restore(one, known[one]) for one in some if one in known))
 
-    async def _raise_above(self, epoch: str, met: str) -> None:
+    async def _raise_epoch_above(self, epoch: str, met: str) -> None:
         """Raise the epoch of a store that was rolled back. A higher epoch costs no more than attesting again."""
         _log.warning("the store has gone back; it starts a new epoch", host=self.name, had=epoch, met=met)
         answer = await self.cell.raise_epoch(epoch)
-        self.hears(answer.epoch, answer.now_ms)
+        self.record_reply(answer.epoch, answer.now_ms)
 
     async def _heartbeat(self) -> None:
         answer = await self.cell.hosts.heartbeat(self.name, self._lease_s(), self._last_stamp())
-        self._expect_ours(answer.outcome)
+        self._check_owner(answer.outcome)
         if is_newer(self.epoch, answer.epoch):
-            await self._raise_above(self.epoch, answer.epoch)
+            await self._raise_epoch_above(self.epoch, answer.epoch)
             return
-        self.hears(answer.epoch, answer.now_ms, attest=answer.outcome is Outcome.NOT_ATTESTED)
+        self.record_reply(answer.epoch, answer.now_ms, attest=answer.outcome is Outcome.NOT_ATTESTED)
         if answer.outcome is Outcome.UNKNOWN:
             self._is_known = False
             if self.epoch:
                 self._close()
 
-    def _expect_ours(self, outcome: Outcome) -> None:
+    def _check_owner(self, outcome: Outcome) -> None:
         if outcome is Outcome.NOT_OWNER:
             raise OtherAgent(
                 f"another agent speaks for host {self.name}: stop one of the two, "
@@ -236,7 +236,7 @@ class Host:
         self.on_open(self, drop)
 
     def _close(self) -> None:
-        _log.debug("the host has to attest anew", host=self.name, epoch=self._met, left=self.epoch)
+        _log.debug("the host has to attest anew", host=self.name, epoch=self._seen_epoch, left=self.epoch)
         self.epoch = ""
         self.opened.clear()
         self.on_closed(self)
@@ -249,14 +249,14 @@ class Host:
         return AgentStamp(self.journal.id, self.nonce, self._number)
 
     def _lease_s(self) -> int:
-        return self.sight.report.lease_s if self.sight.report is not None else self.settings.lease_s
+        return self.monitor.report.lease_s if self.monitor.report is not None else self.settings.lease_s
 
     def next_beat_s(self) -> float:
         """Return the seconds until the next heartbeat, with jitter, so that hosts that started together drift apart."""
         return self._lease_s() / BEATS_IN_LEASE * random.uniform(0.8, 1.0) if self.epoch else 0.0
 
 
-def _as_held(work: JournalEntry) -> JournaledClaim:
+def _journaled_claim(work: JournalEntry) -> JournaledClaim:
     record = dict(work.record)
     if work.work_end is not None:
         record["work_ended_at_ms"] = str(work.work_end.at_ms)

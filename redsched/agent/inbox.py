@@ -34,10 +34,10 @@ class InboxWatcher:
     """Watches the inboxes of one cell's hosts. `hosts` is the agent's own dict: hosts that stop leave it."""
 
     cell: CellStore
-    line: StoreBackoff
+    backoff: StoreBackoff
     hosts: Mapping[str, Host]
     poll_s: float
-    on_hint: Callable[[Host], None]
+    on_inbox: Callable[[Host], None]
     on_epoch: Callable[[Iterable[Host]], None]
     """Called when the feed is discontinued: by a new epoch, to which all hosts must attest, or by a gap."""
     _seq: int = field(default=0, init=False)
@@ -47,7 +47,9 @@ class InboxWatcher:
     async def run(self) -> None:
         """Poll until cancelled."""
         is_few = len(self.hosts) <= FEW
-        look, longest_s = (self._look_inside, LONGEST_INBOX_PAUSE_S) if is_few else (self._follow, LONGEST_FEED_PAUSE_S)
+        look, longest_s = (
+            (self._poll_inboxes, LONGEST_INBOX_PAUSE_S) if is_few else (self._follow, LONGEST_FEED_PAUSE_S)
+        )
         pause_s = self.poll_s
         while True:
             found = await look()
@@ -55,27 +57,27 @@ class InboxWatcher:
             if found < MAX_CHANGES:
                 await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))
 
-    async def _look_inside(self) -> int:
+    async def _poll_inboxes(self) -> int:
         names = list(self.hosts)
-        inboxes = await self.line.ask(lambda: self.cell.hosts.inboxes(names))
+        inboxes = await self.backoff.call(lambda: self.cell.hosts.inboxes(names))
         filled = [name for name, entries in zip(names, inboxes, strict=True) if entries and name in self.hosts]
         for name in filled:
-            self.on_hint(self.hosts[name])
+            self.on_inbox(self.hosts[name])
         return len(filled)
 
     async def _follow(self) -> int:
         if not self._after:
             # Start at the end: existing inbox entries are read when the hosts open.
-            end = await self.line.ask(self.cell.feed.end)
+            end = await self.backoff.call(self.cell.feed.end)
             self._after, self._clock = end.entry_id, end.clock
-        poll = await self.line.ask(lambda: self.cell.feed.poll(self._after, MAX_CHANGES))
+        poll = await self.backoff.call(lambda: self.cell.feed.poll(self._after, MAX_CHANGES))
         if self._is_elsewhere(poll):
             self._after = ""
             self.on_epoch(list(self.hosts.values()))
             return 1
         for change in poll.changes:
             if change.kind == "host" and change.op in _INBOX_OPS and (host := self.hosts.get(change.name)):
-                self.on_hint(host)
+                self.on_inbox(host)
         if poll.changes:
             self._after, self._seq = poll.changes[-1].entry_id, poll.changes[-1].seq
         return len(poll.changes)

@@ -36,12 +36,12 @@ class HostMonitor:
     Their work may be running, started by an agent whose journal was lost; measured as external, it would leave no room
     for the claims that it belongs to.
     """
-    _looked_at_s: float = 0.0
+    _observed_at_s: float = 0.0
     _took_s: float = 0.0
-    _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _observing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
-    def is_blind(self) -> bool:
+    def is_unobserved(self) -> bool:
         """Whether the collector measures and has not observed yet: then `unknown` must be set first."""
         return self.report is None and self.collector.period_s is not None
 
@@ -58,35 +58,35 @@ class HostMonitor:
             return local_file_s
         return self.collector.period_s
 
-    async def look(self, without: str = "") -> HostReport:
+    async def observe(self, without: str = "") -> HostReport:
         """Observe the host now, without the work of the placement `without`, which is gone. Raises OSError."""
-        async with self._looking:
+        async with self._observing:
             page = self.journal.pages[self.collector.name]
-            self._looked_at_s, works = aio.now_s(), self._works(page, without)
+            self._observed_at_s, works = aio.now_s(), self._running_work(page, without)
             if self.collector.period_s is None:
-                look, written = self._look_now(works)
+                observation, written = self._observe_now(works)
             else:
-                look, written = await asyncio.to_thread(self._look_now, works)
-            self._took_s = aio.now_s() - self._looked_at_s
-            known = remember(look, page.external)
+                observation, written = await asyncio.to_thread(self._observe_now, works)
+            self._took_s = aio.now_s() - self._observed_at_s
+            known = remember(observation, page.external)
             if known != page.external:
                 # Not awaited: a lost write costs one stale measurement after a crash.
                 self.journal.write_external(self.collector.name, known)
-            self.local = (*look.local, *written)
-            self.report = with_external(look.report, known)
+            self.local = (*observation.local, *written)
+            self.report = with_external(observation.report, known)
             return self.report
 
-    async def look_again(self, without: str = "") -> HostReport:
+    async def observe_again(self, without: str = "") -> HostReport:
         """Return a new observation if that is cheap, else the last one. Raises OSError if there is none yet.
 
         `without` is a placement whose work was not begun, whatever the journal already says of it.
         """
-        is_old = aio.now_s() - self._looked_at_s > FRESH_S
+        is_old = aio.now_s() - self._observed_at_s > FRESH_S
         if self.report is None or (is_old and self._took_s <= CHEAP_S):
-            return await self.look(without)
+            return await self.observe(without)
         return self.report
 
-    def _works(self, page: HostPage, without: str) -> list[Work]:
+    def _running_work(self, page: HostPage, without: str) -> list[Work]:
         """Return the placements whose work may be running; others would make the measurement incomplete."""
         self._keep_unknown(self.unknown.keys() - page.held.keys())
         begun = [one for one in page.held.values() if one.state is not ClaimStatus.CLAIMED]
@@ -94,6 +94,6 @@ class HostMonitor:
         works += [Work(claim_id, placed=placed) for placed, claim_id in self.unknown.items()]
         return [work for work in works if work.placed != without]
 
-    def _look_now(self, works: Sequence[Work]) -> tuple[Observation, tuple[LocalWork, ...]]:
+    def _observe_now(self, works: Sequence[Work]) -> tuple[Observation, tuple[LocalWork, ...]]:
         written = self.local_file.of(self.collector.name) if self.local_file is not None else ()
         return self.collector.look(works), written

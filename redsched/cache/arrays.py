@@ -31,10 +31,10 @@ class KeyedColumns(Generic[Scalar]):
         self.default = default
         self._columns: dict[str, NDArray[Scalar]] = {}
         self._in_pools: dict[str, tuple[str, ...]] = {}
-        self._nothing = self._blank(rows)
+        self._unset = self._blank(rows)
 
     def __getitem__(self, key: str) -> NDArray[Scalar]:
-        return self._columns.get(key, self._nothing)
+        return self._columns.get(key, self._unset)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
@@ -67,7 +67,7 @@ class KeyedColumns(Generic[Scalar]):
         if column is None:
             if value == self.default or value != value:  # NaN, the default of metrics, does not equal itself
                 return
-            column = self._columns[key] = self._blank(len(self._nothing))
+            column = self._columns[key] = self._blank(len(self._unset))
             self._in_pools.clear()
         column[row] = value
 
@@ -78,7 +78,7 @@ class KeyedColumns(Generic[Scalar]):
 
     def grow(self, rows: int) -> None:
         """Make room for `rows` rows."""
-        self._nothing = self._blank(rows)
+        self._unset = self._blank(rows)
         for key, column in self._columns.items():
             self._columns[key] = grown(column, self._blank(rows))
 
@@ -97,7 +97,7 @@ class TextColumn:
         self._code: dict[str, int] = {}
         self._texts: list[str] = []
         self._holders: list[int] = []
-        self._spare: list[int] = []
+        self._free_codes: list[int] = []
 
     def code(self, text: str) -> int:
         """Return the code of a text; UNHELD if no row has it."""
@@ -116,9 +116,9 @@ class TextColumn:
     def set(self, row: int, text: str) -> None:
         """Set the text of a row; '' removes it."""
         old = self.codes.item(row)
-        self.codes[row] = self._take(text) if text else NO_TEXT
+        self.codes[row] = self._acquire(text) if text else NO_TEXT
         if old != NO_TEXT:
-            self._give_back(old)
+            self._release(old)
 
     def table(self, values: Mapping[str, int], other: int, none: int) -> NDArray[np.int64]:
         """Map each row's text to a number: int64 of shape (rows,).
@@ -142,7 +142,7 @@ class TextColumn:
         """Make room for `rows` rows."""
         self.codes = grown(self.codes, np.full(rows, NO_TEXT, np.int32))
 
-    def _take(self, text: str) -> int:
+    def _acquire(self, text: str) -> int:
         code = self._code.get(text)
         if code is None:
             code = self._new_code(text)
@@ -150,8 +150,8 @@ class TextColumn:
         return code
 
     def _new_code(self, text: str) -> int:
-        if self._spare:
-            code = self._spare.pop()
+        if self._free_codes:
+            code = self._free_codes.pop()
             self._texts[code] = text
         else:
             code = len(self._texts)
@@ -160,11 +160,11 @@ class TextColumn:
         self._code[text] = code
         return code
 
-    def _give_back(self, code: int) -> None:
+    def _release(self, code: int) -> None:
         self._holders[code] -= 1
         if not self._holders[code]:
             del self._code[self._texts[code]]
-            self._spare.append(code)
+            self._free_codes.append(code)
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:

@@ -121,7 +121,7 @@ class Columns(Rows):
         """Replace all of a host with the fields of its hashes `host` and `attributes` together. Adds unknown hosts."""
         row = self._rows.get(host)
         if row is None:
-            row = self._take_row(host)
+            row = self._allocate_row(host)
         else:
             self._clear(row)
         self._apply(row, fields)
@@ -135,7 +135,7 @@ class Columns(Rows):
 
     def remove(self, host: str) -> None:
         """Remove a host; do nothing if it is unknown."""
-        row = self._give_row_back(host)
+        row = self._free_row(host)
         if row is not None:
             self._clear(row)
             self.dirty.mark(row)

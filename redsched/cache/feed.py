@@ -38,7 +38,7 @@ Thing = tuple[str, str]
 """The kind and the name of a changed object."""
 
 
-def things_to_read(columns: Columns, changes: Sequence[Change]) -> list[Thing]:
+def objects_to_read(columns: Columns, changes: Sequence[Change]) -> list[Thing]:
     """Return the objects that the batch alone cannot bring up to date: new ones, and those with a skipped version."""
     versions: dict[Thing, int | None] = {}
     unclear: dict[Thing, None] = {}

@@ -63,7 +63,7 @@ def tree_after(tree: str, fields: Mapping[str, str]) -> str:
     changed = {field: _value(field, text) for field, text in fields.items() if _BUILD.match(field)}
     if not changed:
         return tree
-    facts = dict(_fact(one) for one in tree.split())
+    facts = dict(_field(one) for one in tree.split())
     for field, value in changed.items():
         facts.pop(field, None)
         if value is not None:
@@ -74,9 +74,9 @@ def tree_after(tree: str, fields: Mapping[str, str]) -> str:
 @lru_cache(MAX_TREES)
 def pool_tree_of(tree: str) -> PoolTree:
     """Return the tree that a text describes."""
-    facts = dict(_fact(one) for one in tree.split())
+    facts = dict(_field(one) for one in tree.split())
     parent = {field[5:]: "" if text == ROOT else text for field, text in facts.items() if text}
-    pools = tuple(sorted((pool for pool in parent if _reaches_the_host(pool, parent)), key=natural))
+    pools = tuple(sorted((pool for pool in parent if _is_rooted(pool, parent)), key=natural))
     classes, traits = _by_pool("capacity.", facts), _by_pool("trait.", facts)
     return PoolTree(
         pools,
@@ -93,12 +93,12 @@ def _value(field: str, text: str) -> str | None:
     return "" if text and (text == "1" or field.startswith("capacity.")) else None
 
 
-def _fact(text: str) -> tuple[str, str]:
+def _field(text: str) -> tuple[str, str]:
     field, _, value = text.partition("=")
     return field, value
 
 
-def _reaches_the_host(pool: str, parent: Mapping[str, str]) -> bool:
+def _is_rooted(pool: str, parent: Mapping[str, str]) -> bool:
     """Return whether a pool's chain of parents leads to the host. If not, its fields are invalid and it is unusable."""
     seen = set()
     while pool:

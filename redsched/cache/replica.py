@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from redsched.cache.columns import Columns
-from redsched.cache.feed import Gap, apply, check_dense, things_to_read, whole_scripts
+from redsched.cache.feed import Gap, apply, check_dense, objects_to_read, whole_scripts
 from redsched.cache.reading import read_into
 from redsched.store.cell import CellStore
 from redsched.store.codec.keys import Kind
@@ -35,7 +35,7 @@ class CellReplica:
                 raise Gap(f"entries {self.seq + 1} to {store_seq} are no longer in the feed")
             return ()
         # Read all that must be read before applying anything: decisions are made whenever this waits.
-        unclear = things_to_read(self.columns, batch)
+        unclear = objects_to_read(self.columns, batch)
         self.ahead = bool(unclear)
         for kind in Kind:
             await read_into(cell, self.columns, kind, [name for one, name in unclear if one == kind])

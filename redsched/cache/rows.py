@@ -17,7 +17,7 @@ class Rows:
         self.present = np.zeros(self.size, np.bool_)
         self._rows: dict[str, int] = {}
         self._names: list[str] = [""] * self.size
-        self._spare = list(range(self.size - 1, -1, -1))
+        self._free_rows = list(range(self.size - 1, -1, -1))
         self._order: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
@@ -54,27 +54,27 @@ class Rows:
             self._order[[self._rows[name] for name in self.names()]] = np.arange(len(self._rows))
         return self._order
 
-    def _take_row(self, host: str) -> int:
-        if not self._spare:
+    def _allocate_row(self, host: str) -> int:
+        if not self._free_rows:
             self._grow(self.size * 2)
-        row = self._spare.pop()
+        row = self._free_rows.pop()
         self._rows[host] = row
         self._names[row] = host
         self.present[row] = True
         self._order = None
         return row
 
-    def _give_row_back(self, host: str) -> int | None:
+    def _free_row(self, host: str) -> int | None:
         row = self._rows.pop(host, None)
         if row is not None:
             self.present[row] = False
             self._names[row] = ""
-            self._spare.append(row)
+            self._free_rows.append(row)
             self._order = None
         return row
 
     def _grow(self, size: int) -> None:
         self.present = grown(self.present, np.zeros(size, np.bool_))
         self._names += [""] * (size - self.size)
-        self._spare += range(size - 1, self.size - 1, -1)
+        self._free_rows += range(size - 1, self.size - 1, -1)
         self.size = size

@@ -35,10 +35,10 @@ T = TypeVar("T")
 class Listener(Protocol):
     """A subscriber that gets each batch of entries as it is applied. Its methods must not block."""
 
-    def heard(self, changes: Sequence[Change]) -> None:
+    def on_changes(self, changes: Sequence[Change]) -> None:
         """Handle entries that were just applied."""
 
-    def missed(self) -> None:
+    def on_reset(self) -> None:
         """Handle a snapshot: the entries before it were not delivered."""
 
 
@@ -46,7 +46,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
-class MirrorStats:
+class UpdaterStats:
     """Totals since the start."""
 
     entries: int = 0
@@ -60,7 +60,7 @@ class ReplicaUpdater:
     def __init__(self, cell: CellStore, settings: Settings) -> None:
         self.cell = cell
         self._replica = CellReplica(Columns(), "", "", 0)
-        self.stats = MirrorStats()
+        self.stats = UpdaterStats()
         self.recent: deque[Change] = deque(maxlen=KEPT_CHANGES)
         """The latest entries applied, for clients that follow the feed through this process."""
         self.settled = False
@@ -69,9 +69,9 @@ class ReplicaUpdater:
         self._listeners: list[Listener] = []
         self._store_ms, self._read_at = 0, 0.0
         self._caught_up_at: float | None = None
-        self._waiting: list[_Look] = []
-        self._looking = False
-        self._distrusted = False
+        self._waiting: list[_Reader] = []
+        self._reading = False
+        self._needs_snapshot = False
         self._replies: list[ClaimAnswer] = []
         self._wake = asyncio.Event()
         self._moved = asyncio.Event()
@@ -106,7 +106,7 @@ class ReplicaUpdater:
 
     async def start(self) -> None:
         """Start the task, and wait until the columns have caught up. Raises StoreUnavailable if they do not in time."""
-        self._task = asyncio.create_task(self._run(), name=f"redsched-mirror-{self.cell.name}")
+        self._task = asyncio.create_task(self._run(), name=f"redsched-updater-{self.cell.name}")
         await self.catch_up()
 
     async def stop(self) -> None:
@@ -118,7 +118,7 @@ class ReplicaUpdater:
         """Wait until the columns have all that the store answered before this call. Raises StoreUnavailable."""
         await self.read_at_head(lambda: None)
 
-    async def read_at_head(self, look: Callable[[], T]) -> T:
+    async def read_at_head(self, read: Callable[[], T]) -> T:
         """Call `look` when the columns have all that the store answered before this call, and nothing later.
 
         Only then do all hosts show the same instant. A reply applied meanwhile would show its hosts in their later
@@ -128,7 +128,7 @@ class ReplicaUpdater:
         if self._task is None or self._task.done():
             raise StoreUnavailable(f"cell {self.cell.name}: this scheduler is closed")
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Look(look, done))
+        self._waiting.append(_Reader(read, done))
         self._wake.set()
         try:
             async with asyncio.timeout(self._settings.catch_up_timeout_s):
@@ -139,9 +139,9 @@ class ReplicaUpdater:
                 f"{self._settings.catch_up_timeout_s:g} s; try again"
             ) from error
 
-    def read_anew(self) -> None:
+    def force_snapshot(self) -> None:
         """Take a snapshot with the next poll in any case. For callers that found the columns to be wrong."""
-        self._distrusted = True
+        self._needs_snapshot = True
         self._wake.set()
 
     def moved(self) -> Coroutine[Any, Any, bool]:
@@ -149,7 +149,7 @@ class ReplicaUpdater:
         # Not itself a coroutine: it would fetch the event only when it first runs, and miss a change before that.
         return self._moved.wait()
 
-    def _tell(self) -> None:
+    def _notify_listeners(self) -> None:
         # Current waiters hold the old event; later ones wait for the next change.
         self._moved.set()
         self._moved = asyncio.Event()
@@ -159,7 +159,7 @@ class ReplicaUpdater:
 
         During a poll that callers wait for, replies are applied right after it instead: see `read_at_head`.
         """
-        if self._looking:
+        if self._reading:
             self._replies.append(answer)
             return
         for host in answer.looked_at:
@@ -170,7 +170,7 @@ class ReplicaUpdater:
                 self.columns.declared.from_reply(thing)
 
     def _apply_replies(self) -> None:
-        self._looking = False
+        self._reading = False
         replies, self._replies = self._replies, []
         for answer in replies:
             self.apply_reply(answer)
@@ -181,7 +181,7 @@ class ReplicaUpdater:
             # Callers from here on need a later poll: the data of this one may be older than their call.
             waiting, self._waiting = self._waiting, []
             self._wake.clear()
-            self._looking = bool(waiting)
+            self._reading = bool(waiting)
             try:
                 await self._read_to_end()
                 pause = self._settings.poll_s
@@ -204,53 +204,53 @@ class ReplicaUpdater:
                     await self._wake.wait()
 
     async def _read_to_end(self) -> None:
-        if not self._replica.epoch or self._distrusted:
-            await self._start_anew()
+        if not self._replica.epoch or self._needs_snapshot:
+            await self._restart()
         while True:
             poll = await self.cell.feed.poll(self._replica.entry_id, MAX_ENTRIES)
             self.stats.polls += 1
             self.next_deadline_ms = poll.next_deadline_ms
             if poll.clock is None or poll.clock.epoch != self.epoch or poll.clock.seq < self.seq:
                 log.info("snapshot", cell=self.cell.name, why="the store is in another epoch, or went back")
-                await self._raise_if_back(poll.clock)
-                await self._start_anew()
+                await self._raise_epoch_if_rolled_back(poll.clock)
+                await self._restart()
                 continue
-            self._note(poll.clock)
+            self._record_clock(poll.clock)
             try:
                 batch = await self._replica.advance(self.cell, poll.changes, poll.clock.seq)
             except Gap as gap:
                 log.info("snapshot", cell=self.cell.name, why=str(gap))
-                await self._start_anew()
+                await self._restart()
                 continue
             if batch:
                 self.recent.extend(batch)
-                self._tell()
+                self._notify_listeners()
                 for one in self._listeners:
-                    one.heard(batch)
+                    one.on_changes(batch)
             self.stats.entries += len(batch)
             # An object that was read alone is newer than the others: another poll brings them to the same state.
             if self.seq >= poll.clock.seq and not self._replica.ahead:
                 self._caught_up_at = aio.now_s()
                 return
 
-    async def _raise_if_back(self, clock: Clock | None) -> None:
+    async def _raise_epoch_if_rolled_back(self, clock: Clock | None) -> None:
         """Start a new epoch if the store lost some of this epoch's changes, which its fence has not noticed."""
         if clock is not None and clock.epoch == self.epoch and clock.seq < self.seq:
             log.warning("the store has gone back", cell=self.cell.name, epoch=clock.epoch, seq=clock.seq, had=self.seq)
             await self.cell.raise_epoch(clock.epoch)
 
-    async def _start_anew(self) -> None:
-        self._distrusted = False
+    async def _restart(self) -> None:
+        self._needs_snapshot = False
         self._replica = await take_snapshot(self.cell)
         # Whatever emptied the store may have removed the list of cells too.
         await self.cell.enter()
         self.stats.snapshots += 1
         self.recent.clear()
-        self._tell()
+        self._notify_listeners()
         for one in self._listeners:
-            one.missed()
+            one.on_reset()
 
-    def _note(self, clock: Clock) -> None:
+    def _record_clock(self, clock: Clock) -> None:
         self._store_ms, self._read_at = clock.now_ms, aio.now_s()
         self.settled = clock.settled
 
@@ -259,21 +259,21 @@ class ReplicaUpdater:
         _fail(waiting, error)
 
 
-class _Look:
+class _Reader:
     """A caller waiting to read columns that have caught up."""
 
-    __slots__ = ("_done", "_look")
+    __slots__ = ("_done", "_read")
 
-    def __init__(self, look: Callable[[], T], done: "asyncio.Future[T]") -> None:
-        self._look: Callable[[], object] = look
+    def __init__(self, read: Callable[[], T], done: "asyncio.Future[T]") -> None:
+        self._read: Callable[[], object] = read
         self._done: asyncio.Future[Any] = done
 
     def take(self) -> None:
-        """Call `look` now, and pass on its result or error."""
+        """Call `read` now, and pass on its result or error."""
         if self._done.done():
             return
         try:
-            self._done.set_result(self._look())
+            self._done.set_result(self._read())
         except Exception as error:
             self._done.set_exception(error)
 
@@ -283,6 +283,6 @@ class _Look:
             self._done.set_exception(error)
 
 
-def _fail(waiting: Sequence[_Look], error: RedschedError) -> None:
+def _fail(waiting: Sequence[_Reader], error: RedschedError) -> None:
     for one in waiting:
         one.fail(error)

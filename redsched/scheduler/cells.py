@@ -27,7 +27,7 @@ class Cell:
     """One cell as a scheduler has it. It does nothing by itself: the tasks on it are in `redsched.scheduler.wiring`."""
 
     store: CellStore
-    mirror: ReplicaUpdater
+    updater: ReplicaUpdater
     expiry: Expiry
     released: ReleaseLog
     requests: RequestCache
@@ -43,19 +43,19 @@ class Cell:
     @property
     def decider(self) -> Decider:
         """The decider over the present columns: a snapshot replaces them, and what was remembered of them."""
-        if self._decider is None or self._decided_on is not self.mirror.columns:
-            self._decided_on = self.mirror.columns
-            self._decider = Decider(self.mirror.columns, self.settings, self.plugins)
+        if self._decider is None or self._decided_on is not self.updater.columns:
+            self._decided_on = self.updater.columns
+            self._decider = Decider(self.updater.columns, self.settings, self.plugins)
         return self._decider
 
-    async def read_at_head(self, look: Callable[[], T]) -> T:
+    async def read_at_head(self, read: Callable[[], T]) -> T:
         """Look at the columns when all that was answered before this call is in them, with what is due ended first."""
-        found = await self.mirror.read_at_head(look)
-        due = self.mirror.next_deadline_ms
-        if due is not None and due <= self.mirror.now_ms():
+        found = await self.updater.read_at_head(read)
+        due = self.updater.next_deadline_ms
+        if due is not None and due <= self.updater.now_ms():
             # Whoever ends it, this process or another one: what comes free is to be seen.
             await self.expiry.expire_due()
-            found = await self.mirror.read_at_head(look)
+            found = await self.updater.read_at_head(read)
         return found
 
     async def mark_down(self, answer: ClaimAnswer) -> None:
@@ -95,9 +95,9 @@ class Cells:
         """Bring all columns up to what the store had answered before this call."""
         await self.read_at_head(lambda _: None)
 
-    async def read_at_head(self, look: Callable[[Cell], T]) -> list[T]:
+    async def read_at_head(self, read: Callable[[Cell], T]) -> list[T]:
         """`Cell.read_at_head` for all of them."""
-        return await asyncio.gather(*(cell.read_at_head(partial(look, cell)) for cell in self._cells.values()))
+        return await asyncio.gather(*(cell.read_at_head(partial(read, cell)) for cell in self._cells.values()))
 
     async def find_claim(self, claim_id: str) -> tuple[Cell, Claim]:
         """Return the claim of an id, and its cell, read from the store.

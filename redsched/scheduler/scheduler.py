@@ -86,7 +86,7 @@ class Scheduler:
         if what := undeclared(request, self._cells):
             await refuse_undeclared(what, self._cells)
         for host in hosts:
-            if all(host not in cell.mirror.columns for cell in self._cells):
+            if all(host not in cell.updater.columns for cell in self._cells):
                 await self.hosts.get(host)
         found = [await with_claims(cell, request, cell.decider.explain(request, *hosts)) for cell in self._cells]
         return Explanation(
@@ -101,7 +101,7 @@ class Scheduler:
 
     def host_names(self, limit: int, after: str = "") -> tuple[str, ...]:
         """The names of hosts that the replicas show, in order, those after `after`."""
-        names = sorted(name for cell in self._cells for name in cell.mirror.columns.names() if name > after)
+        names = sorted(name for cell in self._cells for name in cell.updater.columns.names() if name > after)
         return tuple(names[:limit])
 
     def changes(self, last_id: str = "") -> AsyncIterator[Change | Reset]:
@@ -160,13 +160,13 @@ class Scheduler:
 
     def stats(self) -> Stats:
         """Counts, from memory alone."""
-        mirrors = [cell.mirror for cell in self._cells]
-        columns = [mirror.columns for mirror in mirrors]
+        updaters = [cell.updater for cell in self._cells]
+        columns = [updater.columns for updater in updaters]
         return Stats(
             hosts=sum(len(one) for one in columns),
             hosts_alive=sum(int((one.present & one.alive).sum()) for one in columns),
             hosts_attested=sum(int((one.present & one.alive & one.attested).sum()) for one in columns),
-            lag_s=max(mirror.lag_s() or 0.0 for mirror in mirrors),
-            entries=sum(mirror.stats.entries for mirror in mirrors),
-            snapshots=sum(mirror.stats.snapshots for mirror in mirrors),
+            lag_s=max(updater.lag_s() or 0.0 for updater in updaters),
+            entries=sum(updater.stats.entries for updater in updaters),
+            snapshots=sum(updater.stats.snapshots for updater in updaters),
         )

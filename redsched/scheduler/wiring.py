@@ -51,7 +51,7 @@ from redsched.store.store import Store
 class CellTasks:
     """What a scheduler runs in the background for one cell."""
 
-    mirror: ReplicaUpdater
+    updater: ReplicaUpdater
     reconciler: Reconciler
     confirmations: ConfirmationWaiter
     sweeper: Sweeper
@@ -61,14 +61,14 @@ class CellTasks:
     async def following(self) -> AsyncIterator[None]:
         """Follow the cell and sweep it; entered when the replica has caught up. Raises StoreUnavailable."""
         try:
-            await self.mirror.start()
+            await self.updater.start()
             self.sweeper.start()
             yield
         finally:
             await self.sweeper.stop()
             await self.confirmations.stop()
             await self.reconciler.stop()
-            await self.mirror.stop()
+            await self.updater.stop()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +155,14 @@ def build(store: Store, settings: Settings, plugins: PluginRegistry, observe: Ob
 
 def build_cell(store: CellStore, settings: Settings, plugins: PluginRegistry) -> Cell:
     """Build what all services share of a cell."""
-    mirror = ReplicaUpdater(store, settings)
-    return Cell(store, mirror, Expiry(store, mirror), ReleaseLog(store), RequestCache(store), settings, plugins)
+    updater = ReplicaUpdater(store, settings)
+    return Cell(store, updater, Expiry(store, updater), ReleaseLog(store), RequestCache(store), settings, plugins)
 
 
 def build_tasks(cell: Cell, settings: Settings, place_again: PlaceAgain, drain: DrainWorker) -> CellTasks:
     """Build the background work on a cell."""
-    reconciler = Reconciler(cell.store, cell.mirror, place_again)
-    confirmations = ConfirmationWaiter(cell.store, cell.mirror, on_pending=reconciler.begin)
-    cell.mirror.add_listener(confirmations)
+    reconciler = Reconciler(cell.store, cell.updater, place_again)
+    confirmations = ConfirmationWaiter(cell.store, cell.updater, on_pending=reconciler.begin)
+    cell.updater.add_listener(confirmations)
     sweeper = Sweeper(cell, (reconciler.run_once, drain.run_once), settings.tick_s)
-    return CellTasks(cell.mirror, reconciler, confirmations, sweeper, Maintenance(cell, settings))
+    return CellTasks(cell.updater, reconciler, confirmations, sweeper, Maintenance(cell, settings))

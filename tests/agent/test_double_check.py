@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 import redis
 
-from redsched.agent.claims.capacity_check import lacking
+from redsched.agent.claims.capacity_check import missing_capacity
 from redsched.agent.collectors.base import Named, Observation, Work
 from redsched.model import ClaimStatus, EndReason, HostReport, Inventory, Pool
 from tests.agent.conftest import H1, StartProcess, World
@@ -35,7 +35,7 @@ HOST = HostReport(
     ],
 )
 def test_what_is_lacking_is_said_with_the_numbers(amounts: dict[str, int], said: str) -> None:
-    found = lacking(HOST, [{"VCPU": 2}, {"MEMORY_MB": 1000}], amounts)
+    found = missing_capacity(HOST, [{"VCPU": 2}, {"MEMORY_MB": 1000}], amounts)
     assert found.startswith(said)
     assert bool(found) == bool(said)
 

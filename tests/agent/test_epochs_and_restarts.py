@@ -308,7 +308,7 @@ async def test_what_an_epoch_meets_before_its_hook_is_attested_as_being_started(
 ) -> None:
     """Called claimed, a lease or a release would free it at once, although its hook begins."""
     states: list[str] = []
-    looks, real = LifecycleContext.lacks, HostCommands.attest
+    looks, real = LifecycleContext.missing_capacity, HostCommands.attest
 
     async def epoch_changes_meanwhile(context: LifecycleContext, work: JournalEntry, amounts: Amounts) -> str:
         if not states:

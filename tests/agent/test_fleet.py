@@ -178,8 +178,8 @@ def test_the_fleet_files_of_the_documentation_can_be_read() -> None:
     simple, with_gpus = (parse_fleet(block) for block in blocks)
     assert (len(simple), len(with_gpus)) == (40, 2)
     host = with_gpus[0]
-    inside = {name: pool.parent for name, pool in host.pools.items()}
-    assert inside == {"numa0": "", "numa1": ""} | {f"gpu{n}": f"numa{n // 4}" for n in range(8)}
+    cgroup_path = {name: pool.parent for name, pool in host.pools.items()}
+    assert cgroup_path == {"numa0": "", "numa1": ""} | {f"gpu{n}": f"numa{n // 4}" for n in range(8)}
     slots = host.slots()
     capacities = {slot: slots[slot].capacity for slot in ("numa1/VCPU", "numa1/PCPU", "gpu7/CUSTOM_GPU_MILLI")}
     assert capacities == {"numa1/VCPU": 32, "numa1/PCPU": 24, "gpu7/CUSTOM_GPU_MILLI": 1000}

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from redsched.agent.hooks.base import LAST_WORDS, MAX_OUTPUT_BYTES, HookFailed, HookNotRun, HookRequest, Verb
+from redsched.agent.hooks.base import MAX_OUTPUT_BYTES, MAX_TAIL, HookFailed, HookNotRun, HookRequest, Verb
 from redsched.agent.hooks.http import UrlHook
 from redsched.agent.run import hook_of
 from redsched.aio import end
@@ -101,7 +101,7 @@ async def test_the_reason_of_a_failure_has_the_status_and_the_end_of_the_body(se
         await UrlHook(serve(answering(503, body)), 20).run(START)
     what, _, said = failed.value.reason.partition("\n")
     assert what.endswith("start for c1.a answered 503 Service Unavailable")
-    assert said == "x" * (LAST_WORDS - 15) + "  no more disks"
+    assert said == "x" * (MAX_TAIL - 15) + "  no more disks"
 
 
 @pytest.mark.parametrize("status", [301, 302, 400, 404, 500, 503])

@@ -13,15 +13,15 @@ import pytest
 from redsched.agent.collectors.base import Named
 from redsched.agent.hooks import command
 from redsched.agent.hooks.base import (
-    LAST_WORDS,
     MAX_OUTPUT_BYTES,
+    MAX_TAIL,
     HookFailed,
     HookNotRun,
     HookRequest,
     NoHook,
     Verb,
-    last_words,
     named_in,
+    output_tail,
 )
 from redsched.agent.hooks.command import CommandHook
 from redsched.agent.machine.processes import start_mark
@@ -111,7 +111,7 @@ async def test_the_reason_of_a_failure_has_the_exit_code_and_the_last_words(tmp_
     what, _, said = (await reason_of(hook(tmp_path, long))).partition("\n")
     assert what.endswith("start for c1.a ended with exit code 7")
     assert said.endswith("0123456789\nthe end")
-    assert len(said) == LAST_WORDS
+    assert len(said) == MAX_TAIL
 
 
 async def test_the_reason_of_a_timeout_has_the_last_words_too(tmp_path: Path) -> None:
@@ -130,12 +130,12 @@ async def test_a_failure_without_words_has_a_reason_of_one_line(tmp_path: Path) 
         (b"\x1b[31mred\x1b[0m\ttab\x00nul\r\n", "[31mred [0m tab nul"),
         (b"not UTF-8: \xff\xfe", "not UTF-8: \N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}"),
         ("\N{RIGHT-TO-LEFT OVERRIDE}x\N{LINE SEPARATOR}y".encode(), "x y"),
-        ("\N{GRINNING FACE}".encode() * 600, "\N{GRINNING FACE}" * LAST_WORDS),
+        ("\N{GRINNING FACE}".encode() * 600, "\N{GRINNING FACE}" * MAX_TAIL),
     ],
 )
 def test_last_words_are_plain_text(output: bytes, expected: str) -> None:
     """Nothing in them can move a terminal's cursor, or turn a line around."""
-    assert last_words(output) == expected
+    assert output_tail(output) == expected
 
 
 async def test_a_command_that_cannot_be_run_fails(tmp_path: Path) -> None:

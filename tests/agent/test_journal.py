@@ -64,7 +64,7 @@ async def test_what_was_written_is_there_again(tmp_path: Path) -> None:
         journal.write_held("h1", WORK)
         journal.write_attested("h1", E1)
         journal.write_external("h1", {"MEMORY_MB": 64})
-        journal.write_left("h2", E1)
+        journal.write_left_epoch("h2", E1)
 
     journal = await reopened(tmp_path / "deep" / "j.sqlite", act)
     page = journal.pages["h1"]
@@ -171,7 +171,7 @@ async def test_tombstones_stay_until_they_are_old_and_their_host_has_attested_si
     journal.write_ended("h1", placing("old", 1), 1000)
     journal.prune(now_ms=1000 + REMEMBER_MS + 1)
     assert [one.id for one in await journal.ended("h1")] == ["old"], "no attestation has told it yet"
-    journal.write_left("h1", E1)
+    journal.write_left_epoch("h1", E1)
     journal.prune(now_ms=1000 + REMEMBER_MS + 1)
     assert [one.id for one in await journal.ended("h1")] == ["old"], "the new epoch has not been told yet"
     journal.write_attested("h1", E2)

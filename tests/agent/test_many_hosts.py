@@ -263,10 +263,10 @@ async def test_work_started_outside_redsched_lowers_what_is_free(world: World) -
 
         await wait_until(has_risen, what=f"external memory rises from {before} MB")
 
-    async def has_fallen() -> bool:
+    async def is_of_failed_gang() -> bool:
         return await external_mb(world) < before + HELD_MB // 2
 
-    await wait_until(has_fallen, what="external memory falls again")
+    await wait_until(is_of_failed_gang, what="external memory falls again")
 
 
 class CountedLooks(MachineCollector):

@@ -42,7 +42,7 @@ def test_nodes_are_read_with_their_huge_pages_apart(tree: SysTree) -> None:
 
 
 def test_each_node_becomes_a_pool_with_what_it_has(tree: SysTree) -> None:
-    made = pools(tree, dedicated={2, 3, 4, 5, 6, 7}, ratio_vcpu=2.0, ratio_memory=1.5).look(NOTHING, 0).pools
+    made = pools(tree, dedicated={2, 3, 4, 5, 6, 7}, ratio_vcpu=2.0, ratio_memory=1.5).observe(NOTHING, 0).pools
     assert made == {
         "numa0": Pool(
             {
@@ -61,7 +61,7 @@ def test_each_node_becomes_a_pool_with_what_it_has(tree: SysTree) -> None:
 
 
 def test_what_is_kept_back_is_kept_back_of_each_node_in_proportion(tree: SysTree) -> None:
-    made = pools(tree, reserved_vcpu=4, reserved_memory_mb=1_001).look(NOTHING, 0).pools
+    made = pools(tree, reserved_vcpu=4, reserved_memory_mb=1_001).observe(NOTHING, 0).pools
     reserved = {(name, one): inv.reserved for name, pool in made.items() for one, inv in pool.inventories.items()}
     assert (reserved["numa0", "VCPU"], reserved["numa1", "VCPU"]) == (3, 1)
     assert (reserved["numa0", "MEMORY_MB"], reserved["numa1", "MEMORY_MB"]) == (542, 459)
@@ -73,7 +73,7 @@ def test_what_no_claim_explains_is_found_on_each_node(tree: SysTree) -> None:
         "proc/7/numa_maps", "1 default anon=51200 N0=51200 kernelpagesize_kB=4\n2 huge N0=9 kernelpagesize_kB=2048"
     )
     works = Usage(0, 0.0, complete=True, cgroups=frozenset(), pids=frozenset({7}))
-    part = pools(tree, reserved_memory_mb=1_001).look(works, 3)
+    part = pools(tree, reserved_memory_mb=1_001).observe(works, 3)
     assert part.unexplained == {
         "numa0/VCPU": 2,
         "numa0/MEMORY_MB": 1_304 - 200 - 542,
@@ -88,14 +88,14 @@ def test_what_no_claim_explains_is_found_on_each_node(tree: SysTree) -> None:
 def test_only_what_can_be_told_by_node_is_trusted(tree: SysTree) -> None:
     tree.write("cgroup/job/memory.numa_stat", "anon N0=4096 N1=0\nshmem N0=0 N1=0")
     in_cgroup = Usage(0, 0.0, complete=True, cgroups=frozenset({"job"}), pids=frozenset())
-    assert pools(tree).look(in_cgroup, 0).trusted == {
+    assert pools(tree).observe(in_cgroup, 0).trusted == {
         "numa0/VCPU",
         "numa0/MEMORY_MB",
         "numa1/VCPU",
         "numa1/MEMORY_MB",
     }, "without the hugetlb controller nothing tells whose huge pages are whose"
     unnamed = Usage(0, 0.0, complete=False, cgroups=frozenset(), pids=frozenset())
-    assert pools(tree).look(unnamed, 0).trusted == frozenset()
+    assert pools(tree).observe(unnamed, 0).trusted == frozenset()
 
 
 def test_a_machine_without_nodes_is_said_at_the_start(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_machine_without_nodes_is_said_at_the_start(tmp_path: Path) -> None:
 def test_nodes_without_memory_or_cpus_have_none(tree: SysTree) -> None:
     tree.node(2, "", 2_000, 2_000)
     tree.node(3, "12", 0, 0)
-    made = pools(tree).look(NOTHING, 0).pools
+    made = pools(tree).observe(NOTHING, 0).pools
     assert made["numa2"].inventories.keys() == {"MEMORY_MB"}
     assert made["numa3"].inventories.keys() == {"VCPU"}
 

@@ -125,8 +125,8 @@ def sizes(agent: Agent) -> dict[str, int]:
     turns = {"beats": agent._beats, "looks": agent._looks, "inboxes": agent._inboxes, "compares": agent._compares}
     return {name: len(one._heap) for name, one in turns.items()} | {
         "tasks": len(asyncio.all_tasks()),
-        "speaking": len(agent._speaking),
-        "works": sum(len(works._doing) for works in agent._works.values()),
+        "speaking": len(agent._turns),
+        "works": sum(len(works._running) for works in agent._claim_tasks.values()),
         "calls": sum(len(one._waiting) for one in agent.store.runner._batchers.values()),
         "writes": len(agent.journal._next.statements) if agent.journal._next is not None else 0,
     }
@@ -229,7 +229,7 @@ async def test_who_waits_goes_on_at_once_when_anybody_has_had_an_answer() -> Non
     waiting = [asyncio.create_task(line.ready()) for _ in range(1000)]
     await asyncio.sleep(0)
     assert not any(task.done() for task in waiting)
-    line.worked()
+    line.succeeded()
     await asyncio.wait_for(asyncio.gather(*waiting), 10)
 
 

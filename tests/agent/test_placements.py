@@ -148,14 +148,14 @@ class Meter:
 
 async def test_usage_is_attributed_by_placement(tmp_path: Path) -> None:
     journal, meter = open_journal(tmp_path / "j.sqlite"), Meter()
-    sight = HostMonitor(meter, journal)
+    monitor = HostMonitor(meter, journal)
     old = held_work("a", f"{E1}.7", HERE, state=ClaimStatus.ENDING, named=Named(cgroup="old"))
     new = held_work("a", f"{E1}.8", THERE, state=ClaimStatus.ACTIVE, named=Named(cgroup="new"))
     for work in (old, new):
         journal.write_held("h1", work)
-    await sight.look()
+    await monitor.observe()
     assert [work.placed for work in meter.works] == [old.placed, new.placed]
-    await sight.look(without=old.placed)
+    await monitor.observe(without=old.placed)
     assert [(work.claim_id, work.placed, work.named) for work in meter.works] == [("a", new.placed, new.named)]
     await journal.close()
 
@@ -163,12 +163,12 @@ async def test_usage_is_attributed_by_placement(tmp_path: Path) -> None:
 async def test_of_a_claim_that_the_journal_knows_in_part_the_rest_may_still_run(tmp_path: Path) -> None:
     """A journal that was lost and has met one of two placements again: the other's work is not foreign either."""
     journal, meter = open_journal(tmp_path / "j.sqlite"), Meter()
-    sight = HostMonitor(meter, journal, unknown={f"{E1}.7": "a", f"{E1}.8": "a"})
+    monitor = HostMonitor(meter, journal, unknown={f"{E1}.7": "a", f"{E1}.8": "a"})
     journal.write_held("h1", held_work("a", f"{E1}.8", state=ClaimStatus.ACTIVE))
-    await sight.look()
+    await monitor.observe()
     assert {(work.claim_id, work.placed) for work in meter.works} == {("a", f"{E1}.7"), ("a", f"{E1}.8")}
-    sight.forget_unknown([Claim("a", "c1", "h1", ClaimStatus.ACTIVE, f"{E1}.8", {})])
-    await sight.look()
+    monitor.forget_unknown([Claim("a", "c1", "h1", ClaimStatus.ACTIVE, f"{E1}.8", {})])
+    await monitor.observe()
     assert [work.placed for work in meter.works] == [f"{E1}.8"]
     await journal.close()
 
@@ -297,12 +297,12 @@ async def test_stale_by_a_newer_token_goes_on_and_stale_for_good_is_stopped(tmp_
     work = await bench.hold(state=ClaimStatus.ACTIVE, is_running=True)
     bench.scripted.answers["renew"] = [(Outcome.STALE, E1), (Outcome.STALE, E1)]
     bench.scripted.stored = at(work, token=f"{E1}.9")
-    await bench.steps.lifecycle.ask_about(work)
+    await bench.steps.lifecycle.renew_missing(work)
     assert bench.hook.calls == []
     assert bench.held["a"].token == f"{E1}.9"
     # Its claim lives on here, at another placement: that is no reason to keep this one's work.
     bench.scripted.stored = at(work, placed=f"{E1}.10", token=f"{E1}.11")
-    await bench.steps.lifecycle.ask_about(bench.held["a"])
+    await bench.steps.lifecycle.renew_missing(bench.held["a"])
     assert bench.hook.calls == ["stop"]
     assert [one.placed for one in await bench.journal.ended("h1")] == [work.placed]
     await bench.journal.close()

@@ -91,7 +91,7 @@ class Bench:
             lambda *_: None,
             self._closed,
         )
-        self.host.sight.report = H1
+        self.host.monitor.report = H1
         self.host._open(E1, ())
         self.journal.write_attested("h1", E1)
         self.steps = ClaimSteps(LifecycleContext(self.host, StoreBackoff(), self.hook, asyncio.Semaphore(1)))
@@ -177,7 +177,7 @@ async def test_no_word_of_an_epoch_not_attested_to_stops_work(bench: Bench, word
     """A store that was wiped knows no claim: that is no reason to stop any."""
     work = await bench.hold(state=ClaimStatus.ACTIVE, is_running=True)
     bench.scripted.answers["renew"] = [word, (Outcome.ALREADY_DONE, E2)]
-    asking = asyncio.create_task(bench.steps.lifecycle.ask_about(work))
+    asking = asyncio.create_task(bench.steps.lifecycle.renew_missing(work))
     await wait_until(lambda: bench.closed > 0, what="the host is to attest")
     assert bench.host.epoch == ""
     assert not asking.done()
@@ -191,7 +191,7 @@ async def test_a_word_of_an_epoch_that_was_left_counts_for_nothing(bench: Bench)
     bench.host._open(E2, ())
     work = await bench.hold(state=ClaimStatus.ACTIVE)
     bench.scripted.answers["renew"] = [(Outcome.ENDED, E1), (Outcome.ALREADY_DONE, E2)]
-    await bench.steps.lifecycle.ask_about(work)
+    await bench.steps.lifecycle.renew_missing(work)
     assert bench.hook.calls == []
     assert bench.host.epoch == E2
     assert bench.closed == 1, "the next heartbeat is to find out whether the store is an old copy"
@@ -265,7 +265,7 @@ GPU_HOST = HostReport(
 async def test_the_host_starts_only_what_each_of_its_pools_can_hold(
     bench: Bench, amounts: dict[str, int], calls: list[str]
 ) -> None:
-    bench.host.sight.collector = StaticCollector(GPU_HOST)
+    bench.host.monitor.collector = StaticCollector(GPU_HOST)
     await bench.journal.write_held("h1", held_work("other", f"{E1}.6", {"gpu0/CUSTOM_GPU_MILLI": 600}))
     await bench.steps.lifecycle.take_up(held_work("a", f"{E1}.7", amounts))
     assert bench.hook.calls == calls

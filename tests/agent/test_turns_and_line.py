@@ -71,7 +71,7 @@ async def test_asking_goes_on_until_there_is_an_answer(monkeypatch: pytest.Monke
             raise StoreUnavailable("away")
         return "answer"
 
-    assert await line.ask(call) == "answer"
+    assert await line.call(call) == "answer"
     assert not line.is_down
 
 
@@ -80,7 +80,7 @@ async def test_errors_that_waiting_does_not_repair_are_raised() -> None:
         raise ValueError("a mistake")
 
     with pytest.raises(ValueError, match="a mistake"):
-        await StoreBackoff().ask(call)
+        await StoreBackoff().call(call)
 
 
 async def test_pauses_grow_to_a_limit_and_those_who_fail_together_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ async def test_pauses_grow_to_a_limit_and_those_who_fail_together_count_once(mon
         now = line._until_s
     assert pauses[:3] == pytest.approx([0.1, 0.2, 0.4])
     assert pauses[-1] == pytest.approx(LONGEST_PAUSE_S)
-    line.worked()
+    line.succeeded()
     assert not line.is_down
     await line.ready()
 

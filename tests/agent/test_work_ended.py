@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 import redis
 
-from redsched.agent.claims.work_monitor import WorkWatch, is_watched, what_ended
+from redsched.agent.claims.work_monitor import WorkMonitor, describe_end, is_watched
 from redsched.agent.collectors.base import Named
 from redsched.agent.journal.journal import open_journal
 from redsched.agent.journal.schema import JournalEntry, WorkEnd
@@ -246,9 +246,9 @@ async def test_what_is_kept_still_shows_it_when_the_store_has_forgotten(shop: Wo
 
 def test_several_pids_are_gone_when_all_of_them_are(pid: int) -> None:
     mark = start_mark(pid)
-    assert what_ended(Named(started={NO_PID: "", pid: mark})) == ""
+    assert describe_end(Named(started={NO_PID: "", pid: mark})) == ""
     several = {NO_PID - number: "" for number in range(7)}
-    assert what_ended(Named(started=several)).endswith("999999995 and 2 more is left")
+    assert describe_end(Named(started=several)).endswith("999999995 and 2 more is left")
 
 
 def test_a_pid_and_a_cgroup_are_gone_when_both_are(tmp_path: Path, pid: int) -> None:
@@ -256,11 +256,11 @@ def test_a_pid_and_a_cgroup_are_gone_when_both_are(tmp_path: Path, pid: int) -> 
     events.parent.mkdir()
     events.write_text("populated 1\n")
     dead, alive = {NO_PID: ""}, {pid: start_mark(pid)}
-    assert what_ended(Named(cgroup="a.slice", started=dead), tmp_path) == ""
+    assert describe_end(Named(cgroup="a.slice", started=dead), tmp_path) == ""
     events.write_text("populated 0\n")
-    assert what_ended(Named(cgroup="a.slice", started=alive), tmp_path) == ""
-    assert what_ended(Named(cgroup="a.slice"), tmp_path) == "work-ended: cgroup a.slice is gone or empty"
-    both = what_ended(Named(cgroup="a.slice", started=dead), tmp_path)
+    assert describe_end(Named(cgroup="a.slice", started=alive), tmp_path) == ""
+    assert describe_end(Named(cgroup="a.slice"), tmp_path) == "work-ended: cgroup a.slice is gone or empty"
+    both = describe_end(Named(cgroup="a.slice", started=dead), tmp_path)
     assert both == f"work-ended: no process {NO_PID} is left, cgroup a.slice is gone or empty"
 
 
@@ -298,16 +298,16 @@ class NotedWorks:
         self.held = list(held)
         self.told: list[str] = []
 
-    def at_rest(self) -> list[JournalEntry]:
+    def idle_placements(self) -> list[JournalEntry]:
         return self.held
 
     def find_ended(self, work: JournalEntry, text: str) -> None:
         self.told.append(f"{work.id}: {text}")
 
 
-def watch_of(works: NotedWorks, cgroups: Path) -> WorkWatch:
+def watch_of(works: NotedWorks, cgroups: Path) -> WorkMonitor:
     hosts = {"h1": SimpleNamespace()}
-    return WorkWatch(cast(Any, hosts), cast(Any, {"h1": works}), 3600, cgroups)
+    return WorkMonitor(cast(Any, hosts), cast(Any, {"h1": works}), 3600, cgroups)
 
 
 async def test_work_is_gone_when_two_looks_in_a_row_find_nothing(tmp_path: Path) -> None:
@@ -317,9 +317,9 @@ async def test_work_is_gone_when_two_looks_in_a_row_find_nothing(tmp_path: Path)
     events.parent.mkdir()
     for populated in (1, 0, 1, 0):
         events.write_text(f"populated {populated}\n")
-        await watch.look()
+        await watch.check()
         assert works.told == []
-    await watch.look()
+    await watch.check()
     assert works.told == ["a: work-ended: cgroup a.slice is gone or empty"]
 
 
@@ -327,9 +327,9 @@ async def test_a_claim_that_changed_between_two_looks_is_looked_at_anew(tmp_path
     """Its work may have been named anew meanwhile."""
     works = NotedWorks(RUNNING)
     watch = watch_of(works, tmp_path)
-    await watch.look()
+    await watch.check()
     works.held = [dataclasses.replace(RUNNING, token="1-a.8")]
-    await watch.look()
+    await watch.check()
     assert works.told == []
-    await watch.look()
+    await watch.check()
     assert works.told != []

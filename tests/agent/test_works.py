@@ -67,7 +67,7 @@ class NotedSteps:
     async def discard(self, entry: InboxEntry) -> None:
         await self._note("discard")
 
-    async def ask_about(self, work: JournalEntry) -> None:
+    async def renew_missing(self, work: JournalEntry) -> None:
         await self._note("ask about")
 
     async def lose(self, work: JournalEntry) -> None:
@@ -126,7 +126,7 @@ async def test_the_same_hint_again_starts_nothing_twice() -> None:
         works.compare({"a"}, {"a": CLAIM})
     await begun(steps, "take up 7")
     steps.may_end.set()
-    await wait_until(lambda: not works._doing)
+    await wait_until(lambda: not works._running)
     assert steps.begun == ["take up 7"]
 
 
@@ -147,7 +147,7 @@ async def test_what_only_the_journal_holds_is_asked_about_and_nothing_while_not_
     works = works_of(steps)
     steps.host.epoch = ""
     works.compare(set(), {})
-    assert works._doing == {}
+    assert works._running == {}
     steps.host.epoch = E2
     works.compare(set(), {})
     await begun(steps, "ask about")
@@ -157,7 +157,7 @@ async def test_what_only_the_journal_holds_is_asked_about_and_nothing_while_not_
 async def test_a_claim_that_both_sides_know_to_run_needs_nothing() -> None:
     works = works_of(NotedSteps(held(RUNNING)))
     works.compare({"a"}, {"a": ACTIVE})
-    assert works._doing == {}
+    assert works._running == {}
 
 
 async def test_what_is_half_done_goes_on() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from redsched.cache.columns import Columns
 from redsched.cache.diff import difference
-from redsched.cache.feed import Gap, apply, check_dense, things_to_read, whole_scripts
+from redsched.cache.feed import Gap, apply, check_dense, objects_to_read, whole_scripts
 from redsched.store.codec.results import Change
 from tests.support.columns import FIELDS, columns_of
 
@@ -37,7 +37,7 @@ def test_the_next_version_is_applied_from_the_batch() -> None:
     """A change that follows on what is known needs no read, and sets the version with the fields."""
     columns = columns_of(h1=FIELDS)
     batch = [change(1, 8), change(2, 9, fields={"claimed.VCPU": "11"})]
-    assert things_to_read(columns, batch) == []
+    assert objects_to_read(columns, batch) == []
     apply(columns, batch)
     assert columns.version("h1") == 9
     assert difference(columns, columns_of(h1=FIELDS | {"version": "9", "claimed.VCPU": "11"})) == []
@@ -46,7 +46,7 @@ def test_the_next_version_is_applied_from_the_batch() -> None:
 def test_an_older_version_is_passed_over() -> None:
     """What a reply or a later read has brought already is not undone by the feed that comes after it."""
     columns = columns_of(h1=FIELDS)
-    assert things_to_read(columns, [change(1, 7)]) == []
+    assert objects_to_read(columns, [change(1, 7)]) == []
     apply(columns, [change(1, 7)])
     assert difference(columns, columns_of(h1=FIELDS)) == []
 
@@ -62,22 +62,22 @@ def test_an_older_version_is_passed_over() -> None:
 def test_a_host_that_cannot_be_followed_is_read_alone(batch: list[Change]) -> None:
     """Only the host in question is read anew."""
     columns = columns_of(h1=FIELDS, h2=FIELDS)
-    assert things_to_read(columns, [*batch, change(3, 8, name="h2")]) == [("host", "h1")]
+    assert objects_to_read(columns, [*batch, change(3, 8, name="h2")]) == [("host", "h1")]
 
 
 def test_a_new_host_is_read_unless_it_is_gone_again() -> None:
     """A host that came and went within the batch is not asked for."""
     columns = columns_of(h1=FIELDS)
     came = change(1, 1, name="h9", op="report")
-    assert things_to_read(columns, [came]) == [("host", "h9")]
-    assert things_to_read(columns, [came, change(2, 2, name="h9", op="removed")]) == []
+    assert objects_to_read(columns, [came]) == [("host", "h9")]
+    assert objects_to_read(columns, [came, change(2, 2, name="h9", op="removed")]) == []
 
 
 def test_a_removed_host_goes_and_may_come_back() -> None:
     """A name that comes back within the batch is read as the new host that it is."""
     columns = columns_of(h1=FIELDS)
     removed, back = change(1, 8, op="removed"), change(2, 2, op="report")
-    assert things_to_read(columns, [removed, back]) == [("host", "h1")]
+    assert objects_to_read(columns, [removed, back]) == [("host", "h1")]
     apply(columns, [removed])
     assert "h1" not in columns
 
@@ -109,10 +109,10 @@ def test_declared_things_follow_the_rules_of_hosts(kind: str) -> None:
     """The next version is applied and an older one is not; one that skips, or that is new, is read alone."""
     columns = columns_with(kind, DECLARED[kind])
     following = declared_change(kind, 8)
-    assert things_to_read(columns, [following]) == []
-    assert things_to_read(columns, [declared_change(kind, 9)]) == [(kind, "h1")]
-    assert things_to_read(columns, [declared_change(kind, 8, fields={"reread": "1"})]) == [(kind, "h1")]
-    assert things_to_read(columns_of(), [following]) == [(kind, "h1")]
+    assert objects_to_read(columns, [following]) == []
+    assert objects_to_read(columns, [declared_change(kind, 9)]) == [(kind, "h1")]
+    assert objects_to_read(columns, [declared_change(kind, 8, fields={"reread": "1"})]) == [(kind, "h1")]
+    assert objects_to_read(columns_of(), [following]) == [(kind, "h1")]
     apply(columns, [following])
     expected = {field: text for field, text in (DECLARED[kind] | THEN[kind]).items() if text}
     assert difference(columns, columns_with(kind, expected | {"version": "8"})) == []
@@ -124,7 +124,7 @@ def test_declared_things_follow_the_rules_of_hosts(kind: str) -> None:
 def test_what_is_no_longer_declared_goes_and_the_host_of_its_name_stays(kind: str) -> None:
     columns = columns_with(kind, DECLARED[kind])
     removed = declared_change(kind, 8, "removed", {})
-    assert things_to_read(columns, [removed]) == []
+    assert objects_to_read(columns, [removed]) == []
     apply(columns, [removed])
     assert difference(columns, columns_of(h1=FIELDS)) == []
     assert columns.declared.version(kind, "h1") is None
@@ -134,13 +134,13 @@ def test_things_of_one_name_and_different_kinds_are_different_things() -> None:
     """A version of one says nothing about the other."""
     columns = columns_with("pool", DECLARED["pool"])
     batch = [declared_change("pool", 8), declared_change("aggregate", 8), change(1, 8)]
-    assert things_to_read(columns, batch) == [("aggregate", "h1")]
+    assert objects_to_read(columns, batch) == [("aggregate", "h1")]
 
 
 def test_other_kinds_are_passed_over() -> None:
     """A kind of thing that this release does not know is no reason to stop."""
     columns = columns_of(h1=FIELDS)
     other = Change("1-0", 1, "weather", "h1", 99, "report", 0, {"claimed.VCPU": "1"})
-    assert things_to_read(columns, [other]) == []
+    assert objects_to_read(columns, [other]) == []
     apply(columns, [other])
     assert difference(columns, columns_of(h1=FIELDS)) == []

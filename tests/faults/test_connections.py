@@ -18,7 +18,7 @@ from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 from tests.support.hosts import fleet
 from tests.support.proxy import proxy
-from tests.support.racers import mirror_of
+from tests.support.racers import updater_of
 from tests.support.waiting import wait_until
 
 PROMPT_S = 5.0
@@ -145,10 +145,10 @@ async def test_closing_ends_what_waits(fresh_server: PrivateServer, lag_s: float
         fresh_server.pause()
         calls += [asyncio.ensure_future(scheduler.select(ONE)) for _ in range(5)]
         await wait_until(lambda: runner.counters.calls > before)
-        mirror = mirror_of(scheduler)
-        await wait_until(lambda: (mirror.lag_s() or 0.0) >= lag_s, what="a poll has begun that is not answered")
+        updater = updater_of(scheduler)
+        await wait_until(lambda: (updater.lag_s() or 0.0) >= lag_s, what="a poll has begun that is not answered")
         calls.append(asyncio.ensure_future(scheduler.select(Request({"VCPU": 1000}))))
-        await wait_until(lambda: mirror._looking or bool(mirror._waiting), what="the refusal waits for a poll")
+        await wait_until(lambda: updater._reading or bool(updater._waiting), what="the refusal waits for a poll")
         closing = asyncio.timeout(PROMPT_S)
         await closing.__aenter__()
     await closing.__aexit__(None, None, None)

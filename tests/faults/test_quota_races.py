@@ -235,7 +235,7 @@ async def test_whoever_is_killed_leaves_nothing_counted_that_is_not_there(url: s
             with workers(8, url, cells, ""):
                 before = scheduler.stats().entries
                 while scheduler.stats().entries < before + 200 + random.randrange(50):
-                    await asyncio.wait_for(next(iter(scheduler._cells)).mirror.moved(), 60)
+                    await asyncio.wait_for(next(iter(scheduler._cells)).updater.moved(), 60)
             assert await assert_exact(scheduler) <= LIMIT
 
 

@@ -60,7 +60,7 @@ async def many(racer: Racer, order: tuple[int, int]) -> Results:
     """The job of the races: so many requests at once, each for so many places."""
     requests, count = order
     results = Results()
-    look_over_shoulder(racer.mirror.cell, results)
+    look_over_shoulder(racer.updater.cell, results)
     await racer.gate()
     asked = (Request({"VCPU": 1}, count=count, consumer=f"p{racer.number}-{n}") for n in range(requests))
     await asyncio.gather(*(ask(racer.scheduler, request, results) for request in asked))
@@ -190,24 +190,24 @@ async def watched(url: str, whole: Callable[[int], bool]) -> AsyncIterator[list[
     """The sums of claimed VCPU of each replica that a mirror shows; fails where one of them is not `whole`."""
     sums: list[int] = []
 
-    async def look(mirror: ReplicaUpdater) -> None:
+    async def look(updater: ReplicaUpdater) -> None:
         while True:
-            moved = asyncio.ensure_future(mirror.moved())
-            sums.append(int(mirror.columns.claimed["VCPU"].sum()))
+            moved = asyncio.ensure_future(updater.moved())
+            sums.append(int(updater.columns.claimed["VCPU"].sum()))
             await moved
 
     settings = Settings(poll_s=0.001)
     async with Store.connect(url, settings) as store:
-        mirror = ReplicaUpdater(store.cell("c1"), settings)
-        await mirror.start()
-        watcher = asyncio.create_task(look(mirror))
+        updater = ReplicaUpdater(store.cell("c1"), settings)
+        await updater.start()
+        watcher = asyncio.create_task(look(updater))
         try:
             yield sums
         finally:
             watcher.cancel()
             with suppress(asyncio.CancelledError):
                 await watcher
-            await mirror.stop()
+            await updater.stop()
     assert all(whole(one) for one in sums), sums
 
 
@@ -290,6 +290,6 @@ async def test_no_request_is_refused_while_as_many_places_are_there_as_are_asked
         results = await race.play(churn, url, 40 if is_long() else 8)
         assert [error for _, errors in results for error in errors] == []
         await assert_sound(scheduler, 8, 0)
-        mirror = next(iter(scheduler._cells)).mirror
-        await mirror.catch_up()
-        assert difference(mirror.columns, (await take_snapshot(mirror.cell)).columns) == []
+        updater = next(iter(scheduler._cells)).updater
+        await updater.catch_up()
+        assert difference(updater.columns, (await take_snapshot(updater.cell)).columns) == []

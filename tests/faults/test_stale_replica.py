@@ -18,7 +18,7 @@ from redsched.store.codec.results import ClaimCall, Member, Poll
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 from tests.support.hosts import PlainHost, fleet
-from tests.support.racers import mirror_of
+from tests.support.racers import updater_of
 from tests.support.waiting import wait_until
 
 RARELY = Settings(poll_s=60.0, tick_s=60.0)
@@ -49,7 +49,7 @@ async def test_a_refusal_sees_all_hosts_at_one_instant(url: str) -> None:
     """
     async with behind(url, 1, 1) as (scheduler, _, cell, _):
         [taken] = (await scheduler.select(Request({"VCPU": 1}, hosts=frozenset({"h1"})))).selections
-        mirror = mirror_of(scheduler)
+        updater = updater_of(scheduler)
         poll = cell.feed.poll
         once = iter([True])
 
@@ -60,12 +60,12 @@ async def test_a_refusal_sees_all_hosts_at_one_instant(url: str) -> None:
                 await cell.claims.release("h1", str(taken.claim_id))
             return read
 
-        mirror.cell.feed.poll = overtaken  # type: ignore[method-assign]
-        free = await mirror.read_at_head(
-            lambda: int((mirror.columns.capacity["VCPU"] - mirror.columns.claimed["VCPU"]).sum())
+        updater.cell.feed.poll = overtaken  # type: ignore[method-assign]
+        free = await updater.read_at_head(
+            lambda: int((updater.columns.capacity["VCPU"] - updater.columns.claimed["VCPU"]).sum())
         )
         assert free == 1
-        assert mirror.columns.claimed["VCPU"].sum() == 2, "the reply shows right after"
+        assert updater.columns.claimed["VCPU"].sum() == 2, "the reply shows right after"
 
 
 async def test_what_an_own_claim_counts_shows_before_the_feed_tells(url: str) -> None:
@@ -73,13 +73,13 @@ async def test_what_an_own_claim_counts_shows_before_the_feed_tells(url: str) ->
     async with behind(url, 4) as (scheduler, _, cell, _):
         await cell.declared.put_group(ServerGroup("db", GroupPolicy.ANTI_AFFINITY))
         await cell.declared.put_pool(SharedPool("lic", {"CUSTOM_SEAT": Inventory(9)}))
-        mirror = mirror_of(scheduler)
-        await mirror.catch_up()
+        updater = updater_of(scheduler)
+        await updater.catch_up()
         candidate = Candidate("h0", {"VCPU": 1, "pool:lic/CUSTOM_SEAT": 2})
         clock = await cell.tick()
         call = ClaimCall((Member("a", (candidate,), "db"),), clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000)
-        mirror.apply_reply(await cell.claims.place(call))
-        columns, declared = mirror.columns, mirror.columns.declared
+        updater.apply_reply(await cell.claims.place(call))
+        columns, declared = updater.columns, updater.columns.declared
         row = columns.row("h0")
         assert row is not None
         assert (columns.claims.item(row), columns.starting.item(row)) == (1, 1)
@@ -158,7 +158,7 @@ async def test_a_fault_without_a_further_change_is_seen(server: PrivateServer, f
     lost writes, and starts a new one.
     """
     async with behind(server.url, 4, 4) as (scheduler, _, cell, hosts):
-        epoch = mirror_of(scheduler).epoch
+        epoch = updater_of(scheduler).epoch
         with redis.Redis(unix_socket_path=str(server.socket), decode_responses=True) as raw:
             await hosts[0].measure(external=1)
             if fault == "trimmed":
@@ -166,13 +166,13 @@ async def test_a_fault_without_a_further_change_is_seen(server: PrivateServer, f
             elif fault == "deleted":
                 raw.delete("rs:{c1}:changes")
             elif fault == "new epoch":
-                await cell.raise_epoch(mirror_of(scheduler).epoch)
+                await cell.raise_epoch(updater_of(scheduler).epoch)
             else:
-                await mirror_of(scheduler).catch_up()
+                await updater_of(scheduler).catch_up()
                 raw.hincrby("rs:{c1}:meta", "seq", -1)
                 raw.xtrim("rs:{c1}:changes", maxlen=0, approximate=False)
                 raw.hset("rs:{c1}:host:h0", mapping={"external.VCPU": "0", "version": "1"})
-        mirror = mirror_of(scheduler)
-        await mirror.catch_up()
-        assert difference(mirror.columns, (await take_snapshot(cell)).columns) == []
-        assert (mirror.epoch != epoch) == (fault in ("new epoch", "went back"))
+        updater = updater_of(scheduler)
+        await updater.catch_up()
+        assert difference(updater.columns, (await take_snapshot(cell)).columns) == []
+        assert (updater.epoch != epoch) == (fault in ("new epoch", "went back"))

@@ -28,7 +28,7 @@ from redsched.store.embedded.server import PrivateServer, ServerBinary
 from redsched.store.store import Store
 from tests.support.hosts import PlainHost, fleet
 from tests.support.profiles import is_long
-from tests.support.racers import Racer, Racers, mirror_of
+from tests.support.racers import Racer, Racers, updater_of
 from tests.support.servers import SERVERS, name_of
 from tests.support.waiting import wait_until
 
@@ -109,8 +109,8 @@ class World:
         for scheduler in self.schedulers:
             differs = list[str]()
             for _ in range(TRIES):  # sweepers still repeat releases: between two reads a host may change
-                await mirror_of(scheduler).catch_up()
-                differs = difference(mirror_of(scheduler).columns, (await take_snapshot(self.cell)).columns)
+                await updater_of(scheduler).catch_up()
+                differs = difference(updater_of(scheduler).columns, (await take_snapshot(self.cell)).columns)
                 if not differs:
                     break
             assert differs == []
@@ -259,7 +259,7 @@ async def test_a_paused_server_goes_on(fresh_server: PrivateServer, jumps: bool)
 
 async def wake_up(racer: Racer, _: None) -> tuple[int, list[str]]:
     """Schedule until the test speaks; then catch up, and tell how the replica differs from the store."""
-    snapshots = racer.mirror.stats.snapshots
+    snapshots = racer.updater.stats.snapshots
     await racer.tell_parent("ready")
     spoken = asyncio.ensure_future(racer.hear_parent())
     while not spoken.done():
@@ -270,9 +270,9 @@ async def wake_up(racer: Racer, _: None) -> tuple[int, list[str]]:
             await asyncio.sleep(0)
     await racer.tell_parent("quiet")
     await racer.hear_parent()
-    await racer.mirror.catch_up()
-    differs = difference(racer.mirror.columns, (await take_snapshot(racer.mirror.cell)).columns)
-    return racer.mirror.stats.snapshots - snapshots, differs
+    await racer.updater.catch_up()
+    differs = difference(racer.updater.columns, (await take_snapshot(racer.updater.cell)).columns)
+    return racer.updater.stats.snapshots - snapshots, differs
 
 
 @pytest.mark.parametrize("trims", [False, True])

@@ -89,9 +89,9 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         self.journals: dict[str, dict[str, JournaledClaim]] = {name: {} for name in HOSTS}
         self.ended: dict[str, dict[str, str]] = {name: {} for name in HOSTS}
         self.kept: Snapshot = {}
-        self.mirror = ReplicaUpdater(self.cell, SETTINGS)
-        self.stack.push_async_callback(self.mirror.stop)
-        self.play(self.mirror.start())
+        self.updater = ReplicaUpdater(self.cell, SETTINGS)
+        self.stack.push_async_callback(self.updater.stop)
+        self.play(self.updater.start())
 
     @initialize(web=policies, db=policies, by=st.sampled_from(BY), seats=st.integers(4, 12))
     def begin(self, web: GroupPolicy, db: GroupPolicy, by: str, seats: int) -> None:
@@ -177,7 +177,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         named = ({one.group for one in places} | {one.group for one in covered}) - {""}
         drawn = {slot for one in places for choice in one.candidates for slot in choice.amounts if ":" in slot}
         answer = await self.cell.claims.place(call)
-        self.mirror.apply_reply(answer)
+        self.updater.apply_reply(answer)
         if missing := named - world.groups.keys():
             assert answer.outcome is Outcome.UNKNOWN
             assert {f"server-group:{name}" for name in missing} <= set(answer.unknown)
@@ -305,8 +305,8 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
             assert int(fields.get("claimed.VCPU", 0)) == sum(one.amounts["VCPU"] for one in mine)
         # What nobody declares is there only as long as something counts in it.
         assert not [name for name, one in counts.items() if one.get("members") == "0" and "policy" not in one]
-        await self.mirror.catch_up()
-        assert difference(self.mirror.columns, (await take_snapshot(self.cell)).columns) == []
+        await self.updater.catch_up()
+        assert difference(self.updater.columns, (await take_snapshot(self.cell)).columns) == []
 
 
 def test_rules_pools_and_counts_hold_through_any_run_of_calls(server: PrivateServer) -> None:

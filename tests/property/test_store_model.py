@@ -80,7 +80,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         """Two schedulers begin to look at it."""
         self.model.epoch = (await self.cell.tick()).epoch
         built = [build(self.store, SETTINGS, tools(SETTINGS)) for _ in range(2)]
-        self.mirrors = [next(iter(one.cells)) for one in built]
+        self.updaters = [next(iter(one.cells)) for one in built]
         self.schedulers = [Scheduler(one) for one in built]
         for one in built:
             await self.stack.enter_async_context(one.tasks["c1"].following())
@@ -445,8 +445,8 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         fitting = self.model.fitting(other.resources)
         assert found in fitting if fitting else found == ""
         snapshot = await take_snapshot(self.cell)
-        for cell in self.mirrors:
-            assert difference(cell.mirror.columns, snapshot.columns) == []
+        for cell in self.updaters:
+            assert difference(cell.updater.columns, snapshot.columns) == []
 
     async def dry_run(self, scheduler: Scheduler, request: Request) -> str:
         """The host that a dry run names; '' where it refuses."""

@@ -134,8 +134,8 @@ async def test_a_host_that_attests_while_other_cells_are_looked_at_is_no_refusal
     async def last(look: Callable[[], Any]) -> Any:
         await seen.wait()
         await a.store.hosts.attest("a1", (await a.store.tick()).epoch)
-        await a.mirror.catch_up()
-        assert a.mirror.settled
+        await a.updater.catch_up()
+        assert a.updater.settled
         return await at_head[b](look)
 
     await new_epoch(a.store)

@@ -22,7 +22,7 @@ async def test_an_id_that_cannot_be_one_is_refused_at_the_call(scheduler: Schedu
 async def test_a_move_between_the_call_and_the_wait_is_not_missed(clean_store: str) -> None:
     """Whoever follows asks first and looks then: what moves meanwhile must end the wait."""
     async with Store.connect(clean_store) as store:
-        mirror = ReplicaUpdater(store.cell("c1"), Settings())
-        moved = mirror.moved()
-        mirror._tell()
+        updater = ReplicaUpdater(store.cell("c1"), Settings())
+        moved = updater.moved()
+        updater._notify_listeners()
         await asyncio.wait_for(moved, 20)

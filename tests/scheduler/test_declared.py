@@ -25,7 +25,7 @@ async def test_an_aggregate_is_put_into_every_cell(two_cells: Scheduler) -> None
     found, new = await two_cells.aggregates.put(Aggregate("ssd", {"disk": "nvme"}, frozenset(("a1", "b2"))))
     assert (found.hosts, found.metadata, new) == (("a1", "b2"), {"disk": "nvme"}, True)
     for cell in two_cells._cells:
-        assert cell.mirror.columns.declared.aggregates["ssd"].metadata == {"disk": "nvme"}
+        assert cell.updater.columns.declared.aggregates["ssd"].metadata == {"disk": "nvme"}
     assert (await two_cells.hosts.get("b2")).aggregates == {"ssd"}
     assert (await two_cells.hosts.get("b1")).aggregates == frozenset()
 
@@ -76,7 +76,7 @@ async def test_a_server_group_with_members_keeps_its_frame(two_cells: Scheduler)
     with pytest.raises(ClaimState, match="1 members"):
         await two_cells.server_groups.put(other)
     for cell in two_cells._cells:
-        assert cell.mirror.columns.declared.groups["web"].group == GROUP
+        assert cell.updater.columns.declared.groups["web"].group == GROUP
     wider = ServerGroup("web", GroupPolicy.ANTI_AFFINITY, max_per_host=2, count_by=("label:rack",))
     found, new = await two_cells.server_groups.put(wider)
     assert (found.group.max_per_host, found.members, new) == (2, 1, False)
@@ -89,7 +89,7 @@ async def test_a_server_group_with_members_goes_by_force_alone(two_cells: Schedu
     with pytest.raises(ClaimState, match="1 members"):
         await two_cells.server_groups.delete("web")
     for cell in two_cells._cells:
-        assert "web" in cell.mirror.columns.declared.groups
+        assert "web" in cell.updater.columns.declared.groups
     await two_cells.server_groups.delete("web", force=True)
     with pytest.raises(NotFound):
         await two_cells.server_groups.get("web")

@@ -329,7 +329,7 @@ async def test_of_two_schedulers_on_a_slow_store_one_finishes_its_division(
 
     name, finished = ContextVar[str]("name"), list[str]()
     async with raw_client(clean_store) as raw:
-        monkeypatch.setattr(scheduler._cells.named("a").mirror, "now_ms", lambda: now_ms)
+        monkeypatch.setattr(scheduler._cells.named("a").updater, "now_ms", lambda: now_ms)
         slow("close")
         slow("share")
         await asyncio.gather(*map(divide, rivals))
@@ -430,7 +430,7 @@ async def test_a_cell_that_lost_its_declaration_gets_it_back(scheduler: Schedule
     await store.init()
     epoch = (await store.tick()).epoch
     await report_all(scheduler, [report_of("b1", cell="b", VCPU=64)])
-    await wait_until(lambda: scheduler._cells.named("b").mirror.epoch == epoch)
+    await wait_until(lambda: scheduler._cells.named("b").updater.epoch == epoch)
     with pytest.raises(QuotaExceeded):
         await scheduler.select(web("b", 3))
     assert await store.declared.names(Kind.QUOTA) == ["web"]

@@ -207,11 +207,11 @@ async def test_what_is_broken_is_found_and_repaired(broken: Broken, breaking: Br
 
 async def caches_follow(broken: Broken) -> None:
     """What was repaired came to this scheduler's replica by the feed alone."""
-    snapshots = broken.cell.mirror.stats.snapshots
-    await broken.cell.mirror.catch_up()
+    snapshots = broken.cell.updater.stats.snapshots
+    await broken.cell.updater.catch_up()
     fresh = await take_snapshot(broken.store)
-    assert difference(broken.cell.mirror.columns, fresh.columns) == []
-    assert broken.cell.mirror.stats.snapshots == snapshots == 1
+    assert difference(broken.cell.updater.columns, fresh.columns) == []
+    assert broken.cell.updater.stats.snapshots == snapshots == 1
 
 
 async def test_a_repair_is_told_in_the_feed_with_its_reason(broken: Broken) -> None:
@@ -246,7 +246,7 @@ async def test_what_may_still_run_is_ended_by_an_operator_alone(broken: Broken) 
     assert (await broken.scheduler.repair()).broken == ()
     ended = (await broken.store.claims.read(["a"]))["a"]
     assert (ended.state, ended.end_reason) == (ClaimStatus.ENDED, EndReason.VOID)
-    assert "h1" not in broken.cell.mirror.columns
+    assert "h1" not in broken.cell.updater.columns
     assert (await broken.raw.hget(broken.store.keys.server_group("web"), "members")) == "0"
 
 
@@ -278,8 +278,8 @@ async def written(broken: Broken) -> State:
 
 async def test_a_replica_that_differs_is_read_anew(broken: Broken) -> None:
     """Found at the same version, and what only one of the two has."""
-    await broken.cell.mirror.catch_up()
-    columns = broken.cell.mirror.columns
+    await broken.cell.updater.catch_up()
+    columns = broken.cell.updater.columns
     row = columns.row("h1")
     assert row is not None
     columns.amounts["claimed"]["VCPU"][row] += 1

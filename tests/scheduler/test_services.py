@@ -137,11 +137,11 @@ async def test_two_agents_do_not_speak_for_one_host(scheduler: Scheduler) -> Non
 async def test_changes_are_followed_and_resumed(scheduler: Scheduler) -> None:
     """From a given change on, each once and in order; from one that is not there, a reset."""
     cell = scheduler._cells.named("c1")
-    await cell.mirror.catch_up()
-    start = cell.mirror.seq
+    await cell.updater.catch_up()
+    start = cell.updater.seq
     await claim(scheduler)
     await scheduler.hosts.set_status("h3", HostStatus.DRAINING)
-    await cell.mirror.catch_up()
+    await cell.updater.catch_up()
     async with asyncio.timeout(20):
         followed = scheduler.changes(f"c1:{start}")
         found = [await anext(followed), await anext(followed)]

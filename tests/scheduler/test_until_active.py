@@ -383,14 +383,14 @@ async def test_a_word_that_no_feed_tells_is_found(clean_store: str) -> None:
         await waits(scheduler)
         async with raw_client(clean_store) as raw:
             pipe = raw.pipeline()
-            mirror = scheduler._cells.named("c1").mirror
-            snapshots = mirror.stats.snapshots
+            updater = scheduler._cells.named("c1").updater
+            snapshots = updater.stats.snapshots
             await host.work()
             await pipe.delete(store.keys.changes).execute()
             await new_epoch(store)
         async with asyncio.timeout(30):
             assert (await task).selections[0].state is ClaimStatus.ACTIVE
-        assert mirror.stats.snapshots >= snapshots
+        assert updater.stats.snapshots >= snapshots
 
 
 async def test_a_word_that_an_attestation_brings_is_found(clean_store: str) -> None:
@@ -401,9 +401,9 @@ async def test_a_word_that_an_attestation_brings_is_found(clean_store: str) -> N
         await waits(scheduler)
         [entry] = await store.hosts.inbox("h0")
         await store.claims.accept("h0", claim.id, claim.token, 60, entry.entry_id)
-        epoch, mirror = await new_epoch(store), scheduler._cells.named("c1").mirror
+        epoch, updater = await new_epoch(store), scheduler._cells.named("c1").updater
         words = scheduler._tasks["c1"].confirmations
-        await wait_until(lambda: mirror.epoch == epoch and not words._unclear, what="the snapshot told nothing")
+        await wait_until(lambda: updater.epoch == epoch and not words._unclear, what="the snapshot told nothing")
         await wait_until(lambda: words._reading is None or words._reading.done(), what="nor did the claim")
         host.held[claim.id] = host.holding(claim)
         await speak_all([host])

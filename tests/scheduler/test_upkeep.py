@@ -38,8 +38,8 @@ async def test_one_checks_the_store_and_each_its_own_replica(clean_store: str) -
         first, second = (Maintenance(cell, Settings()) for cell in cells)
         assert (await first.check()).problems == ()
         await raw.zadd(cells[0].store.keys.deadlines, {"nix": 2**50})
-        await cells[1].mirror.catch_up()
-        cells[1].mirror.columns.remove("h1")
+        await cells[1].updater.catch_up()
+        cells[1].updater.columns.remove("h1")
         report = await second.check()
         assert [(found.thing, found.repaired) for found in report.problems] == [("cache h1", True)]
         assert await raw.zscore(cells[0].store.keys.deadlines, "nix") is not None

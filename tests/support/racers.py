@@ -50,9 +50,9 @@ class Racer:
         self._lines = lines
 
     @property
-    def mirror(self) -> ReplicaUpdater:
+    def updater(self) -> ReplicaUpdater:
         """The replica that this process decides on."""
-        return mirror_of(self.scheduler)
+        return updater_of(self.scheduler)
 
     async def gate(self) -> None:
         """Wait until every process that plays this order has come here."""
@@ -171,9 +171,9 @@ def racers(count: int) -> Iterator[Racers]:
                 end.close()
 
 
-def mirror_of(scheduler: Scheduler) -> ReplicaUpdater:
+def updater_of(scheduler: Scheduler) -> ReplicaUpdater:
     """The replica of a scheduler's first cell."""
-    return next(iter(scheduler._cells)).mirror
+    return next(iter(scheduler._cells)).updater
 
 
 def _serve(number: int, lines: _Lines) -> None:

@@ -9,7 +9,7 @@ from redsched.model import Amounts, HostReport
 from redsched.model.validation import SHARED_POOL
 
 
-def lacking(report: HostReport, others: Sequence[Amounts], amounts: Amounts) -> str:
+def missing_capacity(report: HostReport, others: Sequence[Amounts], amounts: Amounts) -> str:
     """Return what the host lacks to hold `amounts` beside `others`, as text; '' when it can hold them.
 
     Shared pools are not checked: only the store knows what other hosts take from them.

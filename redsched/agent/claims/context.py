@@ -10,7 +10,7 @@ import structlog
 
 from redsched import aio
 from redsched.agent.backoff import StoreBackoff
-from redsched.agent.claims.capacity_check import lacking
+from redsched.agent.claims.capacity_check import missing_capacity
 from redsched.agent.hooks.base import Hook, HookFailed, HookRequest, Verb
 from redsched.agent.host_session import Host
 from redsched.agent.journal.schema import JournalEntry
@@ -38,7 +38,7 @@ class LifecycleContext:
     """What the steps of one host's claims need. `hooks` limits how many hooks run at once in this process."""
 
     host: Host
-    line: StoreBackoff
+    backoff: StoreBackoff
     hook: Hook
     hooks: asyncio.Semaphore
     conflicts: set[str] = field(default_factory=set)
@@ -49,15 +49,15 @@ class LifecycleContext:
         """The placements in this host's journal, by `placed`."""
         return self.host.journal.pages[self.host.name].held
 
-    async def say(self, call: Callable[[], Awaitable[ScriptResult]]) -> ScriptResult:
+    async def call(self, call: Callable[[], Awaitable[ScriptResult]]) -> ScriptResult:
         """Call until the store replies in the epoch that this host has attested to."""
         while True:
             await self.host.opened.wait()
-            answer = await self.line.ask(call)
+            answer = await self.backoff.call(call)
             if answer.epoch == self.host.epoch and answer.outcome is not Outcome.NOT_ATTESTED:
-                self.host.hears(answer.epoch, answer.now_ms)
+                self.host.record_reply(answer.epoch, answer.now_ms)
                 return answer
-            self.host.hears(answer.epoch, answer.now_ms, attest=answer.epoch == self.host.epoch)
+            self.host.record_reply(answer.epoch, answer.now_ms, attest=answer.epoch == self.host.epoch)
             await asyncio.sleep(random.uniform(0.5, 1.5) * ASK_AGAIN_S)
 
     async def resized_meanwhile(self, work: JournalEntry) -> JournalEntry | None:
@@ -66,7 +66,7 @@ class LifecycleContext:
         Scripts return STALE both for a placement that has been resized meanwhile and for one that is gone. A plain read
         is enough to continue its work; only the outcome of a script may stop it.
         """
-        read = await self.line.ask(lambda: self.host.cell.claims.read([work.id]))
+        read = await self.backoff.call(lambda: self.host.cell.claims.read([work.id]))
         if work.id not in read:
             return None
         found = {one.placed: one for one in placements_here(read[work.id], self.host.name)}.get(work.placed)
@@ -84,7 +84,7 @@ class LifecycleContext:
     async def keep_request(self, digest: str) -> None:
         """Copy a claim's request into the journal, unless it is there: a store that loses it gets it back from here."""
         if digest and digest not in self.host.journal.requests:
-            text = await self.line.ask(lambda: self.host.cell.requests.get(digest))
+            text = await self.backoff.call(lambda: self.host.cell.requests.get(digest))
             if text:
                 await self.host.journal.write_request(digest, text)
 
@@ -109,11 +109,11 @@ class LifecycleContext:
         async with self.hooks:
             return await self.hook.run(HookRequest(verb, self.host.cell.name, self.host.name, work))
 
-    async def bury(self, work: JournalEntry, answer: ScriptResult, end_reason: str = "") -> None:
+    async def write_tombstone(self, work: JournalEntry, answer: ScriptResult, end_reason: str = "") -> None:
         """Write the tombstone of a placement to the journal."""
         await self.host.journal.write_ended(self.host.name, work, answer.now_ms, end_reason)
 
-    async def lacks(self, work: JournalEntry, amounts: Amounts) -> str:
+    async def missing_capacity(self, work: JournalEntry, amounts: Amounts) -> str:
         """Return what the host lacks to hold these amounts beside its other claims, as text; '' for nothing.
 
         The store reassigns room as soon as this host reports that work is gone; the host may still be waiting for the
@@ -121,11 +121,13 @@ class LifecycleContext:
         """
         until = aio.now_s() + self.lease_s / 2
         while True:
-            report = await self.host.sight.look_again(without=work.placed if work.state is ClaimStatus.CLAIMED else "")
+            report = await self.host.monitor.observe_again(
+                without=work.placed if work.state is ClaimStatus.CLAIMED else ""
+            )
             others = [one for one in self.held.values() if one.placed != work.placed]
-            reason = lacking(report, [one.amounts for one in others], amounts)
+            reason = missing_capacity(report, [one.amounts for one in others], amounts)
             staying = [one.amounts for one in others if one.state is not ClaimStatus.ENDING]
-            if not reason or lacking(report, staying, amounts) or aio.now_s() >= until:
+            if not reason or missing_capacity(report, staying, amounts) or aio.now_s() >= until:
                 return reason
             await asyncio.sleep(LOOK_AGAIN_S)
 
@@ -158,7 +160,7 @@ def placements_here(claim: Claim, host: str) -> list[Placement]:
     return [one for one in claim.placements if one.host == host]
 
 
-def has_fallen(claim: Claim | None, placement: Placement | None) -> bool:
+def is_of_failed_gang(claim: Claim | None, placement: Placement | None) -> bool:
     """Return whether a placement is ending because its gang failed; the claims of a complete gang name no gang."""
     return claim is not None and placement is not None and claim.gang != "" and placement.end_reason is EndReason.FAILED
 

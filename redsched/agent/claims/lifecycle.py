@@ -15,7 +15,7 @@ from collections.abc import Coroutine
 
 import structlog
 
-from redsched.agent.claims.context import LifecycleContext, has_fallen, objects_of, placements_here
+from redsched.agent.claims.context import LifecycleContext, is_of_failed_gang, objects_of, placements_here
 from redsched.agent.claims.resizing import ResizeSteps
 from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.hooks.base import HookFailed, HookNotRun, NoHook, Verb, named_in
@@ -71,7 +71,7 @@ class ClaimLifecycle:
         answer = await self._accept(work, entry_id)
         if answer.outcome in _DONE:
             if is_new and self._host.journal.has_ended(self._host.name, work.placed, work.token):
-                await self._tell_that_it_ended(work)
+                await self._begin_new_epoch(work)
             else:
                 await self._start(work)
         elif answer.outcome is Outcome.ENDING:
@@ -79,7 +79,7 @@ class ClaimLifecycle:
         elif is_new and work.state is ClaimStatus.CLAIMED:
             await self._host.journal.write_forgotten(self._host.name, work.placed)
         elif answer.outcome is not Outcome.STALE or await self._context.resized_meanwhile(work) is None:
-            await self._ending.lose(work)
+            await self._ending.stop_freed(work)
 
     async def _refuse(self, work: JournalEntry, entry_id: str) -> None:
         """Discard a request with an older token than the journal's, and its hint.
@@ -89,15 +89,15 @@ class ClaimLifecycle:
         _log.warning("an order by an older token is discarded", host=self._host.name, claim=work.id, token=work.token)
         answer = await self._accept(work, entry_id)
         if answer.outcome in _DONE:
-            await self._context.line.ask(self._host.begin_new_epoch)
+            await self._context.backoff.call(self._host.begin_new_epoch)
 
-    async def _tell_that_it_ended(self, work: JournalEntry) -> None:
+    async def _begin_new_epoch(self, work: JournalEntry) -> None:
         """Begin a new epoch: the store holds a placement that was reported gone, so it has lost writes.
 
         Attesting again ends the placement again.
         """
         await self._host.journal.write_forgotten(self._host.name, work.placed)
-        await self._context.line.ask(self._host.begin_new_epoch)
+        await self._context.backoff.call(self._host.begin_new_epoch)
 
     async def _start(self, work: JournalEntry) -> None:
         # Running work needs no start, nor does local work, which ran before the store knew of it.
@@ -106,7 +106,7 @@ class ClaimLifecycle:
             # CLAIMED placement would be freed at once by an expired lease or a release.
             begun = dataclasses.replace(work, state=ClaimStatus.STARTING)
             durable = self._context.write(begun)
-            if reason := await self._context.lacks(work, work.amounts):
+            if reason := await self._context.missing_capacity(work, work.amounts):
                 await self.fail(work, f"the host cannot hold it: {reason}", began=False)
                 return
             await durable
@@ -117,7 +117,9 @@ class ClaimLifecycle:
                 return
             except _Ended as ended:
                 await (
-                    self._ending.end(ended.work) if ended.outcome is Outcome.ENDING else self._ending.lose(ended.work)
+                    self._ending.end(ended.work)
+                    if ended.outcome is Outcome.ENDING
+                    else self._ending.stop_freed(ended.work)
                 )
                 return
         # Durable before the store learns of it: active work is not started again after a crash, and if the store
@@ -127,17 +129,17 @@ class ClaimLifecycle:
         await self._confirm(work)
 
     async def _confirm(self, work: JournalEntry) -> None:
-        answer = await self._context.say(
+        answer = await self._context.call(
             lambda: self._host.cell.claims.confirm(self._host.name, work.id, work.token, epoch=self._host.epoch)
         )
         if answer.outcome in _DONE:
             await self._resizing.resize(work)
         elif answer.outcome is Outcome.ENDING:
-            await self._ending.end(work, gang_failed=bool(work.gang) and await self._has_fallen(work))
-        elif answer.outcome is Outcome.STALE and (anew := await self._context.resized_meanwhile(work)) is not None:
-            await self._confirm(anew)
+            await self._ending.end(work, gang_failed=bool(work.gang) and await self._is_of_failed_gang(work))
+        elif answer.outcome is Outcome.STALE and (resized := await self._context.resized_meanwhile(work)) is not None:
+            await self._confirm(resized)
         else:
-            await self._ending.lose(work)
+            await self._ending.stop_freed(work)
 
     async def _run_start(self, work: JournalEntry) -> JournalEntry:
         started = work.resizing_to or work.amounts
@@ -163,10 +165,10 @@ class ClaimLifecycle:
         while True:
             await asyncio.sleep(self._context.lease_s / BEATS_IN_LEASE)
             answer = await self._renew(work)
-            anew = await self._context.resized_meanwhile(work) if answer.outcome is Outcome.STALE else None
-            if anew is None and answer.outcome not in _DONE:
+            resized = await self._context.resized_meanwhile(work) if answer.outcome is Outcome.STALE else None
+            if resized is None and answer.outcome not in _DONE:
                 return answer.outcome
-            work = anew or work
+            work = resized or work
 
     async def fail(self, work: JournalEntry, reason: str, began: bool) -> None:
         """Clean up and report the failure. The store frees the amounts once nothing is left of the work."""
@@ -174,28 +176,28 @@ class ClaimLifecycle:
         # An earlier process of this agent may have begun to start the work too.
         may_be_there = began or work.state is not ClaimStatus.CLAIMED
         is_gone = not may_be_there or await self._context.stop_once(work)
-        answer = await self._say_failed(work, is_gone, reason)
-        if answer.outcome is Outcome.STALE and (anew := await self._context.resized_meanwhile(work)) is not None:
-            work, answer = anew, await self._say_failed(anew, is_gone, reason)
+        answer = await self._report_failed(work, is_gone, reason)
+        if answer.outcome is Outcome.STALE and (resized := await self._context.resized_meanwhile(work)) is not None:
+            work, answer = resized, await self._report_failed(resized, is_gone, reason)
         if is_gone:
-            await self._context.bury(work, answer)
+            await self._context.write_tombstone(work, answer)
         elif answer.outcome is Outcome.ENDING:
             await self._ending.end(work)
         else:
-            await self._ending.lose(work)
+            await self._ending.stop_freed(work)
 
-    async def _has_fallen(self, work: JournalEntry) -> bool:
-        claim = (await self._context.line.ask(lambda: self._host.cell.claims.read([work.id]))).get(work.id)
+    async def _is_of_failed_gang(self, work: JournalEntry) -> bool:
+        claim = (await self._context.backoff.call(lambda: self._host.cell.claims.read([work.id]))).get(work.id)
         here = placements_here(claim, self._host.name) if claim else []
-        return any(has_fallen(claim, one) for one in here if one.placed == work.placed)
+        return any(is_of_failed_gang(claim, one) for one in here if one.placed == work.placed)
 
-    async def ask_about(self, work: JournalEntry) -> None:
+    async def renew_missing(self, work: JournalEntry) -> None:
         """Renew a placement that a plain read did not find: only the outcome of a script may stop its work."""
         answer = await self._renew(work)
         if answer.outcome is Outcome.STALE and await self._context.resized_meanwhile(work) is not None:
             return
         if answer.outcome in _ENDED:
-            await self._ending.lose(work)
+            await self._ending.stop_freed(work)
         elif answer.outcome is Outcome.ENDING:
             await self._ending.end(work)
 
@@ -206,17 +208,17 @@ class ClaimLifecycle:
     # -- calls to the store
 
     async def _accept(self, work: JournalEntry, entry_id: str) -> ScriptResult:
-        return await self._context.say(
+        return await self._context.call(
             lambda: self._host.cell.claims.accept(self._host.name, work.id, work.token, self._context.lease_s, entry_id)
         )
 
     async def _renew(self, work: JournalEntry) -> ScriptResult:
-        return await self._context.say(
+        return await self._context.call(
             lambda: self._host.cell.claims.renew(self._host.name, work.id, work.token, self._context.lease_s)
         )
 
-    async def _say_failed(self, work: JournalEntry, is_gone: bool, reason: str) -> ScriptResult:
-        return await self._context.say(
+    async def _report_failed(self, work: JournalEntry, is_gone: bool, reason: str) -> ScriptResult:
+        return await self._context.call(
             lambda: self._host.cell.claims.fail(
                 self._host.name, work.id, work.token, is_gone, objects_of(work), reason=reason
             )

@@ -25,7 +25,7 @@ class LocalSteps:
         self._host = context.host
         self._ending = ending
 
-    async def hold(self, found: LocalWork) -> None:
+    async def claim(self, found: LocalWork) -> None:
         """Claim for work that runs here, or report its new amounts."""
         known = next((work for work in self._context.held.values() if work.id == found.id), None)
         token = known.token if known is not None else self._host.journal.ended_token(self._host.name, found.id)
@@ -51,21 +51,21 @@ class LocalSteps:
             self._host.journal.write_ended(self._host.name, known, answer.now_ms)
             known = None
         base = known or JournalEntry(found.id, placed, token, placed, {"claimed_at_ms": str(answer.now_ms)})
-        await self._context.write(as_found(found, dataclasses.replace(base, token=token)))
+        await self._context.write(updated_entry(found, dataclasses.replace(base, token=token)))
 
-    async def give_back(self, work: JournalEntry) -> None:
+    async def release(self, work: JournalEntry) -> None:
         """Release a local claim. Its work is gone, so there is nothing to stop."""
-        await self._ending.tell_gone(work)
+        await self._ending.report_gone(work)
 
     async def _claim_local(self, found: LocalWork, token: str) -> ScriptResult:
-        return await self._context.say(
+        return await self._context.call(
             lambda: self._host.cell.claims.report_local(
                 self._host.name, found.id, found.amounts, found.project, found.consumer, token
             )
         )
 
 
-def as_found(found: LocalWork, held: JournalEntry) -> JournalEntry:
+def updated_entry(found: LocalWork, held: JournalEntry) -> JournalEntry:
     """Return the journal entry of local work, updated to what was found now."""
     own = {"project": found.project, "consumer": found.consumer, "digest": LOCAL}
     return dataclasses.replace(

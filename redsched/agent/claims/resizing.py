@@ -35,7 +35,7 @@ class ResizeSteps:
                 work = await self._run_resize(work)
                 # Durable before the store learns of it: it must not free amounts that the work still has.
                 await self._context.write(work)
-            answer = await self._context.say(
+            answer = await self._context.call(
                 lambda work=work: self._host.cell.claims.resized(  # type: ignore[misc]
                     self._host.name, work.id, work.token, work.resizing_to, objects_of(work)
                 )
@@ -43,15 +43,15 @@ class ResizeSteps:
             if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
                 self._context.write(work.with_amounts(work.resizing_to, resizing_to={}, before={}))
                 return
-            anew = await self._context.resized_meanwhile(work) if answer.outcome is Outcome.STALE else None
-            if anew is None:
-                await (self._ending.end(work) if answer.outcome is Outcome.ENDING else self._ending.lose(work))
+            resized = await self._context.resized_meanwhile(work) if answer.outcome is Outcome.STALE else None
+            if resized is None:
+                await (self._ending.end(work) if answer.outcome is Outcome.ENDING else self._ending.stop_freed(work))
                 return
-            work = anew
+            work = resized
 
     async def _run_resize(self, work: JournalEntry) -> JournalEntry:
         """Run the resize hook. If it fails, the work keeps its amounts and the others are given back."""
-        reason = await self._context.lacks(work, work.resizing_to)
+        reason = await self._context.missing_capacity(work, work.resizing_to)
         if not reason:
             try:
                 output = await self._context.run_hook(Verb.RESIZE, work)

@@ -32,30 +32,30 @@ class EndSteps:
         # Durable first: after a crash, the host must not attest it as active in a new epoch.
         await self._context.write(work)
         await self._context.stop(work)
-        await self.tell_gone(work, entry_id)
+        await self.report_gone(work, entry_id)
 
-    async def lose(self, work: JournalEntry) -> None:
+    async def stop_freed(self, work: JournalEntry) -> None:
         """Stop the work of a placement that the store has already freed, so there is nothing to report."""
         _log.info("a placement was freed without this host", host=self._host.name, claim=work.id, placed=work.placed)
         await self._context.stop(work)
         await self._host.journal.write_ended(self._host.name, work, self._host.now_ms)
 
-    async def tell_gone(self, work: JournalEntry, entry_id: str = "") -> None:
+    async def report_gone(self, work: JournalEntry, entry_id: str = "") -> None:
         """Report that the work is gone, with the newest token if a resize has come in between."""
-        external = await self._host.look_without(work.placed)
-        answer = await self._say_gone(work, external, entry_id)
-        if answer.outcome is Outcome.STALE and (anew := await self._context.resized_meanwhile(work)) is not None:
-            work, answer = anew, await self._say_gone(anew, external, entry_id)
+        external = await self._host.external_without(work.placed)
+        answer = await self._report_gone(work, external, entry_id)
+        if answer.outcome is Outcome.STALE and (resized := await self._context.resized_meanwhile(work)) is not None:
+            work, answer = resized, await self._report_gone(resized, external, entry_id)
         if answer.outcome is Outcome.OK:
             self._host.note_external(external)
-        await self._context.bury(work, answer, end_reason=answer.facts[0] if answer.facts else "")
+        await self._context.write_tombstone(work, answer, end_reason=answer.facts[0] if answer.facts else "")
 
-    async def _say_gone(self, work: JournalEntry, external: dict[str, int], entry_id: str) -> ScriptResult:
+    async def _report_gone(self, work: JournalEntry, external: dict[str, int], entry_id: str) -> ScriptResult:
         # The store ignores this reason for a claim that its owner has released.
         end_reason, reason = (
             (EndReason.WORK_ENDED, work.work_end.text) if work.work_end is not None else (EndReason.RELEASED, "")
         )
-        return await self._context.say(
+        return await self._context.call(
             lambda: self._host.cell.claims.gone(
                 self._host.name, work.id, work.token, end_reason, external, entry_id, objects_of(work), reason=reason
             )

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from redsched.agent.claims.context import has_fallen, placements_here, work_of
-from redsched.agent.claims.local import as_found
+from redsched.agent.claims.context import is_of_failed_gang, placements_here, work_of
+from redsched.agent.claims.local import updated_entry
 from redsched.agent.claims.steps import ClaimSteps
 from redsched.agent.collectors.base import LocalWork
 from redsched.agent.host_session import Host
@@ -22,7 +22,7 @@ _log = structlog.get_logger("redsched.agent")
 
 
 @dataclass(slots=True)
-class _Doing:
+class _RunningTask:
     task: asyncio.Task[None]
     token: str
     is_end: bool
@@ -37,7 +37,7 @@ class ClaimTasks:
 
     steps: ClaimSteps
     on_missed: Callable[[], None]
-    _doing: dict[str, _Doing] = field(default_factory=dict)
+    _running: dict[str, _RunningTask] = field(default_factory=dict)
     _missed: bool = False
 
     @property
@@ -71,18 +71,18 @@ class ClaimTasks:
                 self._compare_one(claims[claim_id], placement)
         for placed in self._held.keys() - in_store:
             work = self._held[placed]
-            self._do(work, self.steps.lifecycle.ask_about(work))
+            self._start_task(work, self.steps.lifecycle.renew_missing(work))
 
     def drop(self, placed: Iterable[str]) -> None:
         """Stop the work of placements that the store freed while this host was not attested."""
         for name in placed:
             work = self._held.get(name)
             if work is not None:
-                self._do(work, self.steps.ending.lose(work), is_end=True)
+                self._start_task(work, self.steps.ending.stop_freed(work), is_end=True)
 
     def take_up(self, work: JournalEntry, entry_id: str = "") -> None:
         """Begin to take a placement up, unless a task for it is running."""
-        self._do(work, self.steps.lifecycle.take_up(work, entry_id))
+        self._start_task(work, self.steps.lifecycle.take_up(work, entry_id))
 
     def find_local(self, found: Sequence[LocalWork]) -> None:
         """Claim for all local work that runs here now (`found`), and release the local claims whose work is gone."""
@@ -92,47 +92,47 @@ class ClaimTasks:
         for one in found:
             work = held.get(one.id)
             # Work under the id of a claim that was placed on this host belongs to that claim.
-            if work is None or (work.is_local and work.state is ACTIVE and work != as_found(one, work)):
+            if work is None or (work.is_local and work.state is ACTIVE and work != updated_entry(one, work)):
                 # Work that was never claimed has no placement yet: its id is used as the name.
-                self._do(work or JournalEntry(one.id, one.id, "", one.id), self.steps.local.hold(one))
+                self._start_task(work or JournalEntry(one.id, one.id, "", one.id), self.steps.local.claim(one))
         runs = {one.id for one in found}
         for work in [*self._held.values()]:
             if work.is_local and work.id not in runs:
-                self._do(work, self.steps.local.give_back(work), is_end=True)
+                self._start_task(work, self.steps.local.release(work), is_end=True)
 
     def end(self, work: JournalEntry, entry_id: str = "", gang_failed: bool = False) -> None:
         """Begin to end a placement, unless it is being ended. A task that takes it up is cancelled."""
-        self._do(work, self.steps.ending.end(work, entry_id, gang_failed), is_end=True)
+        self._start_task(work, self.steps.ending.end(work, entry_id, gang_failed), is_end=True)
 
-    def at_rest(self) -> list[JournalEntry]:
+    def idle_placements(self) -> list[JournalEntry]:
         """Return the held placements without a running task; none while this host is not open."""
         if not self._host.epoch:
             return []
-        return [one for one in self._held.values() if one.placed not in self._doing]
+        return [one for one in self._held.values() if one.placed not in self._running]
 
     def find_ended(self, work: JournalEntry, text: str) -> None:
         """Begin to handle work that has ended by itself, unless its claim has changed since that was observed."""
-        if self._host.epoch and work.placed not in self._doing and self._held.get(work.placed) is work:
+        if self._host.epoch and work.placed not in self._running and self._held.get(work.placed) is work:
             # A claim that is kept continues, and can be ended like any other.
             is_end = work.on_exit is not OnExit.KEEP
-            self._do(work, self.steps.work_ended.follow_up(work, text), is_end)
+            self._start_task(work, self.steps.work_ended.apply_on_exit(work, text), is_end)
 
     async def close(self) -> None:
         """Cancel all tasks. The journal knows where to continue."""
-        await end_all([doing.task for doing in self._doing.values()])
+        await end_all([doing.task for doing in self._running.values()])
 
     # -- what each placement needs
 
     def _follow(self, entry: InboxEntry, claim: Claim | None) -> None:
-        held = next((one for one in self._held.values() if _means(entry, one.id, one)), None)
+        held = next((one for one in self._held.values() if _is_about(entry, one.id, one)), None)
         placements = placements_here(claim, self._host.name) if claim is not None else []
-        placement = next((one for one in placements if _means(entry, entry.claim_id, one)), None)
+        placement = next((one for one in placements if _is_about(entry, entry.claim_id, one)), None)
         if placement is not None:
             held = self._held.get(placement.placed, held)
         if held is not None and is_newer_token(held.token, entry.token):
             self._discard(entry)
         elif entry.op == "end" and held is not None:
-            self.end(held, entry.entry_id, has_fallen(claim, placement))
+            self.end(held, entry.entry_id, is_of_failed_gang(claim, placement))
         elif claim is None or placement is None or placement.token != entry.token:
             self._discard(entry)
         elif entry.op == "end":
@@ -143,7 +143,7 @@ class ClaimTasks:
             self.take_up(work_of(claim, placement), entry.entry_id)
 
     def _discard(self, entry: InboxEntry) -> None:
-        self._do(
+        self._start_task(
             JournalEntry(entry.claim_id, entry.token, entry.token, entry.token), self.steps.lifecycle.discard(entry)
         )
 
@@ -151,28 +151,28 @@ class ClaimTasks:
         work = self._held.get(placement.placed)
         # ENDING in the journal counts too: the store once requested that, and the work may be stopped already.
         if placement.state is ClaimStatus.ENDING or (work is not None and work.state is ClaimStatus.ENDING):
-            self.end(work or work_of(claim, placement), gang_failed=has_fallen(claim, placement))
-        elif work is None or _asks(placement, work):
+            self.end(work or work_of(claim, placement), gang_failed=is_of_failed_gang(claim, placement))
+        elif work is None or _needs_work(placement, work):
             self.take_up(work_of(claim, placement))
 
     # -- one task for each placement
 
-    def _do(self, work: JournalEntry, steps: Coroutine[None, None, None], is_end: bool = False) -> None:
-        before = self._doing.get(work.placed)
+    def _start_task(self, work: JournalEntry, steps: Coroutine[None, None, None], is_end: bool = False) -> None:
+        before = self._running.get(work.placed)
         # A start or a resize is never cancelled for another one: it learns from the store that its token is old.
         if before is not None and (before.is_end or not is_end):
             steps.close()
             self._missed |= before.token != work.token
             return
         task = asyncio.create_task(_after(before, steps), name=f"claim {work.id}")
-        doing = self._doing[work.placed] = _Doing(task, work.token, is_end)
+        doing = self._running[work.placed] = _RunningTask(task, work.token, is_end)
         # A task that is cancelled before its first step never awaits `steps`.
         task.add_done_callback(lambda _: steps.close())
         task.add_done_callback(lambda _: self._done(work, doing))
 
-    def _done(self, work: JournalEntry, doing: _Doing) -> None:
-        if self._doing.get(work.placed) is doing:
-            del self._doing[work.placed]
+    def _done(self, work: JournalEntry, doing: _RunningTask) -> None:
+        if self._running.get(work.placed) is doing:
+            del self._running[work.placed]
         if not doing.task.cancelled() and (error := doing.task.exception()) is not None:
             _log.error("a claim's task failed", host=self._host.name, claim=work.id, error=repr(error))
         if self._missed:
@@ -180,19 +180,19 @@ class ClaimTasks:
             self.on_missed()
 
 
-def _means(entry: InboxEntry, claim_id: str, one: JournalEntry | Placement) -> bool:
+def _is_about(entry: InboxEntry, claim_id: str, one: JournalEntry | Placement) -> bool:
     """Return whether a hint is about this placement of a claim, by its current or its first token."""
     return entry.claim_id == claim_id and entry.token in (one.token, one.placed)
 
 
-def _asks(placement: Placement, work: JournalEntry) -> bool:
+def _needs_work(placement: Placement, work: JournalEntry) -> bool:
     """Return whether a placement needs work: it is unfinished, or the store has a newer token than the journal."""
     if placement.token != work.token:
         return is_newer_token(placement.token, work.token)
     return work.state is not ACTIVE or placement.state is not ACTIVE or bool(work.resizing_to or placement.resizing_to)
 
 
-async def _after(before: _Doing | None, steps: Coroutine[None, None, None]) -> None:
+async def _after(before: _RunningTask | None, steps: Coroutine[None, None, None]) -> None:
     if before is not None:
         await end(before.task)
     await steps

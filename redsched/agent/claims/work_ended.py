@@ -31,26 +31,26 @@ class WorkEndedSteps:
         self._ending = ending
         self._lifecycle = lifecycle
 
-    async def follow_up(self, work: JournalEntry, text: str) -> None:
+    async def apply_on_exit(self, work: JournalEntry, text: str) -> None:
         """Act on the claim's `on_exit`. `text` describes how the work was observed to have ended."""
         _log.warning("work has ended by itself", host=self._host.name, claim=work.id, on_exit=work.on_exit, reason=text)
         if work.on_exit is OnExit.RELEASE:
             await self._context.write(dataclasses.replace(work, work_end=WorkEnd(text, self._host.now_ms)))
             await self._ending.end(work)
             return
-        answer = await self._say_work_ended(work, text)
-        if answer.outcome is Outcome.STALE and (anew := await self._context.resized_meanwhile(work)) is not None:
-            work, answer = anew, await self._say_work_ended(anew, text)
+        answer = await self._report_work_ended(work, text)
+        if answer.outcome is Outcome.STALE and (resized := await self._context.resized_meanwhile(work)) is not None:
+            work, answer = resized, await self._report_work_ended(resized, text)
         if answer.outcome is Outcome.ENDING:
             await self._ending.end(work)
         elif answer.outcome not in (Outcome.OK, Outcome.ALREADY_DONE):
-            await self._ending.lose(work)
+            await self._ending.stop_freed(work)
         elif work.on_exit is OnExit.REPLACE:
             await self._lifecycle.fail(work, text, began=True)
         else:
             await self._context.write(dataclasses.replace(work, work_end=WorkEnd(text, answer.now_ms)))
 
-    async def _say_work_ended(self, work: JournalEntry, text: str) -> ScriptResult:
-        return await self._context.say(
+    async def _report_work_ended(self, work: JournalEntry, text: str) -> ScriptResult:
+        return await self._context.call(
             lambda: self._host.cell.claims.work_ended(self._host.name, work.id, work.token, text)
         )

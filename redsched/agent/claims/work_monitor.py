@@ -19,14 +19,14 @@ from redsched.model import ClaimStatus, OnExit
 MAX_PIDS_TOLD = 5
 
 
-class WorkWatch:
+class WorkMonitor:
     """Watches the work of all hosts of an agent. `hosts` is the agent's own dict: hosts that stop leave it."""
 
     def __init__(
-        self, hosts: Mapping[str, Host], works: Mapping[str, ClaimTasks], every_s: float, cgroups: Path = CGROUPS
+        self, hosts: Mapping[str, Host], claim_tasks: Mapping[str, ClaimTasks], every_s: float, cgroups: Path = CGROUPS
     ) -> None:
         self._hosts = hosts
-        self._works = works
+        self._claim_tasks = claim_tasks
         self._every_s = every_s
         self._cgroups = cgroups
         self._missing: dict[tuple[str, str], JournalEntry] = {}
@@ -36,9 +36,9 @@ class WorkWatch:
         """Check periodically, until cancelled."""
         while True:
             await asyncio.sleep(self._every_s)
-            await self.look()
+            await self.check()
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Check once, and begin to handle the claims whose work has ended."""
         watched = {(host, one.placed): one for host in self._hosts for one in self._watched(host)}
         # In a thread: reading a file of a cgroup waits for the kernel's locks.
@@ -46,14 +46,14 @@ class WorkWatch:
         missing = {key: text for key, text in zip(watched, texts, strict=True) if text}
         for key, text in missing.items():
             if self._missing.get(key) is watched[key]:
-                self._works[key[0]].find_ended(watched[key], text)
+                self._claim_tasks[key[0]].find_ended(watched[key], text)
         self._missing = {key: watched[key] for key in missing}
 
     def _watched(self, host: str) -> list[JournalEntry]:
-        return [one for one in self._works[host].at_rest() if is_watched(one)]
+        return [one for one in self._claim_tasks[host].idle_placements() if is_watched(one)]
 
     def _ended(self, works: Sequence[JournalEntry]) -> list[str]:
-        return [what_ended(one.named, self._cgroups) if one.named is not None else "" for one in works]
+        return [describe_end(one.named, self._cgroups) if one.named is not None else "" for one in works]
 
 
 def is_watched(work: JournalEntry) -> bool:
@@ -65,7 +65,7 @@ def is_watched(work: JournalEntry) -> bool:
     return runs and can_be_seen and not work.is_local and not is_told
 
 
-def what_ended(named: Named, cgroups: Path = CGROUPS) -> str:
+def describe_end(named: Named, cgroups: Path = CGROUPS) -> str:
     """Return text that says that nothing is left of the named work; '' while any of it is."""
     if any(is_running(pid, mark) for pid, mark in named.started.items()):
         return ""

@@ -24,9 +24,9 @@ from redsched.yaml_io import parse_yaml, read_text
 MAX_HOSTS = 100_000
 ZONES = 4
 
-_WORDS = {field.name for field in fields(HostReport)} | {"repeat"}
-_INVENTORY_WORDS = {field.name for field in fields(Inventory)}
-_POOL_WORDS = {field.name for field in fields(Pool)}
+_KEYS = {field.name for field in fields(HostReport)} | {"repeat"}
+_INVENTORY_KEYS = {field.name for field in fields(Inventory)}
+_POOL_KEYS = {field.name for field in fields(Pool)}
 
 
 def fleet(argument: str) -> list[HostReport]:
@@ -90,14 +90,12 @@ def _in_entry(number: int, entry: object) -> list[HostReport]:
 
 
 def _reports(entry: Mapping[str, Any]) -> list[HostReport]:
-    _check_words("", entry, _WORDS)
-    for word in ("name", "inventories"):
-        if word not in entry:
-            raise InvalidRequest(f"`{word}` is missing")
-    words: dict[str, Any] = {
-        word: _read(word, value) for word, value in entry.items() if word not in ("name", "repeat")
-    }
-    return [HostReport(name=name, **words) for name in _names(entry)]
+    _check_keys("", entry, _KEYS)
+    for key in ("name", "inventories"):
+        if key not in entry:
+            raise InvalidRequest(f"`{key}` is missing")
+    fields: dict[str, Any] = {key: _read(key, value) for key, value in entry.items() if key not in ("name", "repeat")}
+    return [HostReport(name=name, **fields) for name in _names(entry)]
 
 
 def _names(entry: Mapping[str, Any]) -> list[str]:
@@ -114,37 +112,37 @@ def _names(entry: Mapping[str, Any]) -> list[str]:
     return [name.replace("{n}", str(number)) for number in range(1, repeat + 1)]
 
 
-def _read(word: str, value: object) -> object:
-    if word == "inventories":
+def _read(field: str, value: object) -> object:
+    if field == "inventories":
         return _inventories(value)
-    if word == "pools":
-        return {name: _pool(name, one) for name, one in _mapping(word, value).items()}
-    if word == "traits":
+    if field == "pools":
+        return {name: _pool(name, one) for name, one in _mapping(field, value).items()}
+    if field == "traits":
         return _traits(value)
-    if word == "labels":
-        return {key: _text(f"label {key!r}", one) for key, one in _mapping(word, value).items()}
-    if word == "metrics":
-        return {key: _number(f"metric {key!r}", one) for key, one in _mapping(word, value).items()}
-    if word == "external":
-        return _mapping(word, value)
-    return value if word == "lease_s" else _text(word, value)
+    if field == "labels":
+        return {key: _text(f"label {key!r}", one) for key, one in _mapping(field, value).items()}
+    if field == "metrics":
+        return {key: _number(f"metric {key!r}", one) for key, one in _mapping(field, value).items()}
+    if field == "external":
+        return _mapping(field, value)
+    return value if field == "lease_s" else _text(field, value)
 
 
 def _pool(name: str, value: object) -> Pool:
-    words = _mapping(f"pool {name}", value)
-    _check_words(f"pool {name}: ", words, _POOL_WORDS)
+    fields = _mapping(f"pool {name}", value)
+    _check_keys(f"pool {name}: ", fields, _POOL_KEYS)
     try:
         return Pool(
-            inventories=_inventories(words.get("inventories", {})),
-            parent=_text("parent", words.get("parent", "")),
-            traits=_traits(words.get("traits", [])),
+            inventories=_inventories(fields.get("inventories", {})),
+            parent=_text("parent", fields.get("parent", "")),
+            traits=_traits(fields.get("traits", [])),
         )
     except InvalidRequest as error:
         raise InvalidRequest(f"pool {name}: {error}") from error
 
 
 def _inventories(value: object) -> dict[str, Inventory]:
-    return {one: _inventory(one, words) for one, words in _mapping("inventories", value).items()}
+    return {one: _inventory(one, fields) for one, fields in _mapping("inventories", value).items()}
 
 
 def _traits(value: object) -> frozenset[str]:
@@ -152,19 +150,19 @@ def _traits(value: object) -> frozenset[str]:
 
 
 def _inventory(name: str, value: object) -> Inventory:
-    words = _mapping(f"inventory {name}", value)
-    _check_words(f"inventory {name}: ", words, _INVENTORY_WORDS)
-    if "total" not in words:
+    fields = _mapping(f"inventory {name}", value)
+    _check_keys(f"inventory {name}: ", fields, _INVENTORY_KEYS)
+    if "total" not in fields:
         raise InvalidRequest(f"inventory {name}: `total` is missing")
-    if "allocation_ratio" in words:
-        _number(f"inventory {name}: allocation_ratio", words["allocation_ratio"])
+    if "allocation_ratio" in fields:
+        _number(f"inventory {name}: allocation_ratio", fields["allocation_ratio"])
     try:
-        return Inventory(**words)
+        return Inventory(**fields)
     except InvalidRequest as error:
         raise InvalidRequest(f"inventory {name}: {error}") from error
 
 
-def _check_words(where: str, given: Mapping[str, Any], known: set[str]) -> None:
+def _check_keys(where: str, given: Mapping[str, Any], known: set[str]) -> None:
     unknown = sorted(given.keys() - known)
     if unknown:
         raise InvalidRequest(f"{where}unknown word {unknown[0]!r}: use {', '.join(sorted(known))}")

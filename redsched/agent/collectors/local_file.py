@@ -23,7 +23,7 @@ from redsched.model.units import without_units
 from redsched.model.validation import check_name
 from redsched.yaml_io import parse_yaml, read_text
 
-_WORDS = {"id", "slots", "project", "consumer", "host", "domain", "cgroup", "pids"}
+_KEYS = {"id", "slots", "project", "consumer", "host", "domain", "cgroup", "pids"}
 _NAMED = {"domain", "cgroup", "pids"}
 _log = structlog.get_logger("redsched.agent")
 
@@ -40,17 +40,17 @@ class LocalFile:
     def __init__(self, path: Path, hosts: Collection[str]) -> None:
         self._path, self._hosts = path, frozenset(hosts)
         self._seen = self._state()
-        self._works = self._read()
+        self._local_work = self._read()
 
     def of(self, host: str) -> tuple[LocalWork, ...]:
         """Return the local work of a host that the file lists now."""
         if (state := self._state()) != self._seen:
             self._seen = state
             try:
-                self._works = self._read()
+                self._local_work = self._read()
             except InvalidRequest as error:
                 _log.error("what it said before stands", error=str(error))
-        return self._works.get(host, ())
+        return self._local_work.get(host, ())
 
     def _state(self) -> object:
         """Return a value that changes whenever the file does; None if there is no file."""
@@ -86,9 +86,9 @@ def _by_host(document: object, hosts: frozenset[str]) -> ByHost:
 def _entry(entry: object, hosts: frozenset[str]) -> tuple[str, LocalWork]:
     if not isinstance(entry, dict):
         raise InvalidRequest(f"it must be a mapping (word: value), not {entry!r:.80}")
-    unknown = sorted(str(word) for word in entry.keys() - _WORDS)
+    unknown = sorted(str(key) for key in entry.keys() - _KEYS)
     if unknown:
-        raise InvalidRequest(f"unknown word {unknown[0]!r}: use {', '.join(sorted(_WORDS))}")
+        raise InvalidRequest(f"unknown word {unknown[0]!r}: use {', '.join(sorted(_KEYS))}")
     slots = without_units(entry.get("slots"), "slots")
     if not isinstance(slots, dict) or not all(isinstance(slot, str) for slot in slots):
         raise InvalidRequest(f"slots must be a mapping (slot: amount), not {slots!r:.80}")
@@ -97,7 +97,7 @@ def _entry(entry: object, hosts: frozenset[str]) -> tuple[str, LocalWork]:
         slots,
         _text(entry, "project"),
         _text(entry, "consumer"),
-        named_by({word: entry[word] for word in entry.keys() & _NAMED}),
+        named_by({key: entry[key] for key in entry.keys() & _NAMED}),
     )
     return _host(entry, hosts), work
 
@@ -111,8 +111,8 @@ def _host(entry: Mapping[str, Any], hosts: frozenset[str]) -> str:
     return host
 
 
-def _text(entry: Mapping[str, Any], word: str) -> str:
-    value = entry.get(word, "")
+def _text(entry: Mapping[str, Any], key: str) -> str:
+    value = entry.get(key, "")
     if not isinstance(value, str):
-        raise InvalidRequest(f"{word} must be text, not {value!r:.80}: put it in quotes")
+        raise InvalidRequest(f"{key} must be text, not {value!r:.80}: put it in quotes")
     return value

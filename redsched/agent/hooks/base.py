@@ -24,7 +24,7 @@ from redsched.agent.machine.usage import start_time
 MAX_OUTPUT_BYTES = 65_536
 """Output beyond this is read and discarded, so that the hook does not block and memory stays bounded."""
 
-LAST_WORDS = 500
+MAX_TAIL = 500
 """Characters from the end of a failed hook's output that are kept in the reason of the failure."""
 
 _MAX_BYTES_A_CHARACTER = 4
@@ -65,7 +65,7 @@ class HookRequest:
     def body(self) -> bytes:
         """Return the placement as JSON, with the work that the start hook named, and for a move with its source."""
         work = self.work
-        words: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "verb": self.verb.value,
             "claim_id": work.id,
             "token": work.token,
@@ -78,12 +78,12 @@ class HookRequest:
             "alternates": [host for host in work.alternates if host != self.host],
         }
         if work.named is not None:
-            words |= {"domain": work.named.domain, "cgroup": work.named.cgroup, "pids": list(work.named.pids)}
+            fields |= {"domain": work.named.domain, "cgroup": work.named.cgroup, "pids": list(work.named.pids)}
         if self.verb is Verb.RESIZE:
-            words["former_slots"] = dict(work.before)
+            fields["former_slots"] = dict(work.before)
         if self.verb is Verb.START and work.moves:
-            words["moves"] = dict(work.moves)
-        return json.dumps(words).encode()
+            fields["moves"] = dict(work.moves)
+        return json.dumps(fields).encode()
 
 
 class Output:
@@ -97,18 +97,18 @@ class Output:
         """Append the next part of the output."""
         self.first += part[: MAX_OUTPUT_BYTES - len(self.first)]
         self.last += part
-        del self.last[: -LAST_WORDS * _MAX_BYTES_A_CHARACTER]
+        del self.last[: -MAX_TAIL * _MAX_BYTES_A_CHARACTER]
 
     def reason(self, what: str) -> str:
         """Return `what` went wrong, and below it the end of the output."""
-        return f"{what}\n{last_words(self.last)}".strip()
+        return f"{what}\n{output_tail(self.last)}".strip()
 
 
-def last_words(output: bytes | bytearray) -> str:
+def output_tail(output: bytes | bytearray) -> str:
     """Return the last LAST_WORDS characters of a hook's output; control characters except newlines become spaces."""
     text = output.decode(errors="replace")
     plain = "".join(one if one.isprintable() or one == "\n" else " " for one in text)
-    return plain.strip()[-LAST_WORDS:]
+    return plain.strip()[-MAX_TAIL:]
 
 
 class Hook(Protocol):
@@ -130,27 +130,27 @@ class NoHook:
 def named_in(output: bytes) -> Named | None:
     """Return the work that a start hook named in its output; None if it named none."""
     text = output.decode(errors="replace").strip()
-    return named_by(_json_words(text) if text.startswith("{") else _line_words(text))
+    return named_by(_parse_json(text) if text.startswith("{") else _parse_lines(text))
 
 
-def named_by(words: Mapping[str, Any]) -> Named | None:
+def named_by(fields: Mapping[str, Any]) -> Named | None:
     """Return the work that `domain`, `cgroup` and `pids` name; None if they name none."""
-    pids = _pids(words.get("pids"))
+    pids = _pids(fields.get("pids"))
     started = {pid: start_mark(pid) for pid in pids}
-    named = Named(_path(words.get("domain")), _path(words.get("cgroup")), _with_start_times(pids), started)
+    named = Named(_path(fields.get("domain")), _path(fields.get("cgroup")), _with_start_times(pids), started)
     return named if named != Named() else None
 
 
-def _json_words(text: str) -> Mapping[str, Any]:
+def _parse_json(text: str) -> Mapping[str, Any]:
     try:
-        words = json.loads(text)
+        fields = json.loads(text)
     except (ValueError, RecursionError):
         _log.warning("a hook printed JSON that cannot be read; its work stays unnamed", output=text[:200])
         return {}
-    return words if isinstance(words, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
-def _line_words(text: str) -> Mapping[str, Any]:
+def _parse_lines(text: str) -> Mapping[str, Any]:
     pairs = (line.partition(":") for line in text.splitlines())
     found = {key.strip(): value.strip() for key, colon, value in pairs if colon and key.strip() in _WORDS}
     return found | {"pids": found.get("pids", "").replace(",", " ").split()}

@@ -38,11 +38,11 @@ class CommandHook:
             try:
                 code = await self._wait(process)
             except TimeoutError:
-                slow = f"{self._said(order)} took longer than {self._timeout_s:g} s and was ended"
+                slow = f"{self._describe(order)} took longer than {self._timeout_s:g} s and was ended"
                 raise HookFailed(slow, stderr.read().reason(slow)) from None
             if code != 0:
-                failed, said = f"{self._said(order)} ended with exit code {code}", stderr.read()
-                raise HookFailed(f"{failed}: {_last_line(said.last)}", said.reason(failed))
+                failed, stderr_text = f"{self._describe(order)} ended with exit code {code}", stderr.read()
+                raise HookFailed(f"{failed}: {_last_line(stderr_text.last)}", stderr_text.reason(failed))
             return bytes(stdout.read().first)
 
     async def _start(
@@ -59,7 +59,7 @@ class CommandHook:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            raise HookNotRun(f"{self._said(order)} cannot be run: {error}") from error
+            raise HookNotRun(f"{self._describe(order)} cannot be run: {error}") from error
 
     async def _wait(self, process: asyncio.subprocess.Process) -> int:
         """Return the exit code. Raises TimeoutError, after the hook and all of its session have been ended."""
@@ -69,7 +69,7 @@ class CommandHook:
             if process.returncode is None:
                 await finish(_end(process))
 
-    def _said(self, order: HookRequest) -> str:
+    def _describe(self, order: HookRequest) -> str:
         return f"hook {self._command[0]!r} {order.verb} for {order.work.id}"
 
 

@@ -33,13 +33,13 @@ class UrlHook:
         try:
             return await asyncio.wait_for(asyncio.shield(sending), self._timeout_s)
         except TimeoutError:
-            raise HookFailed(f"{self._said(order)} took longer than {self._timeout_s:g} s") from None
+            raise HookFailed(f"{self._describe(order)} took longer than {self._timeout_s:g} s") from None
         finally:
             if not sending.done():
                 # The thread blocks in a read, which only closing its socket ends. If it has no socket yet, it must not
                 # send: after a second cancellation nobody waits for it, and it could start work that is being stopped.
                 given_up.set()
-                _hang_up(connection)
+                _abort(connection)
                 sending.add_done_callback(lambda done: done.cancelled() or done.exception())
                 await asyncio.wait([sending])
 
@@ -57,16 +57,16 @@ class UrlHook:
             with contextlib.closing(connection):
                 self._connect(connection, order)
                 if given_up.is_set():
-                    raise HookNotRun(f"{self._said(order)} was given up")
+                    raise HookNotRun(f"{self._describe(order)} was given up")
                 connection.sock.settimeout(self._timeout_s)
                 connection.request("POST", target, order.body(), headers)
                 with contextlib.closing(connection.getresponse()) as response:
                     body = _read(response, deadline)
         except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
             # AttributeError: http.client raises it when its socket is closed during a call.
-            raise HookFailed(f"{self._said(order)} failed: {error or type(error).__name__}") from error
+            raise HookFailed(f"{self._describe(order)} failed: {error or type(error).__name__}") from error
         if not 200 <= response.status < 300:
-            refused = f"{self._said(order)} answered {response.status} {response.reason}"[:300]
+            refused = f"{self._describe(order)} answered {response.status} {response.reason}"[:300]
             raise HookFailed(refused, body.reason(refused))
         return bytes(body.first)
 
@@ -74,7 +74,7 @@ class UrlHook:
         try:
             connection.connect()
         except OSError as error:
-            raise HookNotRun(f"{self._said(order)} cannot be reached: {error}") from error
+            raise HookNotRun(f"{self._describe(order)} cannot be reached: {error}") from error
 
     def _connection(self) -> http.client.HTTPConnection:
         host, port = self._url.hostname or "", self._url.port
@@ -84,7 +84,7 @@ class UrlHook:
             return http.client.HTTPSConnection(host, port, timeout=patience_s, context=context)
         return http.client.HTTPConnection(host, port, timeout=patience_s)
 
-    def _said(self, order: HookRequest) -> str:
+    def _describe(self, order: HookRequest) -> str:
         return f"hook {self._url.scheme}://{self._url.hostname} {order.verb} for {order.work.id}"
 
 
@@ -113,6 +113,6 @@ def _read(response: http.client.HTTPResponse, deadline: float) -> Output:
     return body
 
 
-def _hang_up(connection: http.client.HTTPConnection) -> None:
+def _abort(connection: http.client.HTTPConnection) -> None:
     with contextlib.suppress(OSError, AttributeError):
         connection.sock.shutdown(socket.SHUT_RDWR)

@@ -66,7 +66,7 @@ class Journal(JournalFile):
 
     # -- hosts
 
-    def write_left(self, host: str, epoch: str) -> Awaitable[None]:
+    def write_left_epoch(self, host: str, epoch: str) -> Awaitable[None]:
         """Record that the host leaves `epoch`: once durable, no hint of that epoch may be taken up again."""
         page = self.pages[host]
         page.left_epoch, page.attested_epoch = epoch, ""

@@ -201,10 +201,10 @@ def _named_to_text(named: Named | None) -> str:
 def _named_from_text(text: str) -> Named | None:
     if not text:
         return None
-    words = json.loads(text)
-    pids, started = _by_pid(words["pids"]), _by_pid(words.get("started", {}))
-    return Named(words["domain"], words["cgroup"], pids, started, words.get("is_watched", False))
+    fields = json.loads(text)
+    pids, started = _by_pid(fields["pids"]), _by_pid(fields.get("started", {}))
+    return Named(fields["domain"], fields["cgroup"], pids, started, fields.get("is_watched", False))
 
 
-def _by_pid(words: Mapping[str, T]) -> dict[int, T]:
-    return {int(pid): value for pid, value in words.items()}
+def _by_pid(fields: Mapping[str, T]) -> dict[int, T]:
+    return {int(pid): value for pid, value in fields.items()}

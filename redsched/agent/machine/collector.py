@@ -99,7 +99,7 @@ class MachineCollector:
 
     def _parts(self, usage: Usage, unexplained_vcpu: int) -> list[Part]:
         """Return the components: NUMA nodes, PCI devices and GPUs."""
-        numa = self._numa.look(usage, unexplained_vcpu) if self._numa else Part({})
+        numa = self._numa.observe(usage, unexplained_vcpu) if self._numa else Part({})
         gpus = self._gpus.read()
         # GPUs that the driver manages are offered in shares, so not as PCI devices too.
         shared = {gpu.address for gpu in gpus}
@@ -130,20 +130,20 @@ class MachineCollector:
 
     def _inventories(self) -> dict[str, Inventory]:
         """Return the inventories of the host itself; with NUMA pools, only those that belong to no node."""
-        kept = self._settings
-        found = {"DISK_GB": Inventory(self._disk_bytes()[0] // GIB, kept.reserved_disk_gb, kept.ratio_disk)}
+        settings = self._settings
+        found = {"DISK_GB": Inventory(self._disk_bytes()[0] // GIB, settings.reserved_disk_gb, settings.ratio_disk)}
         if self._numa is None:
             shared = (psutil.cpu_count() or 1) - len(self._dedicated)
             memory_mb = psutil.virtual_memory().total // MIB
             found |= {
-                "VCPU": Inventory(max(0, shared), kept.reserved_vcpu, kept.ratio_vcpu),
+                "VCPU": Inventory(max(0, shared), settings.reserved_vcpu, settings.ratio_vcpu),
                 "PCPU": Inventory(len(self._dedicated)),
-                "MEMORY_MB": Inventory(memory_mb, kept.reserved_memory_mb, kept.ratio_memory),
+                "MEMORY_MB": Inventory(memory_mb, settings.reserved_memory_mb, settings.ratio_memory),
             }
         return {one: inventory for one, inventory in found.items() if inventory.total}
 
     def _unexplained(self, usage: Usage) -> dict[str, int]:
-        kept = self._settings
+        settings = self._settings
         memory = psutil.virtual_memory()
         # total - available is the memory that cannot be allocated; `used` would omit what the kernel cannot reclaim.
         memory_mb = math.ceil((memory.total - memory.available - usage.memory_bytes) / MIB)
@@ -151,8 +151,8 @@ class MachineCollector:
         return {
             "VCPU": self._unexplained_vcpu(usage),
             "PCPU": 0,
-            "MEMORY_MB": max(0, memory_mb - kept.reserved_memory_mb),
-            "DISK_GB": max(0, disk_gb - kept.reserved_disk_gb),
+            "MEMORY_MB": max(0, memory_mb - settings.reserved_memory_mb),
+            "DISK_GB": max(0, disk_gb - settings.reserved_disk_gb),
         }
 
     def _unexplained_vcpu(self, usage: Usage) -> int:

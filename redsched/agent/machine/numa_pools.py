@@ -38,14 +38,14 @@ class NumaPools:
                 f"numa_pools is on, but there is no NUMA node in {sys}/devices/system/node: unset REDSCHED_NUMA_POOLS"
             )
 
-    def look(self, usage: Usage, unexplained_vcpu: int) -> Part:
+    def observe(self, usage: Usage, unexplained_vcpu: int) -> Part:
         """Observe the nodes now. `unexplained_vcpu` is the whole machine's, because load is not known by node."""
         nodes = read_nodes(self._sys)
         used = measure_by_node(usage, self._proc, self._cgroups)
-        kept = self._settings
+        settings = self._settings
         vcpu = apportion(unexplained_vcpu, [len(self._shared(node)) for node in nodes])
-        reserved_vcpu = apportion(kept.reserved_vcpu, [len(self._shared(node)) for node in nodes])
-        reserved_mb = apportion(kept.reserved_memory_mb, [node.memory_bytes // MIB for node in nodes])
+        reserved_vcpu = apportion(settings.reserved_vcpu, [len(self._shared(node)) for node in nodes])
+        reserved_mb = apportion(settings.reserved_memory_mb, [node.memory_bytes // MIB for node in nodes])
         pools, unexplained = dict[str, Pool](), dict[str, int]()
         for number, node in enumerate(nodes):
             inventories = self._inventories(node, reserved_vcpu[number], reserved_mb[number])
@@ -59,11 +59,11 @@ class NumaPools:
         return node.cpus - self._dedicated
 
     def _inventories(self, node: NumaNode, reserved_vcpu: int, reserved_mb: int) -> dict[str, Inventory]:
-        kept = self._settings
+        settings = self._settings
         found = {
-            "VCPU": Inventory(len(self._shared(node)), reserved_vcpu, kept.ratio_vcpu),
+            "VCPU": Inventory(len(self._shared(node)), reserved_vcpu, settings.ratio_vcpu),
             "PCPU": Inventory(len(node.cpus & self._dedicated)),
-            "MEMORY_MB": Inventory(node.memory_bytes // MIB, reserved_mb, kept.ratio_memory),
+            "MEMORY_MB": Inventory(node.memory_bytes // MIB, reserved_mb, settings.ratio_memory),
         }
         found |= {pages.resource_class: Inventory(pages.total) for pages in node.huge_pages}
         return {one: inventory for one, inventory in found.items() if inventory.total}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redsched.agent.machine.sysfs import read_text
-from redsched.agent.machine.usage import CGROUPS, Usage, inside
+from redsched.agent.machine.usage import CGROUPS, Usage, cgroup_path
 
 PROC = Path("/proc")
 KIB = 1024
@@ -43,8 +43,8 @@ def measure_by_node(usage: Usage, proc: Path = PROC, cgroups: Path = CGROUPS) ->
     reads_maps = all(_add_process(proc / str(pid) / "numa_maps", memory, pages) for pid in usage.pids)
     knows_memory = all(_add_cgroup_memory(group, cgroups, memory) for group in usage.cgroups)
     knows_pages = all(_add_cgroup_pages(group, cgroups, pages) for group in usage.cgroups)
-    told = usage.complete and reads_maps
-    return NodeUsage(memory, pages, told and knows_memory, told and knows_pages)
+    is_complete = usage.complete and reads_maps
+    return NodeUsage(memory, pages, is_complete and knows_memory, is_complete and knows_pages)
 
 
 def _add_process(maps: Path, memory: Counter[int], pages: Counter[tuple[int, int]]) -> bool:
@@ -60,12 +60,12 @@ def _add_process(maps: Path, memory: Counter[int], pages: Counter[tuple[int, int
     return True
 
 
-def _add_mapping(words: list[str], memory: Counter[int], pages: Counter[tuple[int, int]]) -> None:
-    values = _pairs(words)
+def _add_mapping(fields: list[str], memory: Counter[int], pages: Counter[tuple[int, int]]) -> None:
+    values = _pairs(fields)
     size_kb = int(values.get("kernelpagesize_kB", 4))
     # Each process counts a shared page: divided by the sharers, the sum is never above the real usage.
     sharers = max(1, int(values.get("mapmax", 1)))
-    if "huge" in words:
+    if "huge" in fields:
         pages.update({(node, size_kb): count // sharers for node, count in _by_node(values)})
     elif "file" not in values or values["file"].startswith(_SHARED):
         memory.update({node: count * size_kb * KIB // sharers for node, count in _by_node(values)})
@@ -76,9 +76,9 @@ def _add_cgroup_memory(cgroup: str, root: Path, memory: Counter[int]) -> bool:
 
     Return False if the cgroup has no statistics.
     """
-    path, names, unit = inside(cgroup, root) / "memory.numa_stat", {"anon", "shmem"}, 1
+    path, names, unit = cgroup_path(cgroup, root) / "memory.numa_stat", {"anon", "shmem"}, 1
     if not path.is_file():
-        path, names = inside(cgroup, root / "memory") / "memory.numa_stat", {"hierarchical_anon"}
+        path, names = cgroup_path(cgroup, root / "memory") / "memory.numa_stat", {"hierarchical_anon"}
         unit = os.sysconf("SC_PAGE_SIZE")
     for name, values in _numa_stat(path):
         if name in names:
@@ -88,8 +88,8 @@ def _add_cgroup_memory(cgroup: str, root: Path, memory: Counter[int]) -> bool:
 
 def _add_cgroup_pages(cgroup: str, root: Path, pages: Counter[tuple[int, int]]) -> bool:
     """Add a cgroup's huge pages, v2 or v1. Return False if the hugetlb controller is not enabled."""
-    found = list(inside(cgroup, root).glob("hugetlb.*.numa_stat")) or list(
-        inside(cgroup, root / "hugetlb").glob("hugetlb.*.numa_stat")
+    found = list(cgroup_path(cgroup, root).glob("hugetlb.*.numa_stat")) or list(
+        cgroup_path(cgroup, root / "hugetlb").glob("hugetlb.*.numa_stat")
     )
     for path in found:
         if size := _SIZE.match(path.name):
@@ -102,12 +102,12 @@ def _add_cgroup_pages(cgroup: str, root: Path, pages: Counter[tuple[int, int]]) 
 
 def _numa_stat(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the lines of a numa_stat file: `anon N0=4096 N1=0`, or `hierarchical_anon=12 N0=12` in v1."""
-    for name, *words in (line.split() for line in read_text(path).splitlines() if line):
-        yield name.partition("=")[0], _pairs(words)
+    for name, *fields in (line.split() for line in read_text(path).splitlines() if line):
+        yield name.partition("=")[0], _pairs(fields)
 
 
-def _pairs(words: list[str]) -> dict[str, str]:
-    return dict(word.split("=", 1) for word in words if "=" in word)
+def _pairs(fields: list[str]) -> dict[str, str]:
+    return dict(word.split("=", 1) for word in fields if "=" in word)
 
 
 def _by_node(values: Mapping[str, str]) -> Iterator[tuple[int, int]]:

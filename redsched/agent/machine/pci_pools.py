@@ -48,7 +48,7 @@ def pci_pools(devices: Sequence[PciDevice], specs: Sequence[DeviceSpec], nodes: 
         if pool.traits != spec.traits:
             raise InvalidRequest(
                 f"pci_devices gives the virtual functions of {device.physical} different traits "
-                f"({_said(pool.traits)}; {_said(spec.traits)}): give all of them the same"
+                f"({_describe(pool.traits)}; {_describe(spec.traits)}): give all of them the same"
             )
         pool.counts[spec.class_of(device)] += 1
     return _part(pools)
@@ -79,5 +79,5 @@ def _name_of_group(parent: str, device: PciDevice, spec: DeviceSpec) -> str:
     return f"{name[: MAX_NAME - DIGEST_LENGTH - 1]}-{digest}"
 
 
-def _said(traits: frozenset[str]) -> str:
+def _describe(traits: frozenset[str]) -> str:
     return ", ".join(sorted(traits)) or "none"

@@ -8,7 +8,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-from redsched.agent.machine.usage import CGROUPS, cgroup_pids, inside
+from redsched.agent.machine.usage import CGROUPS, cgroup_path, cgroup_pids
 
 PROC = Path("/proc")
 _STATE, _THREADS, _START_TICKS = 0, 17, 19
@@ -42,7 +42,7 @@ def is_populated(cgroup: str, root: Path = CGROUPS) -> bool:
     if not root.is_dir():
         return True
     try:
-        events = (inside(cgroup, root) / "cgroup.events").read_text()
+        events = (cgroup_path(cgroup, root) / "cgroup.events").read_text()
     except OSError as error:
         return error.errno not in _ABSENT or bool(cgroup_pids(cgroup, root))
     return "populated 0" not in events.splitlines()

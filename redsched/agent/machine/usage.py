@@ -112,7 +112,7 @@ def _cpu_s(process: psutil.Process) -> float:
 def cgroup_memory_bytes(cgroup: str, root: Path = CGROUPS) -> int:
     """Return the anonymous and shared memory of a cgroup, v2 or v1, without page cache, which the kernel reclaims."""
     for base, names in ((root, ("anon", "shmem")), (root / "memory", ("total_rss", "total_shmem"))):
-        values = _read_pairs(inside(cgroup, base) / "memory.stat")
+        values = _read_pairs(cgroup_path(cgroup, base) / "memory.stat")
         if values:
             return sum(values.get(name, 0) for name in names)
     return 0
@@ -120,11 +120,11 @@ def cgroup_memory_bytes(cgroup: str, root: Path = CGROUPS) -> int:
 
 def cgroup_cpu_s(cgroup: str, root: Path = CGROUPS) -> float:
     """Return the CPU seconds that a cgroup has used (v2, else v1)."""
-    values = _read_pairs(inside(cgroup, root) / "cpu.stat")
+    values = _read_pairs(cgroup_path(cgroup, root) / "cpu.stat")
     if "usage_usec" in values:
         return values["usage_usec"] / 1e6
     try:
-        return int((inside(cgroup, root / "cpuacct") / "cpuacct.usage").read_text()) / 1e9
+        return int((cgroup_path(cgroup, root / "cpuacct") / "cpuacct.usage").read_text()) / 1e9
     except (OSError, ValueError):
         return 0.0
 
@@ -132,13 +132,13 @@ def cgroup_cpu_s(cgroup: str, root: Path = CGROUPS) -> float:
 def cgroup_pids(cgroup: str, root: Path = CGROUPS) -> frozenset[int]:
     """Return the processes in a cgroup and in those below it (v2, else v1)."""
     for base in (root, root / "memory"):
-        if (folder := inside(cgroup, base)).is_dir():
+        if (folder := cgroup_path(cgroup, base)).is_dir():
             lists = (read_text(path) for path in folder.rglob("cgroup.procs"))
             return frozenset(int(pid) for pids in lists for pid in pids.split())
     return frozenset()
 
 
-def inside(cgroup: str, root: Path) -> Path:
+def cgroup_path(cgroup: str, root: Path) -> Path:
     """Return the directory of a cgroup below `root`, from an absolute or a relative path."""
     return root / cgroup.removeprefix(str(CGROUPS)).lstrip("/")
 

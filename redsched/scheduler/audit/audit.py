@@ -65,15 +65,15 @@ async def _look_again(cell: Cell) -> tuple[AuditReport, Spread[bool]]:
         await digests.let_go()
         again, digests = await _look(cell.store)
         report = replace(again, problems=seen_again(report.problems, again.problems))
-    return replace(report, problems=(*report.problems, *await cache_problems(cell.mirror))), digests
+    return replace(report, problems=(*report.problems, *await cache_problems(cell.updater))), digests
 
 
 async def repair_replica(cell: Cell) -> AuditReport:
     """Audit and repair only this scheduler's replica of a cell."""
-    problems = await cache_problems(cell.mirror)
+    problems = await cache_problems(cell.updater)
     await repair_problems(cell, problems, operator=False)
-    left = await cache_problems(cell.mirror) if problems else ()
-    return AuditReport(len(cell.mirror.columns), 0, with_repaired(problems, left))
+    left = await cache_problems(cell.updater) if problems else ()
+    return AuditReport(len(cell.updater.columns), 0, with_repaired(problems, left))
 
 
 def _together(reports: Sequence[AuditReport]) -> AuditReport:

@@ -22,61 +22,61 @@ Different = dict[tuple[str, str], tuple[object, str, str]]
 """By object and field: the version, the value in the replica, and the value in the store."""
 
 
-async def cache_problems(mirror: ReplicaUpdater) -> list[Problem]:
+async def cache_problems(updater: ReplicaUpdater) -> list[Problem]:
     """Return the differences between replica and store. Raises StoreUnavailable."""
-    first = await _look(mirror)
-    again = await _look(mirror) if first else {}
+    first = await _look(updater)
+    again = await _look(updater) if first else {}
     return [
-        Problem(10, mirror.cell.name, f"cache {thing}", field, found[1][:80], found[2][:80], RepairKind.CACHE)
+        Problem(10, updater.cell.name, f"cache {thing}", field, found[1][:80], found[2][:80], RepairKind.CACHE)
         for (thing, field), found in again.items()
         if first.get((thing, field)) == found
     ]
 
 
-async def _look(mirror: ReplicaUpdater) -> Different:
-    await mirror.catch_up()
-    shown = set(mirror.columns.names())
-    names = await in_order(shown.union(await names_of(mirror.cell, Kind.HOST)))
+async def _look(updater: ReplicaUpdater) -> Different:
+    await updater.catch_up()
+    shown = set(updater.columns.names())
+    names = await in_order(shown.union(await names_of(updater.cell, Kind.HOST)))
     found: Different = {}
     for start in range(0, len(names), CHUNK):
-        found |= await _look_at_hosts(mirror, names[start : start + CHUNK])
-    return found | await _look_at_declared(mirror)
+        found |= await _look_at_hosts(updater, names[start : start + CHUNK])
+    return found | await _look_at_declared(updater)
 
 
-async def _look_at_hosts(mirror: ReplicaUpdater, names: Sequence[str]) -> Different:
-    stored = await _read(mirror, names)
+async def _look_at_hosts(updater: ReplicaUpdater, names: Sequence[str]) -> Different:
+    stored = await _read(updater, names)
     found: Different = {}
     # Each host is compared with the replica at that moment: if the replica has advanced, the version differs.
     async for name in paced(names):
-        ours = describe(mirror.columns, name) if name in mirror.columns else {}
+        ours = describe(updater.columns, name) if name in updater.columns else {}
         theirs = describe(stored, name) if name in stored else {}
         found |= _differences(name, ours, theirs)
     return found
 
 
-async def _look_at_declared(mirror: ReplicaUpdater) -> Different:
+async def _look_at_declared(updater: ReplicaUpdater) -> Different:
     found: Different = {}
     for kind in set(Kind) - {Kind.HOST}:
-        names = await in_order({*mirror.columns.declared.names(kind), *await names_of(mirror.cell, kind)})
+        names = await in_order({*updater.columns.declared.names(kind), *await names_of(updater.cell, kind)})
         for start in range(0, len(names), CHUNK):
-            found |= await _look_at_things(mirror, kind, names[start : start + CHUNK])
+            found |= await _look_at_things(updater, kind, names[start : start + CHUNK])
     return found
 
 
-async def _look_at_things(mirror: ReplicaUpdater, kind: Kind, names: Sequence[str]) -> Different:
-    hashes, stored, found = await mirror.cell.declared.read(kind, names), Declared(), Different()
+async def _look_at_things(updater: ReplicaUpdater, kind: Kind, names: Sequence[str]) -> Different:
+    hashes, stored, found = await updater.cell.declared.read(kind, names), Declared(), Different()
     async for name in paced(names):
         if name in hashes:
             stored.put(kind, name, hashes[name])
-        ours, theirs = (one.describe_one(kind, name) for one in (mirror.columns.declared, stored))
+        ours, theirs = (one.describe_one(kind, name) for one in (updater.columns.declared, stored))
         found |= _differences(f"{kind} {name}", ours, theirs)
     return found
 
 
-async def _read(mirror: ReplicaUpdater, names: Sequence[str]) -> Columns:
+async def _read(updater: ReplicaUpdater, names: Sequence[str]) -> Columns:
     columns = Columns(len(names))
-    columns.set_epoch(mirror.epoch)
-    await read_into(mirror.cell, columns, Kind.HOST, names)
+    columns.set_epoch(updater.epoch)
+    await read_into(updater.cell, columns, Kind.HOST, names)
     return columns
 
 

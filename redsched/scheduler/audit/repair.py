@@ -66,10 +66,10 @@ async def _repair_gang(store: CellStore, gang: str, reason: str, members: Sequen
 
 async def _repair_cache(cell: Cell) -> str:
     """Reload the replica if it still differs: repairs of the store reach it by the feed, and need no reload."""
-    if not await cache_problems(cell.mirror):
+    if not await cache_problems(cell.updater):
         return "ALREADY_DONE"
-    cell.mirror.read_anew()
-    await cell.mirror.catch_up()
+    cell.updater.force_snapshot()
+    await cell.updater.catch_up()
     return "OK"
 
 

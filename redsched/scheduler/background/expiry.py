@@ -31,9 +31,9 @@ def _not_the_callers() -> Iterator[None]:
 class Expiry:
     """Expires claims and marks hosts down in one cell."""
 
-    def __init__(self, store: CellStore, mirror: ReplicaUpdater) -> None:
+    def __init__(self, store: CellStore, updater: ReplicaUpdater) -> None:
         self._store = store
-        self._mirror = mirror
+        self._updater = updater
         self._stuck = Spread[tuple[float, dict[str, int | None]]]()
         """Due claims that nothing could be done about a moment ago: when, and the versions that their hosts had."""
 
@@ -52,9 +52,9 @@ class Expiry:
 
     async def _expire_due(self) -> int:
         changed = offset = 0
-        now_s, version = aio.now_s(), self._mirror.columns.version
+        now_s, version = aio.now_s(), self._updater.columns.version
         await self._forget_stuck(now_s)
-        while due := await self._store.due.expired(self._mirror.now_ms(), offset, BATCH):
+        while due := await self._store.due.expired(self._updater.now_ms(), offset, BATCH):
             fresh = [one for one in due if one not in self._stuck]
             claims = await self._store.claims.read(fresh) if fresh else {}
             objects = {name for claim in claims.values() for name in counted_by(claim)}
@@ -71,7 +71,7 @@ class Expiry:
 
     async def _forget_stuck(self, now_s: float) -> None:
         """Forget claims stuck for STUCK_S, or whose host has changed: it may have attested, or been written off."""
-        version = self._mirror.columns.version
+        version = self._updater.columns.version
         async for one in paced(self._stuck):
             at_s, seen = self._stuck.get(one, (0.0, {}))
             if now_s - at_s >= STUCK_S or any(version(host) != was for host, was in seen.items()):

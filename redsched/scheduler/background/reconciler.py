@@ -31,9 +31,9 @@ log = structlog.get_logger(__name__)
 class Reconciler:
     """Reconciles the claims of one cell."""
 
-    def __init__(self, store: CellStore, mirror: ReplicaUpdater, place_again: PlaceAgain) -> None:
+    def __init__(self, store: CellStore, updater: ReplicaUpdater, place_again: PlaceAgain) -> None:
         self._store = store
-        self._mirror = mirror
+        self._updater = updater
         self._place_again = place_again
         self._begun: set[tuple[str, str]] = set()
         """Pending claims that are being placed outside the sweeps, by id and the token that has failed."""
@@ -55,7 +55,7 @@ class Reconciler:
             due_ms = await self._store.due.reconcile_at_ms(claim.id)
             if due_ms is None:
                 return  # another scheduler has placed it
-            await asyncio.sleep(max(0, due_ms - self._mirror.now_ms()) / 1000)
+            await asyncio.sleep(max(0, due_ms - self._updater.now_ms()) / 1000)
             await self._do(claim.id, claim)
         except RedschedError as error:
             log.warning("reconcile", cell=self._store.name, claim=claim.id, problem=error.detail)
@@ -65,7 +65,7 @@ class Reconciler:
     async def run_once(self) -> None:
         """Reconcile each due claim once; what cannot be done yet waits for the next round. Raises Unavailable."""
         seen, offset = Spread[bool](), 0
-        while due := await self._store.due.to_reconcile(self._mirror.now_ms(), offset, BATCH):
+        while due := await self._store.due.to_reconcile(self._updater.now_ms(), offset, BATCH):
             fresh = [one for one in due if one not in seen]
             offset += len(due) - len(fresh)  # still due after its reconciliation: step over it
             seen.update(dict.fromkeys(fresh, True))

@@ -123,7 +123,7 @@ class BulkService:
     async def _require_host(self, name: str) -> None:
         """Raise NotFound for a host that is in no cell: a misspelt name would look like a host without claims."""
         await self._cells.catch_up()
-        if not any(name in cell.mirror.columns for cell in self._cells):
+        if not any(name in cell.updater.columns for cell in self._cells):
             raise no_such_host(name)
 
     async def _on_page(

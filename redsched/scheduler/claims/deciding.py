@@ -21,7 +21,7 @@ async def decide_on(cell: Cell, decide: Callable[[], T], read_at_head: bool = Tr
     """
 
     def look() -> tuple[T, tuple[str, int]]:
-        return decide(), (cell.mirror.epoch, cell.mirror.seq)
+        return decide(), (cell.updater.epoch, cell.updater.seq)
 
     return await cell.read_at_head(look) if read_at_head else look()
 
@@ -34,7 +34,7 @@ def as_if_left(cell: Cell, claims: Sequence[Claim]) -> Iterator[None]:
         by_group.setdefault(claim.group, []).append(claim)
     with ExitStack() as stack:
         for alike in by_group.values():
-            stack.enter_context(without_left_behind(cell.mirror.columns, *alike))
+            stack.enter_context(without_left_behind(cell.updater.columns, *alike))
         yield
 
 
@@ -43,7 +43,7 @@ async def refusal_of(cell: Cell, request: Request, *claims: Claim) -> RedschedEr
 
     def explain() -> tuple[Explanation, bool]:
         with as_if_left(cell, claims):
-            return cell.decider.explain(request), cell.mirror.settled
+            return cell.decider.explain(request), cell.updater.settled
 
     explanation, settled = await cell.read_at_head(explain)
     return refusal(settled, request, [explanation])

@@ -125,7 +125,7 @@ def _hosts(cells: "Iterable[Cell]", wanted: ClaimFilter, since: str) -> "list[tu
     hosts = [
         (cell, name)
         for cell in cells
-        for name in cell.mirror.columns.names_where(wanted.zone)
+        for name in cell.updater.columns.names_where(wanted.zone)
         if name >= since and accepts(wanted.host, name)
     ]
     return sorted(hosts, key=lambda one: one[1])

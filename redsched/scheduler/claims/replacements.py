@@ -82,7 +82,7 @@ class ReplacementPlacer:
         place = await self._elsewhere(request, claim, wanted)
         held = await held_by(cell, request, claim, besides)
         if held:
-            place = await cell.read_at_head(lambda: narrowed(place, held, cell.mirror.columns))
+            place = await cell.read_at_head(lambda: narrowed(place, held, cell.updater.columns))
         return Asked(claim, request, place, held=held)
 
     async def _elsewhere(self, request: Request, claim: Claim, wanted: ReplacementSpec) -> Request:
@@ -94,7 +94,7 @@ class ReplacementPlacer:
         claim, found = alone.claim, list[Request]()
 
         def look() -> tuple[str, ...]:
-            hosts = followers_on(cell.mirror.columns, claim)
+            hosts = followers_on(cell.updater.columns, claim)
             return hosts if hosts and self.may_fit(cell, alone) else ()
 
         # A replica that lags behind the write-off of their host would find no followers.
@@ -116,11 +116,11 @@ class ReplacementPlacer:
                 if number == 0:
                     continue
                 raise await self._refusal(cell, asked)
-            written_off = written_off_with(cell.mirror.columns, claim)
+            written_off = written_off_with(cell.updater.columns, claim)
             beside = expected(asked.held)
             call = replacement_call(asked.request, cell, decision, claim.id, again, written_off, *decided_on, beside)
             answer = await self._quotas.claim(cell, call)
-            cell.mirror.apply_reply(answer)
+            cell.updater.apply_reply(answer)
             if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
                 cell.requests.has_written(call.digest, answer.epoch)
                 return await self._read(cell, claim, answer.placed[0].token), answer.outcome is Outcome.OK
@@ -139,7 +139,7 @@ class ReplacementPlacer:
 
     def may_fit(self, cell: Cell, asked: Asked) -> bool:
         """Return whether the cell's replica in its present state, caught up or not, has a place."""
-        return bool(decided(cell.decider, cell.mirror.columns, asked, self._rng).places)
+        return bool(decided(cell.decider, cell.updater.columns, asked, self._rng).places)
 
     async def _decide(self, cell: Cell, asked: Asked, read_at_head: bool) -> tuple[Decision, tuple[str, int]]:
         """Return a decision with the epoch and seq of the columns it is based on.
@@ -149,7 +149,7 @@ class ReplacementPlacer:
 
         def decide() -> tuple[str, Decision]:
             what = undeclared(asked.place, (cell,))
-            return what, decided(cell.decider, cell.mirror.columns, asked, self._rng)
+            return what, decided(cell.decider, cell.updater.columns, asked, self._rng)
 
         (what, decision), decided_on = await decide_on(cell, decide, read_at_head)
         if what and read_at_head:

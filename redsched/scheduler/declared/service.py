@@ -142,10 +142,10 @@ class AggregateService(DeclaredService[AggregateView]):
             raise NotFound(f"there are no hosts {shown}: leave them out until they have reported", {"hosts": missing})
 
     def _has_reported(self, host: str) -> bool:
-        return any(cell.mirror.columns.row(host) is not None for cell in self._cells)
+        return any(cell.updater.columns.row(host) is not None for cell in self._cells)
 
     def _names(self, cell: Cell) -> Iterable[str]:
-        return cell.mirror.columns.declared.aggregates
+        return cell.updater.columns.declared.aggregates
 
     async def _views(self, names: Sequence[str]) -> Sequence[AggregateView]:
         return [self._view(name) for name in names]
@@ -154,7 +154,7 @@ class AggregateService(DeclaredService[AggregateView]):
         metadata: dict[str, str] = {}
         hosts: list[str] = []
         for cell in self._cells:
-            columns = cell.mirror.columns
+            columns = cell.updater.columns
             hosts += columns.names_in(columns.aggregates[name])
             if name in columns.declared.aggregates:
                 metadata.update(columns.declared.aggregates[name].metadata)
@@ -202,13 +202,13 @@ class ServerGroupService(DeclaredService[ServerGroupView]):
         return answer
 
     def _names(self, cell: Cell) -> Iterable[str]:
-        return cell.mirror.columns.declared.groups
+        return cell.updater.columns.declared.groups
 
     async def _views(self, names: Sequence[str]) -> Sequence[ServerGroupView]:
         return [self._view(name) for name in names]
 
     def _view(self, name: str) -> ServerGroupView:
-        declared = (cell.mirror.columns.declared.groups for cell in self._cells)
+        declared = (cell.updater.columns.declared.groups for cell in self._cells)
         states = [groups[name] for groups in declared if name in groups]
         group = states[0].group
         counts: dict[str, Counter[str]] = {by: Counter() for by in group.topologies()}
@@ -247,7 +247,7 @@ class SharedPoolService(DeclaredService[SharedPoolView]):
         return await self.get(pool.name), new
 
     def _names(self, cell: Cell) -> Iterable[str]:
-        return cell.mirror.columns.declared.pools
+        return cell.updater.columns.declared.pools
 
     async def _views(self, names: Sequence[str]) -> Sequence[SharedPoolView]:
         found: dict[str, SharedPoolView] = {}

@@ -66,7 +66,7 @@ class DrainWorker:
 
     async def _to_do(self) -> list[tuple[Claim, str]]:
         """Return some claims that need work, each with how it leaves its host."""
-        store, now_ms = self._cell.store, self._cell.mirror.now_ms()
+        store, now_ms = self._cell.store, self._cell.updater.now_ms()
         hosts = await store.hosts.draining(now_ms)
         # Other schedulers do the same work: a random order avoids most collisions.
         names, ids = random.sample(list(hosts), len(hosts)), list[str]()

@@ -61,7 +61,7 @@ class GroupDrain:
                 return False
             decision, decided_on = await self._decide(cell, group)
             answer = await self._quotas.claim(cell, _call(cell, group, decision, *decided_on))
-            cell.mirror.apply_reply(answer)
+            cell.updater.apply_reply(answer)
             if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
                 return True
             raise_for(answer, claim)
@@ -81,7 +81,7 @@ class GroupDrain:
         return group is not None
 
     async def _group(self, cell: Cell, claim: Claim) -> _Group | None:
-        leaving = await cell.store.hosts.draining(cell.mirror.now_ms())
+        leaving = await cell.store.hosts.draining(cell.updater.now_ms())
         drained = frozenset(host for host, how in leaving.items() if how == "move")
         for find in (_in_server_group, self._in_gang):
             what, claims = await find(cell, claim, drained)
@@ -125,7 +125,7 @@ class GroupDrain:
 
 async def _in_server_group(cell: Cell, claim: Claim, drained: frozenset[str]) -> Found:
     """Return all members of a claim's hard affinity group; none if one of them is on a host that is not drained."""
-    state = cell.mirror.columns.declared.groups.get(claim.group)
+    state = cell.updater.columns.declared.groups.get(claim.group)
     if state is None or state.group.policy is not GroupPolicy.AFFINITY or not drained.issuperset(state.counts("host")):
         return "", ()
     pages = [page async for page in cell.store.claims.living_on(tuple(state.counts("host")))]

@@ -61,7 +61,7 @@ class HostService:
         until it comes back.
         """
         await self._cells.catch_up()
-        found = ((name, cell) for cell in self._cells for name in cell.mirror.columns.names_where(zone, status))
+        found = ((name, cell) for cell in self._cells for name in cell.updater.columns.names_where(zone, status))
         names = sorted((one for one in found if one[0] > after), key=lambda one: one[0])
         page = names[:limit]
         views: dict[str, HostView] = {}
@@ -272,7 +272,7 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         zone=fields.get("zone", ""),
         status=status_from(fields),
         alive=fields.get("alive") == "1",
-        attested=fields.get("epoch") == cell.mirror.epoch,
+        attested=fields.get("epoch") == cell.updater.epoch,
         written_off=fields.get("epoch") == WRITTEN_OFF,
         version=parse_int(fields.get("version", ""), 0),
         lease_s=parse_int(fields.get("lease_ms", ""), 0) // 1000,
@@ -284,7 +284,7 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         claims=claims,
         pools=_pools(keyed("pool.", fields), traits),
         aggregates=frozenset(keyed("aggregate.", fields)),
-        draining=draining_of(fields, cell.mirror.now_ms()),
+        draining=draining_of(fields, cell.updater.now_ms()),
         drain_deadline_ms=parse_int(fields.get("drain_deadline_ms", ""), 0) or None,
         drain_then=fields.get("drain_then", ""),
     )

@@ -27,7 +27,7 @@ def follow(cells: Cells, last_id: str = "") -> AsyncIterator[Change | Reset]:
 
 async def _changes(followers: "list[_Follower]") -> AsyncIterator[Change | Reset]:
     while True:
-        waits = [asyncio.ensure_future(follower.cell.mirror.moved()) for follower in followers]
+        waits = [asyncio.ensure_future(follower.cell.updater.moved()) for follower in followers]
         try:
             for follower in followers:
                 for one in follower.news():
@@ -43,17 +43,17 @@ class _Follower:
 
     def __init__(self, cell: Cell) -> None:
         self.cell = cell
-        self.seq = cell.mirror.seq
-        self.epoch = cell.mirror.epoch
+        self.seq = cell.updater.seq
+        self.epoch = cell.updater.epoch
 
     def news(self) -> "list[Change | Reset]":
-        mirror = self.cell.mirror
-        oldest = mirror.recent[0].seq if mirror.recent else mirror.seq + 1
-        if mirror.epoch != self.epoch or not oldest - 1 <= self.seq <= mirror.seq:
-            self.seq, self.epoch = mirror.seq, mirror.epoch
-            return [Reset(self.cell.name, mirror.seq)]
-        entries = islice(mirror.recent, self.seq + 1 - oldest, None)
-        self.seq = mirror.seq
+        updater = self.cell.updater
+        oldest = updater.recent[0].seq if updater.recent else updater.seq + 1
+        if updater.epoch != self.epoch or not oldest - 1 <= self.seq <= updater.seq:
+            self.seq, self.epoch = updater.seq, updater.epoch
+            return [Reset(self.cell.name, updater.seq)]
+        entries = islice(updater.recent, self.seq + 1 - oldest, None)
+        self.seq = updater.seq
         return [Change(self.cell.name, one.seq, one.kind, one.name, one.version, one.op, one.fields) for one in entries]
 
 

@@ -44,7 +44,7 @@ async def usage(cells: Cells, by: Sequence[UsageBy]) -> tuple[UsageRow, ...]:
     groups = [one for one in by if one is not UsageBy.CLASS]
     sums: dict[tuple[str, ...], Counter[str]] = {}
     for cell in cells:
-        columns = cell.mirror.columns
+        columns = cell.updater.columns
         async for living in cell.store.claims.living_on(sorted(columns.names())):
             async for claim in paced(living):
                 row = columns.row(claim.host)

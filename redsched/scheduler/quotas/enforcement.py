@@ -108,7 +108,7 @@ class Quotas:
     def _is_shared(self, project: str) -> bool:
         """Return whether several cells share a quota of the project, as far as the first cell's replica knows."""
         first = next(iter(self._cells))
-        return len(self._cells) > 1 and project in first.mirror.columns.declared.quotas
+        return len(self._cells) > 1 and project in first.updater.columns.declared.quotas
 
 
 def _refusal(project: str, found: Sequence[Exceeded]) -> QuotaExceeded:

@@ -60,7 +60,7 @@ class QuotaService(DeclaredService[QuotaView]):
 
     def _names(self, cell: Cell) -> Iterable[str]:
         first = next(iter(self._cells))
-        return cell.mirror.columns.declared.quotas if cell is first else ()
+        return cell.updater.columns.declared.quotas if cell is first else ()
 
     async def _views(self, names: Sequence[str]) -> Sequence[QuotaView]:
         if names:

@@ -176,7 +176,7 @@ class QuotaShares:
         overtake each other for ever if a division takes longer than UNDER_WAY_MS, with many cells or a slow store.
         """
         is_open = not first.share_epoch and first.division != self._last_division.get(project)
-        return is_open and self._first.mirror.now_ms() - first.closed_at_ms < self._patience_of(project)
+        return is_open and self._first.updater.now_ms() - first.closed_at_ms < self._patience_of(project)
 
     def _patience_of(self, project: str) -> int:
         return self._patience_ms.get(project, UNDER_WAY_MS)
@@ -247,7 +247,7 @@ class QuotaShares:
 
     async def _take_back(self, project: str, division: str, giver: Cell, to: Cell, transfer: Transfer) -> None:
         """Return an abandoned transfer to its giver, after voiding it in the receiving cell."""
-        if giver.mirror.now_ms() - transfer.at_ms < RETURNED_AFTER_MS:
+        if giver.updater.now_ms() - transfer.at_ms < RETURNED_AFTER_MS:
             return
         answer = await to.store.quotas.void(project, division, giver.name, transfer)
         if answer.outcome is not Outcome.STALE:
@@ -262,7 +262,7 @@ class QuotaShares:
 
     async def sweep(self) -> None:
         """End abandoned transfers, and divide quotas that are not divided. Raises Unavailable."""
-        for project in sorted({name for cell in self._cells for name in cell.mirror.columns.declared.quotas}):
+        for project in sorted({name for cell in self._cells for name in cell.updater.columns.declared.quotas}):
             try:
                 await self.divide(project)
             except Settling:

@@ -33,7 +33,7 @@ def claim_call(
     return ClaimCall(
         members=members,
         epoch=epoch,
-        now_ms=cell.mirror.now_ms(),
+        now_ms=cell.updater.now_ms(),
         seen_seq=seen_seq,
         digest=digest,
         fresh=not request.claim_ids,

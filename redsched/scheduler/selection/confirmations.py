@@ -91,9 +91,9 @@ class ConfirmationWaiter:
     sweep.
     """
 
-    def __init__(self, store: CellStore, mirror: ReplicaUpdater, on_pending: Callable[[Claim], None]) -> None:
+    def __init__(self, store: CellStore, updater: ReplicaUpdater, on_pending: Callable[[Claim], None]) -> None:
         self._store = store
-        self._mirror = mirror
+        self._updater = updater
         self._on_pending = on_pending
         self._waits: dict[str, list[_Wait]] = {}
         """By claim."""
@@ -127,10 +127,10 @@ class ConfirmationWaiter:
                         await one.done.wait()
         finally:
             self._leave(one)
-        now_ms = self._mirror.now_ms()
+        now_ms = self._updater.now_ms()
         return tuple(found for claim_id in sorted(one.left) for found in one.attempts(claim_id, now_ms, within_s))
 
-    def heard(self, changes: Sequence[Change]) -> None:
+    def on_changes(self, changes: Sequence[Change]) -> None:
         """Entries of the feed: some may be the words that are waited for."""
         for change in changes:
             if change.op == "attest":
@@ -147,7 +147,7 @@ class ConfirmationWaiter:
                         one.has_failed(failure)
                     self._look_at((claim_id,))  # it may go on elsewhere
 
-    def missed(self) -> None:
+    def on_reset(self) -> None:
         """A snapshot: anything may have been said before it."""
         self._look_at(self._waits)
 
@@ -219,14 +219,14 @@ class ConfirmationWaiter:
                 one.is_active(claim_id)
             elif claim is not None and claim.state in OVER:
                 one.is_lost(claim_id, None if _has_failed(claim) else self._seen(claim))
-            elif claim is None and self._mirror.settled:
+            elif claim is None and self._updater.settled:
                 # Until then it may come back with its host.
-                host, now_ms = one.hosts[claim_id][-1], self._mirror.now_ms()
+                host, now_ms = one.hosts[claim_id][-1], self._updater.now_ms()
                 one.is_lost(claim_id, FailedAttempt(claim_id, host, now_ms, UNKNOWN, "not known any more"))
 
     def _seen(self, claim: Claim) -> FailedAttempt:
         """Return the failure of a claim as it was read: what was seen, and when, is in its reason."""
-        return FailedAttempt(claim.id, claim.host, self._mirror.now_ms(), claim.end_reason or claim.state, "")
+        return FailedAttempt(claim.id, claim.host, self._updater.now_ms(), claim.end_reason or claim.state, "")
 
 
 def _failure_in(change: Change) -> FailedAttempt | None:

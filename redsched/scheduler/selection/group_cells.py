@@ -49,7 +49,7 @@ class GroupCells:
     def _groups(self, request: Request) -> list[str]:
         if len(self._cells) < 2:
             return []
-        columns = next(iter(self._cells)).mirror.columns
+        columns = next(iter(self._cells)).updater.columns
         return sorted(set(_pinned(request, columns)))
 
 

@@ -102,12 +102,12 @@ class SelectionPipeline:
         return best
 
     def _propose(self, attempt: SchedulingAttempt, cell: Cell) -> Proposal:
-        started, mirror = time.perf_counter(), cell.mirror
-        proposal = Proposal(cell, cell.decider.decide(attempt.resolved, self._rng), mirror.epoch, mirror.seq)
+        started, updater = time.perf_counter(), cell.updater
+        proposal = Proposal(cell, cell.decider.decide(attempt.resolved, self._rng), updater.epoch, updater.seq)
         if attempt.catch_up:
             attempt.explanations.pop(cell.name, None)
             if not proposal.decision.places:
-                attempt.explanations[cell.name] = cell.decider.explain(attempt.resolved), mirror.settled
+                attempt.explanations[cell.name] = cell.decider.explain(attempt.resolved), updater.settled
         attempt.decide_s += time.perf_counter() - started
         return proposal
 
@@ -148,14 +148,14 @@ class SelectionPipeline:
         except NotDurable:
             abandon(request, cell, ids)
             raise
-        cell.mirror.apply_reply(answer)
+        cell.updater.apply_reply(answer)
         if answer.outcome is Outcome.OK:
             cell.requests.has_written(call.digest, answer.epoch)
         return ClaimReply(ids, answer)
 
     def _refusal(self, attempt: SchedulingAttempt) -> RedschedError:
         found = [
-            attempt.explanations.get(cell.name) or (cell.decider.explain(attempt.resolved), cell.mirror.settled)
+            attempt.explanations.get(cell.name) or (cell.decider.explain(attempt.resolved), cell.updater.settled)
             for cell in self._cells
         ]
         settled = all(was_settled for _, was_settled in found)

@@ -66,7 +66,7 @@ async def _lives(claim_id: str, cells: Cells) -> bool:
 
 def undeclared(request: Request, cells: Iterable[Cell]) -> str:
     """Describe the first name in a request that some cell has not declared; '' if all are declared."""
-    return next((what for cell in cells for what in _undeclared(request, cell.mirror.columns)), "")
+    return next((what for cell in cells for what in _undeclared(request, cell.updater.columns)), "")
 
 
 def _undeclared(request: Request, columns: Columns) -> Iterator[str]:

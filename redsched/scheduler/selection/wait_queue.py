@@ -83,7 +83,7 @@ class WaitQueue:
         while self._line:
             # A request that joins may have been refused before the last change, so joining triggers a walk too.
             self._joined.clear()
-            news = [asyncio.ensure_future(cell.mirror.moved()) for cell in self._cells]
+            news = [asyncio.ensure_future(cell.updater.moved()) for cell in self._cells]
             news.append(asyncio.ensure_future(self._joined.wait()))
             try:
                 await self._give_turns()

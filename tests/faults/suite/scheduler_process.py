@@ -22,21 +22,21 @@ from tests.faults.suite.speech import Ear, go_by, say, shift_clock
 
 async def replicas(scheduler: Scheduler) -> None:
     """Say all that the columns of each cell hold."""
-    say("replicas", cells={cell.name: await _replica(cell.mirror) for cell in scheduler._cells})
+    say("replicas", cells={cell.name: await _replica(cell.updater) for cell in scheduler._cells})
 
 
-async def _replica(mirror: ReplicaUpdater) -> dict[str, Any]:
+async def _replica(updater: ReplicaUpdater) -> dict[str, Any]:
     """Caught up, thing by thing."""
     try:
-        await mirror.catch_up()
+        await updater.catch_up()
     except Unavailable as error:
         return {"problem": error.detail}
-    columns = mirror.columns
+    columns = updater.columns
     hosts = {name: {key: _plain(value) for key, value in describe(columns, name).items()} for name in columns.names()}
     declared = {
         name: {key: _plain(value) for key, value in one.items()} for name, one in columns.declared.describe().items()
     }
-    return {"epoch": columns.epoch, "seq": mirror.seq, "hosts": hosts, "declared": declared}
+    return {"epoch": columns.epoch, "seq": updater.seq, "hosts": hosts, "declared": declared}
 
 
 def _plain(value: object) -> object:

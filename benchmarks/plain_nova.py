@@ -10,25 +10,25 @@ def nova_scores(fleet: PlainFleet, request: Request, hosts: list[PlainHost]) -> 
     """The sums of all weighers, of the hosts that fit. Added in the order of their names, so that floats are equal."""
     totals = [0.0] * len(hosts)
     for multiplier, values in (
-        (-1_000_000.0, stretched([float(host.failures) for host in hosts])),
-        (1.0, stretched([float(host.left["VCPU"]) for host in hosts], 0.0)),
+        (-1_000_000.0, normalized([float(host.failures) for host in hosts])),
+        (1.0, normalized([float(host.left["VCPU"]) for host in hosts], 0.0)),
         (1_000_000.0, _cross_cell(fleet, request, hosts)),
-        (1.0, stretched([float(host.left["DISK_GB"]) for host in hosts], 0.0)),
-        (1.0, stretched([_version(host.labels["hypervisor_version"]) for host in hosts])),
-        (0.5, stretched([_properties(host, request) for host in hosts])),
-        (-1.0, stretched([float(host.starting) for host in hosts], 0.0)),
-        (1.0, stretched([-host.cpu_percent for host in hosts])),
-        (-0.5, stretched([float(host.claims) for host in hosts])),
-        (1.0, stretched([100.0 - min(99, max(0, host.left["SRIOV_NET_VF"])) for host in hosts])),
-        (1.0, stretched([float(host.left["MEMORY_MB"]) for host in hosts], 0.0)),
-        (1.0, stretched(_members(fleet, request, "soft-affinity", 1.0, hosts))),
-        (1.0, stretched(_members(fleet, request, "soft-anti-affinity", -1.0, hosts))),
+        (1.0, normalized([float(host.left["DISK_GB"]) for host in hosts], 0.0)),
+        (1.0, normalized([_version(host.labels["hypervisor_version"]) for host in hosts])),
+        (0.5, normalized([_properties(host, request) for host in hosts])),
+        (-1.0, normalized([float(host.starting) for host in hosts], 0.0)),
+        (1.0, normalized([-host.cpu_percent for host in hosts])),
+        (-0.5, normalized([float(host.claims) for host in hosts])),
+        (1.0, normalized([100.0 - min(99, max(0, host.left["SRIOV_NET_VF"])) for host in hosts])),
+        (1.0, normalized([float(host.left["MEMORY_MB"]) for host in hosts], 0.0)),
+        (1.0, normalized(_members(fleet, request, "soft-affinity", 1.0, hosts))),
+        (1.0, normalized(_members(fleet, request, "soft-anti-affinity", -1.0, hosts))),
     ):
         totals = [total + multiplier * value for total, value in zip(totals, values, strict=True)]
     return totals
 
 
-def stretched(values: Numbers, lowest: float | None = None) -> Numbers:
+def normalized(values: Numbers, lowest: float | None = None) -> Numbers:
     """Values as 0..1 between the lowest and the highest."""
     if lowest is not None:
         values = [max(lowest, value) for value in values]

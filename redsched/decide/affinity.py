@@ -43,7 +43,7 @@ def counted_in_group(name: str, columns: Columns) -> Mapping[str, tuple[str, ...
     return {} if state is None else {name: state.group.topologies()}
 
 
-def company(request: Request, columns: Columns, eligible: Eligible) -> Iterator[Rule]:
+def affinity_rules(request: Request, columns: Columns, eligible: Eligible) -> Iterator[Rule]:
     """Yield the hard affinity rules against the current places, for checking a single host."""
     for rule in claim_rules(request, columns, eligible, ()):
         yield _RULES[rule.kind](rule)

@@ -21,7 +21,7 @@ from redsched.decide.gang import Found, Kind, PickPolicy, find, listed, requests
 from redsched.decide.gang.summary import best_score, hosts_that_fit, named, refusal
 from redsched.decide.overlay import Overlay
 from redsched.decide.pick import pick
-from redsched.decide.plugins.registry import PluginRegistry, multipliers, tools
+from redsched.decide.plugins.registry import PluginRegistry, multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Decision, Explanation, Miss, Place
 from redsched.decide.top_hosts import Entry
@@ -39,11 +39,11 @@ class Decider:
     ) -> None:
         self._columns = columns
         self._settings = settings
-        self._tools = known or tools(settings)
+        self._registry = known or plugin_registry(settings)
         self._remembered = remembered
-        self._shapes: OrderedDict[tuple[str, str | None], RequestProfile] = OrderedDict()
+        self._profiles: OrderedDict[tuple[str, str | None], RequestProfile] = OrderedDict()
         # Usually no filter reads the project, and requests of all projects share a shape.
-        self._by_project = per_revision(lambda declared: self._tools.reads_projects or keeps_projects(declared))
+        self._by_project = per_revision(lambda declared: self._registry.reads_projects or keeps_projects(declared))
         self._has_limits = per_revision(lambda declared: has_limits(declared, settings))
 
     def decide(self, request: Request, rng: Random) -> Decision:
@@ -54,17 +54,17 @@ class Decider:
         """
         if request.members or request.count > 1:
             return self._decide_many(request, rng)
-        shape = self._shape(request)
+        profile = self._profile(request)
         candidates, pick_from = self._settings.candidates, self._settings.pick_from
         looked_at = max(candidates, pick_from)
-        found = self._verified(shape, looked_at + request.alternates + 1)
+        found = self._verified(profile, looked_at + request.alternates + 1)
         if not found:
-            return self._refused(shape)
+            return self._refused(profile)
         # The hosts to pick from must not depend on the number of alternates.
         ordered = pick(found[:looked_at], pick_from, rng)
-        options = [[Candidate(entry[1], amounts) for amounts in ways] for entry, ways in ordered]
+        options = [[Candidate(entry[1], amounts) for amounts in assignments] for entry, assignments in ordered]
         places = (Place(listed(options, candidates), group=request.server_group),)
-        return self._decision(request, shape, places, [entry for entry, _ in found])
+        return self._decision(request, profile, places, [entry for entry, _ in found])
 
     def explain(self, request: Request, *hosts: str) -> Explanation:
         """Explain the decision on a request, and every check of the named hosts (unknown ones are skipped).
@@ -72,30 +72,30 @@ class Decider:
         Raises InvalidRequest for an unknown policy or weigher.
         """
         if not request.members and request.count == 1:
-            shape = self._shape(request)
-            return explain(shape, request, len(self._verified(shape, 1)), hosts)
+            profile = self._profile(request)
+            return explain(profile, request, len(self._verified(profile, 1)), hosts)
         kinds = self._kinds(request)
         found = self._find(request, kinds, Random(0))
         kind = kinds[found.failed]
-        asked = replace(kind.request, count=kind.count)
-        told = explain(kind.shape, asked, kind.count if found.places else found.room, hosts)
-        nearest = tuple(replace(miss, member=kind.member) for miss in told.nearest)
-        return replace(told, reasons=named(kinds, kind, told.reasons), nearest=nearest)
+        repeated = replace(kind.request, count=kind.count)
+        explanation = explain(kind.shape, repeated, kind.count if found.places else found.room, hosts)
+        nearest = tuple(replace(miss, member=kind.member) for miss in explanation.nearest)
+        return replace(explanation, reasons=named(kinds, kind, explanation.reasons), nearest=nearest)
 
-    def could_wait(self, request: Request, miss: Miss) -> bool:
+    def may_fit_later(self, request: Request, miss: Miss) -> bool:
         """Return whether ending claims could make a near miss fit: it fails only rules about room and affinity."""
         row = self._columns.row(miss.host)
-        return row is not None and bool(self._shape_of(request, miss).eligible[row])
+        return row is not None and bool(self._profile_of(request, miss).eligible[row])
 
-    def takes_after(self, request: Request, miss: Miss, claim: Claim) -> bool:
+    def fits_after(self, request: Request, miss: Miss, claim: Claim) -> bool:
         """Return whether a near miss would take one place of a request, or of the miss' member, once a claim ended."""
         row = self._columns.row(miss.host)
         if row is None:
             return False
-        shape = self._shape_of(request, miss)
-        with Overlay(self._columns) as trial:
-            trial.end(row, claim)
-            return takes_now(shape, row)
+        profile = self._profile_of(request, miss)
+        with Overlay(self._columns) as overlay:
+            overlay.end(row, claim)
+            return takes_now(profile, row)
 
     def limits(self, places: Iterable[Place]) -> dict[str, HostLimit]:
         """Return the limits on claims of each candidate of these places, for hosts that have a limit."""
@@ -120,8 +120,8 @@ class Decider:
         return Decision(found.places, alternates, best_score(kinds), hosts, hosts_that_fit(kinds), (), rules)
 
     def _find(self, request: Request, kinds: tuple[Kind, ...], rng: Random) -> Found:
-        taste = PickPolicy(self._settings.pick_from, rng)
-        return find(self._columns, request, kinds, self._settings.candidates, taste)
+        pick = PickPolicy(self._settings.pick_from, rng)
+        return find(self._columns, request, kinds, self._settings.candidates, pick)
 
     def _kinds(self, request: Request) -> tuple[Kind, ...]:
         """Return the kinds of a call's places, keeping shapes of gangs from evicting all others from the cache."""
@@ -131,7 +131,7 @@ class Decider:
         for name, one in members:
             text = one.shape()
             if text not in known:
-                known[text] = self._shape(one, text, remember=len(members) <= self._remembered // 2)
+                known[text] = self._profile(one, text, remember=len(members) <= self._remembered // 2)
             kinds.append(Kind(known[text], one.count, name))
         return tuple(kinds)
 
@@ -140,60 +140,62 @@ class Decider:
         if not request.alternates or request.relations:
             return ()
         further = self._verified(kinds[0].shape, request.alternates + 2 * len(places))
-        shapes = [kind.shape for kind in kinds[1:]]
-        best = [entry for entry, _ in further if all(_takes(shape, entry[2]) for shape in shapes)]
+        profiles = [kind.shape for kind in kinds[1:]]
+        best = [entry for entry, _ in further if all(_takes(profile, entry[2]) for profile in profiles)]
         return _alternates(request, places, best)
 
     def _decision(
-        self, request: Request, shape: RequestProfile, places: tuple[Place, ...], best: list[Entry]
+        self, request: Request, profile: RequestProfile, places: tuple[Place, ...], best: list[Entry]
     ) -> Decision:
-        rules = rules_of_places(request, (Kind(shape, 1),), (0,), self._columns)
+        rules = rules_of_places(request, (Kind(profile, 1),), (0,), self._columns)
         alternates = _alternates(request, places, best)
-        return Decision(places, alternates, -best[0][0], len(self._columns), shape.fits, (), rules)
+        return Decision(places, alternates, -best[0][0], len(self._columns), profile.fits, (), rules)
 
-    def _refused(self, shape: RequestProfile) -> Decision:
-        return Decision((), (), 0.0, len(self._columns), 0, shape.refusal())
+    def _refused(self, profile: RequestProfile) -> Decision:
+        return Decision((), (), 0.0, len(self._columns), 0, profile.refusal())
 
-    def _verified(self, shape: RequestProfile, count: int) -> list[tuple[Entry, list[Amounts]]]:
+    def _verified(self, profile: RequestProfile, count: int) -> list[tuple[Entry, list[Amounts]]]:
         """Return the `count` best rows whose pools fit, with their assignments; fewer only if no more fit."""
         found: list[tuple[Entry, list[Amounts]]] = []
         looked_at, looking_at = 0, count
         while True:
-            best = shape.best(looking_at)
+            best = profile.best(looking_at)
             for entry in best[looked_at:]:
-                ways = shape.assigned(entry[2])
-                if ways:
-                    found.append((entry, ways))
+                assignments = profile.assigned(entry[2])
+                if assignments:
+                    found.append((entry, assignments))
                     if len(found) == count:
                         return found
             if len(best) < looking_at:
                 return found
             looked_at, looking_at = looking_at, 4 * looking_at
 
-    def _shape_of(self, request: Request, miss: Miss) -> RequestProfile:
-        return self._shape(dict(requests_of(request))[miss.member])
+    def _profile_of(self, request: Request, miss: Miss) -> RequestProfile:
+        return self._profile(dict(requests_of(request))[miss.member])
 
-    def _shape(self, request: Request, text: str = "", remember: bool = True) -> RequestProfile:
+    def _profile(self, request: Request, text: str = "", remember: bool = True) -> RequestProfile:
         # None, not "": a request without a project is not one whose project is irrelevant.
         key = (text or request.shape(), request.project if self._by_project(self._columns) else None)
-        shape = self._shapes.get(key)
-        if shape is None:
+        profile = self._profiles.get(key)
+        if profile is None:
             # The ids belong to one call; the next one of this shape has other ids, or another count.
-            asked = replace(request, claim_ids=()) if request.claim_ids else request
-            shape = RequestProfile(self._columns, asked, multipliers(asked, self._tools), self._tools.filters)
+            unnamed = replace(request, claim_ids=()) if request.claim_ids else request
+            profile = RequestProfile(
+                self._columns, unnamed, multipliers(unnamed, self._registry), self._registry.filters
+            )
             if not remember:
-                return shape
-            self._shapes[key] = shape
-            if len(self._shapes) > self._remembered:
-                self._shapes.popitem(last=False)
+                return profile
+            self._profiles[key] = profile
+            if len(self._profiles) > self._remembered:
+                self._profiles.popitem(last=False)
         else:
-            self._shapes.move_to_end(key)
-            shape.refresh()
-        return shape
+            self._profiles.move_to_end(key)
+            profile.refresh()
+        return profile
 
 
-def _takes(shape: RequestProfile, row: int) -> bool:
-    return shape.passes_now(row) and all(rule.passes(shape.columns, row) for rule in shape.late_rules())
+def _takes(profile: RequestProfile, row: int) -> bool:
+    return profile.passes_now(row) and all(rule.passes(profile.columns, row) for rule in profile.dynamic_rules())
 
 
 def _alternates(request: Request, places: tuple[Place, ...], best: list[Entry]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ Domain = tuple[str, str]
 
 
 @contextmanager
-def without_left_behind(columns: Columns, claim: Claim, *beside: Claim) -> Iterator[None]:
+def ignoring_lost_members(columns: Columns, claim: Claim, *beside: Claim) -> Iterator[None]:
     """Inside, decisions on a claim's next placement count only the group members that constrain it.
 
     `beside` are other members of its group that move in the same call; none of them is on a written-off host. This
@@ -32,9 +32,9 @@ def without_left_behind(columns: Columns, claim: Claim, *beside: Claim) -> Itera
     """
     members, left, state = 0, Counter[Domain](), _group_left(columns, claim)
     if state is not None:
-        members, left = _left_behind(columns, claim, state)
+        members, left = _lost_members(columns, claim, state)
     elif (state := _affinity_group(columns, claim)) is not None:
-        members, left = 1 + len(beside), _leaving_together((claim, *beside))
+        members, left = 1 + len(beside), _leaving_by_domain((claim, *beside))
     if state is None:
         yield
         return
@@ -74,7 +74,7 @@ def _affinity_group(columns: Columns, claim: Claim) -> GroupState | None:
     return state if state is not None and state.group.policy is GroupPolicy.AFFINITY else None
 
 
-def _leaving_together(claims: Iterable[Claim]) -> Counter[Domain]:
+def _leaving_by_domain(claims: Iterable[Claim]) -> Counter[Domain]:
     """Return how many of these claims are counted in each domain."""
     return Counter(domain for one in claims for domain in (("host", one.host), *one.counted.items()))
 
@@ -85,7 +85,7 @@ def _written_off(columns: Columns, state: GroupState) -> tuple[str, ...]:
     return tuple(sorted(host for host in state.counts("host") if columns.is_written_off(host)))
 
 
-def _left_behind(columns: Columns, claim: Claim, state: GroupState) -> tuple[int, Counter[Domain]]:
+def _lost_members(columns: Columns, claim: Claim, state: GroupState) -> tuple[int, Counter[Domain]]:
     """Return the number of members to ignore, and that by domain; members with invalid counts are not ignored."""
     if state.group.policy is not GroupPolicy.AFFINITY:
         return 0, Counter([("host", claim.host), *claim.counted.items()])

@@ -26,14 +26,14 @@ class PoolAssignments:
     def __init__(self, columns: Columns, needs: PoolDemand) -> None:
         self._columns = columns
         self._needs = needs
-        self._ways: dict[int, list[Amounts]] = {}
-        self._takers: set[int] = set()
+        self._cached: dict[int, list[Amounts]] = {}
+        self._feasible: set[int] = set()
 
     def of(self, row: int) -> list[Amounts]:
         """Return the assignments on a host, best first; empty if its pools fail."""
-        found = self._ways.get(row)
+        found = self._cached.get(row)
         if found is None:
-            found = self._ways[row] = self.now(row)
+            found = self._cached[row] = self.now(row)
         return found
 
     def now(self, row: int) -> list[Amounts]:
@@ -44,10 +44,10 @@ class PoolAssignments:
         """Return whether there is any assignment. Cheaper than `of`."""
         if not self._is_known(row):
             if assignments(self._columns, row, self._needs, 1):
-                self._takers.add(row)
+                self._feasible.add(row)
             else:
-                self._ways[row] = []
-        return row in self._takers or bool(self._ways[row])
+                self._cached[row] = []
+        return row in self._feasible or bool(self._cached[row])
 
     def failing(self, rows: list[int]) -> tuple[list[int], int]:
         """Return those of the rows whose pools fail, and the number of rows for which that is unknown.
@@ -56,28 +56,28 @@ class PoolAssignments:
         """
         needs = replace(self._needs, given_up=GIVEN_UP)
         for row in [row for row in rows if not self._is_known(row)][:SEARCHED]:
-            self._look(row, needs)
+            self._is_feasible(row, needs)
         known = [row for row in rows if self._is_known(row)]
         return [row for row in known if not self.exist(row)], len(rows) - len(known)
 
-    def _look(self, row: int, needs: PoolDemand) -> None:
+    def _is_feasible(self, row: int, needs: PoolDemand) -> None:
         """Find out whether there is an assignment, unless that takes too long."""
         given_up = needs.given_up
         if assignments(self._columns, row, needs, 1):
-            self._takers.add(row)
+            self._feasible.add(row)
         elif needs.given_up == given_up:
-            self._ways[row] = []
+            self._cached[row] = []
 
     def forget(self, rows: Iterable[int]) -> None:
         """Drop rows that have changed from the cache."""
         for row in rows:
-            self._ways.pop(row, None)
-            self._takers.discard(row)
+            self._cached.pop(row, None)
+            self._feasible.discard(row)
 
     def forget_all(self) -> None:
         """Clear the cache."""
-        self._ways.clear()
-        self._takers.clear()
+        self._cached.clear()
+        self._feasible.clear()
 
     def _is_known(self, row: int) -> bool:
-        return row in self._ways or row in self._takers
+        return row in self._cached or row in self._feasible

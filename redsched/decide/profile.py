@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
-from redsched.decide.affinity import Eligible, company
+from redsched.decide.affinity import Eligible, affinity_rules
 from redsched.decide.filters import COUNT, FILTERS, rules_of
 from redsched.decide.pick import best_rows
 from redsched.decide.pool_assignments import PoolAssignments
@@ -27,7 +27,7 @@ from redsched.model import Amounts, Request
 NO_HOST = -1
 POOLS = "pools"
 """The reason of hosts that pass every rule, but whose pools cannot give all parts of the request together."""
-FIRST_FRONT, FRONT = 16, 128
+FIRST_TOP_HOSTS, FRONT = 16, 128
 """The fewest hosts kept sorted per shape, if that many fit: at first (many shapes are used once), and later."""
 
 
@@ -50,10 +50,10 @@ class RequestProfile:
         dependencies = [*(rule.depends for rule in self.rules), *(weigher.depends for weigher in weighing)]
         self._dependencies = [depends for depends in dependencies if depends is not depends_on_nothing]
         self.needs = needs_of(request)
-        self._ways = PoolAssignments(columns, self.needs)
+        self._assignments = PoolAssignments(columns, self.needs)
         self._dynamic = tuple(rule for rule in rules if rule.dynamic)
-        self._has_company = bool(request.server_group or request.spread)
-        self._is_late = bool(self._dynamic) or self._has_company
+        self._has_affinity = bool(request.server_group or request.spread)
+        self._is_late = bool(self._dynamic) or self._has_affinity
         self.is_kept = not self._is_late and not any(weigher.relative or weigher.dynamic for weigher in weighing)
         """Whether each row has a score and rank of its own, which only a change of that row changes."""
         self._room = next((index for index, rule in enumerate(self.rules) if rule.room), len(self.rules))
@@ -83,20 +83,22 @@ class RequestProfile:
         """The hosts that the request may use, ignoring available room: bool of shape (size,)."""
         return self.reasons >= self._room
 
-    def late_rules(self, eligible: Eligible | None = None) -> tuple[Rule, ...]:
+    def dynamic_rules(self, eligible: Eligible | None = None) -> tuple[Rule, ...]:
         """Return the rules that are tested at each decision, in their current state.
 
         `eligible` are the hosts over whose domains places are spread, if not those of this request alone.
         """
-        if not self._has_company:
+        if not self._has_affinity:
             return self._dynamic
-        return self._dynamic + tuple(company(self.request, self.columns, eligible or (lambda _by: self.eligible)))
+        return self._dynamic + tuple(
+            affinity_rules(self.request, self.columns, eligible or (lambda _by: self.eligible))
+        )
 
     def open_rows(self) -> NDArray[np.intp]:
         """Return the rows that pass every rule, including the late ones."""
         if self._open is None:
             rows = np.flatnonzero(self.reasons == len(self.rules))
-            for rule in self.late_rules():
+            for rule in self.dynamic_rules():
                 passing = rule.passes(self.columns, rows)
                 self._late.append(ReasonCount(rule.reason, int(len(rows) - passing.sum())))
                 rows = rows[passing]
@@ -105,15 +107,15 @@ class RequestProfile:
 
     def assigned(self, row: int) -> list[Amounts]:
         """Return the assignments on a host that passes every rule, best first; empty if its pools fail."""
-        return [self.request.resources] if self.is_plain else self._ways.of(row)
+        return [self.request.resources] if self.is_plain else self._assignments.of(row)
 
     def assigned_now(self, row: int) -> list[Amounts]:
         """Return the same while tentative places are in the columns, without caching."""
-        return [self.request.resources] if self.is_plain else self._ways.now(row)
+        return [self.request.resources] if self.is_plain else self._assignments.now(row)
 
     def takes(self, row: int) -> bool:
         """Return whether the pools of a host that passes every rule can give the request. Cheaper than `assigned`."""
-        return self.is_plain or self._ways.exist(row)
+        return self.is_plain or self._assignments.exist(row)
 
     def passes_now(self, row: int) -> bool:
         """Return whether a row passes the kept rules, while tentative places are in the columns."""
@@ -147,7 +149,7 @@ class RequestProfile:
         """
         if self._unassigned is None:
             rows = self.open_rows()
-            self._unassigned, self.unsearched = ([], 0) if self.is_plain else self._ways.failing(rows.tolist())
+            self._unassigned, self.unsearched = ([], 0) if self.is_plain else self._assignments.failing(rows.tolist())
         return self._unassigned
 
     def refusal(self) -> tuple[ReasonCount, ...]:
@@ -162,10 +164,10 @@ class RequestProfile:
         """Return the `count` best rows that pass every rule, best first; fewer only if no more pass."""
         if not self.is_kept:
             return self._best_of_open(count)
-        found = self._front.first(count)
+        found = self._top_hosts.first(count)
         if found is None:
-            self._fill_front(count)
-            found = self._front.first(count)
+            self._fill_top_hosts(count)
+            found = self._top_hosts.first(count)
         return found or []
 
     def _best_of_open(self, count: int) -> list[Entry]:
@@ -182,9 +184,9 @@ class RequestProfile:
         """Apply the changes in the columns since the last call."""
         changed = self.columns.dirty.since(self._seen)
         if changed is None or self._depends_on() != self._depended:
-            self._ways.forget_all()
+            self._assignments.forget_all()
             return self._evaluate_all()
-        self._ways.forget(changed)
+        self._assignments.forget(changed)
         # Evaluating one row costs about as much as 256 rows of an array.
         if len(changed) > max(8, self.columns.size // 256):
             return self._evaluate_all()
@@ -224,7 +226,7 @@ class RequestProfile:
             rows = np.flatnonzero(fitting)
             self.scores = np.zeros(columns.size)
             self.scores[rows] = score(columns, self.request, self.weighing, rows)
-            self._front = TopHosts()
+            self._top_hosts = TopHosts()
 
     def _evaluate(self, row: int) -> None:
         columns, old = self.columns, self.reasons.item(row)
@@ -234,7 +236,7 @@ class RequestProfile:
             self._count(old, -1)
             self._count(new, 1)
         if self.is_kept:
-            self._front.update(row, self._entry(row) if new == len(self.rules) else None)
+            self._top_hosts.update(row, self._entry(row) if new == len(self.rules) else None)
 
     def _count(self, reason: int, hosts: int) -> None:
         if reason != NO_HOST:
@@ -245,12 +247,12 @@ class RequestProfile:
         self.scores[row] = value
         return (-value, self.columns.name(row), row)
 
-    def _fill_front(self, count: int) -> None:
+    def _fill_top_hosts(self, count: int) -> None:
         # A fraction of the fleet, so that a pass over all of it serves as many decisions as hosts were kept.
         often = max(2 * count, FRONT, self.columns.size // 32)
-        room = max(count, FIRST_FRONT) if self._front.is_new else often
+        room = max(count, FIRST_TOP_HOSTS) if self._top_hosts.is_new else often
         rows = np.flatnonzero(self.reasons == len(self.rules))
         best = best_rows(rows, self.scores, self.columns.order, room)
         names = map(self.columns.name, best.tolist())
         entries = list(zip((-self.scores[best]).tolist(), names, best.tolist(), strict=True))
-        self._front.fill(entries, complete=len(entries) == len(rows))
+        self._top_hosts.fill(entries, complete=len(entries) == len(rows))

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from redsched.decide import Explanation
-from redsched.decide.plugins.registry import tools
+from redsched.decide.plugins.registry import plugin_registry
 from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import Request
 from redsched.scheduler.audit.audit import audit, repair
@@ -61,7 +61,7 @@ class Scheduler:
         Raises StoreUnavailable, InvalidRequest (the URL; policies, weights and own code that it cannot decide with).
         """
         settings = settings or Settings()
-        plugins = tools(settings)
+        plugins = plugin_registry(settings)
         async with Store.connect(url, settings) as store:
             components = build(store, settings, plugins, observe)
             async with components.running():

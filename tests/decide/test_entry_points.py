@@ -13,7 +13,7 @@ from redsched import InvalidRequest, PluginError, Request, Settings
 from redsched.cache.columns import Columns
 from redsched.decide import Decider
 from redsched.decide.plugins.entry_points import own_code
-from redsched.decide.plugins.registry import tools
+from redsched.decide.plugins.registry import plugin_registry
 from tests.support.columns import columns_of
 from tests.support.decisions import hosts_of
 from tests.support.packages import EntryPoints, install
@@ -89,14 +89,14 @@ def test_aggregates_have_multipliers_for_ones_own_weigher_too(installing: Instal
     installing("heat", example("python"), {"redsched.weighers": {"cool": "heat:cool"}})
     columns = columns_of(a={"aggregate.hall": "1"}, b={})
     columns.declared.put("aggregate", "hall", {"version": "1", "meta.cool_weight_multiplier": "3"})
-    cool = tools(Settings()).weighers["cool"]
+    cool = plugin_registry(Settings()).weighers["cool"]
     assert [float(cool.multiplied(columns, row, 1.0)) for row in (0, 1)] == [3.0, 1.0]
 
 
 def test_code_is_loaded_once(installing: Installing) -> None:
     installing("heat", example("python"), {"redsched.weighers": {"cool": "heat:cool"}})
     assert own_code() is own_code()
-    assert tools(Settings()).weighers.keys() == tools(Settings()).weighers.keys()
+    assert plugin_registry(Settings()).weighers.keys() == plugin_registry(Settings()).weighers.keys()
 
 
 SOURCE = """
@@ -137,14 +137,14 @@ def test_what_is_not_what_its_group_is_for_is_refused(
 ) -> None:
     installing("site_code", SOURCE, {f"redsched.{group}": {name: value}})
     with pytest.raises(InvalidRequest, match=message):
-        tools(Settings())
+        plugin_registry(Settings())
 
 
 def test_two_entry_points_of_one_name_are_refused(installing: Installing) -> None:
     installing("site_code", SOURCE, {"redsched.policies": {"p": "site_code:pack"}})
     installing("site_more", SOURCE, {"redsched.policies": {"p": "site_more:pack"}})
     with pytest.raises(InvalidRequest, match="has the name of site_code:pack: give it another"):
-        tools(Settings())
+        plugin_registry(Settings())
 
 
 BROKEN = """

@@ -9,7 +9,7 @@ import pytest
 from redsched.cache.columns import Columns
 from redsched.decide import Decider, Miss, ReasonCount
 from redsched.decide.explain.changes import smallest_change
-from redsched.decide.plugins.registry import multipliers, tools
+from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
 from redsched.model import Claim, ClaimStatus, GangMember, Group, Request
 from redsched.scheduler.selection.blockers import MAX_TRIED, worth_trying
@@ -45,7 +45,7 @@ def after(columns: Columns, request: Request, held: Claim, settings: Settings = 
     decider = Decider(columns, settings)
     (miss,) = decider.explain(request).nearest
     before = (columns.claims.tolist(), columns.starting.tolist(), columns.claimed["VCPU"].tolist())
-    found = decider.could_wait(request, miss) and decider.takes_after(request, miss, held)
+    found = decider.may_fit_later(request, miss) and decider.fits_after(request, miss, held)
     assert before == (columns.claims.tolist(), columns.starting.tolist(), columns.claimed["VCPU"].tolist())
     return found
 
@@ -93,8 +93,8 @@ def test_nothing_is_waited_for_where_more_than_room_and_company_fails() -> None:
         (Request({"VCPU": 1}, required=frozenset({"CUSTOM_AVX"})), False),
     ):
         (miss,) = decider.explain(request).nearest
-        assert decider.could_wait(request, miss) == could
-    assert not decider.could_wait(Request({"VCPU": 1}), Miss("unknown", {}, {}))
+        assert decider.may_fit_later(request, miss) == could
+    assert not decider.may_fit_later(Request({"VCPU": 1}), Miss("unknown", {}, {}))
 
 
 def test_of_claims_just_alike_one_is_tried_and_of_many_kinds_the_largest_smallest_first() -> None:
@@ -120,7 +120,9 @@ def test_hosts_whose_search_takes_long_count_as_not_searched_and_stay_open() -> 
     columns = gpu_hosts(3)
     request = shares(260, 250, 240, 230)  # 490 and 490: the first descent finds neither
     with patch("redsched.decide.pools.assign.STEPS", 1), patch("redsched.decide.pools.assign.LEAST_STEPS", 0):
-        shape = RequestProfile(columns, request, multipliers(request, tools(BEST)), tools(BEST).filters)
+        shape = RequestProfile(
+            columns, request, multipliers(request, plugin_registry(BEST)), plugin_registry(BEST).filters
+        )
         assert (shape.unassigned(), shape.unsearched) == ([], 3)
     assert shape.assigned(0)
 
@@ -130,7 +132,7 @@ def test_what_an_earlier_decision_gave_up_does_not_shorten_the_next_one() -> Non
     request = shares(260, 250, 240, 230)
     decider = Decider(columns, BEST)
     decider.explain(request)
-    shape = next(iter(decider._shapes.values()))
+    shape = next(iter(decider._profiles.values()))
     shape.needs.given_up = 50
     columns.patch("h0", {f"claimed.gpu0/{GPU}": "501", "version": "2"})
     assert decider.decide(request, Random(0)).places
@@ -150,7 +152,7 @@ def test_what_is_known_of_pools_lasts_until_the_host_changes() -> None:
 
 def test_a_change_that_takes_too_long_to_find_is_not_told() -> None:
     columns, request = gpu_hosts(1), shares(500, 499, 498)
-    shape = RequestProfile(columns, request, multipliers(request, tools(BEST)), tools(BEST).filters)
+    shape = RequestProfile(columns, request, multipliers(request, plugin_registry(BEST)), plugin_registry(BEST).filters)
     assert [edit.says for edit in smallest_change(shape, 0)] == [f"497 {GPU} in group g1 less"]
     with patch("redsched.decide.explain.changes.MAX_PLACED", 20):
         assert smallest_change(shape, 0) == ()

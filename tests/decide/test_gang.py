@@ -9,7 +9,7 @@ import pytest
 from redsched.cache.columns import Columns
 from redsched.decide import Decider, Decision, ReasonCount
 from redsched.decide.gang import Kind, requests_of
-from redsched.decide.gang.queue import KeptQueue, make_queue
+from redsched.decide.gang.queue import CachedQueue, make_queue
 from redsched.decide.gang.repair import Repair
 from redsched.decide.gang.search import Search
 from redsched.decide.gang.state import GangState
@@ -372,12 +372,12 @@ def test_a_place_that_gets_up_opens_its_host_again_but_not_to_those_whom_a_membe
     kinds = (Kind(shape, 2),)
     with Overlay(columns) as trial:
         board = GangState(columns, kinds, (), trial)
-        queue = make_queue(shape, shape.late_rules(), board, np.arange(3), np.zeros(columns.size))
-        assert isinstance(queue, KeptQueue)
+        queue = make_queue(shape, shape.dynamic_rules(), board, np.arange(3), np.zeros(columns.size))
+        assert isinstance(queue, CachedQueue)
         assert [row for row, _ in queue.options()] == [1, 2]
-        board.sit(0, 1, Candidate("h1", {"VCPU": 1}))
+        board.assign(0, 1, Candidate("h1", {"VCPU": 1}))
         assert [row for row, _ in queue.options()] == [2]
-        board.get_up(0)
+        board.unassign(0)
         assert [row for row, _ in queue.options()] == [1, 2]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from redsched.cache.columns import Columns
 from redsched.decide import Decider
-from redsched.decide.lost_members import followers_on, without_left_behind, written_off_with
+from redsched.decide.lost_members import followers_on, ignoring_lost_members, written_off_with
 from redsched.model import Claim, ClaimStatus, Request, Spread
 from redsched.settings import Settings
 from tests.support.columns import FIELDS, columns_of
@@ -40,7 +40,7 @@ def open_to(columns: Columns, request: Request = ASKED) -> set[str]:
 
 
 def leaving(columns: Columns, claim: Claim, request: Request = ASKED) -> set[str]:
-    with without_left_behind(columns, claim):
+    with ignoring_lost_members(columns, claim):
         return open_to(columns, request)
 
 
@@ -94,7 +94,7 @@ def test_what_was_left_out_is_counted_again() -> None:
     before = columns.declared.describe()
 
     def fail() -> None:
-        with without_left_behind(columns, claim_on()):
+        with ignoring_lost_members(columns, claim_on()):
             assert columns.declared.groups["g"].members == 0
             raise ZeroDivisionError
 
@@ -114,6 +114,6 @@ def test_a_group_that_nobody_has_declared_leaves_nothing() -> None:
 def test_the_explanation_counts_what_holds() -> None:
     """The host is told of the members that live, and of no others."""
     columns = fleet("affinity", "host", "h1", h1=2, h3=1)
-    with without_left_behind(columns, claim_on()):
+    with ignoring_lost_members(columns, claim_on()):
         told = Decider(columns, Settings()).explain(ASKED, "h2")
     assert [one.detail for one in told.checks[0].checks if not one.ok] == ["group g lies in host h3, this is h2"]

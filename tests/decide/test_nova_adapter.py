@@ -12,7 +12,7 @@ from redsched.decide import Decider
 from redsched.decide.plugins.nova import nova_filters, nova_weighers
 from redsched.decide.plugins.nova.host_state import HostState
 from redsched.decide.plugins.nova.request_spec import RequestSpec
-from redsched.decide.plugins.registry import multipliers, tools
+from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.rules import Rule
 from redsched.decide.scoring import score
 from redsched.errors import InvalidRequest, PluginError
@@ -93,7 +93,7 @@ def test_a_weigher_for_nova_is_stretched_from_its_minval_and_multiplied_by_its_o
     columns = memory(a="100", b="400", c="200")
     columns.patch("c", {"version": "2", "aggregate.x": "1"})
     aggregate(columns, "x", {"ram_x": "-4"})
-    known = tools(Settings(nova_weighers=(NOVAS + "RAMWeigher",), weights={"spread": 0}))
+    known = plugin_registry(Settings(nova_weighers=(NOVAS + "RAMWeigher",), weights={"spread": 0}))
     one = known.weighers["RAMWeigher"]
     assert raw_of(one, columns) == {"a": 100.0, "b": 400.0, "c": 200.0}
     assert value_of(one, columns) == {"a": 0.25, "b": 1.0, "c": 0.5}
@@ -333,12 +333,12 @@ def test_a_weigher_that_fails_is_told_likewise() -> None:
 )
 def test_what_is_no_class_for_nova_is_refused(path: str, message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
-        tools(Settings(nova_filters=(path,)))
+        plugin_registry(Settings(nova_filters=(path,)))
 
 
 def test_a_class_that_is_named_twice_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="two classes of one name"):
-        tools(Settings(nova_weighers=(NOVAS + "RAMWeigher", NOVAS + "RAMWeigher")))
+        plugin_registry(Settings(nova_weighers=(NOVAS + "RAMWeigher", NOVAS + "RAMWeigher")))
 
 
 def test_the_settings_are_comma_separated(monkeypatch: pytest.MonkeyPatch) -> None:

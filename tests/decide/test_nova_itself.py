@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide.plugins.registry import tools
+from redsched.decide.plugins.registry import plugin_registry
 from redsched.decide.scoring import Weigher, score
 from redsched.model import Request
 from redsched.settings import Settings
@@ -85,7 +85,7 @@ SETTINGS = {"metrics_weights": {"power": -2.0, "noise": 0.5}}
 
 def weighers(name: str) -> tuple[Weigher, Weigher]:
     """Ours and Nova's."""
-    known = tools(Settings.model_validate({**SETTINGS, "nova_weighers": (WEIGHTS + CLASSES[name],)})).weighers
+    known = plugin_registry(Settings.model_validate({**SETTINGS, "nova_weighers": (WEIGHTS + CLASSES[name],)})).weighers
     return known[name], known[CLASSES[name].rpartition(".")[2]]
 
 
@@ -95,7 +95,7 @@ def test_a_weigher_gives_what_novas_gives(name: str, policy: str) -> None:
     columns, rows = fleet(policy), np.arange(12)
     ours, novas = weighers(name)
     expected = score(columns, REQUEST, {novas: 1.0}, rows)
-    default = tools(Settings()).policies["nova"][name]
+    default = plugin_registry(Settings()).policies["nova"][name]
     found = np.broadcast_to(score(columns, REQUEST, {ours: default}, rows), 12)
     assert found.tolist() == pytest.approx(expected.tolist(), abs=1e-9)
 
@@ -147,6 +147,6 @@ def test_a_filter_of_nova_runs_as_it_is(path: str, fields: dict[str, str], reque
     aggregate(columns, "few", {"max_instances_per_host": "3", "filter_tenant_id": "red", "ssd": "true"})
     group = {"version": "1", "policy": "anti-affinity", "count.host=h1": "1", "members": "1"}
     columns.declared.put("server-group", "g", group)
-    [*_, last] = tools(Settings(nova_filters=("nova.scheduler.filters." + path,))).filters
+    [*_, last] = plugin_registry(Settings(nova_filters=("nova.scheduler.filters." + path,))).filters
     [rule] = last(request_)
     assert bool(rule.passes(columns, 0)) is passes

@@ -8,7 +8,7 @@ import pytest
 
 from redsched.decide.pools import assignments, needs_of, search
 from redsched.decide.pools.inventory import read_rooms
-from redsched.decide.pools.look_ahead import can_lie_apart, may_be_near
+from redsched.decide.pools.look_ahead import can_be_apart, may_be_near
 from redsched.decide.pools.options import plan_of
 from redsched.decide.pools.state import SearchState
 from redsched.model import CpuPolicy, Group, Numa, NumaAffinity, NumaCell, PciDevices, Request
@@ -98,9 +98,9 @@ def test_units_that_lie_apart_make_way_for_each_other() -> None:
         [one for one in options if board.allows(part, one)]
         for part, options in zip(needs.parts, plan.options, strict=True)
     ]
-    assert can_lie_apart(board, (0, 1))
+    assert can_be_apart(board, (0, 1))
     board.take(0, board.options[0][0])
-    assert not can_lie_apart(board, (1,))
+    assert not can_be_apart(board, (1,))
 
 
 @pytest.mark.parametrize(("devices", "may"), [(3, True), (4, False)])

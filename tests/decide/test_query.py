@@ -152,5 +152,6 @@ def test_a_query_says_what_it_found_at_a_host() -> None:
     row = replica.row("h1")
     assert row is not None
     assert (
-        query.said(replica, row) == "$free.VCPU is 60, $claims is 3, $label.nope is none, $metric.cpu.percent is 12.5"
+        query.values_text(replica, row)
+        == "$free.VCPU is 60, $claims is 3, $label.nope is none, $metric.cpu.percent is 12.5"
     )

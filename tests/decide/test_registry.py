@@ -2,7 +2,7 @@
 
 import pytest
 
-from redsched.decide.plugins.registry import multipliers, tools
+from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.scoring import POLICIES
 from redsched.errors import InvalidRequest
 from redsched.model import Request, Spread
@@ -26,7 +26,7 @@ NOVAS = {
 
 
 def named(request: Request, settings: Settings | None = None) -> dict[str, float]:
-    found = multipliers(request, tools(settings or Settings()))
+    found = multipliers(request, plugin_registry(settings or Settings()))
     return {weigher.name: multiplier for weigher, multiplier in found.items()}
 
 
@@ -91,7 +91,7 @@ def test_settings_that_name_what_is_not_there_are_refused_when_they_are_read(
     settings: dict[str, object], message: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=message):
-        tools(Settings.model_validate(settings))
+        plugin_registry(Settings.model_validate(settings))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from redsched.cache.columns import Columns
 from redsched.decide.scoring import Weigher, score, weighers
-from redsched.decide.scoring.weigher import stretched
+from redsched.decide.scoring.weigher import normalized
 from redsched.model import Request
 from redsched.settings import Settings
 from tests.support.columns import columns_of
@@ -59,7 +59,7 @@ def test_a_relative_weigher_is_stretched_over_the_rows_before_it_is_multiplied()
 def test_values_are_stretched_between_the_lowest_and_the_highest(
     values: list[float], ends: tuple[float | None, float | None], expected: list[float]
 ) -> None:
-    assert stretched(np.array(values), *ends).tolist() == expected
+    assert normalized(np.array(values), *ends).tolist() == expected
 
 
 # Multipliers of aggregates

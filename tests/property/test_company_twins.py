@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from redsched.cache.columns import Columns
 from redsched.cache.snapshot import take_snapshot
-from redsched.decide.affinity import claim_rules, company
-from redsched.decide.lost_members import without_left_behind, written_off_with
+from redsched.decide.affinity import affinity_rules, claim_rules
+from redsched.decide.lost_members import ignoring_lost_members, written_off_with
 from redsched.decide.rules import Mask
 from redsched.model import (
     Candidate,
@@ -114,7 +114,7 @@ def proposed(columns: Columns, request: Request, fit: frozenset[str]) -> set[str
     """The hosts that no rule of decide refuses, of those to which the request may go."""
     rows = np.flatnonzero(mask_of(columns, fit))
     left = np.ones(len(rows), bool)
-    for rule in company(request, columns, lambda _: mask_of(columns, fit)):
+    for rule in affinity_rules(request, columns, lambda _: mask_of(columns, fit)):
         left &= rule.passes(columns, rows)
     return {columns.name(row) for row in rows[left].tolist()}
 
@@ -162,7 +162,7 @@ def test_decide_and_the_claim_script_say_the_same_of_every_host(server: PrivateS
         assert proposed(columns, request, fit) == await taken(cell, columns, request, fit, None)
         if old.host in HOSTS:
             before = columns.declared.describe()
-            with without_left_behind(columns, old):
+            with ignoring_lost_members(columns, old):
                 leaving = proposed(columns, request, fit)
             assert columns.declared.describe() == before
             assert leaving == await taken(cell, columns, request, fit, old)

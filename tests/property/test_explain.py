@@ -9,7 +9,7 @@ from hypothesis import given
 from redsched.cache.columns import Columns
 from redsched.decide import Decider
 from redsched.decide.explain.changes import smallest_change
-from redsched.decide.plugins.registry import multipliers, tools
+from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
 from redsched.model import Request, Spread
 from redsched.settings import Settings
@@ -21,7 +21,7 @@ from tests.support.fleets import NAMES, ZONES, fleets, requests, seeds
 from tests.support.plain_reading import Fleet, columns_from, reason_of
 
 SETTINGS = Settings(pick_from=1)
-TOOLS = tools(SETTINGS)
+TOOLS = plugin_registry(SETTINGS)
 
 
 def takes(fleet: Fleet, request: Request, host: str) -> bool:

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 from redsched.cache.diff import difference
 from redsched.cache.snapshot import take_snapshot
 from redsched.decide.fit import fits
-from redsched.decide.plugins.registry import tools
+from redsched.decide.plugins.registry import plugin_registry
 from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
 from redsched.model import Candidate, ClaimStatus, EndReason, HostReport, HostStatus, Inventory, Request
 from redsched.scheduler import Scheduler
@@ -79,7 +79,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
     async def look(self) -> None:
         """Two schedulers begin to look at it."""
         self.model.epoch = (await self.cell.tick()).epoch
-        built = [build(self.store, SETTINGS, tools(SETTINGS)) for _ in range(2)]
+        built = [build(self.store, SETTINGS, plugin_registry(SETTINGS)) for _ in range(2)]
         self.updaters = [next(iter(one.cells)) for one in built]
         self.schedulers = [Scheduler(one) for one in built]
         for one in built:

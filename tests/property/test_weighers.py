@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redsched.decide.plugins.registry import tools
-from redsched.decide.scoring.weigher import stretched
+from redsched.decide.plugins.registry import plugin_registry
+from redsched.decide.scoring.weigher import normalized
 from redsched.model import Group, Request
 from redsched.settings import Settings
 from tests.support import plain_weighing as plain
 from tests.support.plain_reading import Fields, Fleet, columns_from
 
 SHARES = {100: 1.0, 500: 2.0, 1000: 4.0}
-WEIGHERS = tools(Settings(gpu_shares=SHARES)).weighers
+WEIGHERS = plugin_registry(Settings(gpu_shares=SHARES)).weighers
 GPU = "CUSTOM_GPU_MILLI"
 READINGS: dict[str, Callable[[Fields, Request], float]] = {
     "spread": plain.spread_of,
@@ -82,4 +82,4 @@ def test_a_weigher_is_its_plain_reading(name: str, fleet: Fleet, request_: Reque
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8), st.one_of(st.none(), st.floats(-1e6, 1e6)))
 def test_stretching_is_novas(values: list[float], lowest: float | None) -> None:
-    assert stretched(np.array(values), lowest).tolist() == plain.stretched_of(values, lowest)
+    assert normalized(np.array(values), lowest).tolist() == plain.stretched_of(values, lowest)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from redsched.cache.columns import Columns
-from redsched.decide.plugins.registry import tools
+from redsched.decide.plugins.registry import plugin_registry
 from redsched.decide.scoring import Weigher
 from redsched.model import Request
 from redsched.settings import Settings
@@ -15,7 +15,7 @@ SMALL = Request({"VCPU": 1})
 
 def weigher(name: str, settings: Settings | None = None) -> Weigher:
     """A weigher by its name."""
-    return tools(settings or Settings()).weighers[name]
+    return plugin_registry(settings or Settings()).weighers[name]
 
 
 def rows_of(columns: Columns) -> list[int]:

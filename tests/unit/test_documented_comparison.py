@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from redsched.api.app import create_app
-from redsched.decide.plugins.registry import tools
+from redsched.decide.plugins.registry import plugin_registry
 from redsched.model import GroupPolicy, RelationType
 from redsched.schema.requests import SelectionRequest
 from redsched.schema.requests.declared import ServerGroupBody
@@ -153,7 +153,7 @@ def metadata_keys() -> set[str]:
 
 def known() -> set[str]:
     """All that the second column may name."""
-    made = tools(Settings())
+    made = plugin_registry(Settings())
     paths: dict[str, Any] = create_app(Settings()).openapi()["paths"]
     routes = {f"{verb.upper()} {path}" for path, verbs in paths.items() for verb in verbs}
     settings = {f"REDSCHED_{name.upper()}" for name in Settings.model_fields}
@@ -185,4 +185,4 @@ def test_what_exists_is_told_from_what_does_not() -> None:
 def test_every_weigher_of_nova_is_shown_to_choose_a_host() -> None:
     """`cross_cell` decides between cells, which one decision does not see: a test of its own shows it."""
     ours = {re.findall(r"`(\w+)`", row[1])[0] for row in rows("Nova's weighers")}
-    assert ours == {*MORE_AND_LESS, "cross_cell"} == tools(Settings()).policies["nova"].keys()
+    assert ours == {*MORE_AND_LESS, "cross_cell"} == plugin_registry(Settings()).policies["nova"].keys()

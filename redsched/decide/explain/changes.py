@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from redsched.decide.affinity import company
+from redsched.decide.affinity import affinity_rules
 from redsched.decide.explain.edits import Build, Edit, amounts, with_resource, without
 from redsched.decide.filters import rules_of
 from redsched.decide.filters.places import slot_free
@@ -53,13 +53,13 @@ class Failed:
         return None if self.rule is None else self.rule.slot
 
 
-def smallest_change(shape: RequestProfile, row: int) -> tuple[Edit, ...]:
+def smallest_change(profile: RequestProfile, row: int) -> tuple[Edit, ...]:
     """Return the edits, in order, that make the host take one place; () if none were found.
 
     The host takes the request of the last edit.
     """
     try:
-        return _smallest(_Host(shape, row), shape.request)
+        return _smallest(_Host(profile, row), profile.request)
     except _TooLongError:
         return ()
 
@@ -78,18 +78,18 @@ def _smallest(host: "_Host", request: Request) -> tuple[Edit, ...]:
     return ()
 
 
-def takes_now(shape: RequestProfile, row: int) -> bool:
+def takes_now(profile: RequestProfile, row: int) -> bool:
     """Return whether a host takes a request, while tentative places are in the columns."""
-    rules = (*shape.rules, *shape.late_rules())
-    return all(rule.passes(shape.columns, row) for rule in rules) and bool(shape.assigned_now(row))
+    rules = (*profile.rules, *profile.dynamic_rules())
+    return all(rule.passes(profile.columns, row) for rule in rules) and bool(profile.assigned_now(row))
 
 
 class _Host:
     """One host, tested repeatedly."""
 
-    def __init__(self, shape: RequestProfile, row: int) -> None:
-        self._shape = shape
-        self._columns = shape.columns
+    def __init__(self, profile: RequestProfile, row: int) -> None:
+        self._profile = profile
+        self._columns = profile.columns
         self._row = row
         self._placed = 0
         self._given_up = GIVEN_UP
@@ -104,26 +104,26 @@ class _Host:
     def edits_that_help(self, request: Request, failed: Failed) -> Iterator[Edit]:
         """Yield edits that make it pass what it failed, those of amounts first."""
         if failed.slot is not None:
-            yield from self._what_is_left(request, failed)
+            yield from self._with_free_amounts(request, failed)
         elif failed.room:
-            yield from self._less(request, failed)
+            yield from self._reduced(request, failed)
         yield from (one for one in without(request, self._columns, self._row) if self._helps(one.request, failed))
 
     def _rules(self, request: Request) -> Iterator[Failed]:
         """Yield all rules in the order in which a decision tests them."""
-        kept = [Failed(rule, source) for source in self._shape.filters for rule in source(request)]
+        kept = [Failed(rule, source) for source in self._profile.filters for rule in source(request)]
         yield from sorted(kept, key=lambda one: one.rule is not None and (one.rule.dynamic, one.rule.room))
-        yield from (Failed(rule, self._company) for rule in self._company(request))
+        yield from (Failed(rule, self._affinity) for rule in self._affinity(request))
 
-    def _company(self, request: Request) -> Iterator[Rule]:
-        return company(request, self._columns, lambda _by: self._eligible(request))
+    def _affinity(self, request: Request) -> Iterator[Rule]:
+        return affinity_rules(request, self._columns, lambda _by: self._eligible(request))
 
     def _eligible(self, request: Request) -> Mask:
         """Return the same as `RequestProfile.eligible`: edits may add domains that places are spread over."""
-        if request is self._shape.request:
-            return self._shape.eligible
+        if request is self._profile.request:
+            return self._profile.eligible
         mask = self._columns.present.copy()
-        for rule in rules_of(request, self._shape.filters):
+        for rule in rules_of(request, self._profile.filters):
             if not (rule.dynamic or rule.room):
                 mask &= rule.passes(self._columns, ALL_ROWS)
         return mask
@@ -142,8 +142,8 @@ class _Host:
 
     def _takes(self, request: Request) -> bool:
         """Return whether its pools fit a request. Raises _TooLongError if the searches have taken too long."""
-        if request is self._shape.request:
-            return self._shape.takes(self._row)
+        if request is self._profile.request:
+            return self._profile.takes(self._row)
         needs = needs_of(request)
         self._placed += sum(part.count for part in needs.parts)
         if self._placed > MAX_PLACED:
@@ -153,7 +153,7 @@ class _Host:
         self._given_up = needs.given_up
         return bool(found)
 
-    def _what_is_left(self, request: Request, failed: Failed) -> Iterator[Edit]:
+    def _with_free_amounts(self, request: Request, failed: Failed) -> Iterator[Edit]:
         """Yield the request with as much of one class as the host has: in its root, in its units, or more in a pool."""
         slot, columns, row = failed.slot or "", self._columns, self._row
         amount, step = request.resources[slot], columns.step[slot].item(row)
@@ -163,7 +163,7 @@ class _Host:
         if most:
             yield Edit(f"{amount - most} {slot} less", build(most))
 
-    def _less(self, request: Request, failed: Failed) -> Iterator[Edit]:
+    def _reduced(self, request: Request, failed: Failed) -> Iterator[Edit]:
         """Yield the request with one amount reduced just enough: the one that needs the smallest relative reduction."""
         best: tuple[float, Edit] | None = None
         for what, amount, build in amounts(request):

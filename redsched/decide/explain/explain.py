@@ -9,30 +9,30 @@ from redsched.decide.result import Check, Explanation, HostCheck
 from redsched.model import Request
 
 
-def explain(shape: RequestProfile, request: Request, places: int, hosts: Sequence[str]) -> Explanation:
+def explain(profile: RequestProfile, request: Request, places: int, hosts: Sequence[str]) -> Explanation:
     """Explain a request of this shape, and check the named hosts.
 
     `places` is the number of places that were found for it, at most its count.
     """
     refused = places < request.count
-    rows = map(shape.columns.row, hosts)
-    reasons = shape.refusal() if refused else shape.counts()
+    rows = map(profile.columns.row, hosts)
+    reasons = profile.refusal() if refused else profile.counts()
     return Explanation(
-        hosts=len(shape.columns),
-        fits=0 if refused else len(shape.columns) - sum(one.hosts for one in reasons),
+        hosts=len(profile.columns),
+        fits=0 if refused else len(profile.columns) - sum(one.hosts for one in reasons),
         reasons=reasons,
-        nearest=nearest(shape),
-        checks=tuple(check_host(shape, request, places, row) for row in rows if row is not None),
-        unsearched=0 if refused else shape.unsearched,
+        nearest=nearest(profile),
+        checks=tuple(check_host(profile, request, places, row) for row in rows if row is not None),
+        unsearched=0 if refused else profile.unsearched,
     )
 
 
-def check_host(shape: RequestProfile, request: Request, places: int, row: int) -> HostCheck:
+def check_host(profile: RequestProfile, request: Request, places: int, row: int) -> HostCheck:
     """Return every check of one host, failed and passed."""
-    columns = shape.columns
-    rules = (*shape.rules, *shape.late_rules())
+    columns = profile.columns
+    rules = (*profile.rules, *profile.dynamic_rules())
     checks = [Check(rule.reason, bool(rule.passes(columns, row)), rule.detail(columns, row)) for rule in rules]
-    if all(check.ok for check in checks) and not shape.takes(row):
+    if all(check.ok for check in checks) and not profile.takes(row):
         checks.append(Check(POOLS, False, "its pools can give each part of the request, and not all of them together"))
     if request.count > 1:
         detail = f"needs {request.count} places, the hosts that fit have room for {places}"

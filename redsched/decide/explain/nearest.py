@@ -19,7 +19,7 @@ _NOT_FOR_THE_ASKING = frozenset((DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRA
 """Reasons that no change of a request can remove."""
 
 
-def nearest(shape: RequestProfile) -> tuple[Miss, ...]:
+def nearest(profile: RequestProfile) -> tuple[Miss, ...]:
     """Return the nearest misses, nearest first.
 
     Hosts that lack only amounts come first, by the smallest relative lack (summed over the classes); then those that
@@ -27,32 +27,32 @@ def nearest(shape: RequestProfile) -> tuple[Miss, ...]:
     forbid an amount (min_unit, step_size), as it accepts only larger or other amounts. One whose max_unit does is a
     miss: that is its total by default, and the caller should learn how much there is.
     """
-    columns = shape.columns
+    columns = profile.columns
     failed, lack = np.zeros(columns.size), np.zeros(columns.size)
     mask = columns.present.copy()
-    mask[shape.open_rows()] = False
-    mask[shape.unassigned()] = True
-    for rule in _asked(shape):
+    mask[profile.open_rows()] = False
+    mask[profile.unassigned()] = True
+    for rule in _requested(profile):
         passing = rule.passes(columns, ALL_ROWS)
         if rule.reason in _NOT_FOR_THE_ASKING:
             mask &= passing
         elif rule.slot is not None:
-            amount = shape.request.resources[rule.slot]
+            amount = profile.request.resources[rule.slot]
             mask &= passing | fits(amount, amount, 0, 0, columns.minimum[rule.slot], amount, columns.step[rule.slot])
             lack += ~passing * _relative_lack(columns, rule.slot, amount)
         else:
             failed += ~passing
     rows = np.flatnonzero(mask)
-    if not shape.is_plain:
+    if not profile.is_plain:
         # Amounts that the pools cannot provide together count as one more failure.
         failed[rows] += (failed[rows] == 0) & (lack[rows] == 0)
     rows = rows[(failed[rows] > 0) | (lack[rows] > 0)]
     ordered = rows[np.lexsort((columns.order[rows], lack[rows], failed[rows]))][:NEAREST]
-    return tuple(_miss(shape, row, (int(failed[row]), lack.item(row))) for row in ordered.tolist())
+    return tuple(_miss(profile, row, (int(failed[row]), lack.item(row))) for row in ordered.tolist())
 
 
-def _asked(shape: RequestProfile) -> Iterator[Rule]:
-    return (rule for rule in (*shape.rules, *shape.late_rules()) if not rule.idle(shape.columns))
+def _requested(profile: RequestProfile) -> Iterator[Rule]:
+    return (rule for rule in (*profile.rules, *profile.dynamic_rules()) if not rule.idle(profile.columns))
 
 
 def _relative_lack(columns: Columns, slot: str, amount: int) -> NDArray[np.float64]:
@@ -61,11 +61,11 @@ def _relative_lack(columns: Columns, slot: str, amount: int) -> NDArray[np.float
     return relative
 
 
-def _miss(shape: RequestProfile, row: int, distance: tuple[int, float]) -> Miss:
-    columns, amounts = shape.columns, shape.request.resources
-    slots = [rule.slot for rule in shape.rules if rule.slot is not None and not _is_met(rule, columns, row)]
+def _miss(profile: RequestProfile, row: int, distance: tuple[int, float]) -> Miss:
+    columns, amounts = profile.columns, profile.request.resources
+    slots = [rule.slot for rule in profile.rules if rule.slot is not None and not _is_met(rule, columns, row)]
     lacking = {slot: slot_free(columns, slot, row) for slot in slots}
-    changes = tuple(edit.says for edit in smallest_change(shape, row))
+    changes = tuple(edit.says for edit in smallest_change(profile, row))
     return Miss(columns.name(row), {slot: amounts[slot] for slot in lacking}, lacking, changes, distance)
 
 

@@ -52,10 +52,10 @@ def aggregate_metadata(request: Request) -> Iterator[Rule]:
     different keys. Raises InvalidRequest for a malformed operator.
     """
     for key, text in sorted(request.aggregate_metadata.items()):
-        yield _said(key, condition(f"aggregate_metadata {key!r}", text))
+        yield _detail_of(key, condition(f"aggregate_metadata {key!r}", text))
 
 
-def _said(key: str, wanted: Condition) -> Rule:
+def _detail_of(key: str, wanted: Condition) -> Rule:
     def satisfying(declared: Declared) -> tuple[str, ...]:
         found = ((name, listed(value)) for name, one, value in metadata(declared) if one == key)
         return tuple(name for name, values in found if any(map(wanted.matches, values)))
@@ -64,8 +64,8 @@ def _said(key: str, wanted: Condition) -> Rule:
 
     def detail(columns: Columns, row: int) -> str:
         mine = aggregates_of(columns, row)
-        said = [f"{name} {value}" for name, one, value in metadata(columns.declared) if one == key and name in mine]
-        return f"needs an aggregate with {key} {wanted.text}, has {', '.join(said) or 'none that says it'}"
+        pairs = [f"{name} {value}" for name, one, value in metadata(columns.declared) if one == key and name in mine]
+        return f"needs an aggregate with {key} {wanted.text}, has {', '.join(pairs) or 'none that says it'}"
 
     return Rule(
         f"{AGGREGATE_METADATA}:{key}",

@@ -65,7 +65,7 @@ class Demand:
         admitted = in_any(columns, self.admit, rows)
         return admitted if self.of is None else admitted | ~in_any(columns, self.of, rows)
 
-    def words(self, columns: Columns, row: int) -> str:
+    def failure_text(self, columns: Columns, row: int) -> str:
         """Return the failure of one host as text."""
         if self.of is None:
             return self.says
@@ -96,7 +96,7 @@ def _rule(reason: str, read: Callable[[Declared], Iterator[Demand]]) -> Rule:
         return met
 
     def detail(columns: Columns, row: int) -> str:
-        unmet = [demand.words(columns, row) for demand in compiled(columns) if not demand.met(columns, row)]
+        unmet = [demand.failure_text(columns, row) for demand in compiled(columns) if not demand.met(columns, row)]
         return "; ".join(unmet) or "no aggregate is against it"
 
     return Rule(reason, passes, detail, depends=revision, idle=lambda columns: not compiled(columns))

@@ -28,7 +28,7 @@ def network(request: Request) -> Iterator[Rule]:
     yield Rule(
         NEAR_HOST_IP,
         lambda columns, rows: matching(columns, columns.labels.get(ADDRESS), rows, matches),
-        lambda columns, row: f"needs an address in {wanted}, {_said(columns, row)}",
+        lambda columns, row: f"needs an address in {wanted}, {_detail_of(columns, row)}",
     )
 
 
@@ -43,7 +43,7 @@ def _address(text: str) -> tuple[int, int]:
     return found.version, int(found)
 
 
-def _said(columns: Columns, row: int) -> str:
+def _detail_of(columns: Columns, row: int) -> str:
     texts = columns.labels.get(ADDRESS)
     text = texts.text(row) if texts else ""
     if not text:

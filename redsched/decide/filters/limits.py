@@ -28,7 +28,10 @@ Named = tuple[tuple[str, int], ...]
 
 def limits_filter(settings: Settings) -> Filter:
     """Make the filter for these settings: accept hosts whose limits allow one more claim."""
-    most_claims, most_starting = _meant(settings.max_claims_per_host), _meant(settings.max_starting_per_host)
+    most_claims, most_starting = (
+        _or_no_limit(settings.max_claims_per_host),
+        _or_no_limit(settings.max_starting_per_host),
+    )
     claims, starting = per_revision(_claims), per_revision(_starting)
 
     def limits(_request: Request) -> Iterator[Rule]:
@@ -47,8 +50,8 @@ def has_limits(declared: Declared, settings: Settings) -> bool:
 def host_limits(columns: Columns, row: int, settings: Settings) -> HostLimit:
     """Return the limits of one host, for the claim script to enforce."""
     declared = columns.declared
-    claims = _limit_of(columns, row, _claims(declared), _meant(settings.max_claims_per_host))
-    starting = _limit_of(columns, row, _starting(declared), _meant(settings.max_starting_per_host))
+    claims = _limit_of(columns, row, _claims(declared), _or_no_limit(settings.max_claims_per_host))
+    starting = _limit_of(columns, row, _starting(declared), _or_no_limit(settings.max_starting_per_host))
     return HostLimit(
         claims=None if claims == NO_LIMIT else claims,
         starting=None if starting == NO_LIMIT else starting,
@@ -88,10 +91,10 @@ def _starting(declared: Declared) -> Named:
 def _read(value: str) -> int:
     # An invalid value (a manual edit) allows nothing.
     number = parse_int(value, -1)
-    return 0 if number < 0 else _meant(number)
+    return 0 if number < 0 else _or_no_limit(number)
 
 
-def _meant(number: int) -> int:
+def _or_no_limit(number: int) -> int:
     return number or NO_LIMIT
 
 

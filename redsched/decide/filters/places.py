@@ -102,7 +102,7 @@ def pools_having(columns: Columns, trait: str, rows: Rows) -> list[str]:
     return [split_slot(key)[0] for key in columns.pools_with_trait(trait)]
 
 
-def said(demands: Demands) -> str:
+def amounts_text(demands: Demands) -> str:
     """Return amounts as text: "4 PCPU and 8192 MEMORY_MB"."""
     return " and ".join(f"{amount} {name}" for name, amount in demands) or "nothing"
 
@@ -113,7 +113,7 @@ def nearest_place(columns: Columns, row: int, demands: Demands, places: Iterable
     if found is None:
         return "has none"
     have = tuple((name, slot_free(columns, slot_of(found, name), row)) for name, _ in demands)
-    return f"best is {found or 'the host itself'} with {said(have)} free"
+    return f"best is {found or 'the host itself'} with {amounts_text(have)} free"
 
 
 def _lack(columns: Columns, row: int, demands: Demands, place: str) -> float:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from redsched.cache.columns import Columns
 from redsched.decide.filters.places import (
     alone,
+    amounts_text,
     gives_all,
     has_any,
     has_traits,
@@ -17,7 +18,6 @@ from redsched.decide.filters.places import (
     nearest_place,
     pools_having,
     pools_with,
-    said,
     slot_of,
 )
 from redsched.decide.pools import Demands, cell_demands, needs_of
@@ -60,7 +60,7 @@ def pci(request: Request) -> Iterator[Rule]:
 
 def _group(group: Group, in_units: frozenset[str]) -> Rule:
     demands = tuple(sorted(group.resources.items()))
-    wanted = said(demands) if demands else "a pool"
+    requirements = amounts_text(demands) if demands else "a pool"
     traits = "".join(f" with {one}" for one in sorted(group.required))
     traits += "".join(f" with {' or '.join(sorted(one))}" for one in group.any_of)
     traits += "".join(f" without {one}" for one in sorted(group.forbidden))
@@ -74,8 +74,8 @@ def _group(group: Group, in_units: frozenset[str]) -> Rule:
     def detail(columns: Columns, row: int) -> str:
         places = [place for place in ("", *columns.layout(row).pools) if _suits(columns, place, group, row)]
         if not demands:
-            return f"needs {wanted}{traits}, has {', '.join(one or 'itself' for one in places) or 'none'}"
-        return f"needs {wanted} in one pool{traits}, {nearest_place(columns, row, demands, places)}"
+            return f"needs {requirements}{traits}, has {', '.join(one or 'itself' for one in places) or 'none'}"
+        return f"needs {requirements} in one pool{traits}, {nearest_place(columns, row, demands, places)}"
 
     return Rule(f"{GROUP}:{group.name}", passes, detail, room=bool(demands))
 
@@ -111,9 +111,9 @@ def _cells(kinds: Sequence[Kind], in_units: frozenset[str]) -> Rule:
         demands, nodes = _first_short(kinds, nodes_with_room, columns, row)
         best = nearest_place(columns, row, demands, pools_having(columns, NUMA_NODE, row))
         if nodes == 1:
-            return f"needs {said(demands)} in one NUMA node, {best}"
+            return f"needs {amounts_text(demands)} in one NUMA node, {best}"
         have = int(nodes_with_room(columns, demands, row))
-        return f"needs {nodes} NUMA nodes with {said(demands)} each, {have} have it, {best}"
+        return f"needs {nodes} NUMA nodes with {amounts_text(demands)} each, {have} have it, {best}"
 
     return Rule(NUMA, _enough(kinds, nodes_with_room), detail, room=True)
 
@@ -121,7 +121,7 @@ def _cells(kinds: Sequence[Kind], in_units: frozenset[str]) -> Rule:
 def _devices(resource_class: str, parts: Sequence[PciDevices]) -> Rule:
     # Without traits, all parts compete; with a part's traits, those that require at least these.
     traits = dict.fromkeys((frozenset[str](), *(one.required for one in parts)))
-    wanted = [(of, sum(one.count for one in parts if of <= one.required)) for of in traits]
+    requirements = [(of, sum(one.count for one in parts if of <= one.required)) for of in traits]
 
     def left(columns: Columns, required: frozenset[str], rows: Rows) -> Mask:
         found = nowhere(columns, rows) * 0
@@ -131,21 +131,21 @@ def _devices(resource_class: str, parts: Sequence[PciDevices]) -> Rule:
         return found
 
     def detail(columns: Columns, row: int) -> str:
-        required, count = _first_short(wanted, left, columns, row)
+        required, count = _first_short(requirements, left, columns, row)
         having = "".join(f" with {trait}" for trait in sorted(required))
         return f"needs {count} {resource_class}{having}, free {int(left(columns, required, row))}"
 
-    return Rule(f"{PCI}:{resource_class}", _enough(wanted, left), detail, room=True)
+    return Rule(f"{PCI}:{resource_class}", _enough(requirements, left), detail, room=True)
 
 
 def _enough(
-    wanted: Sequence[tuple[Wanted, int]], have: Callable[[Columns, Wanted, Rows], Mask]
+    requirements: Sequence[tuple[Wanted, int]], have: Callable[[Columns, Wanted, Rows], Mask]
 ) -> Callable[[Columns, Rows], Mask]:
     """Make the test whether a host has enough of each wanted thing."""
 
     def passes(columns: Columns, rows: Rows) -> Mask:
         found = everywhere(columns, rows)
-        for what, count in wanted:
+        for what, count in requirements:
             found = found & (have(columns, what, rows) >= count)
         return found
 
@@ -153,7 +153,10 @@ def _enough(
 
 
 def _first_short(
-    wanted: Sequence[tuple[Wanted, int]], have: Callable[[Columns, Wanted, Rows], Mask], columns: Columns, row: int
+    requirements: Sequence[tuple[Wanted, int]],
+    have: Callable[[Columns, Wanted, Rows], Mask],
+    columns: Columns,
+    row: int,
 ) -> tuple[Wanted, int]:
     """Return the first thing of which a host has too few; the first of all if it has enough of each."""
-    return next((one for one in wanted if have(columns, one[0], row) < one[1]), wanted[0])
+    return next((one for one in requirements if have(columns, one[0], row) < one[1]), requirements[0])

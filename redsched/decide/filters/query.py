@@ -17,5 +17,5 @@ def query(request: Request) -> Iterator[Rule]:
     yield Rule(
         QUERY,
         compiled.passes,
-        lambda columns, row: f"needs {compiled.text[:200]}, and here {compiled.said(columns, row)}",
+        lambda columns, row: f"needs {compiled.text[:200]}, and here {compiled.values_text(columns, row)}",
     )

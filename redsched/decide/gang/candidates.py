@@ -17,7 +17,7 @@ def listed(options: Sequence[Sequence[Candidate]], most: int) -> tuple[Candidate
     devices can usually get others of the same host.
     """
     first = list(options[0])
-    return tuple((first + [ways[0] for ways in options[1:]])[: most + len(first) - 1])
+    return tuple((first + [assignments[0] for assignments in options[1:]])[: most + len(first) - 1])
 
 
 def places_of(table: Table, most: int) -> tuple[Place, ...]:
@@ -26,7 +26,7 @@ def places_of(table: Table, most: int) -> tuple[Place, ...]:
     Every candidate fits beside the first candidates of all other places.
     """
     lists = _Lists(table, most)
-    return tuple(lists.place(number, sitting) for number, sitting in sorted(table.board.sittings.items()))
+    return tuple(lists.place(number, assignment) for number, assignment in sorted(table.state.assignments.items()))
 
 
 class _Lists:
@@ -37,38 +37,38 @@ class _Lists:
         self._most = most
         self._known: dict[tuple[int, tuple[str, ...]], list[Option]] = {}
 
-    def place(self, number: int, sitting: Assignment) -> Place:
+    def place(self, number: int, assignment: Assignment) -> Place:
         kind = self._table.kinds[self._table.kind_of[number]]
-        further = [[candidate] for row, candidate in self._others(number, sitting) if row != sitting.row]
-        options = [self._ways(number, sitting), *further]
+        further = [[candidate] for row, candidate in self._others(number, assignment) if row != assignment.row]
+        options = [self._own_assignments(number, assignment), *further]
         return Place(listed(options, self._most), kind.member, kind.request.server_group)
 
-    def _others(self, place: int, sitting: Assignment) -> list[Option]:
+    def _others(self, place: int, assignment: Assignment) -> list[Option]:
         """Return other rows for a place; the same list serves all places of its kind in the domain.
 
         A place whose kind has late rules is unassigned for this, so that it does not count against itself.
         """
         number = self._table.kind_of[place]
-        key = number, self._table.domains_of(number, sitting.row)
-        if key not in self._known and self._table.is_late(number):
-            with self._up(place, sitting):
-                found = self._table.queue(place).firsts(self._most + 1)
-            self._known[key] = [option for option in found if option[0] != sitting.row]
+        key = number, self._table.domains_of(number, assignment.row)
+        if key not in self._known and self._table.is_dynamic(number):
+            with self._up(place, assignment):
+                found = self._table.queue(place).best_options(self._most + 1)
+            self._known[key] = [option for option in found if option[0] != assignment.row]
         elif key not in self._known:
-            self._known[key] = self._table.queue(place).firsts(self._most)
+            self._known[key] = self._table.queue(place).best_options(self._most)
         return self._known[key]
 
-    def _ways(self, place: int, sitting: Assignment) -> list[Candidate]:
+    def _own_assignments(self, place: int, assignment: Assignment) -> list[Candidate]:
         """Return the assignments of the place on its own host, the chosen one first."""
         if self._table.kinds[self._table.kind_of[place]].shape.is_plain:
-            return [sitting.candidate]
-        with self._up(place, sitting):
-            ways = [way for _, way in self._table.queue(place).options_on(sitting.row)]
-        return [sitting.candidate, *(way for way in ways if way != sitting.candidate)]
+            return [assignment.candidate]
+        with self._up(place, assignment):
+            assignments = [way for _, way in self._table.queue(place).options_on(assignment.row)]
+        return [assignment.candidate, *(way for way in assignments if way != assignment.candidate)]
 
     @contextmanager
-    def _up(self, place: int, sitting: Assignment) -> Iterator[None]:
+    def _up(self, place: int, assignment: Assignment) -> Iterator[None]:
         """Inside, a place is temporarily unassigned."""
-        self._table.board.get_up(place)
+        self._table.state.unassign(place)
         yield
-        self._table.board.sit(place, *sitting)
+        self._table.state.assign(place, *assignment)

@@ -30,13 +30,13 @@ class Open:
     most: int | None
 
 
-def ranked(columns: Columns, bond: Colocation, opens: Sequence[Open], whole: bool) -> Iterator[NDArray[np.bool_]]:
+def ranked(columns: Columns, colocation: Colocation, opens: Sequence[Open], whole: bool) -> Iterator[NDArray[np.bool_]]:
     """Yield the hosts (bool of shape (size,)) of one domain after the other, those with room for the most places first.
 
     Ties are resolved by the scores of the best hosts. `whole` yields only domains that may have room for all places.
     The test is necessary, not sufficient: a domain it rejects is too small, one it accepts may be too.
     """
-    domains = _Domains(columns, bond.by)
+    domains = _Domains(columns, colocation.by)
     room, quality = np.zeros(len(domains)), np.zeros(len(domains))
     possible = np.ones(len(domains), np.bool_)
     for one in opens:
@@ -44,7 +44,7 @@ def ranked(columns: Columns, bond: Colocation, opens: Sequence[Open], whole: boo
         possible &= places == one.kind.count if whole else possible
         room += places
         quality += one.kind.count * best
-    if whole and bond.by == "host":
+    if whole and colocation.by == "host":
         possible &= _have_room_for_all(columns, opens)
     numbers = np.flatnonzero(possible & (room > 0))
     for number in numbers[np.lexsort((domains.order[numbers], -quality[numbers], -room[numbers]))].tolist():

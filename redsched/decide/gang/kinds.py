@@ -40,7 +40,7 @@ def requests_of(call: Request) -> tuple[tuple[str, Request], ...]:
     return tuple((name, _with_skews(request, least)) for name, request in members)
 
 
-def seats_of(kinds: Iterable[Kind]) -> tuple[int, ...]:
+def kind_numbers(kinds: Iterable[Kind]) -> tuple[int, ...]:
     """Return the kind's number of each place, in the order of the places."""
     return tuple(number for number, kind in enumerate(kinds) for _ in range(kind.count))
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redsched.decide.fit import free_on
-from redsched.decide.gang.kinds import Kind, seats_of
+from redsched.decide.gang.kinds import Kind, kind_numbers
 from redsched.decide.gang.relations import Colocation
 from redsched.decide.profile import RequestProfile
 from redsched.model.validation import MAX_AMOUNT
@@ -15,29 +15,29 @@ Step = int | Colocation
 """One decision: the host of a place (its number), or the domain of a colocation."""
 
 
-def steps_of(kinds: Sequence[Kind], bonds: Sequence[Colocation], order: Sequence[int]) -> tuple[Step, ...]:
+def steps_of(kinds: Sequence[Kind], colocations: Sequence[Colocation], order: Sequence[int]) -> tuple[Step, ...]:
     """Return all steps: the places kind by kind, each colocation just before the first place that it applies to."""
     seats: list[list[int]] = [[] for _ in kinds]
-    for seat, number in enumerate(seats_of(kinds)):
+    for seat, number in enumerate(kind_numbers(kinds)):
         seats[number].append(seat)
     steps: list[Step] = []
-    waiting = list(bonds)
+    waiting = list(colocations)
     for number in order:
-        steps += [bond for bond in waiting if number in bond.kinds]
-        waiting = [bond for bond in waiting if number not in bond.kinds]
+        steps += [colocation for colocation in waiting if number in colocation.kinds]
+        waiting = [colocation for colocation in waiting if number not in colocation.kinds]
         steps += seats[number]
     return tuple(steps)
 
 
-def hardest_first(kinds: Sequence[Kind], bonds: Sequence[Colocation], rooms: Sequence[float]) -> list[int]:
+def hardest_first(kinds: Sequence[Kind], colocations: Sequence[Colocation], rooms: Sequence[float]) -> list[int]:
     """Return the numbers of the kinds: least room per place first, with colocated kinds next to each other.
 
     `rooms` is the number of places of each kind for which there is room. Kinds whose places are counted in one spread
     constraint keep their order in the call: the claim script counts in that order.
     """
     hard = _leveled([room / kind.count for room, kind in zip(rooms, kinds, strict=True)], counted_together(kinds))
-    near = _leveled(hard, [bond.kinds for bond in reversed(bonds)])
-    free_ones = set(range(len(kinds))).difference(*(bond.kinds for bond in bonds))
+    near = _leveled(hard, [colocation.kinds for colocation in reversed(colocations)])
+    free_ones = set(range(len(kinds))).difference(*(colocation.kinds for colocation in colocations))
     return sorted(range(len(kinds)), key=lambda number: (near[number], number in free_ones, hard[number], number))
 
 
@@ -51,16 +51,16 @@ def counted_together(kinds: Sequence[Kind]) -> list[frozenset[int]]:
     return [frozenset(numbers) for numbers in hard]
 
 
-def places_on(shape: RequestProfile, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+def places_on(profile: RequestProfile, rows: NDArray[np.intp]) -> NDArray[np.int64]:
     """Return the most places that fit on each row by amounts alone (int64, of the rows' shape).
 
     If pools matter, amounts say little, and the result is MAX_AMOUNT.
     """
     found = np.full(len(rows), MAX_AMOUNT, np.int64)
-    if not shape.is_plain:
+    if not profile.is_plain:
         return found
-    columns = shape.columns
-    for slot, amount in shape.request.resources.items():
+    columns = profile.columns
+    for slot, amount in profile.request.resources.items():
         np.minimum(found, np.maximum(0, free_on(columns, slot, rows)) // amount, out=found)
     return found
 

@@ -16,8 +16,8 @@ from redsched.decide.gang.candidates import places_of
 from redsched.decide.gang.domains import Open
 from redsched.decide.gang.kinds import Kind
 from redsched.decide.gang.order import counted_together, hardest_first, places_on, steps_of
-from redsched.decide.gang.relations import Colocation, aparts_of, bonds_of
-from redsched.decide.gang.repair import Tries
+from redsched.decide.gang.relations import Colocation, aparts_of, colocations_of
+from redsched.decide.gang.repair import Budget
 from redsched.decide.gang.rows import all_rows, domains_that_matter, first_rows, topologies
 from redsched.decide.gang.search import Search
 from redsched.decide.gang.state import GangState
@@ -45,9 +45,9 @@ class Found:
     reason: str = COUNT
 
 
-def find(columns: Columns, call: Request, kinds: Sequence[Kind], candidates: int, taste: PickPolicy) -> Found:
+def find(columns: Columns, call: Request, kinds: Sequence[Kind], candidates: int, pick: PickPolicy) -> Found:
     """Find a host for every place of a call; for an incremental one, for as many as there is room for."""
-    finder = _Finder(columns, call, kinds, candidates, taste)
+    finder = _Finder(columns, call, kinds, candidates, pick)
     found = finder.whole()
     return finder.partial(found) if not found.places and call.mode == "incremental" else found
 
@@ -56,17 +56,17 @@ class _Finder:
     """The searches for one call."""
 
     def __init__(
-        self, columns: Columns, call: Request, kinds: Sequence[Kind], candidates: int, taste: PickPolicy
+        self, columns: Columns, call: Request, kinds: Sequence[Kind], candidates: int, pick: PickPolicy
     ) -> None:
         self._columns = columns
         self._kinds = kinds
-        self._taste = taste
+        self._pick = pick
         self._candidates = candidates
-        self._bonds = bonds_of(call, kinds, columns)
+        self._colocations = colocations_of(call, kinds, columns)
         self._aparts = aparts_of(call, kinds)
         self._places = sum(kind.count for kind in kinds)
-        self._most = self._places + max(candidates, taste.pick_from)
-        self._still = frozenset[int]().union(*counted_together(kinds))
+        self._most = self._places + max(candidates, pick.pick_from)
+        self._fixed_kinds = frozenset[int]().union(*counted_together(kinds))
 
     def whole(self) -> Found:
         """Find all places, or return none and why."""
@@ -82,10 +82,10 @@ class _Finder:
     def partial(self, refused: Found) -> Found:
         """Find as many places as there is room for, in the order of the call. If there are none, return `refused`."""
         opens = self._opens(wide=True)
-        with Overlay(self._columns) as trial:
-            table = self._table(opens, trial)
+        with Overlay(self._columns) as overlay:
+            table = self._table(opens, overlay)
             self._searching(table, range(len(self._kinds))).partial()
-            return self._found(table) if table.board.sittings else refused
+            return self._found(table) if table.state.assignments else refused
 
     def _searches(self) -> Iterator[tuple[bool, Callable[[Search], bool]]]:
         yield False, Search.greedy
@@ -112,9 +112,9 @@ class _Finder:
         short = self._short(opens, rooms)
         if short is not None:
             return short
-        with Overlay(self._columns) as trial:
-            table = self._table(opens, trial)
-            search = self._searching(table, hardest_first(self._kinds, self._bonds, self._scaled(opens, rooms)))
+        with Overlay(self._columns) as overlay:
+            table = self._table(opens, overlay)
+            search = self._searching(table, hardest_first(self._kinds, self._colocations, self._scaled(opens, rooms)))
             return self._found(table) if run(search) else self._refused(table, search)
 
     def _short(self, opens: Sequence[Open], rooms: Sequence[int]) -> Found | None:
@@ -144,7 +144,7 @@ class _Finder:
     def _open(self, number: int, kind: Kind, wide: bool) -> Open:
         if wide and self._is_hidden(kind):
             return all_rows(self._columns, kind, None)
-        is_bound = any(number in bond.kinds for bond in self._bonds)
+        is_bound = any(number in colocation.kinds for colocation in self._colocations)
         if is_bound or domains_that_matter(self._columns, kind):
             return all_rows(self._columns, kind, self._most)
         return first_rows(self._columns, kind, self._most)
@@ -153,24 +153,24 @@ class _Finder:
         """Return the rooms as if each kind had the same small number of rows, to make them comparable."""
         return [room * min(1.0, self._most / max(1, len(one.rows))) for one, room in zip(opens, rooms, strict=True)]
 
-    def _table(self, opens: Sequence[Open], trial: Overlay) -> Table:
-        board = GangState(self._columns, self._kinds, self._aparts, trial)
-        return Table(self._columns, self._kinds, opens, board)
+    def _table(self, opens: Sequence[Open], overlay: Overlay) -> Table:
+        state = GangState(self._columns, self._kinds, self._aparts, overlay)
+        return Table(self._columns, self._kinds, opens, state)
 
     def _searching(self, table: Table, order: Sequence[int]) -> Search:
-        steps = steps_of(self._kinds, self._bonds, order)
-        tries = Tries(len(steps) + TRIES + TRIES_A_PLACE * self._places)
-        return Search(table, steps, self._taste, tries, self._still)
+        steps = steps_of(self._kinds, self._colocations, order)
+        budget = Budget(len(steps) + TRIES + TRIES_A_PLACE * self._places)
+        return Search(table, steps, self._pick, budget, self._fixed_kinds)
 
     def _found(self, table: Table) -> Found:
-        numbers = tuple(table.kind_of[place] for place in sorted(table.board.sittings))
+        numbers = tuple(table.kind_of[place] for place in sorted(table.state.assignments))
         return Found(places_of(table, self._candidates), numbers)
 
     def _refused(self, table: Table, search: Search) -> Found:
         if isinstance(search.failed, Colocation):
             return Found((), (), 0, min(search.failed.kinds), search.failed.reason)
         number = table.kind_of[search.failed or 0]
-        room = sum(table.kind_of[place] == number for place in table.board.sittings)
+        room = sum(table.kind_of[place] == number for place in table.state.assignments)
         return Found((), (), min(room, self._kinds[number].count - 1), number)
 
 

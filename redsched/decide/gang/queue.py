@@ -24,25 +24,29 @@ Option = tuple[int, Candidate]
 
 
 def make_queue(
-    shape: RequestProfile, late: tuple[Rule, ...], board: GangState, rows: NDArray[np.intp], scores: NDArray[np.float64]
+    profile: RequestProfile,
+    dynamic: tuple[Rule, ...],
+    state: GangState,
+    rows: NDArray[np.intp],
+    scores: NDArray[np.float64],
 ) -> "Queue":
     """Make a queue of some rows, each once. `scores` is float64 of shape (size,), valid for these rows.
 
     `late` are the rules to test each time, beyond those that depend only on the row itself.
     """
-    is_own = is_absolute(shape.columns, shape.request, shape.weighing) and all(rule.local for rule in late)
-    queue = KeptQueue if is_own else AskedQueue
-    return queue(shape, late, board, rows, scores)
+    is_own = is_absolute(profile.columns, profile.request, profile.weighing) and all(rule.local for rule in dynamic)
+    queue = CachedQueue if is_own else DynamicQueue
+    return queue(profile, dynamic, state, rows, scores)
 
 
 class Queue(ABC):
     """Some rows of a shape, as affected by every tentative place."""
 
-    def __init__(self, shape: RequestProfile, late: tuple[Rule, ...], board: GangState) -> None:
-        self._shape = shape
-        self._late = late
-        self._columns = shape.columns
-        self._touched = board.touched
+    def __init__(self, profile: RequestProfile, dynamic: tuple[Rule, ...], state: GangState) -> None:
+        self._profile = profile
+        self._dynamic_rules = dynamic
+        self._columns = profile.columns
+        self._touched = state.touched
         self._seen = 0
 
     @abstractmethod
@@ -53,110 +57,110 @@ class Queue(ABC):
         """Return the rows that pass all rules now, best first."""
 
     @abstractmethod
-    def _look_again(self, rows: list[int]) -> None:
+    def _refresh(self, rows: list[int]) -> None:
         """Update rows on which places were assigned or unassigned."""
 
     def options(self) -> Iterator[Option]:
         """Yield the options of a place now, best first; after the best assignment of each row come the others."""
         others: list[Option] = []
-        for row, ways in self._rows_now():
-            yield self._option(row, ways[0])
-            others += [self._option(row, way) for way in ways[1:]]
+        for row, assignments in self._rows_now():
+            yield self._option(row, assignments[0])
+            others += [self._option(row, way) for way in assignments[1:]]
         yield from others
 
-    def firsts(self, most: int) -> list[Option]:
+    def best_options(self, most: int) -> list[Option]:
         """Return the best assignment of each of the best rows, at most `most`."""
-        return [self._option(row, ways[0]) for row, ways in islice(self._rows_now(), most)]
+        return [self._option(row, assignments[0]) for row, assignments in islice(self._rows_now(), most)]
 
     def options_on(self, row: int) -> list[Option]:
         """Return the options of a place on this row now."""
         if row not in self or not self._passes(row):
             return []
-        return [self._option(row, way) for way in self._shape.assigned_now(row)]
+        return [self._option(row, way) for way in self._profile.assigned_now(row)]
 
     def _passes(self, row: int) -> bool:
         """Return whether a row passes all rules now."""
-        return self._shape.passes_now(row) and all(rule.passes(self._columns, row) for rule in self._late)
+        return self._profile.passes_now(row) and all(rule.passes(self._columns, row) for rule in self._dynamic_rules)
 
     def _rows_now(self) -> Iterator[tuple[int, list[Amounts]]]:
         self._catch_up()
         for row in self._ordered():
-            ways = self._shape.assigned_now(row)
-            if ways:
-                yield row, ways
+            assignments = self._profile.assigned_now(row)
+            if assignments:
+                yield row, assignments
 
     def _catch_up(self) -> None:
         if self._seen < len(self._touched):
             rows = [row for row in dict.fromkeys(self._touched[self._seen :]) if row in self]
             self._seen = len(self._touched)
-            self._look_again(rows)
+            self._refresh(rows)
 
     def _option(self, row: int, amounts: Amounts) -> Option:
         return row, Candidate(self._columns.name(row), amounts)
 
 
-class KeptQueue(Queue):
+class CachedQueue(Queue):
     """A queue for kinds whose order changes for a row only with that row itself."""
 
     def __init__(
         self,
-        shape: RequestProfile,
-        late: tuple[Rule, ...],
-        board: GangState,
+        profile: RequestProfile,
+        dynamic: tuple[Rule, ...],
+        state: GangState,
         rows: NDArray[np.intp],
         scores: NDArray[np.float64],
     ) -> None:
-        super().__init__(shape, late, board)
-        self._line = SortedRows(rows, scores, shape.columns.order)
-        for rule in late:
+        super().__init__(profile, dynamic, state)
+        self._sorted = SortedRows(rows, scores, profile.columns.order)
+        for rule in dynamic:
             self._close(rows[~rule.passes(self._columns, rows)])
 
     def __contains__(self, row: int) -> bool:
-        return row in self._line
+        return row in self._sorted
 
     def _ordered(self) -> Iterable[int]:
-        return self._line
+        return self._sorted
 
-    def _look_again(self, rows: list[int]) -> None:
+    def _refresh(self, rows: list[int]) -> None:
         if len(rows) <= FIRST:
             for row in rows:
-                self._line.move(row, self._score(row) if self._passes(row) else None)
+                self._sorted.move(row, self._score(row) if self._passes(row) else None)
             return
         array = np.array(rows, np.intp)
-        passing = self._shape.passing_now(array)
-        for rule in self._late:
+        passing = self._profile.passing_now(array)
+        for rule in self._dynamic_rules:
             passing &= rule.passes(self._columns, array)
         self._close(array[~passing])
         array = array[passing]
         for row, value in zip(array.tolist(), np.broadcast_to(self._score(array), array.shape).tolist(), strict=True):
-            self._line.move(row, value)
+            self._sorted.move(row, value)
 
     def _close(self, rows: NDArray[np.intp]) -> None:
         for row in rows.tolist():
-            self._line.move(row, None)
+            self._sorted.move(row, None)
 
     def _score(self, rows: Rows) -> Score:
-        return score(self._columns, self._shape.request, self._shape.weighing, rows)
+        return score(self._columns, self._profile.request, self._profile.weighing, rows)
 
 
-class AskedQueue(Queue):
+class DynamicQueue(Queue):
     """A queue for kinds with rules to test each time, or with scores relative to other rows."""
 
     def __init__(
         self,
-        shape: RequestProfile,
-        late: tuple[Rule, ...],
-        board: GangState,
+        profile: RequestProfile,
+        dynamic: tuple[Rule, ...],
+        state: GangState,
         rows: NDArray[np.intp],
         scores: NDArray[np.float64],
     ) -> None:
-        super().__init__(shape, late, board)
+        super().__init__(profile, dynamic, state)
         self._rows = rows
-        self._open = np.zeros(shape.columns.size, np.bool_)
+        self._open = np.zeros(profile.columns.size, np.bool_)
         self._open[rows] = True
         self._mine = self._open.copy()
         self._scores = scores.copy()
-        self._weighs_anew = not is_absolute(shape.columns, shape.request, shape.weighing)
+        self._weighs_anew = not is_absolute(profile.columns, profile.request, profile.weighing)
 
     def __contains__(self, row: int) -> bool:
         return bool(self._mine[row])
@@ -174,18 +178,18 @@ class AskedQueue(Queue):
 
     def _rows_open(self) -> NDArray[np.intp]:
         rows = self._rows[self._open[self._rows]]
-        for rule in self._late:
+        for rule in self._dynamic_rules:
             rows = rows[rule.passes(self._columns, rows)]
         if self._weighs_anew and len(rows):
             self._weigh(rows)
         return rows
 
-    def _look_again(self, rows: list[int]) -> None:
+    def _refresh(self, rows: list[int]) -> None:
         array = np.array(rows, np.intp)
-        self._open[array] = self._shape.passing_now(array)
+        self._open[array] = self._profile.passing_now(array)
         array = array[self._open[array]]
         if len(array) and not self._weighs_anew:
             self._weigh(array)
 
     def _weigh(self, rows: NDArray[np.intp]) -> None:
-        self._scores[rows] = score(self._columns, self._shape.request, self._shape.weighing, rows)
+        self._scores[rows] = score(self._columns, self._profile.request, self._profile.weighing, rows)

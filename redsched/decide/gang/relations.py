@@ -36,11 +36,11 @@ class Colocation:
     reason: str
 
 
-def bonds_of(call: Request, kinds: Sequence[Kind], columns: Columns) -> tuple[Colocation, ...]:
+def colocations_of(call: Request, kinds: Sequence[Kind], columns: Columns) -> tuple[Colocation, ...]:
     """Return all colocations of a call, the widest first; omits those that apply to a single place."""
     found = dict.fromkeys((*_related(call, kinds), *_affine(kinds, columns)))
-    bonds = (bond for bond in found if sum(kinds[number].count for number in bond.kinds) > 1)
-    return tuple(sorted(bonds, key=lambda bond: _WIDE_FIRST.index(bond.by.partition(":")[0])))
+    colocations = (colocation for colocation in found if sum(kinds[number].count for number in colocation.kinds) > 1)
+    return tuple(sorted(colocations, key=lambda colocation: _WIDE_FIRST.index(colocation.by.partition(":")[0])))
 
 
 def aparts_of(call: Request, kinds: Sequence[Kind]) -> tuple[frozenset[int], ...]:

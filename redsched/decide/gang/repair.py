@@ -10,7 +10,7 @@ DEPTH = 3
 """How deep displaced places may displace others in turn."""
 
 
-class Tries:
+class Budget:
     """The remaining budget of tries."""
 
     def __init__(self, left: int) -> None:
@@ -26,11 +26,11 @@ class Tries:
 class Repair:
     """Moves places of a table. Places of the kinds in `still` are not moved."""
 
-    def __init__(self, table: Table, tries: Tries, still: frozenset[int]) -> None:
+    def __init__(self, table: Table, budget: Budget, fixed_kinds: frozenset[int]) -> None:
         self._table = table
-        self._board = table.board
-        self._tries = tries
-        self._still = still
+        self._state = table.state
+        self._budget = budget
+        self._fixed_kinds = fixed_kinds
 
     def make_room(self, place: int) -> bool:
         """Try to find a host for a place without losing any other's, and return whether that succeeded."""
@@ -38,38 +38,38 @@ class Repair:
 
     def _displace(self, place: int, visited: set[int], depth: int) -> bool:
         queue = self._table.queue(place)
-        for row in [row for row in self._board.rows() if row in queue and row not in visited]:
+        for row in [row for row in self._state.rows() if row in queue and row not in visited]:
             others = self._movable(place, row)
             if not others:
                 continue
             visited.add(row)
-            if not self._tries.spend():
+            if not self._budget.spend():
                 return False
-            before = dict(self._board.sittings)
-            if self._onto(place, row, others) and all(self._resettle(other, visited, depth) for other in others):
+            before = dict(self._state.assignments)
+            if self._move_onto(place, row, others) and all(self._relocate(other, visited, depth) for other in others):
                 return True
-            self._board.return_to(before)
+            self._state.return_to(before)
         return False
 
     def _movable(self, place: int, row: int) -> list[int]:
         """Return the places that may leave a row for this one, latest first. Excludes its own kind: no use."""
         kind_of = self._table.kind_of
-        unmoved = self._still | {kind_of[place]}
-        return [other for other in reversed(self._board.on(row)) if kind_of[other] not in unmoved]
+        unmoved = self._fixed_kinds | {kind_of[place]}
+        return [other for other in reversed(self._state.on(row)) if kind_of[other] not in unmoved]
 
-    def _onto(self, place: int, row: int, others: list[int]) -> bool:
+    def _move_onto(self, place: int, row: int, others: list[int]) -> bool:
         """Unassign others, one after the other, until the place fits on the row."""
         for other in others:
-            self._board.get_up(other)
+            self._state.unassign(other)
             for option in self._table.queue(place).options_on(row)[:1]:
-                self._board.sit(place, *option)
+                self._state.assign(place, *option)
                 return True
         return False
 
-    def _resettle(self, place: int, visited: set[int], depth: int) -> bool:
-        if place in self._board.sittings:
+    def _relocate(self, place: int, visited: set[int], depth: int) -> bool:
+        if place in self._state.assignments:
             return True
         for option in self._table.queue(place).options():
-            self._board.sit(place, *option)
+            self._state.assign(place, *option)
             return True
         return depth > 0 and self._displace(place, visited, depth - 1)

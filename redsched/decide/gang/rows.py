@@ -21,19 +21,19 @@ def first_rows(columns: Columns, kind: Kind, most: int) -> Open:
     Each place takes at most one row from another, so with as many rows as places one is always left, if any exists.
     That does not hold with zones and the like, or with pools: use `all_rows`.
     """
-    shape = kind.shape
-    if shape.is_kept:
-        return Open(kind, np.array([row for _, _, row in shape.best(most)], np.intp), shape.scores, most)
-    rows = shape.open_rows()
+    profile = kind.shape
+    if profile.is_kept:
+        return Open(kind, np.array([row for _, _, row in profile.best(most)], np.intp), profile.scores, most)
+    rows = profile.open_rows()
     scores = _scores(columns, kind, rows)
     return Open(kind, best_rows(rows, scores, columns.order, most), scores, most)
 
 
 def all_rows(columns: Columns, kind: Kind, most: int | None) -> Open:
     """Return all rows that pass the rules about the row alone. The other rules may change during the search."""
-    shape = kind.shape
-    rows = np.flatnonzero(shape.reasons == len(shape.rules))
-    return Open(kind, rows, shape.scores if shape.is_kept else _scores(columns, kind, rows), most)
+    profile = kind.shape
+    rows = np.flatnonzero(profile.reasons == len(profile.rules))
+    return Open(kind, rows, profile.scores if profile.is_kept else _scores(columns, kind, rows), most)
 
 
 def best_of_each(columns: Columns, found: Open) -> Rows:

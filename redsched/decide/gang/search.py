@@ -12,7 +12,7 @@ from itertools import islice
 
 from redsched.decide.gang.order import Step
 from redsched.decide.gang.relations import Colocation
-from redsched.decide.gang.repair import Repair, Tries
+from redsched.decide.gang.repair import Budget, Repair
 from redsched.decide.gang.table import PickPolicy, Table
 
 MAX_DOMAINS = 32
@@ -33,28 +33,28 @@ class Search:
     """
 
     def __init__(
-        self, table: Table, steps: Sequence[Step], taste: PickPolicy, tries: Tries, still: frozenset[int]
+        self, table: Table, steps: Sequence[Step], pick: PickPolicy, budget: Budget, fixed_kinds: frozenset[int]
     ) -> None:
         self.failed: Step | None = None
         self._table = table
         self._steps = steps
-        self._taste = taste
-        self._tries = tries
-        self._repair = Repair(table, tries, still)
-        self._scarce = [number for number in table.scarce(FEW) if number not in still]
+        self._pick = pick
+        self._budget = budget
+        self._repair = Repair(table, budget, fixed_kinds)
+        self._scarce = [number for number in table.scarce(FEW) if number not in fixed_kinds]
 
     def greedy(self) -> bool:
         """Return whether every step succeeded, with hardly any backtracking."""
         domains: dict[int, Iterator[Choice]] = {}
         at = 0
         while at < len(self._steps):
-            if self._goes_on(at, domains):
+            if self._try_step(at, domains):
                 at += 1
                 continue
             back = self._back_from(at)
-            if back < 0 or not self._tries.left:
+            if back < 0 or not self._budget.left:
                 return False
-            self._take_back(back, at)
+            self._unassign(back, at)
             at = back
         return True
 
@@ -64,7 +64,7 @@ class Search:
         while choices:
             at = len(choices) - 1
             if not self._advance(self._steps[at], choices[at]):
-                if not self._tries.left:
+                if not self._budget.left:
                     return False
                 choices.pop()
             elif len(choices) < len(self._steps):
@@ -80,7 +80,7 @@ class Search:
             if not self._advance(step, self._choices(step, whole=False)) and isinstance(step, Colocation):
                 self._table.shut(step)
 
-    def _goes_on(self, at: int, domains: dict[int, Iterator[Choice]]) -> bool:
+    def _try_step(self, at: int, domains: dict[int, Iterator[Choice]]) -> bool:
         """Return whether a step succeeds, greedily. A colocation goes on with the domain after its last one."""
         step = self._steps[at]
         if isinstance(step, int):
@@ -109,27 +109,27 @@ class Search:
         return False
 
     def _choices(self, step: Step, whole: bool = True) -> Iterator[Choice]:
-        self._tries.spend()
+        self._budget.spend()
         if isinstance(step, int):
-            return self._sittings(step)
+            return self._assignments(step)
         return self._domains(step, whole)
 
-    def _sittings(self, place: int) -> Iterator[Choice]:
-        for row, candidate in self._taste.of(self._table.queue(place).options()):
-            yield partial(self._table.board.sit, place, row, candidate)
+    def _assignments(self, place: int) -> Iterator[Choice]:
+        for row, candidate in self._pick.of(self._table.queue(place).options()):
+            yield partial(self._table.state.assign, place, row, candidate)
 
-    def _domains(self, bond: Colocation, whole: bool) -> Iterator[Choice]:
-        domains = self._table.domains(bond, whole)
-        for hosts in islice(self._taste.of(domains) if bond.by == "host" else domains, MAX_DOMAINS):
-            yield partial(self._table.fix, bond, hosts)
+    def _domains(self, colocation: Colocation, whole: bool) -> Iterator[Choice]:
+        domains = self._table.domains(colocation, whole)
+        for hosts in islice(self._pick.of(domains) if colocation.by == "host" else domains, MAX_DOMAINS):
+            yield partial(self._table.fix, colocation, hosts)
 
     def _undo(self, step: Step) -> None:
         if isinstance(step, int):
-            self._table.board.get_up(step)
+            self._table.state.unassign(step)
         else:
             self._table.loosen(step)
 
-    def _take_back(self, first: int, end: int) -> None:
+    def _unassign(self, first: int, end: int) -> None:
         for step in reversed(self._steps[first:end]):
             self._undo(step)
 
@@ -147,7 +147,7 @@ class Search:
 
     def _starves(self, place: int) -> bool:
         """Return whether a place has just taken the last host of another kind that still needs one."""
-        row, own = self._table.board.sittings[place].row, self._table.kind_of[place]
+        row, own = self._table.state.assignments[place].row, self._table.kind_of[place]
         waiting = (number for number in self._scarce if number != own and self._table.waits(number))
         touched = (queue for number in waiting if row in (queue := self._table.queue_of(number)))
         return any(next(queue.options(), None) is None for queue in islice(touched, LOOKED_AFTER))

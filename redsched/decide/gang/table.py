@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
 from redsched.decide.gang.domains import Open, ranked
-from redsched.decide.gang.kinds import Kind, seats_of
+from redsched.decide.gang.kinds import Kind, kind_numbers
 from redsched.decide.gang.queue import Queue, make_queue
 from redsched.decide.gang.relations import Colocation
 from redsched.decide.gang.rows import best_of_each, domains_that_matter
@@ -40,16 +40,18 @@ class PickPolicy:
 class Table:
     """The assignments of a search, with the rows that each kind may use."""
 
-    def __init__(self, columns: Columns, kinds: Sequence[Kind], opens: Sequence[Open], board: GangState) -> None:
-        self.board = board
+    def __init__(self, columns: Columns, kinds: Sequence[Kind], opens: Sequence[Open], state: GangState) -> None:
+        self.state = state
         self.kinds = kinds
-        self.kind_of = seats_of(kinds)
+        self.kind_of = kind_numbers(kinds)
         self._places: list[list[int]] = [[] for _ in kinds]
         for place, number in enumerate(self.kind_of):
             self._places[number].append(place)
         self._columns = columns
         self._opens = opens
-        self._late = [(*_late(kinds, kind), *board.apart(number)) for number, kind in enumerate(kinds)]
+        self._dynamic_rules = [
+            (*_dynamic_rules(kinds, kind), *state.apart(number)) for number, kind in enumerate(kinds)
+        ]
         self._fixed: dict[Colocation, Hosts] = {}
         self._queues: dict[int, Queue] = {}
 
@@ -63,13 +65,15 @@ class Table:
         if queue is None:
             found = self._within(number)
             rows = best_of_each(self._columns, found)
-            shape = found.kind.shape
-            queue = self._queues[number] = make_queue(shape, self._late[number], self.board, rows, found.scores)
+            profile = found.kind.shape
+            queue = self._queues[number] = make_queue(
+                profile, self._dynamic_rules[number], self.state, rows, found.scores
+            )
         return queue
 
-    def is_late(self, number: int) -> bool:
+    def is_dynamic(self, number: int) -> bool:
         """Return whether a kind has rules that depend on more than the row itself."""
-        return bool(self._late[number])
+        return bool(self._dynamic_rules[number])
 
     def domains_of(self, number: int, row: int) -> tuple[str, ...]:
         """Return a row's domains, other than hosts, by which places of a kind are counted."""
@@ -78,42 +82,42 @@ class Table:
 
     def waits(self, number: int) -> bool:
         """Return whether a kind has an unassigned place."""
-        return any(place not in self.board.sittings for place in self._places[number])
+        return any(place not in self.state.assignments for place in self._places[number])
 
     def scarce(self, few: int) -> list[int]:
         """Return the kinds that have at most `few` rows."""
         return [number for number, found in enumerate(self._opens) if len(found.rows) <= few]
 
-    def fix(self, bond: Colocation, hosts: Hosts) -> None:
+    def fix(self, colocation: Colocation, hosts: Hosts) -> None:
         """Restrict a colocation's places to these hosts."""
-        self._fixed[bond] = hosts
-        self._forget(bond)
+        self._fixed[colocation] = hosts
+        self._forget(colocation)
 
-    def loosen(self, bond: Colocation) -> None:
+    def loosen(self, colocation: Colocation) -> None:
         """Undo `fix`; do nothing if it was not called."""
-        if self._fixed.pop(bond, None) is not None:
-            self._forget(bond)
+        if self._fixed.pop(colocation, None) is not None:
+            self._forget(colocation)
 
-    def shut(self, bond: Colocation) -> None:
+    def shut(self, colocation: Colocation) -> None:
         """Leave no host to a colocation's places."""
-        self.fix(bond, np.zeros(self._columns.size, np.bool_))
+        self.fix(colocation, np.zeros(self._columns.size, np.bool_))
 
-    def domains(self, bond: Colocation, whole: bool) -> Iterator[Hosts]:
+    def domains(self, colocation: Colocation, whole: bool) -> Iterator[Hosts]:
         """Yield the hosts of each domain that could take all of a colocation's places, the most promising first."""
-        return ranked(self._columns, bond, [self._within(number) for number in sorted(bond.kinds)], whole)
+        return ranked(self._columns, colocation, [self._within(number) for number in sorted(colocation.kinds)], whole)
 
-    def _forget(self, bond: Colocation) -> None:
-        for number in bond.kinds:
+    def _forget(self, colocation: Colocation) -> None:
+        for number in colocation.kinds:
             self._queues.pop(number, None)
 
     def _within(self, number: int) -> Open:
         found = self._opens[number]
         rows = found.rows
-        for bond, hosts in self._fixed.items():
-            if number in bond.kinds:
+        for colocation, hosts in self._fixed.items():
+            if number in colocation.kinds:
                 rows = rows[hosts[rows]]
         return replace(found, rows=rows)
 
 
-def _late(kinds: Sequence[Kind], kind: Kind) -> tuple[Rule, ...]:
-    return kind.shape.late_rules(eligible_of(kinds, kind))
+def _dynamic_rules(kinds: Sequence[Kind], kind: Kind) -> tuple[Rule, ...]:
+    return kind.shape.dynamic_rules(eligible_of(kinds, kind))

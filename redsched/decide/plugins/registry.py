@@ -30,7 +30,7 @@ class PluginRegistry:
     """Whether there are user-supplied filters or weighers, which may read a request's project."""
 
 
-def tools(settings: Settings) -> PluginRegistry:
+def plugin_registry(settings: Settings) -> PluginRegistry:
     """Collect what these settings and the installed entry points name.
 
     Raises InvalidRequest if a plugin cannot be loaded or is invalid, if a name is used twice, or if the settings name
@@ -53,22 +53,22 @@ def tools(settings: Settings) -> PluginRegistry:
     return PluginRegistry(filters, known, policies, settings.policy, weights, others)
 
 
-def multipliers(request: Request, tools: PluginRegistry) -> Weighing:
+def multipliers(request: Request, registry: PluginRegistry) -> Weighing:
     """Return the multiplier of each weigher: the policy's, overridden by the settings', overridden by the request's.
 
     A request that names a policy gets that one. A multiplier of 0 in the request disables the weigher; if the operator
     sets 0, an aggregate may still have a multiplier for its hosts. Raises InvalidRequest for an unknown policy or
     weigher.
     """
-    chosen = request.policy or tools.policy
-    check_policy("policy", chosen, tools.policies)
-    check_weighers("weights", request.weights, tools.weighers)
-    merged = {**_wished(request), **tools.policies[chosen], **tools.weights, **request.weights}
+    chosen = request.policy or registry.policy
+    check_policy("policy", chosen, registry.policies)
+    check_weighers("weights", request.weights, registry.weighers)
+    merged = {**_implied_weights(request), **registry.policies[chosen], **registry.weights, **request.weights}
     unwanted = {name for name, multiplier in request.weights.items() if not multiplier}
-    return {tools.weighers[name]: multiplier for name, multiplier in sorted(merged.items()) if name not in unwanted}
+    return {registry.weighers[name]: multiplier for name, multiplier in sorted(merged.items()) if name not in unwanted}
 
 
-def _wished(request: Request) -> dict[str, float]:
+def _implied_weights(request: Request) -> dict[str, float]:
     """Return the weights that a request implies under any policy: else soft groups and soft spreading do nothing."""
     wished = dict.fromkeys(("soft_affinity", "soft_anti_affinity"), 1.0) if request.server_group else {}
     return wished | ({"soft_spread": 1.0} if any(not spread.hard for spread in request.spread) else {})

@@ -45,22 +45,22 @@ def assignments(columns: Columns, row: int, needs: PoolDemand, most: int) -> lis
         found.append(needs.resources)
         if most == 1:
             return found
-    board = _board(columns, row, needs, covered)
-    if board is None or (found and all(len(options) == 1 for options in board.options)):
+    state = _search_state(columns, row, needs, covered)
+    if state is None or (found and all(len(options) == 1 for options in state.options)):
         return found
-    return found + _searched(board, found, most - len(found))
+    return found + _searched(state, found, most - len(found))
 
 
-def _searched(board: SearchState, found: list[Amounts], most: int) -> list[Amounts]:
+def _searched(state: SearchState, found: list[Amounts], most: int) -> list[Amounts]:
     further: list[Amounts] = []
-    few = FURTHER_STEPS * sum(board.left)
+    few = FURTHER_STEPS * sum(state.left)
     while len(further) < most:
         is_first = not (found or further)
-        steps = max(STEPS >> board.needs.given_up, LEAST_STEPS * sum(board.left)) if is_first else few
+        steps = max(STEPS >> state.needs.given_up, LEAST_STEPS * sum(state.left)) if is_first else few
         try:
-            amounts = Search(board, [*found, *further], steps).run()
+            amounts = Search(state, [*found, *further], steps).run()
         except GivenUp:
-            board.needs.given_up += is_first
+            state.needs.given_up += is_first
             break
         if amounts is None:
             break
@@ -88,17 +88,17 @@ def _root_gives(columns: Columns, row: int, resources: Amounts) -> bool:
     )
 
 
-def _board(columns: Columns, row: int, needs: PoolDemand, covered: int) -> SearchState | None:
+def _search_state(columns: Columns, row: int, needs: PoolDemand, covered: int) -> SearchState | None:
     """Return the empty state of a host; None if some part has no room even alone, or all together have none."""
     plan = plan_of(columns, row, needs, usable(columns, row, needs))
-    board = SearchState(needs, plan, read_rooms(columns, row, plan), covered)
+    state = SearchState(needs, plan, read_rooms(columns, row, plan), covered)
     for index, (part, options) in enumerate(zip(needs.parts, plan.options, strict=True)):
         has_root = index not in plan.of_root or _root_has_traits(columns, row, needs, index)
-        board.options.append([one for one in options if board.allows(part, one) and (has_root or one.place != ROOT)])
-        if not board.has_room(index):
+        state.options.append([one for one in options if state.allows(part, one) and (has_root or one.place != ROOT)])
+        if not state.has_room(index):
             return None
     # Most hosts that a search would reject are rejected here, before its first step.
-    return board if classes_suffice(board, range(len(needs.parts))) else None
+    return state if classes_suffice(state, range(len(needs.parts))) else None
 
 
 def _root_has_traits(columns: Columns, row: int, needs: PoolDemand, index: int) -> bool:

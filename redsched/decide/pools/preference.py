@@ -10,18 +10,18 @@ from redsched.model.validation import SHARED_POOL
 Rank = tuple[float, float, float]
 
 
-def preferred(board: SearchState, index: int, avoid: AbstractSet[int]) -> list[Option]:
+def preferred(state: SearchState, index: int, avoid: AbstractSet[int]) -> list[Option]:
     """Return the places that a unit of a part may be placed in now, best first.
 
     The best leaves the least (best fit), so that whole devices and nodes stay whole. Before that: unnumbered resources
     come from the root, then from pools, then from shared pools, emptiest first; cells go where the devices are that
     they want near, devices near cells. Among equally good places, those with slots in `avoid` come last.
     """
-    part = board.needs.parts[index]
-    found = [option for option in board.options[index] if board.allows(part, option)]
+    part = state.needs.parts[index]
+    found = [option for option in state.options[index] if state.allows(part, option)]
     if len(found) > 1:
         rank = _RANKS[part.sort]
-        found.sort(key=lambda option: rank(board, option, bool(avoid) and _touches(option, avoid)))
+        found.sort(key=lambda option: rank(state, option, bool(avoid) and _touches(option, avoid)))
     return found
 
 
@@ -29,47 +29,47 @@ def _touches(option: Option, avoid: AbstractSet[int]) -> bool:
     return any(slot in avoid for slot, _ in option.takes)
 
 
-def _left(board: SearchState, option: Option) -> float:
+def _left(state: SearchState, option: Option) -> float:
     """Return what is left of the slots after a unit, in units."""
     left = 0.0
     for slot, amount in option.takes:
-        left += (board.most[slot] - board.taken[slot] - amount) / amount
+        left += (state.most[slot] - state.taken[slot] - amount) / amount
     return left
 
 
-def _cell(board: SearchState, option: Option, avoided: bool) -> Rank:
-    return -_devices_near(board, option.place), avoided, _left(board, option)
+def _cell(state: SearchState, option: Option, avoided: bool) -> Rank:
+    return -_devices_near(state, option.place), avoided, _left(state, option)
 
 
-def _devices_near(board: SearchState, node: int) -> int:
+def _devices_near(state: SearchState, node: int) -> int:
     """Return how many of the devices that want to be near a cell are available near this node."""
     near = 0
-    for index, part in enumerate(board.needs.parts):
+    for index, part in enumerate(state.needs.parts):
         if part.affinity is not None:
             found = 0
-            for option in board.options[index]:
-                if option.node == node and found < board.left[index]:
-                    found += board.units(part, option)
-            near += min(found, board.left[index])
+            for option in state.options[index]:
+                if option.node == node and found < state.left[index]:
+                    found += state.units(part, option)
+            near += min(found, state.left[index])
     return near
 
 
-def _group(board: SearchState, option: Option, avoided: bool) -> Rank:
-    return 0, avoided, _left(board, option)
+def _group(state: SearchState, option: Option, avoided: bool) -> Rank:
+    return 0, avoided, _left(state, option)
 
 
-def _device(board: SearchState, option: Option, avoided: bool) -> Rank:
+def _device(state: SearchState, option: Option, avoided: bool) -> Rank:
     if option.node == NO_NODE:
-        return 1, avoided, _left(board, option)
-    return 0 if board.cells >> option.node & 1 else 2, avoided, _left(board, option)
+        return 1, avoided, _left(state, option)
+    return 0 if state.cells >> option.node & 1 else 2, avoided, _left(state, option)
 
 
-def _spread(board: SearchState, option: Option, avoided: bool) -> Rank:
+def _spread(state: SearchState, option: Option, avoided: bool) -> Rank:
     if option.place == ROOT:
         return 0, 0, 0
-    if board.plan.places[option.place].startswith(SHARED_POOL):
-        return 2, avoided, -_left(board, option)
-    return 1, avoided, _left(board, option)
+    if state.plan.places[option.place].startswith(SHARED_POOL):
+        return 2, avoided, -_left(state, option)
+    return 1, avoided, _left(state, option)
 
 
 _RANKS = {Sort.CELL: _cell, Sort.GROUP: _group, Sort.DEVICE: _device, Sort.SPREAD: _spread}

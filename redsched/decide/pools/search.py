@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from redsched.decide.fit import fits
 from redsched.decide.pools.demand import Sort
-from redsched.decide.pools.look_ahead import may_go_on, subtrees_may_hold
+from redsched.decide.pools.look_ahead import may_succeed, subtrees_may_hold
 from redsched.decide.pools.plan import Option
 from redsched.decide.pools.preference import preferred
 from redsched.decide.pools.state import Masks, SearchState
@@ -41,13 +41,13 @@ class Frame:
 class Search:
     """A search for an assignment that is not among those `found`. It avoids the slots of those if it can."""
 
-    def __init__(self, board: SearchState, found: Sequence[Amounts], steps: int = STEPS) -> None:
-        self._board = board
+    def __init__(self, state: SearchState, found: Sequence[Amounts], steps: int = STEPS) -> None:
+        self._state = state
         self._found = found
         self._steps = steps
-        self._avoid = _slots_of(board, found) if found else frozenset()
-        self._order = _order(board)
-        self._closing = _closing(board, self._order)
+        self._avoid = _slots_of(state, found) if found else frozenset()
+        self._order = _order(state)
+        self._closing = _closing(state, self._order)
         self._dead: set[object] = set()
         self._is_careful = False
 
@@ -61,20 +61,20 @@ class Search:
             return self._descend(frames)
         finally:
             for frame in reversed(frames):
-                self._take_back(frame)
+                self._undo(frame)
 
     def _descend(self, frames: list[Frame]) -> Amounts | None:
         while frames:
             frame = frames[-1]
-            self._take_back(frame)
+            self._undo(frame)
             self._count_step()
             frame.option = next(frame.tries, None)
             if frame.option is None:
                 frames.pop()
-                self._dead.add((len(frames), *self._board.state()))
+                self._dead.add((len(frames), *self._state.state()))
                 continue
-            self._board.take(frame.index, frame.option)
-            if not self._goes_on(frame.index, len(frames)):
+            self._state.take(frame.index, frame.option)
+            if not self._is_feasible(frame.index, len(frames)):
                 self._is_careful = True
             elif len(frames) == len(self._order):
                 return self._amounts()
@@ -83,11 +83,11 @@ class Search:
         return None
 
     def _frame(self, depth: int) -> Frame:
-        return Frame(self._order[depth], self._tries(self._order[depth]), self._board.masks())
+        return Frame(self._order[depth], self._tries(self._order[depth]), self._state.masks())
 
-    def _take_back(self, frame: Frame) -> None:
+    def _undo(self, frame: Frame) -> None:
         if frame.option is not None:
-            self._board.give_back(frame.index, frame.option, frame.masks)
+            self._state.give_back(frame.index, frame.option, frame.masks)
             frame.option = None
 
     def _count_step(self) -> None:
@@ -99,7 +99,7 @@ class Search:
         """Yield the places to try. Asking for the next one means that the one before was a dead end."""
         tried: set[object] = set()
         last = None
-        for option in preferred(self._board, index, self._avoid):
+        for option in preferred(self._state, index, self._avoid):
             if last is not None:
                 self._is_careful = True
                 tried.add(self._likeness(last))
@@ -109,64 +109,64 @@ class Search:
 
     def _likeness(self, option: Option) -> object:
         """Return a key that is equal for interchangeable places: same layout, equal numbers, untouched."""
-        board, place = self._board, option.place
-        slots = board.plan.slots_of[place]
-        is_like_others = board.plan.twins[place] >= 0 and place not in board.chosen.values()
-        if not is_like_others or any(board.taken[one] or one in self._avoid for one in slots):
+        state, place = self._state, option.place
+        slots = state.plan.slots_of[place]
+        is_like_others = state.plan.twins[place] >= 0 and place not in state.chosen.values()
+        if not is_like_others or any(state.taken[one] or one in self._avoid for one in slots):
             return place
-        numbers = board.rooms.numbers
-        return board.plan.twins[place], tuple((board.most[one], *numbers[one][3:]) for one in slots)
+        numbers = state.rooms.numbers
+        return state.plan.twins[place], tuple((state.most[one], *numbers[one][3:]) for one in slots)
 
-    def _goes_on(self, index: int, depth: int) -> bool:
-        board = self._board
+    def _is_feasible(self, index: int, depth: int) -> bool:
+        state = self._state
         if not all(self._gives(slot) for slot in self._closing.get(depth, ())):
             return False
-        if board.chosen and not subtrees_may_hold(board, index):
+        if state.chosen and not subtrees_may_hold(state, index):
             return False
         if depth == len(self._order):
-            is_met = board.covered == (1 << len(board.needs.wants)) - 1
+            is_met = state.covered == (1 << len(state.needs.wants)) - 1
             return is_met and not (self._found and self._amounts() in self._found)
-        return not self._is_careful or ((depth, *board.state()) not in self._dead and may_go_on(board))
+        return not self._is_careful or ((depth, *state.state()) not in self._dead and may_succeed(state))
 
     def _gives(self, slot: int) -> bool:
         """Return whether a slot allows the sum taken from it: nothing, or an amount that fits."""
-        amount = self._board.taken[slot]
-        return amount == 0 or fits(amount, *self._board.rooms.numbers[slot])
+        amount = self._state.taken[slot]
+        return amount == 0 or fits(amount, *self._state.rooms.numbers[slot])
 
     def _amounts(self) -> Amounts:
-        return {slot: amount for slot, amount in zip(self._board.plan.slots, self._board.taken, strict=True) if amount}
+        return {slot: amount for slot, amount in zip(self._state.plan.slots, self._state.taken, strict=True) if amount}
 
 
-def _slots_of(board: SearchState, found: Sequence[Amounts]) -> frozenset[int]:
-    return frozenset(number for number, slot in enumerate(board.plan.slots) if any(slot in one for one in found))
+def _slots_of(state: SearchState, found: Sequence[Amounts]) -> frozenset[int]:
+    return frozenset(number for number, slot in enumerate(state.plan.slots) if any(slot in one for one in found))
 
 
-def _order(board: SearchState) -> list[int]:
+def _order(state: SearchState) -> list[int]:
     """Return the part of each unit, in the order of placing: cells and groups with few choices and large amounts first.
 
     Devices come after the cells that they must be near, and parts that may lie anywhere last, as in `needs`.
     """
-    parts = board.needs.parts
+    parts = state.needs.parts
     order = list(range(len(parts)))
     packed = sum(part.sort <= Sort.GROUP for part in parts)
     if packed > 1:
-        order[:packed] = sorted(order[:packed], key=lambda index: _ease(board, index))
+        order[:packed] = sorted(order[:packed], key=lambda index: _ease(state, index))
     return [index for index in order for _ in range(parts[index].count)]
 
 
-def _ease(board: SearchState, index: int) -> tuple[float, float]:
-    options = board.options[index]
-    share = max((amount / board.most[slot] for option in options[:1] for slot, amount in option.takes), default=0)
-    return len(options) / board.needs.parts[index].count, -share
+def _ease(state: SearchState, index: int) -> tuple[float, float]:
+    options = state.options[index]
+    share = max((amount / state.most[slot] for option in options[:1] for slot, amount in option.takes), default=0)
+    return len(options) / state.needs.parts[index].count, -share
 
 
-def _closing(board: SearchState, order: Sequence[int]) -> dict[int, list[int]]:
+def _closing(state: SearchState, order: Sequence[int]) -> dict[int, list[int]]:
     """Return, by number of placed units, the slots whose sum is final then, of those that do not allow every amount."""
     closing: dict[int, list[int]] = {}
-    if not board.rooms.picky:
+    if not state.rooms.picky:
         return closing
-    for slot in board.rooms.picky:
-        users = {index for index, options in enumerate(board.options) for one in options if slot in dict(one.takes)}
+    for slot in state.rooms.picky:
+        users = {index for index, options in enumerate(state.options) for one in options if slot in dict(one.takes)}
         if users:
             closing.setdefault(max(depth for depth, index in enumerate(order, 1) if index in users), []).append(slot)
     return closing

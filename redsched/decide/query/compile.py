@@ -35,9 +35,11 @@ class Query:
     text: str
     variables: tuple[Operand, ...]
 
-    def said(self, columns: Columns, row: int) -> str:
+    def values_text(self, columns: Columns, row: int) -> str:
         """Return the values of its variables at one host, as text."""
-        return ", ".join(f"{one.name} is {one.said(columns, row)}" for one in self.variables) or "nothing is asked"
+        return (
+            ", ".join(f"{one.name} is {one.values_text(columns, row)}" for one in self.variables) or "nothing is asked"
+        )
 
 
 def compile_query(query: Sequence[Any]) -> Query:

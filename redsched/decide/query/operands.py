@@ -59,7 +59,7 @@ class Operand:
         """Whether it can only be a number. A label may contain a number, but is a text too."""
         return self.number is not None and self.coded is None
 
-    def said(self, columns: Columns, row: int) -> str:
+    def values_text(self, columns: Columns, row: int) -> str:
         """Return the value of one host, as text."""
         if self.coded is not None:
             return self.coded.text(columns, row) or "none"

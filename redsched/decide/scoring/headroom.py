@@ -21,10 +21,10 @@ def spread(columns: Columns, request: Request, rows: Rows) -> Score:
     The mean, over the requested classes, of (free - amount) / capacity: the free fraction after placing.
     """
     total: Score = np.float64(0.0)
-    asked = demanded_room(columns, request, rows)
-    for amount, capacity, left in asked:
+    requested = demanded_room(columns, request, rows)
+    for amount, capacity, left in requested:
         total = total + (left - amount) / capacity
-    return total / len(asked)
+    return total / len(requested)
 
 
 def pack(columns: Columns, request: Request, rows: Rows) -> Score:
@@ -40,11 +40,11 @@ def best_fit(columns: Columns, request: Request, rows: Rows) -> Score:
     2011, on fractions of the host.
     """
     total: Score = np.float64(0.0)
-    asked = demanded_room(columns, request, rows)
-    for amount, capacity, left in asked:
+    requested = demanded_room(columns, request, rows)
+    for amount, capacity, left in requested:
         rest = (left - amount) / capacity
         total = total + rest * rest
-    return 1.0 - np.sqrt(total / len(asked))
+    return 1.0 - np.sqrt(total / len(requested))
 
 
 def dot_product(columns: Columns, request: Request, rows: Rows) -> Score:
@@ -55,10 +55,10 @@ def dot_product(columns: Columns, request: Request, rows: Rows) -> Score:
     bin packing.
     """
     total: Score = np.float64(0.0)
-    asked = demanded_room(columns, request, rows)
-    for amount, capacity, left in asked:
+    requested = demanded_room(columns, request, rows)
+    for amount, capacity, left in requested:
         total = total + (amount / capacity) * (left / capacity)
-    return total / len(asked)
+    return total / len(requested)
 
 
 def balance(columns: Columns, request: Request, rows: Rows) -> Score:

@@ -60,9 +60,9 @@ def pci(columns: Columns, request: Request, rows: Rows) -> Score:
 
     Devices are the amounts of CUSTOM_PCI_ classes, SRIOV_NET_VF and the classes in the request's `pci`.
     """
-    asked = {devices.resource_class for devices in request.pci}
+    requested = {devices.resource_class for devices in request.pci}
     count: Score = columns.claims[rows] * 0.0
-    for resource_class in sorted(asked | device_classes(columns)):
+    for resource_class in sorted(requested | device_classes(columns)):
         count = count + np.maximum(0, room(columns, resource_class, rows)[1])
     return MAX_DEVICES - np.minimum(count, MAX_DEVICES - 1)
 

@@ -52,7 +52,7 @@ class Weigher:
     def value(self, columns: Columns, request: Request, rows: Rows) -> Score:
         """Return the value to multiply: the raw numbers, normalized if the weigher is relative."""
         raw = self.raw(columns, request, rows)
-        return stretched(raw, self.lowest, self.highest) if self.relative else raw
+        return normalized(raw, self.lowest, self.highest) if self.relative else raw
 
 
 Weighing = Mapping[Weigher, float]
@@ -80,7 +80,7 @@ def is_absolute(columns: Columns, request: Request, weighing: Weighing) -> bool:
     return not any((weigher.relative or weigher.dynamic) and not weigher.idle(columns, request) for weigher in weighing)
 
 
-def stretched(
+def normalized(
     values: NDArray[np.float64], lowest: float | None = None, highest: float | None = None
 ) -> NDArray[np.float64]:
     """Normalize values to 0..1 between the lowest and the highest; all 0 if these are equal.

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 from redsched.decide import Explanation
-from redsched.decide.lost_members import without_left_behind
+from redsched.decide.lost_members import ignoring_lost_members
 from redsched.errors import RedschedError
 from redsched.model import Claim, Request
 from redsched.scheduler.cells import Cell
@@ -34,7 +34,7 @@ def as_if_left(cell: Cell, claims: Sequence[Claim]) -> Iterator[None]:
         by_group.setdefault(claim.group, []).append(claim)
     with ExitStack() as stack:
         for alike in by_group.values():
-            stack.enter_context(without_left_behind(cell.updater.columns, *alike))
+            stack.enter_context(ignoring_lost_members(cell.updater.columns, *alike))
         yield
 
 

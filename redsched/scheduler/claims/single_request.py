@@ -16,7 +16,7 @@ def single_claim_request(request: Request, claim: Claim) -> Request:
     Raises ClaimState if the request cannot be determined.
     """
     fitting = _members(request, claim)
-    _refuse_company(request, fitting, claim)
+    _refuse_affinity(request, fitting, claim)
     member = fitting[0].request if fitting else request
     whole = replace(member, count=1, mode="all", project=request.project, consumer=request.consumer)
     weighed = replace(whole, policy=request.policy, weights=request.weights, lease_s=request.lease_s)
@@ -65,7 +65,7 @@ def _members(request: Request, claim: Claim) -> list[GangMember]:
     return fitting
 
 
-def _refuse_company(request: Request, fitting: Sequence[GangMember], claim: Claim) -> None:
+def _refuse_affinity(request: Request, fitting: Sequence[GangMember], claim: Claim) -> None:
     """Raise ClaimState if the claim was spread with other places, or is related to some that it does not name."""
     names, member = {one.name for one in fitting}, fitting[0].request if fitting else request
     related = not claim.gang_member and any(names & set(one.members) for one in request.relations)

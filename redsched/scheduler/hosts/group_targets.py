@@ -12,7 +12,7 @@ from random import Random
 
 from redsched.cache.columns import Columns
 from redsched.decide import Decider, Decision
-from redsched.decide.lost_members import without_left_behind
+from redsched.decide.lost_members import ignoring_lost_members
 from redsched.model import Claim, GangMember, Request
 from redsched.scheduler.claims.gang_relations import Held
 
@@ -37,7 +37,7 @@ class Asked:
 
 def decided(decider: Decider, columns: Columns, asked: Asked, rng: Random) -> Decision:
     """Return where the claim may go."""
-    with without_left_behind(columns, asked.claim):
+    with ignoring_lost_members(columns, asked.claim):
         state = columns.declared.groups.get(asked.claim.group)
         if asked.followers and state is not None and not state.members:
             decision = _for_all(decider, asked, rng)

@@ -18,13 +18,13 @@ async def with_claims(cell: Cell, request: Request, found: Explanation) -> Expla
 
 
 async def _with_claim(cell: Cell, request: Request, miss: Miss) -> Miss:
-    if not cell.decider.could_wait(request, miss):
+    if not cell.decider.may_fit_later(request, miss):
         return miss
     ids = sorted(await cell.store.hosts.claim_ids(miss.host))[:MAX_READ]
     claims = (await cell.store.claims.read(ids)).values()
     held = [claim for claim in claims if claim.host == miss.host and claim.state is not ClaimStatus.ENDED]
     for claim in worth_trying(held):
-        if cell.decider.takes_after(request, miss, claim):
+        if cell.decider.fits_after(request, miss, claim):
             return replace(miss, after=claim.id)
     return miss
 

@@ -20,15 +20,15 @@ def nova_filters(paths: Iterable[str]) -> tuple[Filter, ...]:
 
     Hosts that it rejects are counted under `nova:<class>`. Raises InvalidRequest if a class cannot be used.
     """
-    return tuple(_filter(name, made) for name, made in load("nova_filters", paths, ("host_passes", "filter_all")))
+    return tuple(_filter(name, plugin) for name, plugin in load("nova_filters", paths, ("host_passes", "filter_all")))
 
 
-def _filter(name: str, made: Any) -> Filter:
+def _filter(name: str, plugin: Any) -> Filter:
     def rules(request: Request) -> Iterator[Rule]:
         def passes(columns: Columns, rows: Rows) -> Mask:
             states = states_of(columns, rows)
             spec = RequestSpec(request=request, columns=columns)
-            kept = {id(state) for state in _kept(name, made, states, spec)}
+            kept = {id(state) for state in _kept(name, plugin, states, spec)}
             return np.array([id(state) in kept for state in states], np.bool_).reshape(np.shape(columns.claims[rows]))[
                 ()
             ]
@@ -42,8 +42,8 @@ def _filter(name: str, made: Any) -> Filter:
     return rules
 
 
-def _kept(name: str, made: Any, states: list[HostState], spec: RequestSpec) -> list[HostState]:
-    if hasattr(made, "filter_all"):
+def _kept(name: str, plugin: Any, states: list[HostState], spec: RequestSpec) -> list[HostState]:
+    if hasattr(plugin, "filter_all"):
         # It may be a generator; None means that no host is left.
-        return calling(name, "", lambda: list(made.filter_all(states, spec) or ()))
-    return [state for state in states if calling(name, state.host, lambda state=state: made.host_passes(state, spec))]  # type: ignore[misc]
+        return calling(name, "", lambda: list(plugin.filter_all(states, spec) or ()))
+    return [state for state in states if calling(name, state.host, lambda state=state: plugin.host_passes(state, spec))]  # type: ignore[misc]

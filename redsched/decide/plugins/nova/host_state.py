@@ -13,7 +13,7 @@ import numpy as np
 
 from redsched.cache.columns import ENABLED, Columns
 from redsched.decide.aggregates import aggregates_of
-from redsched.decide.plugins.nova.lazy_object import StandIn, always, made
+from redsched.decide.plugins.nova.lazy_object import LazyObject, constant, make_object
 from redsched.decide.rules import Rows
 from redsched.decide.scoring.demand import room
 from redsched.decide.scoring.hosts import HYPERVISOR_VERSION, device_classes, version_number
@@ -21,7 +21,7 @@ from redsched.decide.scoring.hosts import HYPERVISOR_VERSION, device_classes, ve
 _CPU_FEATURE = "HW_CPU_X86_"
 
 
-class HostState(StandIn):
+class HostState(LazyObject):
     """One host, read from `row` of `columns`."""
 
     kind = "HostState"
@@ -56,7 +56,7 @@ def _uuid(state: HostState) -> str:
     return str(uuid5(NAMESPACE_DNS, state.host))
 
 
-def _aggregates(state: HostState) -> list[StandIn]:
+def _aggregates(state: HostState) -> list[LazyObject]:
     columns = state.columns
     declared = columns.declared.aggregates
     names = [name for name in aggregates_of(columns, state.row) if name in declared]
@@ -66,18 +66,18 @@ def _aggregates(state: HostState) -> list[StandIn]:
     return [*found, _aggregate(zone, {"availability_zone": zone})] if zone else found
 
 
-def _aggregate(name: str, metadata: Mapping[str, str]) -> StandIn:
-    return made("Aggregate", id=name, uuid=name, name=name, metadata=dict(metadata))
+def _aggregate(name: str, metadata: Mapping[str, str]) -> LazyObject:
+    return make_object("Aggregate", id=name, uuid=name, name=name, metadata=dict(metadata))
 
 
-def _instances(state: HostState) -> dict[str, StandIn]:
+def _instances(state: HostState) -> dict[str, LazyObject]:
     """Return the host's claims, with made-up ids.
 
     Claims in server groups have ids that the groups' members have too.
     """
     ids = [one for group in state.columns.declared.groups for one in member_ids(state.columns, group, state.host)]
     ids += [f"{state.host}.{number}" for number in range(state.num_instances - len(ids))]
-    return {one: made("Instance", uuid=one, host=state.host) for one in ids}
+    return {one: make_object("Instance", uuid=one, host=state.host) for one in ids}
 
 
 def member_ids(columns: Columns, group: str, host: str) -> list[str]:
@@ -85,9 +85,11 @@ def member_ids(columns: Columns, group: str, host: str) -> list[str]:
     return [f"{group}.{host}.{number}" for number in range(columns.declared.groups[group].count("host", host))]
 
 
-def _metrics(state: HostState) -> list[StandIn]:
+def _metrics(state: HostState) -> list[LazyObject]:
     values = {name: state.columns.metrics[name].item(state.row) for name in state.columns.metrics}
-    return [made("MonitorMetric", name=name, value=value) for name, value in values.items() if np.isfinite(value)]
+    return [
+        make_object("MonitorMetric", name=name, value=value) for name, value in values.items() if np.isfinite(value)
+    ]
 
 
 def _cpu_info(state: HostState) -> str:
@@ -124,16 +126,16 @@ def _stats(state: HostState) -> dict[str, Any]:
     return {**labels, **counts}
 
 
-def _pci_stats(state: HostState) -> StandIn:
+def _pci_stats(state: HostState) -> LazyObject:
     classes = sorted(device_classes(state.columns))
-    return made("PciDeviceStats", pools=[{"resource_class": one, "count": state.free(one)} for one in classes])
+    return make_object("PciDeviceStats", pools=[{"resource_class": one, "count": state.free(one)} for one in classes])
 
 
 _READERS: Mapping[str, Callable[[HostState], Any]] = {
     "host": lambda state: state.columns.name(state.row),
     "nodename": lambda state: state.host,
     "uuid": _uuid,
-    "cell_uuid": always(None),
+    "cell_uuid": constant(None),
     "total_usable_ram_mb": lambda state: state.capacity("MEMORY_MB"),
     "free_ram_mb": lambda state: state.free("MEMORY_MB"),
     "total_usable_disk_gb": lambda state: state.capacity("DISK_GB"),
@@ -141,9 +143,9 @@ _READERS: Mapping[str, Callable[[HostState], Any]] = {
     "disk_mb_used": lambda state: state.used("DISK_GB") * 1024,
     "vcpus_total": lambda state: state.capacity("VCPU"),
     "vcpus_used": lambda state: state.used("VCPU"),
-    "cpu_allocation_ratio": always(1.0),
-    "ram_allocation_ratio": always(1.0),
-    "disk_allocation_ratio": always(1.0),
+    "cpu_allocation_ratio": constant(1.0),
+    "ram_allocation_ratio": constant(1.0),
+    "disk_allocation_ratio": constant(1.0),
     "num_instances": lambda state: state.columns.claims.item(state.row),
     "num_io_ops": lambda state: state.columns.starting.item(state.row),
     "failed_builds": lambda state: state.columns.failures.item(state.row),
@@ -159,9 +161,9 @@ _READERS: Mapping[str, Callable[[HostState], Any]] = {
     "service": _service,
     "stats": _stats,
     "pci_stats": _pci_stats,
-    "numa_topology": always(None),
-    "limits": always({}),
-    "allocation_candidates": always([]),
-    "updated": always(None),
+    "numa_topology": constant(None),
+    "limits": constant({}),
+    "allocation_candidates": constant([]),
+    "updated": constant(None),
 }
 HostState.readers = _READERS

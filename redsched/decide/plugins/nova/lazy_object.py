@@ -5,7 +5,7 @@ from copy import copy
 from typing import Any, ClassVar
 
 
-class StandIn:
+class LazyObject:
     """An object with the attributes of `readers` (each called once, with the stand-in) and those given.
 
     Like Nova's objects it supports `"name" in it` and assignment, as classes for Nova leave notes on hosts. A missing
@@ -33,11 +33,11 @@ class StandIn:
         return name in self
 
 
-def made(kind: str, **given: Any) -> StandIn:
+def make_object(kind: str, **given: Any) -> LazyObject:
     """Make a stand-in for a small object from all its attributes."""
-    return type(kind, (StandIn,), {"kind": kind})(**given)  # type: ignore[no-any-return]
+    return type(kind, (LazyObject,), {"kind": kind})(**given)  # type: ignore[no-any-return]
 
 
-def always(value: Any) -> Callable[[Any], Any]:
+def constant(value: Any) -> Callable[[Any], Any]:
     """Make a reader that returns a copy of a constant, for attributes that redsched has no data for."""
     return lambda _: copy(value)

@@ -16,14 +16,14 @@ def load(setting: str, paths: Iterable[str], methods: tuple[str, ...]) -> Iterat
     """
     seen: dict[str, str] = {}
     for path in paths:
-        made = _make(setting, path)
-        name = type(made).__name__
-        if not any(callable(getattr(made, method, None)) for method in methods):
+        plugin = _make(setting, path)
+        name = type(plugin).__name__
+        if not any(callable(getattr(plugin, method, None)) for method in methods):
             raise InvalidRequest(f"{setting} names {path!r}, which has no method {' or '.join(methods)}")
         if name in seen:
             raise InvalidRequest(f"{setting} names {path!r} and {seen[name]!r}: two classes of one name")
         seen[name] = path
-        yield name, made
+        yield name, plugin
 
 
 def _make(setting: str, path: str) -> Any:

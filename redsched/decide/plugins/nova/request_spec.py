@@ -5,14 +5,14 @@ from typing import Any
 
 from redsched.cache.columns import Columns
 from redsched.decide.plugins.nova.host_state import member_ids
-from redsched.decide.plugins.nova.lazy_object import StandIn, always, made
+from redsched.decide.plugins.nova.lazy_object import LazyObject, constant, make_object
 from redsched.decide.scoring.demand import demand
 from redsched.model import GroupPolicy, Request
 
 _IN_FLAVOR = ("VCPU", "MEMORY_MB", "DISK_GB")
 
 
-class RequestSpec(StandIn):
+class RequestSpec(LazyObject):
     """One place of a request, tried in a cell: read from `request` and `columns`."""
 
     kind = "RequestSpec"
@@ -29,7 +29,7 @@ class RequestSpec(StandIn):
         return RequestSpec(request=self.request, columns=self.columns)
 
 
-class ImageProperties(StandIn):
+class ImageProperties(LazyObject):
     """The properties of the request, as those of an image."""
 
     kind = "ImageMetaProps"
@@ -43,9 +43,9 @@ class ImageProperties(StandIn):
         return dict(self.__dict__)
 
 
-def _flavor(spec: RequestSpec) -> StandIn:
+def _flavor(spec: RequestSpec) -> LazyObject:
     amounts, name = demand(spec.request), spec.request.properties.get("flavor", "")
-    return made(
+    return make_object(
         "Flavor",
         name=name,
         flavorid=name,
@@ -76,7 +76,7 @@ def _extra_specs(request: Request) -> dict[str, str]:
     return specs
 
 
-def _instance_group(spec: RequestSpec) -> StandIn | None:
+def _instance_group(spec: RequestSpec) -> LazyObject | None:
     name = spec.request.server_group
     state = spec.columns.declared.groups.get(name)
     if state is None:
@@ -85,7 +85,7 @@ def _instance_group(spec: RequestSpec) -> StandIn | None:
     policy = str(state.group.policy)
     rules = {"max_server_per_host": state.group.max_per_host} if policy == GroupPolicy.ANTI_AFFINITY else {}
     members = [one for host in hosts for one in member_ids(spec.columns, name, host)]
-    return made("InstanceGroup", uuid=name, name=name, policy=policy, rules=rules, hosts=hosts, members=members)
+    return make_object("InstanceGroup", uuid=name, name=name, policy=policy, rules=rules, hosts=hosts, members=members)
 
 
 def _scheduler_hints(spec: RequestSpec) -> dict[str, list[str]]:
@@ -100,15 +100,16 @@ def _scheduler_hints(spec: RequestSpec) -> dict[str, list[str]]:
     return {name: texts for name, texts in found.items() if texts}
 
 
-def _pci_requests(spec: RequestSpec) -> StandIn | None:
+def _pci_requests(spec: RequestSpec) -> LazyObject | None:
     devices = [
-        made("InstancePCIRequest", count=one.count, resource_class=one.resource_class) for one in spec.request.pci
+        make_object("InstancePCIRequest", count=one.count, resource_class=one.resource_class)
+        for one in spec.request.pci
     ]
-    return made("InstancePCIRequests", requests=devices) if devices else None
+    return make_object("InstancePCIRequests", requests=devices) if devices else None
 
 
-def _image(spec: RequestSpec) -> StandIn:
-    return made("ImageMeta", id=None, name=None, properties=ImageProperties(**spec.request.properties))
+def _image(spec: RequestSpec) -> LazyObject:
+    return make_object("ImageMeta", id=None, name=None, properties=ImageProperties(**spec.request.properties))
 
 
 _READERS: Mapping[str, Callable[[RequestSpec], Any]] = {
@@ -116,8 +117,8 @@ _READERS: Mapping[str, Callable[[RequestSpec], Any]] = {
     "vcpus": lambda spec: spec.flavor.vcpus,
     "memory_mb": lambda spec: spec.flavor.memory_mb,
     "root_gb": lambda spec: spec.flavor.root_gb,
-    "ephemeral_gb": always(0),
-    "swap": always(0),
+    "ephemeral_gb": constant(0),
+    "swap": constant(0),
     "image": _image,
     "project_id": lambda spec: spec.request.project or None,
     "user_id": lambda spec: spec.request.consumer or None,
@@ -128,18 +129,18 @@ _READERS: Mapping[str, Callable[[RequestSpec], Any]] = {
     "scheduler_hints": _scheduler_hints,
     "ignore_hosts": lambda spec: sorted(spec.request.exclude_hosts),
     "force_hosts": lambda spec: sorted(spec.request.hosts),
-    "force_nodes": always([]),
+    "force_nodes": constant([]),
     "root_required": lambda spec: set(spec.request.root_required),
     "root_forbidden": lambda spec: set(spec.request.root_forbidden),
     "same_subtree": lambda spec: [set(names) for names in spec.request.same_subtree],
     "pci_requests": _pci_requests,
-    "numa_topology": always(None),
-    "requested_destination": always(None),
-    "requested_resources": always([]),
-    "requested_networks": always([]),
-    "security_groups": always([]),
-    "is_bfv": always(False),
-    "limits": always(None),
-    "retry": always(None),
+    "numa_topology": constant(None),
+    "requested_destination": constant(None),
+    "requested_resources": constant([]),
+    "requested_networks": constant([]),
+    "security_groups": constant([]),
+    "is_bfv": constant(False),
+    "limits": constant(None),
+    "retry": constant(None),
 }
 RequestSpec.readers = _READERS

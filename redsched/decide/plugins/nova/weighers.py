@@ -7,7 +7,7 @@ import numpy as np
 
 from redsched.cache.columns import Columns
 from redsched.decide.plugins.nova.host_state import HostState, states_of
-from redsched.decide.plugins.nova.lazy_object import made as stand_in
+from redsched.decide.plugins.nova.lazy_object import make_object
 from redsched.decide.plugins.nova.loading import calling, load
 from redsched.decide.plugins.nova.request_spec import RequestSpec
 from redsched.decide.rules import Rows
@@ -22,32 +22,33 @@ def nova_weighers(paths: Iterable[str]) -> Mapping[str, Weigher]:
     cannot be used.
     """
     return {
-        name: _weigher(name, made) for name, made in load("nova_weighers", paths, ("_weigh_object", "weigh_objects"))
+        name: _weigher(name, plugin)
+        for name, plugin in load("nova_weighers", paths, ("_weigh_object", "weigh_objects"))
     }
 
 
-def _weigher(name: str, made: Any) -> Weigher:
+def _weigher(name: str, plugin: Any) -> Weigher:
     def raw(columns: Columns, request: Request, rows: Rows) -> Score:
         spec = RequestSpec(request=request, columns=columns)
-        return _shaped(columns, rows, _weights(name, made, states_of(columns, rows), spec))
+        return _shaped(columns, rows, _weights(name, plugin, states_of(columns, rows), spec))
 
     def multiplied(columns: Columns, rows: Rows, multiplier: float) -> Score:
-        if not hasattr(made, "weight_multiplier"):
+        if not hasattr(plugin, "weight_multiplier"):
             return multiplier
         states = states_of(columns, rows)
-        own = [calling(name, one.host, lambda one=one: float(made.weight_multiplier(one))) for one in states]  # type: ignore[misc]
+        own = [calling(name, one.host, lambda one=one: float(plugin.weight_multiplier(one))) for one in states]  # type: ignore[misc]
         return multiplier * _shaped(columns, rows, own)
 
-    lowest, highest = getattr(made, "minval", None), getattr(made, "maxval", None)
+    lowest, highest = getattr(plugin, "minval", None), getattr(plugin, "maxval", None)
     # What the class reads is unknown, so nothing may be cached.
     return Weigher(name, raw, relative=True, dynamic=True, lowest=lowest, highest=highest, multiplied=multiplied)
 
 
-def _weights(name: str, made: Any, states: list[HostState], spec: RequestSpec) -> list[float]:
-    if hasattr(made, "weigh_objects"):
-        objects = [stand_in("WeighedHost", obj=state, weight=0.0) for state in states]
-        return calling(name, "", lambda: [float(one) for one in made.weigh_objects(objects, spec)])
-    return [calling(name, one.host, lambda one=one: float(made._weigh_object(one, spec))) for one in states]  # type: ignore[misc]
+def _weights(name: str, plugin: Any, states: list[HostState], spec: RequestSpec) -> list[float]:
+    if hasattr(plugin, "weigh_objects"):
+        objects = [make_object("WeighedHost", obj=state, weight=0.0) for state in states]
+        return calling(name, "", lambda: [float(one) for one in plugin.weigh_objects(objects, spec)])
+    return [calling(name, one.host, lambda one=one: float(plugin._weigh_object(one, spec))) for one in states]  # type: ignore[misc]
 
 
 def _shaped(columns: Columns, rows: Rows, values: list[float]) -> Score:

@@ -120,7 +120,7 @@ async def fill(cell: CellStore, claims: int, per_host: int) -> list[str]:
     names = [f"host-{number:06}" for number in range(-(-claims // per_host))]
     for first in range(0, len(names), AT_ONCE):
         hosts = enumerate(names[first : first + AT_ONCE], first)
-        await aio.together(_open(cell, number, name, per_host) for number, name in hosts)
+        await aio.gather(_open(cell, number, name, per_host) for number, name in hosts)
     return names
 
 
@@ -177,7 +177,7 @@ async def measure(url: str, given: argparse.Namespace) -> tuple[list[Row], list[
         await scheduler.quotas.put(Quota(LIMITED, {"claims": MAX_AMOUNT}))
         [cell] = scheduler._cells
         sweep = scheduler._tasks[cell.name].sweeper.sweep
-        pacing.leave_alone()  # as the API's processes do
+        pacing.freeze_existing_objects()  # as the API's processes do
 
         async def row(work: str, do: Callable[[], Awaitable[object]]) -> Any:
             async with Timer() as timer:

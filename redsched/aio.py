@@ -59,7 +59,7 @@ async def end_all(tasks: Iterable["asyncio.Task[Any]"], again_after_s: float = A
         _, waiting = await asyncio.wait(waiting, timeout=again_after_s)
 
 
-async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def gather(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run all coroutines concurrently and return their results in order. Leave none running, however this ends.
 
     `asyncio.gather` leaves the others running when one has failed or was the first to be cancelled.

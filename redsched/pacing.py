@@ -55,7 +55,7 @@ async def in_order(items: Iterable[str]) -> list[str]:
     return [one async for one in paced(heapq.merge(*runs))] if len(runs) > 1 else runs[0] if runs else []
 
 
-def leave_alone() -> None:
+def freeze_existing_objects() -> None:
     """Exempt all current objects from garbage collection. For a long-lived process that has just started.
 
     Modules and routes are half a million objects that are never freed. Each full collection would traverse all of them,
@@ -101,7 +101,7 @@ class Spread(MutableMapping[str, V]):
     def __repr__(self) -> str:
         return f"Spread({dict(self)!r})"
 
-    async def let_go(self) -> None:
+    async def free_in_slices(self) -> None:
         """Empty the mapping, freeing its memory in slices."""
         async for shard in paced(self._shards):
             shard.clear()

@@ -173,10 +173,10 @@ class Settings(BaseSettings):
     @field_validator("durability")
     @classmethod
     def _check_durability(cls, text: str) -> str:
-        words = text.split(",")
+        options = text.split(",")
         if text != "none" and (
-            len({word.partition("=")[0] for word in words}) < len(words)
-            or not all(re.fullmatch("fsync|replicas=[1-9][0-9]?", word) for word in words)
+            len({word.partition("=")[0] for word in options}) < len(options)
+            or not all(re.fullmatch("fsync|replicas=[1-9][0-9]?", word) for word in options)
         ):
             raise InvalidRequest(f"durability: {text!r} is not none, replicas=N, fsync, or replicas=N,fsync")
         return text

@@ -56,7 +56,7 @@ async def _serve(settings: Settings, registry: WorkerRegistry, listener: socket.
     app = create_app(settings, registry)
     # The lifespan runs here and not in uvicorn, which would turn an error at startup into a traceback.
     async with app.router.lifespan_context(app):
-        pacing.leave_alone()
+        pacing.freeze_existing_objects()
         await _Server(_config(app), app.state.closing, registry).serve([listener])
 
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from redsched.cache.entries import AggregateState, GroupState, PoolState, QuotaState
 from redsched.store.codec.keys import Kind
-from redsched.store.codec.results import Thing
+from redsched.store.codec.results import SharedObject
 
 State = AggregateState | GroupState | PoolState | QuotaState
 
@@ -82,18 +82,18 @@ class Declared:
             self._shown[kind].pop(name, None)
             self.revision += kind not in _NO_RULE
 
-    def from_reply(self, thing: Thing) -> bool:
+    def from_reply(self, shared: SharedObject) -> bool:
         """Apply a reply about an object that its script wrote in this epoch. Return False if it must not be applied.
 
         The same rules as for hosts: nothing that is no newer than the known version, and the version advances only by
         one.
         """
-        known = self.version(thing.kind, thing.name)
-        if known is None or thing.version <= known:
+        known = self.version(shared.kind, shared.name)
+        if known is None or shared.version <= known:
             return False
-        follows = thing.version == known + 1
-        fields = {**thing.fields, "version": str(thing.version)} if follows else thing.fields
-        self.patch(thing.kind, thing.name, fields)
+        follows = shared.version == known + 1
+        fields = {**shared.fields, "version": str(shared.version)} if follows else shared.fields
+        self.patch(shared.kind, shared.name, fields)
         return True
 
     def describe(self) -> dict[str, dict[str, object]]:

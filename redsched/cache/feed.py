@@ -34,26 +34,26 @@ def check_dense(changes: Sequence[Change], seq: int) -> None:
             raise Gap(f"expected entry {expected}, found {change.seq}")
 
 
-Thing = tuple[str, str]
+ObjectName = tuple[str, str]
 """The kind and the name of a changed object."""
 
 
-def objects_to_read(columns: Columns, changes: Sequence[Change]) -> list[Thing]:
+def objects_to_read(columns: Columns, changes: Sequence[Change]) -> list[ObjectName]:
     """Return the objects that the batch alone cannot bring up to date: new ones, and those with a skipped version."""
-    versions: dict[Thing, int | None] = {}
-    unclear: dict[Thing, None] = {}
+    versions: dict[ObjectName, int | None] = {}
+    unclear: dict[ObjectName, None] = {}
     for change in changes:
         if change.kind not in KINDS:
             continue
-        thing = (change.kind, change.name)
-        known = versions[thing] if thing in versions else _version(columns, change)
+        named = (change.kind, change.name)
+        known = versions[named] if named in versions else _version(columns, change)
         if change.op == "removed":
-            versions[thing] = None
-            unclear.pop(thing, None)
+            versions[named] = None
+            unclear.pop(named, None)
             continue
         if known is None or change.version > known + 1 or (change.version > known and "reread" in change.fields):
-            unclear[thing] = None
-        versions[thing] = change.version if known is None else max(known, change.version)
+            unclear[named] = None
+        versions[named] = change.version if known is None else max(known, change.version)
     return list(unclear)
 
 

@@ -166,8 +166,8 @@ class ReplicaUpdater:
             written = answer.outcome is Outcome.OK and not host.cause
             self.columns.from_reply(host, answer.epoch, written)
         if answer.epoch == self.columns.epoch:
-            for thing in answer.objects:
-                self.columns.declared.from_reply(thing)
+            for changed in answer.objects:
+                self.columns.declared.from_reply(changed)
 
     def _apply_replies(self) -> None:
         self._reading = False

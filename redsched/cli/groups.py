@@ -42,7 +42,7 @@ class Group(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Find a command by its name. Raises typer's usage error, with suggestions."""
         if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {args[0]!r}.{_did_you_mean(nearest(args[0], self.reachable()))}")
+            ctx.fail(f"No such command {args[0]!r}.{_suggestion(nearest(args[0], self.reachable()))}")
         return super().resolve_command(ctx, args)
 
     def reachable(self) -> Mapping[str, list[str]]:
@@ -96,5 +96,5 @@ def nearest(typed: str, reachable: Mapping[str, list[str]]) -> list[str]:
     return [command for name in get_close_matches(typed, reachable, CLOSEST) for command in reachable[name]][:CLOSEST]
 
 
-def _did_you_mean(commands: list[str]) -> str:
+def _suggestion(commands: list[str]) -> str:
     return f" Did you mean {' or '.join(f'`{one}`' for one in commands)}?" if commands else ""

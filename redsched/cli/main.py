@@ -87,6 +87,6 @@ def _refused(error: RedschedError) -> int:
     return error.exit_code
 
 
-def _fail(said: str, exit_code: int) -> int:
-    print(f"redsched: {' '.join(said.split())}", file=sys.stderr)
+def _fail(message: str, exit_code: int) -> int:
+    print(f"redsched: {' '.join(message.split())}", file=sys.stderr)
     return exit_code

@@ -120,7 +120,7 @@ def _apart(rule: ClaimRule) -> Rule:
     return Rule(SERVER_GROUP, passes, detail, dynamic=True, local=by == "host")
 
 
-def _together(rule: ClaimRule) -> Rule:
+def _affinity_rule(rule: ClaimRule) -> Rule:
     group, by = rule.group, rule.by
 
     def passes(columns: Columns, rows: Rows) -> Mask:
@@ -162,6 +162,6 @@ def _skew(rule: ClaimRule) -> Rule:
 
 _RULES: Mapping[RuleKind, Callable[[ClaimRule], Rule]] = {
     RuleKind.APART: _apart,
-    RuleKind.TOGETHER: _together,
+    RuleKind.TOGETHER: _affinity_rule,
     RuleKind.SKEW: _skew,
 }

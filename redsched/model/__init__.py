@@ -6,9 +6,9 @@ Frozen, validated on construction, and free of I/O. `redsched.api` has the pydan
 
 from redsched.model.candidate import Candidate, ClaimRule, HostLimit, RuleKind
 from redsched.model.claims import (
+    ENDING_OR_ENDED,
     HELD,
     LEASED,
-    OVER,
     Amounts,
     Claim,
     ClaimStatus,
@@ -52,6 +52,7 @@ from redsched.model.request_validation import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_
 
 __all__ = [
     "CLAIMS",
+    "ENDING_OR_ENDED",
     "HELD",
     "LEASED",
     "MAX_ALTERNATES",
@@ -64,7 +65,6 @@ __all__ = [
     "MAX_TRAITS",
     "MAX_WAIT_S",
     "NUMA_NODE",
-    "OVER",
     "AgentStamp",
     "Aggregate",
     "Amounts",

@@ -40,7 +40,7 @@ LEASED = (ClaimStatus.CLAIMED, ClaimStatus.STARTING)
 """States with a running lease: the host has not confirmed yet that the claim is active."""
 HELD = (*LEASED, ClaimStatus.ACTIVE)
 """States in which the claim is meant to run on its current host."""
-OVER = (ClaimStatus.ENDING, ClaimStatus.ENDED)
+ENDING_OR_ENDED = (ClaimStatus.ENDING, ClaimStatus.ENDED)
 """States in which the claim is to stop, or has stopped."""
 
 
@@ -241,7 +241,7 @@ class Claim:
     def target(self) -> Placement | None:
         """The placement to which it is being moved from the one shown by this view; None if it is not moving."""
         here = next((one for one in self.placements if one.token == self.token), None)
-        later = (one for one in self.placements if here and one.state not in OVER and one.rank > here.rank)
+        later = (one for one in self.placements if here and one.state not in ENDING_OR_ENDED and one.rank > here.rank)
         return next(later, None)
 
     @property

@@ -21,12 +21,12 @@ as_text = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 """Return a JSON value as canonical text."""
 
 
-class Worded:
+class CustomJson:
     """A dataclass that chooses itself which of its fields are written, and how."""
 
     __slots__ = ()
 
-    def words(self) -> dict[str, Any]:
+    def json_fields(self) -> dict[str, Any]:
         """Return the fields to write, as JSON values."""
         raise NotImplementedError
 
@@ -54,8 +54,8 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, frozenset):
         return sorted(value)
-    if isinstance(value, Worded):
-        return value.words()
+    if isinstance(value, CustomJson):
+        return value.json_fields()
     if isinstance(value, tuple):
         plain = [_plain(one) for one in value]
         return sorted(plain) if value and all(isinstance(one, frozenset) for one in value) else plain

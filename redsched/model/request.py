@@ -78,9 +78,9 @@ class Request(RequestFields):
     def canonical(self) -> str:
         """Return canonical JSON of what is requested and for whom, without ids and without how the call is answered."""
         texts = _shared_texts(self)
-        return texts.canonical if texts else as_text(self.words())
+        return texts.canonical if texts else as_text(self.json_fields())
 
-    def words(self) -> dict[str, Any]:
+    def json_fields(self) -> dict[str, Any]:
         """Return what `canonical` writes, as JSON values."""
         return _DIGEST.of(self)
 
@@ -139,7 +139,7 @@ def _shared_texts(request: Request) -> _Texts | None:
     if texts is None:
         if len(_texts) >= _MAX_TEXTS:
             _texts.clear()
-        canonical = as_text(request.words())
+        canonical = as_text(request.json_fields())
         texts = _texts[key] = _Texts(as_text(_SHAPE.of(request)), canonical, _digest_of(canonical))
     return texts
 

@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 from redsched.model.claims import Amounts, OnExit
 from redsched.model.constraints import Group, Hints, Numa, PciDevices, Relation, Spread
-from redsched.model.json_codec import Worded
+from redsched.model.json_codec import CustomJson
 from redsched.model.record import record
 
 _NO_HINTS = Hints()
 
 
 @record
-class RequestFields(Worded):
+class RequestFields(CustomJson):
     """The fields of a request, with their defaults."""
 
     resources: Amounts = field(default_factory=dict)

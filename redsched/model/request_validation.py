@@ -42,7 +42,7 @@ def check_fields(request: RequestFields) -> None:
     _check_traits(request)
     _check_where(request)
     if request.labels or request.aggregate_metadata or request.properties:
-        _check_said(request)
+        _check_conditions(request)
     if request.spread:
         _check_spread(request)
     _check_numbers(request)
@@ -113,7 +113,7 @@ def _check_where(request: RequestFields) -> None:
             check_name(what, name)
 
 
-def _check_said(request: RequestFields) -> None:
+def _check_conditions(request: RequestFields) -> None:
     for key, text in request.labels.items():
         check_condition(check_name("label", key), text)
     for conditions in (request.aggregate_metadata, request.properties):

@@ -108,8 +108,8 @@ class Workers:
     def _raise_failure(self, registry: WorkerRegistry) -> None:
         ended = [one for one in self._processes if one.poll() is not None]
         if ended:
-            said = f"a worker of the API ended with exit code {ended[0].returncode} at its start: see its log above"
-            raise registry.failure() or RedschedError(said)
+            message = f"a worker of the API ended with exit code {ended[0].returncode} at its start: see its log above"
+            raise registry.failure() or RedschedError(message)
 
 
 def _bind(host: str, port: int, count: int) -> list[socket.socket]:

@@ -88,8 +88,8 @@ class Store:
         where = without_password(self.url)
         if version < OLDEST[kind]:
             oldest = ".".join(map(str, OLDEST[kind]))
-            said = info[f"{kind}_version"]
-            raise StoreUnavailable(f"the store at {where} is {kind} {said}: redsched needs {oldest} or newer")
+            reported = info[f"{kind}_version"]
+            raise StoreUnavailable(f"the store at {where} is {kind} {reported}: redsched needs {oldest} or newer")
         mode = str(info.get("redis_mode", info.get("server_mode", "standalone")))
         if mode != ("cluster" if parse(self.url).kind is Kind.CLUSTER else "standalone"):
             way_out = _WAYS_OUT.get(mode, "give a redis:// or sentinel:// URL")

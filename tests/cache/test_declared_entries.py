@@ -8,7 +8,7 @@ from redsched.cache.declared import Declared
 from redsched.model import GroupPolicy, ServerGroup
 from redsched.model.validation import MAX_AMOUNT
 from redsched.store.codec.keys import Kind
-from redsched.store.codec.results import Thing
+from redsched.store.codec.results import SharedObject
 
 GROUP = {
     "version": "4",
@@ -189,10 +189,10 @@ def test_the_places_of_one_request_can_be_a_group_without_a_name() -> None:
 
 def test_a_reply_that_follows_moves_the_version_and_one_that_skips_does_not() -> None:
     found = declared(db=(Kind.SERVER_GROUP, GROUP))
-    assert found.from_reply(Thing(Kind.SERVER_GROUP, "db", 5, {"members": "4"}))
+    assert found.from_reply(SharedObject(Kind.SERVER_GROUP, "db", 5, {"members": "4"}))
     assert (found.groups["db"].version, found.groups["db"].members) == (5, 4)
-    assert found.from_reply(Thing(Kind.SERVER_GROUP, "db", 8, {"members": "6"}))
+    assert found.from_reply(SharedObject(Kind.SERVER_GROUP, "db", 8, {"members": "6"}))
     assert (found.groups["db"].version, found.groups["db"].members) == (5, 6)
-    assert not found.from_reply(Thing(Kind.SERVER_GROUP, "db", 5, {"members": "1"}))
-    assert not found.from_reply(Thing(Kind.SERVER_GROUP, "unheard", 5, {"members": "1"}))
+    assert not found.from_reply(SharedObject(Kind.SERVER_GROUP, "db", 5, {"members": "1"}))
+    assert not found.from_reply(SharedObject(Kind.SERVER_GROUP, "unheard", 5, {"members": "1"}))
     assert found.groups["db"].members == 6

@@ -13,7 +13,7 @@ from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.embedded.server import ServerBinary
 from redsched.store.store import Store
-from redsched.store.topology.sentinel import SentinelPlace
+from redsched.store.topology.sentinel import SentinelEndpoint
 from redsched.store.topology.url import parse
 from tests.support.hosts import PlainHost, fleet, speak_all
 from tests.support.servers import SERVERS, name_of
@@ -151,7 +151,7 @@ async def test_no_sentinel_is_forgotten_when_many_ask_at_once(setup: SentinelSet
     """The first is gone, and all who ask put the next one in its stead: it must be asked when it alone is left."""
     first, *others = setup.sentinels
     first.kill()
-    place = SentinelPlace(parse(setup.url), QUICK)
+    place = SentinelEndpoint(parse(setup.url), QUICK)
     try:
         found = await asyncio.gather(*(place.find() for _ in range(5)))
         assert len(set(found)) == 1

@@ -8,7 +8,7 @@ import pytest
 
 from redsched.model import Candidate, EndReason
 from redsched.store.cell import CellStore
-from redsched.store.codec.claim_codec import drawn_on
+from redsched.store.codec.claim_codec import counting_objects
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import Member, ReleaseMode
 from redsched.store.codec.wire import Reply
@@ -134,7 +134,7 @@ async def calls_of(cell: CellStore, work: Callable[[], Awaitable[Any]]) -> list[
 async def test_who_knows_what_a_claim_counts_in_saves_a_call(cell: CellStore, raw: Any) -> None:
     claims = [await placed(cell, name) for name in "ab"]
     claim = (await cell.claims.read("a"))["a"]
-    objects = drawn_on(claim.group, claim.amounts, project=claim.project)
+    objects = counting_objects(claim.group, claim.amounts, project=claim.project)
     assert objects == THINGS
     assert await calls_of(cell, lambda: cell.claims.release("h1", "a", claims[0], objects=objects)) == ["release"]
     assert await calls_of(cell, lambda: cell.claims.release("h1", "b", claims[1])) == ["release", "release"]

@@ -8,7 +8,7 @@ import pytest
 
 from redsched.model import ClaimStatus, EndReason
 from redsched.store.cell import CellStore
-from redsched.store.codec.claim_codec import drawn_on
+from redsched.store.codec.claim_codec import counting_objects
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, Placed, ReleaseMode, Replacement
 from tests.support.cells import HOUR_S, call_of, claimed, make_due, member, new_epoch, nothing_written, open_host
@@ -239,7 +239,7 @@ async def test_a_journal_that_knows_a_member_ended_ends_it_quietly(cell: CellSto
 async def test_who_knows_the_gang_of_a_claim_names_it(cell: CellStore) -> None:
     placed = await gang(cell, "ab")
     claim = (await cell.claims.read("b"))["b"]
-    objects = drawn_on(claim.group, claim.amounts, claim.gang)
+    objects = counting_objects(claim.group, claim.amounts, claim.gang)
     assert objects == ("gang:a",)
     assert (await cell.claims.confirm("h1", "b", placed["b"].token, objects)).outcome is Outcome.OK
 

@@ -417,7 +417,7 @@ async def test_a_place_that_is_not_there_is_looked_for_less_and_less_often(cell:
     await cell.claims.fail("h1", "a", placed.token, by_host=True)
     pauses: list[int] = []
     for _ in range(8):
-        answer = await cell.claims.put_off("h1", "a", placed.token, "all is full")
+        answer = await cell.claims.postpone("h1", "a", placed.token, "all is full")
         assert (answer.outcome, answer.facts) == (Outcome.OK, ("pending",))
         due_ms = await cell.due.reconcile_at_ms("a")
         await cell.claims.reconcile(["a"])
@@ -428,5 +428,5 @@ async def test_a_place_that_is_not_there_is_looked_for_less_and_less_often(cell:
     second = await again(cell, placed, "h2")
     assert "searches" not in await fields_of(raw, cell.keys.claim("a"))
     async with nothing_written(raw):
-        assert (await cell.claims.put_off("h1", "a", placed.token, "late")).outcome is Outcome.STALE
-        assert (await cell.claims.put_off("h2", "a", second.token, "not pending")).outcome is Outcome.STALE
+        assert (await cell.claims.postpone("h1", "a", placed.token, "late")).outcome is Outcome.STALE
+        assert (await cell.claims.postpone("h2", "a", second.token, "not pending")).outcome is Outcome.STALE

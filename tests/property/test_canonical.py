@@ -37,7 +37,7 @@ def test_a_request_comes_back_whole(request: Request) -> None:
 def test_requests_share_a_text_only_where_they_say_the_same(some: list[Request]) -> None:
     """A text that was kept for one request is never given for another."""
     for request in [*some, *some]:
-        canonical = as_text(request.words())
+        canonical = as_text(request.json_fields())
         digest = hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()
         assert (request.canonical(), request.digest()) == (canonical, digest)
 

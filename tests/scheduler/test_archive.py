@@ -20,7 +20,7 @@ from redsched.model import (
     Request,
 )
 from redsched.scheduler import Scheduler
-from redsched.scheduler.backup.archive import Archive, read, written
+from redsched.scheduler.backup.archive import Archive, archive_lines, read
 from redsched.scheduler.backup.replay import replay
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
@@ -78,7 +78,7 @@ def store_of(scheduler: Scheduler) -> CellStore:
 
 def content(archive: Archive) -> dict[str, Any]:
     """What it says, but for when, and for deadlines, which begin anew."""
-    lines = [json.loads(line) for line in list(written(archive))[1:]]
+    lines = [json.loads(line) for line in list(archive_lines(archive))[1:]]
     for line in lines:
         line.get("fields", {}).pop("expires_at_ms", None)
     return {f"{line['kind']} {line.get('name', line.get('id', line.get('project', '')))}": line for line in lines}
@@ -104,7 +104,7 @@ async def test_what_is_exported_is_what_was_reported_and_declared(living: Schedu
 
 async def test_lines_are_read_back_as_they_were_written(living: Scheduler) -> None:
     archive = await living.export()
-    assert content(read(written(archive))) == content(archive)
+    assert content(read(archive_lines(archive))) == content(archive)
 
 
 async def test_a_cell_comes_back_into_an_empty_store(living: Scheduler, clean_store: str) -> None:
@@ -112,7 +112,7 @@ async def test_a_cell_comes_back_into_an_empty_store(living: Scheduler, clean_st
     before = await living.export()
     old = (await store_of(living).claims.read(["kept"]))["kept"]
     await wiped(living, clean_store)
-    found = await living.import_(read(written(before)))
+    found = await living.import_(read(archive_lines(before)))
     assert (found.counts["hosts"], found.counts["claims"], found.notes) == (2, 3, ())
     assert content(await living.export()) == content(before)
     store = store_of(living)
@@ -179,7 +179,7 @@ def spoilt(given_lines: list[str], number: int, /, **changed: Any) -> list[str]:
 
 
 async def test_what_cannot_be_read_is_refused_by_its_line(living: Scheduler) -> None:
-    lines = list(written(await living.export()))
+    lines = list(archive_lines(await living.export()))
     at = {json.loads(line)["kind"]: number for number, line in enumerate(lines)}
     claim = json.loads(lines[at["claim"]])["fields"]
     bad: list[tuple[list[str], int, str]] = [
@@ -210,7 +210,7 @@ async def test_what_cannot_be_read_is_refused_by_its_line(living: Scheduler) -> 
 
 
 async def test_a_file_that_was_cut_off_is_not_taken_for_a_whole_one(living: Scheduler) -> None:
-    lines = list(written(await living.export()))
+    lines = list(archive_lines(await living.export()))
     with pytest.raises(InvalidRequest, match="cut off"):
         read(lines[:-1])
     with pytest.raises(InvalidRequest, match="empty"):

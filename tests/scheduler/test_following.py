@@ -187,7 +187,7 @@ async def test_one_that_is_moved_off_a_dead_host_waits_for_room(clean_store: str
         full = (await work.scheduler.select(blocks)).selections[0].claim_id or ""
         await work.scheduler.hosts.lost("h0", force=True)
         moving = asyncio.create_task(work.scheduler.migrations.move("one", claim.token, queue_timeout_s=60))
-        await wait_until(lambda: len(work.scheduler._selector._line._line) == 1, what="it waits")
+        await wait_until(lambda: len(work.scheduler._selector._wait_queue._waiters) == 1, what="it waits")
         await work.scheduler.claims.release(full)
         target, _ = await moving
         assert target.host == "h1"

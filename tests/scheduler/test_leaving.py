@@ -265,7 +265,7 @@ async def test_what_had_not_come_up_on_a_drained_host_says_why_it_goes_elsewhere
         await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
         for claim_id in ("drained", "enabled"):
             claim = await work.scheduler.claims.get(claim_id)
-            await work.store.claims.leave("h0", claim_id, claim.token, counted_by(claim))
+            await work.store.claims.requeue("h0", claim_id, claim.token, counted_by(claim))
             await work.scheduler.hosts.set_status("h0", HostStatus.ENABLED)
         assert ("failed", "h0", "host h0 is being drained") in await _reasons(work, "drained")
         assert ("failed", "h0", None) in await _reasons(work, "enabled")

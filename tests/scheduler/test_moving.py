@@ -248,7 +248,7 @@ async def test_it_waits_for_room(clean_store: str) -> None:
         with pytest.raises(NoValidHost):
             await work.scheduler.migrations.move("mine", claim.token)
         moving = asyncio.create_task(work.scheduler.migrations.move("mine", claim.token, queue_timeout_s=60))
-        await wait_until(lambda: len(work.scheduler._selector._line._line) == 1, what="it waits")
+        await wait_until(lambda: len(work.scheduler._selector._wait_queue._waiters) == 1, what="it waits")
         await work.scheduler.claims.release(other.claim_id or "")
         async with asyncio.timeout(30):
             assert (await moving)[0].host == "h1"

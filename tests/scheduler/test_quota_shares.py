@@ -92,7 +92,7 @@ async def test_all_of_the_limit_can_be_used_in_any_cell(scheduler: Scheduler) ->
 async def test_sums_over_cells_are_of_several_moments(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of the limit is held in cell a, and after a was read it is released and claimed in c: never twice of it."""
     first, last = (await scheduler.select(web("a", LIMIT))).selections[0], store_of(scheduler, "c")
-    living_on = last.claims.living_on
+    living_on = last.claims.unended_on
 
     async def late(hosts: Sequence[str]) -> AsyncIterator[list[Claim]]:
         await scheduler.claims.release(str(first.claim_id))

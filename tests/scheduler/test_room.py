@@ -15,7 +15,7 @@ ALL_OF_H1 = Request({"VCPU": 8}, queue_timeout_s=60)
 
 
 def waiting(scheduler: Scheduler) -> int:
-    return len(scheduler._selector._line._line)
+    return len(scheduler._selector._wait_queue._waiters)
 
 
 async def start(scheduler: Scheduler, *requests: Request) -> "list[asyncio.Task[str]]":

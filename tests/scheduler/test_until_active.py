@@ -403,7 +403,7 @@ async def test_a_word_that_an_attestation_brings_is_found(clean_store: str) -> N
         await store.claims.accept("h0", claim.id, claim.token, 60, entry.entry_id)
         epoch, updater = await new_epoch(store), scheduler._cells.named("c1").updater
         words = scheduler._tasks["c1"].confirmations
-        await wait_until(lambda: updater.epoch == epoch and not words._unclear, what="the snapshot told nothing")
+        await wait_until(lambda: updater.epoch == epoch and not words._to_reread, what="the snapshot told nothing")
         await wait_until(lambda: words._reading is None or words._reading.done(), what="nor did the claim")
         host.held[claim.id] = host.holding(claim)
         await speak_all([host])

@@ -86,5 +86,5 @@ async def test_living_claims_come_by_pages_of_hosts(
     for claim_id, host, fields in (("a", "h1", CLAIM), ("b", "h1", ended), ("c", "h2", CLAIM), ("d", "h5", CLAIM)):
         await double.hset(KEYS.claim(claim_id), mapping=fields)
         await double.sadd(KEYS.claims(host), claim_id)
-    pages = [page async for page in reads.claims.living_on(["h1", "h2", "h3", "h4", "h5"])]
+    pages = [page async for page in reads.claims.unended_on(["h1", "h2", "h3", "h4", "h5"])]
     assert [sorted(claim.id for claim in page) for page in pages] == [["a", "c"], [], ["d"]]

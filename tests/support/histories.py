@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from redsched.model import LEASED, OVER, Candidate, Claim, ClaimStatus, EndReason, Placement, Token
+from redsched.model import ENDING_OR_ENDED, LEASED, Candidate, Claim, ClaimStatus, EndReason, Placement, Token
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.claim_fields import record_of
@@ -371,6 +371,6 @@ class Histories:
                 assert running or not owned.is_owed, f"{claim_id} was confirmed, and is lost"
             else:
                 assert not running, f"{claim_id} was {owned.wish}, and lives"
-                assert not found or found.state in OVER, claim_id
+                assert not found or found.state in ENDING_OR_ENDED, claim_id
             if owned.wish == "shelved" and found and "voided_at_ms" not in found.raw:
                 assert (found.state, found.end_reason) == ("ended", EndReason.SHELVED), claim_id

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from redsched.aio import BackgroundTasks, end, together
+from redsched.aio import BackgroundTasks, end, gather
 
 
 async def for_ever() -> None:
@@ -45,7 +45,7 @@ async def test_what_is_begun_together_is_answered_in_its_order() -> None:
         first.set()
         return 2
 
-    assert await together([one(), other()]) == [1, 2]
+    assert await gather([one(), other()]) == [1, 2]
 
 
 async def test_nothing_goes_on_of_what_was_begun_together_when_one_fails() -> None:
@@ -62,7 +62,7 @@ async def test_nothing_goes_on_of_what_was_begun_together_when_one_fails() -> No
         raise ValueError("failed")
 
     with pytest.raises(ValueError, match="failed"):
-        await together([waiting(), failing()])
+        await gather([waiting(), failing()])
     assert ended.is_set()
 
 
@@ -79,7 +79,7 @@ async def test_nothing_goes_on_of_what_was_begun_together_when_it_is_cancelled()
             except asyncio.CancelledError:
                 tries += 1
 
-    task = asyncio.ensure_future(together([for_ever(), stubborn()]))
+    task = asyncio.ensure_future(gather([for_ever(), stubborn()]))
     await begun.wait()
     await end(task)
     assert (task.cancelled(), tries) == (True, 2)

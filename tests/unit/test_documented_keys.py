@@ -209,7 +209,7 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     await seen.look()
     (token,) = await place(Member("moved", small, again=Replacement("h1", token, EndReason.FAILED)))
     await cell.claims.fail("h1", "moved", token, by_host=True, again=True, reason="exit code 3")
-    await cell.claims.put_off("h1", "moved", token, "all is full")
+    await cell.claims.postpone("h1", "moved", token, "all is full")
     await seen.look()
     (token,) = await place(Member("moved", small, again=Replacement("h1", token, EndReason.FAILED)))
     await seen.look()

@@ -97,7 +97,7 @@ async def test_a_spread_is_let_go_shard_by_shard(loop_turns: Turns) -> None:
     spread = Spread[int]()
     spread.update({f"{number}": number for number in range(2 * SHARDS)})
     task = asyncio.create_task(loop_turns.run())
-    await spread.let_go()
+    await spread.free_in_slices()
     task.cancel()
     assert (len(spread), loop_turns.turns >= SHARDS // AT_MOST) == (0, True)
 

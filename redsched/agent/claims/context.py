@@ -16,7 +16,7 @@ from redsched.agent.host_session import Host
 from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.tokens import is_newer_token
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, Placement
-from redsched.store.codec.claim_codec import drawn_on
+from redsched.store.codec.claim_codec import counting_objects
 from redsched.store.codec.claim_fields import record_of
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
@@ -175,4 +175,4 @@ def _moved_from(claim: Claim, placement: Placement) -> dict[str, str]:
 
 def objects_of(work: JournalEntry) -> tuple[str, ...]:
     """Return the objects that a claim counts in besides its host, as the store names them: this saves a second call."""
-    return drawn_on(work.group, work.amounts, work.gang, work.record.get("project", ""))
+    return counting_objects(work.group, work.amounts, work.gang, work.record.get("project", ""))

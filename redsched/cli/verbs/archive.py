@@ -33,7 +33,7 @@ def export(
     """Write a cell as JSON lines: what was declared, hosts, claims and their requests."""
     name = check_name("cell", cell) if cell else ""
     archive = with_scheduler(url, lambda s: s.export(name))
-    text = "".join(f"{line}\n" for line in archives.written(archive))
+    text = "".join(f"{line}\n" for line in archives.archive_lines(archive))
     if output:
         _write(Path(output), text)
     else:

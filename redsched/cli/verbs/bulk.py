@@ -37,7 +37,7 @@ class Filters:
         given = {name: options.filter_names(name, getattr(self, name)) for name in names}
         return ClaimFilter(state=self.state, **given) if self.state or any(given.values()) else None
 
-    def of_many(self, ids: Sequence[str], token: str) -> ClaimFilter | None:
+    def or_ids(self, ids: Sequence[str], token: str) -> ClaimFilter | None:
         """Return the filter; None if claims are named by ids. Raises InvalidRequest for both or neither of them."""
         wanted = self.wanted()
         if bool(ids) == (wanted is not None):

@@ -10,7 +10,7 @@ from redsched.cli.context import with_scheduler
 from redsched.cli.options import AsJson, ClaimArgument, Url, seconds
 from redsched.cli.verbs import bulk
 from redsched.errors import InvalidRequest
-from redsched.model import MAX_LEASE_S, MAX_WAIT_S, OVER, Claim
+from redsched.model import ENDING_OR_ENDED, MAX_LEASE_S, MAX_WAIT_S, Claim
 from redsched.model.validation import check_name
 from redsched.scheduler import BulkResult, Page, Scheduler
 from redsched.schema import render
@@ -53,7 +53,7 @@ def renew(
     url: Url = "",
 ) -> int:
     """Give a claim that is not active yet more time, or all found by filters."""
-    wanted = filters.of_many([claim] if claim else [], token)
+    wanted = filters.or_ids([claim] if claim else [], token)
     if wanted is None:
         _renew(claim, lease_s, token, as_json, url)
         return 0
@@ -94,7 +94,7 @@ def fail(
         return await scheduler.migrations.fail(claim, asked.token, asked.alternates)
 
     found = with_scheduler(url, work)
-    is_over = found.state in OVER
+    is_over = found.state in ENDING_OR_ENDED
     _show_claim(found, as_json, "{0.id} has failed on {0.host}" if is_over else "{0.id} is {0.state} on {0.host} now")
 
 
@@ -171,7 +171,7 @@ def shelve(
 
     `redsched claim unshelve` places it again.
     """
-    wanted = filters.of_many([claim] if claim else [], token)
+    wanted = filters.or_ids([claim] if claim else [], token)
     if wanted is None:
         _shelve(claim, token, as_json, url)
         return 0
@@ -203,7 +203,7 @@ def unshelve(
 
     It goes wherever there is room now.
     """
-    wanted = filters.of_many([claim] if claim else [], "")
+    wanted = filters.or_ids([claim] if claim else [], "")
     if wanted is None:
         _unshelve(claim, queue_timeout_s, as_json, url)
         return 0

@@ -9,7 +9,7 @@ from redsched.cli import completion, options, tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.options import After, AsJson, ClaimArgument, Force, Limit, Many, Url, many
 from redsched.cli.verbs import bulk
-from redsched.model import OVER, Claim, ClaimStatus, ListedState, Token
+from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, ListedState, Token
 from redsched.model.validation import check_name
 from redsched.scheduler import BulkResult, Page, Scheduler
 from redsched.schema import render
@@ -59,7 +59,7 @@ def release(
 
     A claim that its host runs is ending until the host reports that its work is gone.
     """
-    wanted = filters.of_many(claim, token)
+    wanted = filters.or_ids(claim, token)
     if wanted is None:
         _release_each(claim, token, force, as_json, url)
         return 0
@@ -124,7 +124,7 @@ def _show_claim(found: Claim) -> None:
         print(f"its work ended at {tables.time(found.work_ended_at_ms)}; on_exit is {found.on_exit}")
     if found.reason is not None:
         # For a claim that is still alive it is a past failure, however long ago.
-        what = "reason" if found.state in OVER else "last failure"
+        what = "reason" if found.state in ENDING_OR_ENDED else "last failure"
         tables.say(f"{what} on {found.reason.host} at {tables.time(found.reason.at_ms)}: {found.reason.text}")
 
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 from redsched.model import ClaimStatus
 from redsched.pacing import Spread
 from redsched.scheduler.audit.cache import cache_problems
-from redsched.scheduler.audit.counts import Counted, count_problems, over_by_rights, read_counts
-from redsched.scheduler.audit.hosts import host_problems, lease_problems, load_of, unheard_endings
-from redsched.scheduler.audit.hosts import over_by_rights as host_over
+from redsched.scheduler.audit.counts import Counted, count_problems, legitimate_excess, read_counts
+from redsched.scheduler.audit.hosts import host_problems, lease_problems, load_of, stuck_endings
+from redsched.scheduler.audit.hosts import legitimate_excess as host_over
 from redsched.scheduler.audit.leftovers import leftover_problems
-from redsched.scheduler.audit.recheck import LOOKS, seen_again, with_repaired
+from redsched.scheduler.audit.recheck import LOOKS, confirmed, with_repaired
 from redsched.scheduler.audit.repair import repair_problems
 from redsched.scheduler.audit.snapshot import read_cell
 from redsched.scheduler.cells import Cell, Cells
@@ -26,7 +26,7 @@ from redsched.store.codec.results import AuditedHost, Clock
 
 async def audit(cells: Cells) -> AuditReport:
     """Audit all cells, and confirm each suspicion by looking again. Raises StoreUnavailable."""
-    return _together([await audit_cell(cell) for cell in cells])
+    return _merged([await audit_cell(cell) for cell in cells])
 
 
 async def repair(cells: Cells, operator: bool) -> AuditReport:
@@ -34,21 +34,21 @@ async def repair(cells: Cells, operator: bool) -> AuditReport:
 
     `operator` says that a person requested the repair: then claims that only a person may end are ended too.
     """
-    return _together([await repair_cell(cell, operator) for cell in cells])
+    return _merged([await repair_cell(cell, operator) for cell in cells])
 
 
 async def audit_cell(cell: Cell) -> AuditReport:
     """Audit one cell, as `audit` does."""
-    report, digests = await _look_again(cell)
-    await digests.let_go()
+    report, digests = await _confirmed_findings(cell)
+    await digests.free_in_slices()
     return report
 
 
 async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
     """Repair one cell, as `repair` does. Also extends the retention of the requests that claims name."""
-    before, digests = await _look_again(cell)
+    before, digests = await _confirmed_findings(cell)
     await cell.store.requests.extend(digests)
-    await digests.let_go()
+    await digests.free_in_slices()
     if not before.problems:
         return before
     await repair_problems(cell, before.problems, operator)
@@ -56,15 +56,15 @@ async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
     return replace(after, problems=with_repaired(before.problems, after.problems))
 
 
-async def _look_again(cell: Cell) -> tuple[AuditReport, Spread[bool]]:
+async def _confirmed_findings(cell: Cell) -> tuple[AuditReport, Spread[bool]]:
     """Look once; if something seems wrong, look again, up to LOOKS times. Also returns the last look's digests."""
-    report, digests = await _look(cell.store)
+    report, digests = await _findings(cell.store)
     for _ in range(LOOKS - 1):
         if not report.problems:
             break
-        await digests.let_go()
-        again, digests = await _look(cell.store)
-        report = replace(again, problems=seen_again(report.problems, again.problems))
+        await digests.free_in_slices()
+        again, digests = await _findings(cell.store)
+        report = replace(again, problems=confirmed(report.problems, again.problems))
     return replace(report, problems=(*report.problems, *await cache_problems(cell.updater))), digests
 
 
@@ -76,7 +76,7 @@ async def repair_replica(cell: Cell) -> AuditReport:
     return AuditReport(len(cell.updater.columns), 0, with_repaired(problems, left))
 
 
-def _together(reports: Sequence[AuditReport]) -> AuditReport:
+def _merged(reports: Sequence[AuditReport]) -> AuditReport:
     return AuditReport(
         sum(one.hosts for one in reports),
         sum(one.claims for one in reports),
@@ -85,7 +85,7 @@ def _together(reports: Sequence[AuditReport]) -> AuditReport:
     )
 
 
-class _Look:
+class _Findings:
     """Collects the findings of one look at all hosts and claims of a cell, as they are read."""
 
     def __init__(self, cell: str, clock: Clock) -> None:
@@ -102,7 +102,7 @@ class _Look:
         self.hosts, self.claims = self.hosts + 1, self.claims + len(host.ids)
         self.problems += host_problems(self._cell, load, self._clock)
         self.problems += lease_problems(self._cell, load, deadlines, self._clock)
-        self.problems += unheard_endings(self._cell, load, self._clock)
+        self.problems += stuck_endings(self._cell, load, self._clock)
         if host_over(load):
             self.over.append(host.name)
 
@@ -111,15 +111,15 @@ class _Look:
             self.counted.take(fields)
 
 
-async def _look(store: CellStore) -> tuple[AuditReport, Spread[bool]]:
+async def _findings(store: CellStore) -> tuple[AuditReport, Spread[bool]]:
     """Return the findings of one look, and the digests of the requests that are still needed."""
     # The clock is read before anything else, so that a deadline that passes meanwhile is not called late.
-    look, before = _Look(store.name, await store.tick()), await read_counts(store)
+    look, before = _Findings(store.name, await store.tick()), await read_counts(store)
     seen = await read_cell(store, look.at_host, look.at_claim)
     after = await read_counts(store)
     leftover = await leftover_problems(store.name, seen)
     problems = (*look.problems, *leftover, *await count_problems(store.name, before, after, look.counted))
     digests, seen.digests = seen.digests, Spread[bool]()
-    await seen.let_go()
-    over = (*look.over, *await over_by_rights(after))
+    await seen.free_in_slices()
+    over = (*look.over, *await legitimate_excess(after))
     return AuditReport(look.hosts, look.claims, problems, over), digests

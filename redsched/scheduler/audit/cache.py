@@ -24,26 +24,26 @@ Different = dict[tuple[str, str], tuple[object, str, str]]
 
 async def cache_problems(updater: ReplicaUpdater) -> list[Problem]:
     """Return the differences between replica and store. Raises StoreUnavailable."""
-    first = await _look(updater)
-    again = await _look(updater) if first else {}
+    first = await _differences_found(updater)
+    again = await _differences_found(updater) if first else {}
     return [
-        Problem(10, updater.cell.name, f"cache {thing}", field, found[1][:80], found[2][:80], RepairKind.CACHE)
-        for (thing, field), found in again.items()
-        if first.get((thing, field)) == found
+        Problem(10, updater.cell.name, f"cache {subject}", field, found[1][:80], found[2][:80], RepairKind.CACHE)
+        for (subject, field), found in again.items()
+        if first.get((subject, field)) == found
     ]
 
 
-async def _look(updater: ReplicaUpdater) -> Different:
+async def _differences_found(updater: ReplicaUpdater) -> Different:
     await updater.catch_up()
     shown = set(updater.columns.names())
     names = await in_order(shown.union(await names_of(updater.cell, Kind.HOST)))
     found: Different = {}
     for start in range(0, len(names), CHUNK):
-        found |= await _look_at_hosts(updater, names[start : start + CHUNK])
-    return found | await _look_at_declared(updater)
+        found |= await _host_differences(updater, names[start : start + CHUNK])
+    return found | await _declared_differences(updater)
 
 
-async def _look_at_hosts(updater: ReplicaUpdater, names: Sequence[str]) -> Different:
+async def _host_differences(updater: ReplicaUpdater, names: Sequence[str]) -> Different:
     stored = await _read(updater, names)
     found: Different = {}
     # Each host is compared with the replica at that moment: if the replica has advanced, the version differs.
@@ -54,16 +54,16 @@ async def _look_at_hosts(updater: ReplicaUpdater, names: Sequence[str]) -> Diffe
     return found
 
 
-async def _look_at_declared(updater: ReplicaUpdater) -> Different:
+async def _declared_differences(updater: ReplicaUpdater) -> Different:
     found: Different = {}
     for kind in set(Kind) - {Kind.HOST}:
         names = await in_order({*updater.columns.declared.names(kind), *await names_of(updater.cell, kind)})
         for start in range(0, len(names), CHUNK):
-            found |= await _look_at_things(updater, kind, names[start : start + CHUNK])
+            found |= await _object_differences(updater, kind, names[start : start + CHUNK])
     return found
 
 
-async def _look_at_things(updater: ReplicaUpdater, kind: Kind, names: Sequence[str]) -> Different:
+async def _object_differences(updater: ReplicaUpdater, kind: Kind, names: Sequence[str]) -> Different:
     hashes, stored, found = await updater.cell.declared.read(kind, names), Declared(), Different()
     async for name in paced(names):
         if name in hashes:
@@ -80,7 +80,7 @@ async def _read(updater: ReplicaUpdater, names: Sequence[str]) -> Columns:
     return columns
 
 
-def _differences(thing: str, ours: Mapping[str, object], theirs: Mapping[str, object]) -> Different:
+def _differences(subject: str, ours: Mapping[str, object], theirs: Mapping[str, object]) -> Different:
     """Return the differences of an object; only its versions, if these differ or only one side has the object.
 
     Different versions are a difference in age, and only a problem if both stay the same.
@@ -88,10 +88,10 @@ def _differences(thing: str, ours: Mapping[str, object], theirs: Mapping[str, ob
     if not ours or not theirs or ours["version"] != theirs["version"]:
         versions = ours.get("version", "none"), theirs.get("version", "none")
         return (
-            {} if versions[0] == versions[1] else {(thing, "version"): (versions, str(versions[0]), str(versions[1]))}
+            {} if versions[0] == versions[1] else {(subject, "version"): (versions, str(versions[0]), str(versions[1]))}
         )
     return {
-        (thing, field): (ours["version"], repr(ours.get(field)), repr(theirs.get(field)))
+        (subject, field): (ours["version"], repr(ours.get(field)), repr(theirs.get(field)))
         for field in ours.keys() | theirs.keys()
         if ours.get(field) != theirs.get(field)
     }

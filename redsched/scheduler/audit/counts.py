@@ -13,7 +13,7 @@ from redsched.pacing import in_order, paced
 from redsched.scheduler.quotas.usage import usage_of
 from redsched.scheduler.results import Problem, RepairKind
 from redsched.store.cell import CellStore
-from redsched.store.codec.claim_codec import drawn_on
+from redsched.store.codec.claim_codec import counting_objects
 from redsched.store.codec.fields import AMOUNT, COUNTED, placement_fields
 from redsched.store.codec.keys import Kind
 
@@ -52,7 +52,7 @@ class Counted:
             self._take_placement(placement)
 
     def _take_placement(self, claim: Fields) -> None:
-        for group in drawn_on(claim.get("group", ""), ()):
+        for group in counting_objects(claim.get("group", ""), ()):
             counted = {name[len(COUNTED) :]: value for name, value in claim.items() if name.startswith(COUNTED)}
             by = {"host": claim.get("host", ""), **counted}
             self._of(group).update(["members", *(f"count.{one}={by[one]}" for one in by)])
@@ -62,8 +62,8 @@ class Counted:
                 pool, resource_class = split_slot(slot)
                 self._of(pool)[f"claimed.{resource_class}"] += parse_int(amount, -1)
 
-    def _of(self, thing: str) -> Counter[str]:
-        return self.expected.setdefault(thing, Counter())
+    def _of(self, subject: str) -> Counter[str]:
+        return self.expected.setdefault(subject, Counter())
 
 
 async def count_problems(cell: str, before: Things, after: Things, counted: Counted) -> list[Problem]:
@@ -75,7 +75,7 @@ async def count_problems(cell: str, before: Things, after: Things, counted: Coun
     return found
 
 
-async def over_by_rights(objects: Things) -> tuple[str, ...]:
+async def legitimate_excess(objects: Things) -> tuple[str, ...]:
     """Return the pools that legitimately exceed their capacity: they shrank, or hosts brought claims back."""
     found: list[str] = []
     async for name, fields in paced(objects.items()):
@@ -98,11 +98,11 @@ def _problems(cell: str, name: str, fields: Fields, expected: Counter[str]) -> I
             yield Problem(2, cell, f"{name} {field}", "count", says[:40], f"{expected[field]}", RepairKind.COUNTS, name)
         resource_class = field.removeprefix("claimed.")
         capacity = parse_int(fields.get(f"capacity.{resource_class}", "0"), -1)
-        if resource_class != field and parse_int(says, -1) > capacity and not _excused(fields, resource_class):
-            thing, repair = f"{name} {resource_class}", RepairKind.COUNTS if wrong else None
-            yield Problem(1, cell, thing, "claimed", says[:40], f"at most {capacity}", repair, name, TOO_MUCH)
+        if resource_class != field and parse_int(says, -1) > capacity and not _is_legitimate(fields, resource_class):
+            subject, repair = f"{name} {resource_class}", RepairKind.COUNTS if wrong else None
+            yield Problem(1, cell, subject, "claimed", says[:40], f"at most {capacity}", repair, name, TOO_MUCH)
 
 
-def _excused(fields: Fields, resource_class: str) -> bool:
+def _is_legitimate(fields: Fields, resource_class: str) -> bool:
     """Return whether an excess is legitimate: marked `over`, or of a pool that is not declared and has no capacity."""
     return f"over.{resource_class}" in fields or not any(field.startswith("capacity.") for field in fields)

@@ -54,31 +54,31 @@ def _add(sums: Counter[str], placement: Mapping[str, str]) -> None:
 
 def host_problems(cell: str, load: Load, clock: Clock) -> Iterator[Problem]:
     """Yield the differences between a host's counters and its claims."""
-    host, sums, heard = load.host, load.sums, is_heard(load.host, clock)
+    host, sums, heard = load.host, load.sums, is_accounted_for(load.host, clock)
     for slot in _slots(load):
         claimed, capacity = _amount(host.fields, f"claimed.{slot}"), _amount(host.fields, f"capacity.{slot}")
-        thing, says = f"{host.name} {slot}", host.fields.get(f"claimed.{slot}", "0")[:SHOWN]
+        subject, says = f"{host.name} {slot}", host.fields.get(f"claimed.{slot}", "0")[:SHOWN]
         if claimed > capacity and f"over.{slot}" not in host.fields:
             # If its sum is wrong too, repairing that shows whether it really is over capacity.
             repair = _repair(heard) if claimed != sums.get(slot, 0) else None
-            yield Problem(1, cell, thing, "claimed", says, f"at most {capacity}", repair, host.name, TOO_MUCH)
+            yield Problem(1, cell, subject, "claimed", says, f"at most {capacity}", repair, host.name, TOO_MUCH)
         total = sums.get(slot, 0)
         if claimed != total:
             advice = _advice(heard, readable=total >= 0)
             should = f"{total}" if total >= 0 else "readable"
-            yield Problem(2, cell, thing, "claimed", says, should, _repair(heard), host.name, advice)
+            yield Problem(2, cell, subject, "claimed", says, should, _repair(heard), host.name, advice)
     leased = sum(one["state"] in LEASED for _, one in load.placed)
     for name, count in (("claims", len(load.placed)), ("starting", leased)):
         if _amount(host.fields, name) != count:
-            says, thing = host.fields.get(name, "0")[:SHOWN], f"{host.name} {name}"
-            yield Problem(2, cell, thing, "count", says, f"{count}", _repair(heard), host.name, _advice(heard))
+            says, subject = host.fields.get(name, "0")[:SHOWN], f"{host.name} {name}"
+            yield Problem(2, cell, subject, "count", says, f"{count}", _repair(heard), host.name, _advice(heard))
     yield from _wrong_ids(cell, load, heard)
 
 
 def lease_problems(cell: str, load: Load, deadlines: Mapping[str, int], clock: Clock) -> Iterator[Problem]:
     """Yield leases that have no deadline or are overdue, on a host heard in this epoch: on others none may expire."""
     host = load.host
-    for claim_id, fields in load.placed if is_heard(host, clock) else ():
+    for claim_id, fields in load.placed if is_accounted_for(host, clock) else ():
         if fields["state"] not in LEASED:
             continue
         deadline = deadlines.get(claim_id)
@@ -90,11 +90,11 @@ def lease_problems(cell: str, load: Load, deadlines: Mapping[str, int], clock: C
             yield Problem(5, cell, claim_id, "deadline", late, "ended by now", None, host.name, advice)
 
 
-def unheard_endings(cell: str, load: Load, clock: Clock) -> Iterator[Problem]:
+def stuck_endings(cell: str, load: Load, clock: Clock) -> Iterator[Problem]:
     """Yield ending claims that wait for a written-off host: the write-off or the evacuation should have ended them."""
     host = load.host
     evacuated = host.fields.get("draining") == "evacuate"
-    if host.fields.get("epoch") != WRITTEN_OFF or not (evacuated or is_heard(host, clock)):
+    if host.fields.get("epoch") != WRITTEN_OFF or not (evacuated or is_accounted_for(host, clock)):
         return
     for claim_id, fields in load.placed:
         if fields["state"] == ClaimStatus.ENDING:
@@ -103,12 +103,12 @@ def unheard_endings(cell: str, load: Load, clock: Clock) -> Iterator[Problem]:
             )
 
 
-def is_heard(host: AuditedHost, clock: Clock) -> bool:
+def is_accounted_for(host: AuditedHost, clock: Clock) -> bool:
     """Return whether a host has attested to the present epoch, or was written off in it."""
     return clock.epoch in (host.fields.get("epoch"), host.fields.get("written_off"))
 
 
-def over_by_rights(load: Load) -> bool:
+def legitimate_excess(load: Load) -> bool:
     """Return whether a host legitimately exceeds its capacity.
 
     Either it shrank or attested to more than it has (`over.<slot>`), or external usage exceeds what is left.

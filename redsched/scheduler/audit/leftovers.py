@@ -18,11 +18,15 @@ HOST_KEYS = ("claims", "attributes", "inbox")
 async def leftover_problems(cell: str, seen: AuditSnapshot) -> list[Problem]:
     """Return all leftovers."""
     few = (*_of_gone_hosts(cell, seen), *_gangs(cell, seen))
-    many = [one for part in (_strays, _due, _lost_chores, _remembered) async for one in part(cell, seen)]
+    many = [
+        one
+        for part in (_unlisted_placements, _due, _missing_reconcile_entries, _remembered)
+        async for one in part(cell, seen)
+    ]
     return [*few, *many]
 
 
-async def _strays(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
+async def _unlisted_placements(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
     """Yield placements that are missing from the set of their host's claims."""
     for host, unlisted in sorted(seen.unlisted.items()):
         async for claim_id, state in paced(unlisted.items()):
@@ -60,7 +64,7 @@ async def _due(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
             yield Problem(5, cell, f"reconcile {claim_id}", "entry", "of no claim", "none", RepairKind.DUE, claim_id)
 
 
-async def _lost_chores(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
+async def _missing_reconcile_entries(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
     """Yield unfinished claims without a `reconcile` entry: an unwanted placement is left, or a placement is due."""
     async for claim_id in paced(seen.unfinished):
         if claim_id not in seen.marks.to_reconcile:
@@ -75,19 +79,19 @@ def _gangs(cell: str, seen: AuditSnapshot) -> Iterator[Problem]:
         states = [seen.states.get(claim_id) for claim_id in members_of(fields)]
         waiting = sum(state in LEASED for state in states)
         left = [state for state in states if state not in HELD]
-        thing = f"gang:{gang}"
+        subject = f"gang:{gang}"
         if len(left) == len(states) or (waiting == 0 and ("end_reason" not in fields or "may_be_complete" in fields)):
-            yield Problem(5, cell, thing, "key", "there", "gone", RepairKind.GANG, gang)
+            yield Problem(5, cell, subject, "key", "there", "gone", RepairKind.GANG, gang)
         elif left:
             yield Problem(
-                5, cell, thing, "members", f"{len(states)}", f"{len(states) - len(left)}", RepairKind.GANG, gang
+                5, cell, subject, "members", f"{len(states)}", f"{len(states) - len(left)}", RepairKind.GANG, gang
             )
         elif parse_int(fields.get("waiting", ""), -1) != waiting:
             yield Problem(
-                2, cell, thing, "waiting", fields.get("waiting", "")[:40], f"{waiting}", RepairKind.GANG, gang
+                2, cell, subject, "waiting", fields.get("waiting", "")[:40], f"{waiting}", RepairKind.GANG, gang
             )
         elif "end_reason" in fields and gang not in seen.gangs_to_reconcile:
-            yield Problem(5, cell, thing, "failed gang", f"{len(states)} members", "ended", RepairKind.GANG, gang)
+            yield Problem(5, cell, subject, "failed gang", f"{len(states)} members", "ended", RepairKind.GANG, gang)
 
 
 async def _remembered(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
@@ -95,7 +99,7 @@ async def _remembered(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
 
     Such a claim must be shelved and listed in `shelved`, or have something left to reconcile.
     """
-    async for claim_id, end_reason in paced(seen.lasting.items()):
+    async for claim_id, end_reason in paced(seen.without_expiry.items()):
         if end_reason == EndReason.SHELVED:
             if claim_id not in seen.marks.shelved:
                 yield Problem(5, cell, claim_id, "shelved claim", "not listed", "listed", RepairKind.DUE, claim_id)

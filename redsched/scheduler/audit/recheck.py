@@ -10,7 +10,7 @@ LOOKS = 3
 MAX_REASON = 64
 
 
-def seen_again(suspected: Iterable[Problem], now: Iterable[Problem]) -> tuple[Problem, ...]:
+def confirmed(suspected: Iterable[Problem], now: Iterable[Problem]) -> tuple[Problem, ...]:
     """Return the findings of a later look that an earlier look found too."""
     before = {_same(one) for one in suspected}
     return tuple(one for one in now if _same(one) in before)

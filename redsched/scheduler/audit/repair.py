@@ -34,7 +34,7 @@ async def repair_problems(cell: Cell, problems: Sequence[Problem], operator: boo
     for (kind, subject), problem in sorted(subjects.items(), key=lambda one: one[0][0] is RepairKind.CACHE):
         outcome = await _repair(cell, seen, kind, subject, reason_of(problem), operator)
         log.warning("repaired", cell=cell.name, thing=problem.thing, problem=problem.detail, outcome=outcome)
-    await seen.let_go()
+    await seen.free_in_slices()
 
 
 async def _repair(
@@ -73,18 +73,18 @@ async def _repair_cache(cell: Cell) -> str:
     return "OK"
 
 
-async def _repair_counts(store: CellStore, thing: str, reason: str) -> str:
+async def _repair_counts(store: CellStore, subject: str, reason: str) -> str:
     """Recompute an object's counts. Its version is read before its claims, so that the script knows these are all."""
-    kind, _, name = thing.partition(":")
+    kind, _, name = subject.partition(":")
     version = await store.audit.version_of(kind, name)
     ids: list[str] = []
 
     def at_claim(claim_id: str, fields: Mapping[str, str]) -> None:
         lives = fields.get("state", ClaimStatus.ENDED) != ClaimStatus.ENDED
-        if lives and thing in counted_by(claim_from(store.name, claim_id, fields)):
+        if lives and subject in counted_by(claim_from(store.name, claim_id, fields)):
             ids.append(claim_id)
 
-    await (await read_cell(store, on_claim=at_claim)).let_go()
+    await (await read_cell(store, on_claim=at_claim)).free_in_slices()
     if len(ids) > MAX_CLAIMS_OF_HOST:
         return f"more than {MAX_CLAIMS_OF_HOST} claims"
-    return (await store.repair.counts(thing, version, reason, ids)).outcome
+    return (await store.repair.counts(subject, version, reason, ids)).outcome

@@ -51,7 +51,7 @@ class AuditSnapshot:
         """Claims of which a placement beside the main one has a lease."""
         self.unlisted: dict[str, dict[str, str]] = {}
         """By host, claims with a placement there that the host's set does not have: the state of the placement."""
-        self.lasting = Spread[str]()
+        self.without_expiry = Spread[str]()
         """Ended claims that are remembered without end, and why they ended."""
         self.shelved = Spread[str]()
         """The claims in the set of those that are shelved, as far as they are there: '' or, if wrongly, their state."""
@@ -66,7 +66,7 @@ class AuditSnapshot:
         self.gangs: Mapping[str, Fields] = {}
         """Those that did not change while claims were read."""
 
-    def lives(self, claim_id: str) -> bool:
+    def has_not_ended(self, claim_id: str) -> bool:
         """Return whether the claim exists and has not ended."""
         return self.states.get(claim_id, ClaimStatus.ENDED) != ClaimStatus.ENDED
 
@@ -101,19 +101,19 @@ class AuditSnapshot:
         for claim_id in unlisted.keys() & ids:
             del unlisted[claim_id]
 
-    async def let_go(self) -> None:
+    async def free_in_slices(self) -> None:
         """Free what grows with the number of claims, in slices."""
         marks = self.marks
         large: tuple[Spread[Any], ...] = (
             self.states,
-            self.lasting,
+            self.without_expiry,
             self.shelved,
             self.unfinished,
             self.leased,
             self.digests,
         )
         for one in (*large, marks.deadlines, marks.to_reconcile, marks.shelved, *marks.keys.values()):
-            await one.let_go()
+            await one.free_in_slices()
 
 
 _STATES = {state.value: state.value for state in ClaimStatus}
@@ -217,8 +217,8 @@ async def _read_unheld(store: CellStore, seen: AuditSnapshot, on_claim: OnClaim 
 async def _note_unheld(store: CellStore, seen: AuditSnapshot, ids: list[str], on_claim: OnClaim | None) -> None:
     claims = await store.audit.claim_hashes(ids)
     ended = [claim_id for claim_id, fields in claims.items() if fields.get("state") == ClaimStatus.ENDED]
-    lasting = await store.audit.lasting(ended)
-    seen.lasting.update((claim_id, claims[claim_id].get("end_reason", "")) for claim_id in lasting)
+    lasting = await store.audit.without_expiry(ended)
+    seen.without_expiry.update((claim_id, claims[claim_id].get("end_reason", "")) for claim_id in lasting)
     async for claim_id, fields in paced(claims.items()):
         seen.note(claim_id, fields)
         if on_claim:

@@ -20,7 +20,7 @@ STUCK_S = 5.0
 
 
 @contextmanager
-def _not_the_callers() -> Iterator[None]:
+def _as_unavailable() -> Iterator[None]:
     """Report an unknown outcome as StoreUnavailable: it is not the outcome of the caller's own request."""
     try:
         yield
@@ -42,12 +42,12 @@ class Expiry:
 
         Raises Unavailable.
         """
-        with _not_the_callers():
+        with _as_unavailable():
             return await self._expire_due()
 
     async def mark_down(self, hosts: Sequence[str]) -> None:
         """Mark the given hosts down if their lease has lapsed. Raises Unavailable."""
-        with _not_the_callers():
+        with _as_unavailable():
             await self._store.hosts.mark_down(hosts)
 
     async def _expire_due(self) -> int:

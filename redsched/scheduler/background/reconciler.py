@@ -12,7 +12,7 @@ import structlog
 from redsched import aio
 from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, RedschedError
-from redsched.model import OVER, Claim, ClaimStatus
+from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus
 from redsched.pacing import Spread
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by
@@ -56,7 +56,7 @@ class Reconciler:
             if due_ms is None:
                 return  # another scheduler has placed it
             await asyncio.sleep(max(0, due_ms - self._updater.now_ms()) / 1000)
-            await self._do(claim.id, claim)
+            await self._reconcile(claim.id, claim)
         except RedschedError as error:
             log.warning("reconcile", cell=self._store.name, claim=claim.id, problem=error.detail)
         finally:
@@ -71,10 +71,10 @@ class Reconciler:
             seen.update(dict.fromkeys(fresh, True))
             claims = await self._store.claims.read(fresh)
             for first in range(0, len(fresh), AT_ONCE):
-                await aio.together(self._do(one, claims.get(one)) for one in fresh[first : first + AT_ONCE])
+                await aio.gather(self._reconcile(one, claims.get(one)) for one in fresh[first : first + AT_ONCE])
             if len(due) < BATCH:
                 break
-        await seen.let_go()
+        await seen.free_in_slices()
 
     async def _place(self, claim: Claim) -> None:
         try:
@@ -83,12 +83,14 @@ class Reconciler:
             # It has ended, or waits for room: its events and its reason say so.
             log.debug("reconcile", cell=self._store.name, claim=claim.id, problem=error.detail)
 
-    async def _do(self, claim_id: str, claim: Claim | None) -> None:
+    async def _reconcile(self, claim_id: str, claim: Claim | None) -> None:
         """Reconcile one claim. Errors are logged."""
         try:
             if claim is not None and claim.state is ClaimStatus.PENDING:
                 await self._place(claim)
-            gang_done = bool(claim and claim.gang and claim.state in OVER and await self._store.gangs.end(claim.gang))
+            gang_done = bool(
+                claim and claim.gang and claim.state in ENDING_OR_ENDED and await self._store.gangs.end(claim.gang)
+            )
             await self._store.claims.reconcile([claim_id], counted_by(claim) if claim else (), gang_done)
         except RedschedError as error:
             log.warning("reconcile", cell=self._store.name, claim=claim_id, problem=error.detail)

@@ -101,8 +101,8 @@ def _events_of(
 ) -> Iterator[dict[str, str]]:
     reason = {"reason": change.fields["reason"]} if "reason" in change.fields else {}
     if claim_id := change.fields.get("claim"):
-        said = _of_claim(claims.get(claim_id, {})) | dict(amounts[change.seq]) | _of_change(change)
-        yield {**_head(change, change.op), "claim": claim_id, "host": change.name, **said}
+        details = _of_claim(claims.get(claim_id, {})) | dict(amounts[change.seq]) | _of_change(change)
+        yield {**_head(change, change.op), "claim": claim_id, "host": change.name, **details}
     elif change.kind == Kind.HOST and change.op in _NEWS_OF_HOST:
         status = {"status": change.fields["status"]} if "status" in change.fields else {}
         yield {**_head(change, REPAIRED if reason else change.op), "host": change.name, **status, **reason}

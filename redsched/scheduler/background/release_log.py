@@ -84,7 +84,9 @@ class ReleaseLog:
         lost, done = await self._lost(epoch), 0
         for first in range(0, len(lost), AT_ONCE):
             batch = lost[first : first + AT_ONCE]
-            for one, answer in zip(batch, await aio.together(_tried(self._close, one) for one in batch), strict=True):
+            for one, answer in zip(
+                batch, await aio.gather(_close_or_none(self._close, one) for one in batch), strict=True
+            ):
                 if answer is not None:
                     # Keep it: acknowledgements of this epoch can be lost with the next.
                     one.epoch, one.token, one.at_s = answer.epoch, one.token or answer.facts[0], aio.now_s()
@@ -95,7 +97,7 @@ class ReleaseLog:
         """Return the releases acknowledged in another epoch. Deletes those that are too old."""
         now_s, lost = aio.now_s(), list[_Closed]()
         async for one in paced([*self._closed.values()]):
-            if _is_young(one, epoch, now_s):
+            if _is_recent(one, epoch, now_s):
                 lost += [one] if one.epoch != epoch else []
             elif self._closed.get(one.claim_id) is one:
                 del self._closed[one.claim_id]
@@ -115,11 +117,11 @@ class ReleaseLog:
         return answer if answer.outcome is not Outcome.CONFLICT else await self._close(one)
 
 
-def _is_young(one: _Closed, epoch: str, now_s: float) -> bool:
+def _is_recent(one: _Closed, epoch: str, now_s: float) -> bool:
     return now_s - one.at_s < (ANSWERED_S if one.epoch == epoch else KEPT_S)
 
 
-async def _tried(close: Callable[[_Closed], Awaitable[ScriptResult]], one: _Closed) -> ScriptResult | None:
+async def _close_or_none(close: Callable[[_Closed], Awaitable[ScriptResult]], one: _Closed) -> ScriptResult | None:
     """Close a claim; return None if that fails now. A failed one stays in the log, and does not block others."""
     try:
         return await close(one)

@@ -95,7 +95,7 @@ _DECLARED: Mapping[str, tuple[str, type[Any]]] = {
 KINDS = ("head", *_DECLARED, "host", "claim", "request")
 
 
-def written(archive: Archive) -> Iterator[str]:
+def archive_lines(archive: Archive) -> Iterator[str]:
     """Yield the lines of an archive, without line ends. The head has the number of the other lines."""
     lines = list(_body(archive))
     head = {**asdict(archive.head), "lines": len(lines), "consistent": archive.head.consistent}
@@ -106,10 +106,10 @@ def written(archive: Archive) -> Iterator[str]:
 def _body(archive: Archive) -> Iterator[str]:
     for kind, (name, of) in _DECLARED.items():
         for one in getattr(archive, name):
-            yield json.dumps({"kind": kind, **_words(of).of(one)})
+            yield json.dumps({"kind": kind, **_codec(of).of(one)})
     for report in archive.hosts:
         status = archive.statuses.get(report.name, HostStatus.ENABLED)
-        yield json.dumps({"kind": "host", "status": status.value, **_words(HostReport).of(report)})
+        yield json.dumps({"kind": "host", "status": status.value, **_codec(HostReport).of(report)})
     for claim_id in sorted(archive.claims):
         yield json.dumps({"kind": "claim", "id": claim_id, "fields": archive.claims[claim_id]})
     for digest, text in sorted(archive.requests.items()):
@@ -118,7 +118,7 @@ def _body(archive: Archive) -> Iterator[str]:
 
 def read(lines: Iterable[str]) -> Archive:
     """Parse the lines of an archive. Raises InvalidRequest, which names the line and what to do."""
-    reading = _Reading()
+    reading = _ArchiveReader()
     for number, line in enumerate(lines, 1):
         try:
             reading.take(_object(line))
@@ -127,7 +127,7 @@ def read(lines: Iterable[str]) -> Archive:
     return reading.archive()
 
 
-class _Reading:
+class _ArchiveReader:
     """The parts of an archive that have been read so far."""
 
     def __init__(self) -> None:
@@ -136,17 +136,17 @@ class _Reading:
         self._found: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
         self._statuses: dict[str, HostStatus] = {}
 
-    def take(self, said: dict[str, Any]) -> None:
-        kind = said.pop("kind", None)
+    def take(self, item: dict[str, Any]) -> None:
+        kind = item.pop("kind", None)
         if kind not in KINDS:
             raise InvalidRequest(f"kind {kind!r:.80} is not known: use one of {', '.join(KINDS)}")
         if (kind == "head") == (self._head is not None):
             raise InvalidRequest("the head must be the first line, and there is one: is it a whole export of one cell?")
         if kind == "head":
-            self._head = _head(said)
+            self._head = _head(item)
             return
         self._lines += 1
-        name, thing = getattr(self, f"_{kind.replace('-', '_')}")(said)
+        name, thing = getattr(self, f"_{kind.replace('-', '_')}")(item)
         if name in self._found[kind]:
             raise InvalidRequest(f"{kind} {name!r} is there already: take one of the two out")
         self._found[kind][name] = thing
@@ -168,53 +168,53 @@ class _Reading:
         )
 
     def _check_homes(self) -> None:
-        for claim_id, said in self._found["claim"].items():
-            if said["state"] != "ended" and said["host"] not in self._found["host"]:
+        for claim_id, item in self._found["claim"].items():
+            if item["state"] != "ended" and item["host"] not in self._found["host"]:
                 raise InvalidRequest(
-                    f"claim {claim_id} is on host {said['host']!r}, which is no line of this file: add it, or take the "
+                    f"claim {claim_id} is on host {item['host']!r}, which is no line of this file: add it, or take the "
                     "claim out"
                 )
 
-    def _aggregate(self, said: dict[str, Any]) -> tuple[str, Any]:
-        one = from_text(as_text(said), Aggregate, {})
+    def _aggregate(self, item: dict[str, Any]) -> tuple[str, Any]:
+        one = from_text(as_text(item), Aggregate, {})
         return one.name, one
 
-    def _server_group(self, said: dict[str, Any]) -> tuple[str, Any]:
-        one = from_text(as_text(said), ServerGroup, {})
+    def _server_group(self, item: dict[str, Any]) -> tuple[str, Any]:
+        one = from_text(as_text(item), ServerGroup, {})
         return one.name, one
 
-    def _pool(self, said: dict[str, Any]) -> tuple[str, Any]:
-        one = from_text(as_text(said), SharedPool, {})
+    def _pool(self, item: dict[str, Any]) -> tuple[str, Any]:
+        one = from_text(as_text(item), SharedPool, {})
         return one.name, one
 
-    def _quota(self, said: dict[str, Any]) -> tuple[str, Any]:
-        one = from_text(as_text(said), Quota, {})
+    def _quota(self, item: dict[str, Any]) -> tuple[str, Any]:
+        one = from_text(as_text(item), Quota, {})
         return one.project, one
 
-    def _host(self, said: dict[str, Any]) -> tuple[str, Any]:
-        status = said.pop("status", HostStatus.ENABLED.value)
+    def _host(self, item: dict[str, Any]) -> tuple[str, Any]:
+        status = item.pop("status", HostStatus.ENABLED.value)
         if status not in set(HostStatus):
             raise InvalidRequest(f"status {status!r:.80} is none: use {', '.join(HostStatus)}")
-        one = replace(from_text(as_text(said), HostReport, {}), cell=self._cell)
+        one = replace(from_text(as_text(item), HostReport, {}), cell=self._cell)
         self._statuses[one.name] = HostStatus(status)
         return one.name, one
 
-    def _claim(self, said: dict[str, Any]) -> tuple[str, Any]:
-        _only(said, "id", "fields")
-        values = said["fields"]
+    def _claim(self, item: dict[str, Any]) -> tuple[str, Any]:
+        _check_fields(item, "id", "fields")
+        values = item["fields"]
         if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
             raise InvalidRequest("fields must be texts by name, as `redsched export` writes them")
-        check_name("claim", str(said["id"]))
-        checked_claim(self._cell, said["id"], values)
-        return said["id"], values
+        check_name("claim", str(item["id"]))
+        checked_claim(self._cell, item["id"], values)
+        return item["id"], values
 
-    def _request(self, said: dict[str, Any]) -> tuple[str, Any]:
-        _only(said, "digest", "request")
-        text = as_text(said["request"])
+    def _request(self, item: dict[str, Any]) -> tuple[str, Any]:
+        _check_fields(item, "digest", "request")
+        text = as_text(item["request"])
         digest = Request.from_canonical(text).digest()
-        if digest != said["digest"]:
+        if digest != item["digest"]:
             raise InvalidRequest(
-                f"the request's digest is {digest}, not {said['digest']!r:.80}: put back what was there"
+                f"the request's digest is {digest}, not {item['digest']!r:.80}: put back what was there"
             )
         return digest, text
 
@@ -241,13 +241,13 @@ def checked_claim(cell: str, claim_id: str, values: Mapping[str, str]) -> Claim:
     return claim
 
 
-def _head(said: dict[str, Any]) -> Head:
-    said.pop("consistent", None)
-    if said.get("format") != FORMAT:
+def _head(item: dict[str, Any]) -> Head:
+    item.pop("consistent", None)
+    if item.get("format") != FORMAT:
         raise InvalidRequest(
-            f"format {said.get('format')!r:.80} is not that of this release, {FORMAT}: use another one"
+            f"format {item.get('format')!r:.80} is not that of this release, {FORMAT}: use another one"
         )
-    head = from_text(as_text(said), Head, {})
+    head = from_text(as_text(item), Head, {})
     for name in ("seq", "seq_after", "exported_at_ms", "lines"):
         if type(getattr(head, name)) is not int:
             raise InvalidRequest(f"{name} of the head must be a whole number: put back what was there")
@@ -260,22 +260,22 @@ def _object(line: str) -> dict[str, Any]:
     if len(line) > MAX_LINE:
         raise InvalidRequest(f"it is longer than {MAX_LINE} characters: no line of an export is")
     try:
-        said = json.loads(line)
+        item = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(
             f"it is not JSON ({error}): restore the line, or take it out and correct `lines`"
         ) from None
-    if not isinstance(said, dict):
+    if not isinstance(item, dict):
         raise InvalidRequest("it is no JSON object: each line is one, with its `kind`")
-    return said
+    return item
 
 
-def _only(said: Mapping[str, Any], *names: str) -> None:
-    if set(said) != set(names):
-        raise InvalidRequest(f"it has {', '.join(sorted(said)) or 'nothing'}, and should have {', '.join(names)}")
+def _check_fields(item: Mapping[str, Any], *names: str) -> None:
+    if set(item) != set(names):
+        raise InvalidRequest(f"it has {', '.join(sorted(item)) or 'nothing'}, and should have {', '.join(names)}")
 
 
-def _words(of: type[Any]) -> Fields:
+def _codec(of: type[Any]) -> Fields:
     """Return the codec for a dataclass that leaves out fields with their default value."""
     defaults = {one.name: one.default_factory() if callable(one.default_factory) else one.default for one in fields(of)}
     return Fields(tuple(defaults), defaults)

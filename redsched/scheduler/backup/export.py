@@ -62,7 +62,7 @@ async def _read(store: CellStore) -> Archive:
     hashes = await _hosts(store, await in_order(seen.present))
     hosts = tuple([report_from(store.name, one) async for one in paced(hashes)])
     requests = await _requests(store, seen)
-    await seen.let_go()
+    await seen.free_in_slices()
     return Archive(
         head=_NO_HEAD,
         aggregates=tuple([_aggregate(*one, hashes) async for one in paced(objects[Kind.AGGREGATE].items())]),
@@ -85,9 +85,9 @@ async def _leave_out(claims: Packed, seen: AuditSnapshot) -> None:
     """Keep living claims on existing hosts, and ended claims that never expire; drop all others."""
     over = Spread[bool]()
     async for claim_id in paced(claims):
-        if claim_id in seen.lasting:
+        if claim_id in seen.without_expiry:
             continue
-        if not seen.lives(claim_id) or not _hosts_of(claims[claim_id]) <= seen.present:
+        if not seen.has_not_ended(claim_id) or not _hosts_of(claims[claim_id]) <= seen.present:
             over[claim_id] = True
     async for claim_id in paced(over):
         claims.drop(claim_id)

@@ -38,7 +38,7 @@ async def replay(url: str, archive: Archive, settings: Settings, policy: str = "
     """
     quiet = {"cells": (archive.head.cell,), "pick_from": 1, "check_s": 0.0, "events_keep_s": 0.0, "redis_url": url}
     settings = settings.model_copy(update=quiet)
-    await _bring_hosts(url, archive, settings)
+    await _report_hosts(url, archive, settings)
     placed = refused = guessed = 0
     used: set[str] = set()
     async with Scheduler.connect(url, settings) as scheduler:
@@ -55,34 +55,34 @@ async def replay(url: str, archive: Archive, settings: Settings, policy: str = "
     return Replayed(policy, placed, refused, len(used), guessed)
 
 
-async def _bring_hosts(url: str, archive: Archive, settings: Settings) -> None:
+async def _report_hosts(url: str, archive: Archive, settings: Settings) -> None:
     async with Store.connect(url, settings) as store:
         cell = store.cell(archive.head.cell)
         await cell.init()
         for report in archive.hosts:
-            said = await cell.hosts.report(replace(report, lease_s=LEASE_S))
-            await cell.hosts.attest(report.name, said.epoch)
+            reply = await cell.hosts.report(replace(report, lease_s=LEASE_S))
+            await cell.hosts.attest(report.name, reply.epoch)
         await import_declared(cell, archive)
 
 
 def _requests(archive: Archive, policy: str) -> Iterator[tuple[Request, bool]]:
     """Yield a request for each original call, and True; if it is unknown, a guess for each of its claims, and False."""
     calls: dict[tuple[int, str], list[tuple[str, Mapping[str, str]]]] = {}
-    for claim_id, said in archive.claims.items():
-        if said["state"] == "ended":
+    for claim_id, values in archive.claims.items():
+        if values["state"] == "ended":
             continue
-        at_ms = parse_int(said.get("claimed_at_ms", ""), 0)
-        calls.setdefault((at_ms, said.get("digest") or claim_id), []).append((claim_id, said))
+        at_ms = parse_int(values.get("claimed_at_ms", ""), 0)
+        calls.setdefault((at_ms, values.get("digest") or claim_id), []).append((claim_id, values))
     for (_, digest), claims in sorted(calls.items()):
         text = archive.requests.get(digest)
         if text:
-            yield _again(Request.from_canonical(text), len(claims), policy), True
+            yield _request_of(Request.from_canonical(text), len(claims), policy), True
         else:
-            for _, said in claims:
-                yield _guessed(said, policy), False
+            for _, values in claims:
+                yield _guessed_request(values, policy), False
 
 
-def _again(request: Request, places: int, policy: str) -> Request:
+def _request_of(request: Request, places: int, policy: str) -> Request:
     """Return the request for as many places as were exported, without its hints: they name claims of another store."""
     if not request.members:
         request = replace(request, count=min(places, MAX_COUNT))
@@ -91,11 +91,11 @@ def _again(request: Request, places: int, policy: str) -> Request:
     return replace(request, hints=Hints(), lease_s=LEASE_S)
 
 
-def _guessed(said: Mapping[str, str], policy: str) -> Request:
+def _guessed_request(values: Mapping[str, str], policy: str) -> Request:
     resources: dict[str, int] = {}
-    for name, text in said.items():
+    for name, text in values.items():
         if name.startswith(AMOUNT):
             resource_class = split_slot(name[len(AMOUNT) :])[1]
             resources[resource_class] = resources.get(resource_class, 0) + parse_int(text, 0)
     asked = {name: amount for name, amount in resources.items() if amount}
-    return Request(asked, project=said.get("project", ""), lease_s=LEASE_S, policy=policy)
+    return Request(asked, project=values.get("project", ""), lease_s=LEASE_S, policy=policy)

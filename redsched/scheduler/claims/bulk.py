@@ -152,7 +152,7 @@ async def _batch(verb: Verb, claims: Sequence[Claim], down: StoreUnavailable | N
     """Return a result for each claim. Once the store is `down`, refuse the rest without calling it."""
     if down:
         return [BulkResult(claim, BulkOutcome.REFUSED, down) for claim in claims]
-    return await aio.together(_result(verb, claim) for claim in claims)
+    return await aio.gather(_result(verb, claim) for claim in claims)
 
 
 def _store_error(found: Sequence[BulkResult]) -> StoreUnavailable | None:

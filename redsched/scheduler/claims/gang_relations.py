@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from redsched.cache.columns import Columns
 from redsched.decide.aggregates import aggregates_of
 from redsched.errors import ClaimState, InvalidRequest, NoValidHost
-from redsched.model import OVER, Claim, Relation, RelationType, Request
+from redsched.model import ENDING_OR_ENDED, Claim, Relation, RelationType, Request
 from redsched.scheduler.cells import Cell
 
 
@@ -111,7 +111,7 @@ def _others_in(claim: Claim, relation: Relation, besides: Collection[str]) -> tu
 def _other(claim_id: str, claim: Claim | None, evacuated: Collection[str]) -> Other:
     if claim is None:
         return Other(claim_id)
-    stays_on = (one.host for one in claim.placements if one.state not in OVER and one.host not in evacuated)
+    stays_on = (one.host for one in claim.placements if one.state not in ENDING_OR_ENDED and one.host not in evacuated)
     return Other(claim_id, claim.hosts, tuple(dict.fromkeys(stays_on)))
 
 
@@ -122,7 +122,7 @@ def _apart(place: Request, held: Held, _columns: Columns) -> Request:
     return replace(place, exclude_hosts=exclude)
 
 
-def _together(place: Request, held: Held, _columns: Columns) -> Request:
+def _shared_domain(place: Request, held: Held, _columns: Columns) -> Request:
     hosts = frozenset(held.stays_on)
     allowed = (hosts & place.hosts if place.hosts else hosts) - place.exclude_hosts
     if hosts and (len(hosts) > 1 or not allowed):
@@ -151,7 +151,7 @@ def _same_aggregate(place: Request, held: Held, columns: Columns) -> Request:
 
 _NARROW = {
     RelationType.APART: _apart,
-    RelationType.TOGETHER: _together,
+    RelationType.TOGETHER: _shared_domain,
     RelationType.SAME_ZONE: _same_zone,
     RelationType.SAME_AGGREGATE: _same_aggregate,
 }

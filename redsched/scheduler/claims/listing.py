@@ -5,7 +5,17 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable,
 from dataclasses import dataclass, fields, replace
 
 from redsched.errors import InvalidRequest
-from redsched.model import OVER, Claim, ClaimStatus, EndReason, ListedState, OneOf, Reason, accepts, values_of
+from redsched.model import (
+    ENDING_OR_ENDED,
+    Claim,
+    ClaimStatus,
+    EndReason,
+    ListedState,
+    OneOf,
+    Reason,
+    accepts,
+    values_of,
+)
 from redsched.pacing import in_order, paced
 from redsched.scheduler.cells import Cell
 from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
@@ -77,36 +87,36 @@ class ClaimFilter:
 
 
 async def walk_claims(
-    cells: "list[Cell]", wanted: ClaimFilter, after: Position
+    cells: "list[Cell]", claim_filter: ClaimFilter, after: Position
 ) -> AsyncGenerator[tuple[Position, Claim], None]:
     """Yield the matching claims after a position, in order. Reads at most one batch ahead."""
     if not after[0]:
-        async for claim in _on_no_host(cells, wanted, after[1]):
-            if wanted.matches(claim):
+        async for claim in _on_no_host(cells, claim_filter, after[1]):
+            if claim_filter.matches(claim):
                 yield ("", claim.id), claim
-    hosts = _hosts(cells, wanted, after[0]) if wanted.includes_placed else []
+    hosts = _hosts(cells, claim_filter, after[0]) if claim_filter.includes_placed else []
     for some in chunks(hosts, HOSTS_AT_ONCE):
         places = await _places(some, after)
         for batch in chunks(places, CLAIMS_AT_ONCE):
-            for claim in await _read_at(batch, only_main=not wanted.host):
-                if wanted.matches(claim):
+            for claim in await _read_at(batch, only_main=not claim_filter.host):
+                if claim_filter.matches(claim):
                     yield (claim.host, claim.id), claim
             await asyncio.sleep(0)  # a batch is a slice of the loop's time
 
 
-async def _on_no_host(cells: "list[Cell]", wanted: ClaimFilter, after_id: str) -> AsyncIterator[Claim]:
+async def _on_no_host(cells: "list[Cell]", claim_filter: ClaimFilter, after_id: str) -> AsyncIterator[Claim]:
     """Yield pending claims without a placement and shelved claims, if the filter includes them, sorted by id."""
-    listed = [(cell, await _ids_on_no_host(cell, wanted)) for cell in cells]
+    listed = [(cell, await _ids_on_no_host(cell, claim_filter)) for cell in cells]
     async for claim in _by_id(listed, after_id):
-        shelved = wanted.includes_shelved and claim.is_shelved
+        shelved = claim_filter.includes_shelved and claim.is_shelved
         if shelved or (claim.state is ClaimStatus.PENDING and not claim.placements):
             yield claim
 
 
-async def _ids_on_no_host(cell: Cell, wanted: ClaimFilter) -> set[str]:
+async def _ids_on_no_host(cell: Cell, claim_filter: ClaimFilter) -> set[str]:
     """Return a superset of the ids of these claims. Each pending claim is listed in `reconcile`."""
-    listed: list[Collection[str]] = [await cell.store.due.reconcile_times()] if wanted.includes_unplaced else []
-    listed += [await cell.store.claims.shelved_ids()] if wanted.includes_shelved else []
+    listed: list[Collection[str]] = [await cell.store.due.reconcile_times()] if claim_filter.includes_unplaced else []
+    listed += [await cell.store.claims.shelved_ids()] if claim_filter.includes_shelved else []
     return {one for ids in listed async for one in paced(ids)}
 
 
@@ -121,12 +131,12 @@ async def _by_id(listed: "Sequence[tuple[Cell, Collection[str]]]", after_id: str
                     yield claims[claim_id]
 
 
-def _hosts(cells: "Iterable[Cell]", wanted: ClaimFilter, since: str) -> "list[tuple[Cell, str]]":
+def _hosts(cells: "Iterable[Cell]", claim_filter: ClaimFilter, since: str) -> "list[tuple[Cell, str]]":
     hosts = [
         (cell, name)
         for cell in cells
-        for name in cell.updater.columns.names_where(wanted.zone)
-        if name >= since and accepts(wanted.host, name)
+        for name in cell.updater.columns.names_where(claim_filter.zone)
+        if name >= since and accepts(claim_filter.host, name)
     ]
     return sorted(hosts, key=lambda one: one[1])
 
@@ -172,7 +182,9 @@ def _concerns(claim: Claim, reason: Reason) -> bool:
     """
     if reason.at_ms < (claim.claimed_at_ms or 0):
         return False
-    return claim.state not in OVER or (reason.token == claim.token and _explains(claim.end_reason, reason.op))
+    return claim.state not in ENDING_OR_ENDED or (
+        reason.token == claim.token and _explains(claim.end_reason, reason.op)
+    )
 
 
 def _explains(end_reason: EndReason | None, op: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from redsched.errors import ClaimState, NotFound, NoValidHost, QuotaExceeded, RedschedError
-from redsched.model import OVER, Claim, ClaimStatus, EndReason, OnExit, Placement, Token
+from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, OnExit, Placement, Token
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.outcomes import check_outcome, stale
 from redsched.scheduler.claims.replacements import ReplacementPlacer, ReplacementSpec
@@ -23,9 +23,9 @@ LIVE_DEADLINE_S = 300
 class MigrationService:
     """Moves claims to other places, over all cells of a scheduler."""
 
-    def __init__(self, cells: Cells, line: WaitQueue, replacements: ReplacementPlacer) -> None:
+    def __init__(self, cells: Cells, wait_queue: WaitQueue, replacements: ReplacementPlacer) -> None:
         self._cells = cells
-        self._line = line
+        self._wait_queue = wait_queue
         self._replacements = replacements
 
     async def fail(self, claim_id: str, token: str, alternates: Collection[str] | None = None) -> Claim:
@@ -82,12 +82,12 @@ class MigrationService:
             return await self._next_placement(cell, claim, frozenset(hosts))
         except (NoValidHost, QuotaExceeded, ClaimState, NotFound) as error:
             if isinstance(error, NoValidHost | QuotaExceeded) and _is_service(claim) and not hosts:
-                raise await self._put_off(cell, claim, error) from error
+                raise await self._postpone(cell, claim, error) from error
             # Whatever happens next, the work does not run there. Another scheduler may have placed it meanwhile.
-            answer = await self._give_up(cell, claim, claim.retry_from or claim.token)
+            answer = await self._abandon(cell, claim, claim.retry_from or claim.token)
             if answer.outcome is Outcome.STALE:
                 return await self._read(claim.id)
-            raise _though_ended(error, claim) from error
+            raise _error_though_ended(error, claim) from error
 
     async def _next_placement(self, cell: Cell, claim: Claim, hosts: frozenset[str]) -> Claim:
         *first, last = _next_specs(claim, hosts)
@@ -96,12 +96,12 @@ class MigrationService:
                 return (await self._replacements.place(cell, claim, spec))[0]
         return (await self._replacements.place(cell, claim, last))[0]
 
-    async def _put_off(self, cell: Cell, claim: Claim, error: RedschedError) -> RedschedError:
+    async def _postpone(self, cell: Cell, claim: Claim, error: RedschedError) -> RedschedError:
         """Schedule another attempt for later, and return the error that says so."""
         token = claim.retry_from or claim.token
-        await cell.store.claims.put_off(claim.host, claim.id, token, f"there is no place for it now: {error.detail}")
-        said = f"claim {claim.id} is pending, and a place is looked for again; {error.detail}"
-        return type(error)(said, {**error.facts, "claim_id": claim.id})
+        await cell.store.claims.postpone(claim.host, claim.id, token, f"there is no place for it now: {error.detail}")
+        message = f"claim {claim.id} is pending, and a place is looked for again; {error.detail}"
+        return type(error)(message, {**error.facts, "claim_id": claim.id})
 
     async def move(
         self,
@@ -125,8 +125,8 @@ class MigrationService:
         _refuse_over(claim)
         exclude = frozenset(() if claim.host in hosts else (claim.host,))
         by_s = deadline_s or (LIVE_DEADLINE_S if live else 0)
-        wanted = ReplacementSpec(EndReason.MOVED, frozenset(hosts), exclude, by_s)
-        return await self._place_or_wait(cell, claim, wanted, queue_timeout_s)
+        spec = ReplacementSpec(EndReason.MOVED, frozenset(hosts), exclude, by_s)
+        return await self._place_or_wait(cell, claim, spec, queue_timeout_s)
 
     async def unshelve(self, claim_id: str, queue_timeout_s: int = 0) -> tuple[Claim, bool]:
         """Place a shelved claim again. Returns the claim, and False if an earlier call placed it.
@@ -135,7 +135,7 @@ class MigrationService:
         """
         cell, claim = await self._cells.find_claim(claim_id)
         if claim.state is not ClaimStatus.ENDED or claim.end_reason is not EndReason.SHELVED:
-            if claim.closed_reason is EndReason.SHELVED and claim.state not in OVER:
+            if claim.closed_reason is EndReason.SHELVED and claim.state not in ENDING_OR_ENDED:
                 # It was unshelved since, as far as is known by an earlier attempt of this call.
                 return claim, False
             by_shelving = " by shelving" if claim.end_reason is EndReason.SHELVED else ""
@@ -147,17 +147,17 @@ class MigrationService:
         return await self._place_or_wait(cell, claim, ReplacementSpec(EndReason.SHELVED), queue_timeout_s)
 
     async def _place_or_wait(
-        self, cell: Cell, claim: Claim, wanted: ReplacementSpec, queue_timeout_s: int
+        self, cell: Cell, claim: Claim, spec: ReplacementSpec, queue_timeout_s: int
     ) -> tuple[Claim, bool]:
         try:
-            return await self._replacements.place(cell, claim, wanted)
+            return await self._replacements.place(cell, claim, spec)
         except NoValidHost as refused:
             if not queue_timeout_s:
                 raise
-            asked = await self._replacements.asked(cell, claim, wanted)
-            return await self._line.place(
-                lambda: self._replacements.place(cell, claim, wanted),
-                lambda: self._replacements.may_fit(cell, asked),
+            target = await self._replacements.target(cell, claim, spec)
+            return await self._wait_queue.place(
+                lambda: self._replacements.place(cell, claim, spec),
+                lambda: self._replacements.may_fit(cell, target),
                 queue_timeout_s,
                 refused,
             )
@@ -169,18 +169,18 @@ class MigrationService:
         """
         Token.parse(token)
         cell, claim = await self._cells.find_claim(claim_id)
-        wanted = (one for one in claim.placements if one.state not in OVER)
-        known = next((claim.view(one) for one in wanted if one.based_on == token), None)
+        live = (one for one in claim.placements if one.state not in ENDING_OR_ENDED)
+        known = next((claim.view(one) for one in live if one.based_on == token), None)
         at = claim if claim.token == token else claim.at(token)
         if at is None and known is None:
             raise stale(claim)
         return cell, at or claim, known
 
     async def _end_failed(self, cell: Cell, claim: Claim) -> Claim:
-        check_outcome(claim, await self._give_up(cell, claim), ending=True)
+        check_outcome(claim, await self._abandon(cell, claim), ending=True)
         return await self._read(claim.id)
 
-    async def _give_up(self, cell: Cell, claim: Claim, token: str = "") -> ScriptResult:
+    async def _abandon(self, cell: Cell, claim: Claim, token: str = "") -> ScriptResult:
         """End a claim for good; with the `token` of the failed placement, only if that is still the last one.
 
         An unshelved claim that could not be started returns to being shelved.
@@ -209,7 +209,9 @@ def _is_unshelved(claim: Claim) -> bool:
 def _running_elsewhere(claim: Claim) -> Placement | None:
     """Return the placement where a claim stays if the one viewed here fails, the source of its move; None if none."""
     here = next((one for one in claim.placements if one.token == claim.token), None)
-    return next((one for one in claim.placements if here and one.state not in OVER and one.rank < here.rank), None)
+    return next(
+        (one for one in claim.placements if here and one.state not in ENDING_OR_ENDED and one.rank < here.rank), None
+    )
 
 
 def _is_service(claim: Claim) -> bool:
@@ -228,13 +230,13 @@ def _next_specs(claim: Claim, hosts: frozenset[str]) -> list[ReplacementSpec]:
 
 def _refuse_over(claim: Claim, besides: Collection[EndReason] = ()) -> None:
     """Raise ClaimState if a claim is ending or has ended, except for one of the reasons `besides`."""
-    if claim.state in OVER and claim.end_reason not in besides:
+    if claim.state in ENDING_OR_ENDED and claim.end_reason not in besides:
         raise ClaimState(
             f"claim {claim.id} is {claim.state} ({claim.end_reason}): nothing can take its place",
             {"claim_id": claim.id, "state": claim.state},
         )
 
 
-def _though_ended(error: RedschedError, claim: Claim) -> RedschedError:
-    said = f"claim {claim.id} has failed and is given back; {error.detail}"
-    return type(error)(said, {**error.facts, "claim_id": claim.id})
+def _error_though_ended(error: RedschedError, claim: Claim) -> RedschedError:
+    message = f"claim {claim.id} has failed and is given back; {error.detail}"
+    return type(error)(message, {**error.facts, "claim_id": claim.id})

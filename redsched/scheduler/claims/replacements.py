@@ -30,10 +30,10 @@ from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.deciding import decide_on, refusal_of
 from redsched.scheduler.claims.gang_relations import expected, held_by, narrowed
 from redsched.scheduler.claims.single_request import elsewhere, single_claim_request
-from redsched.scheduler.hosts.group_targets import MAX_FOLLOWERS, Asked, decided
+from redsched.scheduler.hosts.group_targets import MAX_FOLLOWERS, PlacementTarget, decided
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.selection.claim_call import replacement_call
-from redsched.scheduler.selection.references import living_hints, refuse_undeclared, undeclared, with_hints
+from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints, without_ended_hints
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, Replacement
 
@@ -61,35 +61,39 @@ class ReplacementPlacer:
         self._quotas = quotas
         self._rng = Random()
 
-    async def place(self, cell: Cell, claim: Claim, wanted: ReplacementSpec) -> tuple[Claim, bool]:
+    async def place(self, cell: Cell, claim: Claim, spec: ReplacementSpec) -> tuple[Claim, bool]:
         """Give a claim another placement. Returns the claim there, and False if an earlier call made the placement.
 
         Raises NoValidHost, ClaimState (it has ended, or its request is unknown), StaleToken, NotFound, Settling.
         """
-        return await self._claim(cell, await self.asked(cell, claim, wanted), wanted)
+        return await self._claim(cell, await self.target(cell, claim, spec), spec)
 
-    async def asked(self, cell: Cell, claim: Claim, wanted: ReplacementSpec) -> Asked:
+    async def target(self, cell: Cell, claim: Claim, spec: ReplacementSpec) -> PlacementTarget:
         """Return what is to be decided. Raises NoValidHost, ClaimState."""
-        alone = await self.alone(cell, claim, wanted)
+        alone = await self.alone(cell, claim, spec)
         return replace(alone, followers=await self._followers(cell, alone))
 
-    async def alone(self, cell: Cell, claim: Claim, wanted: ReplacementSpec, besides: Collection[str] = ()) -> Asked:
+    async def alone(
+        self, cell: Cell, claim: Claim, spec: ReplacementSpec, besides: Collection[str] = ()
+    ) -> PlacementTarget:
         """Return what is to be decided, ignoring followers and the relations to the claims `besides`.
 
         Raises NoValidHost, ClaimState.
         """
         request = await cell.requests.of(claim)
-        place = await self._elsewhere(request, claim, wanted)
+        place = await self._elsewhere(request, claim, spec)
         held = await held_by(cell, request, claim, besides)
         if held:
             place = await cell.read_at_head(lambda: narrowed(place, held, cell.updater.columns))
-        return Asked(claim, request, place, held=held)
+        return PlacementTarget(claim, request, place, held=held)
 
-    async def _elsewhere(self, request: Request, claim: Claim, wanted: ReplacementSpec) -> Request:
-        place = await with_hints(await living_hints(single_claim_request(request, claim), self._cells), self._cells)
-        return elsewhere(place, wanted.hosts, wanted.exclude)
+    async def _elsewhere(self, request: Request, claim: Claim, spec: ReplacementSpec) -> Request:
+        place = await with_hints(
+            await without_ended_hints(single_claim_request(request, claim), self._cells), self._cells
+        )
+        return elsewhere(place, spec.hosts, spec.exclude)
 
-    async def _followers(self, cell: Cell, alone: Asked) -> tuple[Request, ...]:
+    async def _followers(self, cell: Cell, alone: PlacementTarget) -> tuple[Request, ...]:
         """Return a place for each claim that must follow this one, if this one has a place at all."""
         claim, found = alone.claim, list[Request]()
 
@@ -99,26 +103,26 @@ class ReplacementPlacer:
 
         # A replica that lags behind the write-off of their host would find no followers.
         hosts = await cell.read_at_head(look) if claim.group else ()
-        async for claims in cell.store.claims.living_on(hosts):
+        async for claims in cell.store.claims.unended_on(hosts):
             others = [one for one in claims if one.group == claim.group and one.id != claim.id and one.state in HELD]
             for one in others[: MAX_FOLLOWERS - len(found)]:
                 with suppress(Conflict, NotFound):
-                    wanted = ReplacementSpec(EndReason.MOVED, exclude=frozenset((one.host,)))
-                    found.append(await self._elsewhere(await cell.requests.of(one), one, wanted))
+                    spec = ReplacementSpec(EndReason.MOVED, exclude=frozenset((one.host,)))
+                    found.append(await self._elsewhere(await cell.requests.of(one), one, spec))
         return tuple(found)
 
-    async def _claim(self, cell: Cell, asked: Asked, wanted: ReplacementSpec) -> tuple[Claim, bool]:
-        claim = asked.claim
-        again = Replacement(claim.host, claim.retry_from or claim.token, wanted.end_reason, wanted.by_s, claim.gang)
+    async def _claim(self, cell: Cell, target: PlacementTarget, spec: ReplacementSpec) -> tuple[Claim, bool]:
+        claim = target.claim
+        again = Replacement(claim.host, claim.retry_from or claim.token, spec.end_reason, spec.by_s, claim.gang)
         for number in range(MAX_TRIES):
-            decision, decided_on = await self._decide(cell, asked, read_at_head=number > 0)
+            decision, decided_on = await self._decide(cell, target, read_at_head=number > 0)
             if not decision.places:
                 if number == 0:
                     continue
-                raise await self._refusal(cell, asked)
+                raise await self._refusal(cell, target)
             written_off = written_off_with(cell.updater.columns, claim)
-            beside = expected(asked.held)
-            call = replacement_call(asked.request, cell, decision, claim.id, again, written_off, *decided_on, beside)
+            beside = expected(target.held)
+            call = replacement_call(target.request, cell, decision, claim.id, again, written_off, *decided_on, beside)
             answer = await self._quotas.claim(cell, call)
             cell.updater.apply_reply(answer)
             if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
@@ -127,40 +131,42 @@ class ReplacementPlacer:
             raise_for(answer, claim)
             await cell.mark_down(answer)
             if answer.outcome is Outcome.RETRY:
-                asked = await self.asked(cell, claim, wanted)
+                target = await self.target(cell, claim, spec)
         raise StoreUnavailable(f"no host could be claimed in {MAX_TRIES} tries, though some seemed free: retry")
 
-    async def look(self, cell: Cell, claim: Claim, wanted: ReplacementSpec) -> None:
+    async def check_movable(self, cell: Cell, claim: Claim, spec: ReplacementSpec) -> None:
         """Check that the claim has another place now, without claiming it. Raises as `place` does."""
-        asked = await self.alone(cell, claim, wanted)
-        decision, _ = await self._decide(cell, asked, read_at_head=True)
+        target = await self.alone(cell, claim, spec)
+        decision, _ = await self._decide(cell, target, read_at_head=True)
         if not decision.places:
-            raise await self._refusal(cell, asked)
+            raise await self._refusal(cell, target)
 
-    def may_fit(self, cell: Cell, asked: Asked) -> bool:
+    def may_fit(self, cell: Cell, target: PlacementTarget) -> bool:
         """Return whether the cell's replica in its present state, caught up or not, has a place."""
-        return bool(decided(cell.decider, cell.updater.columns, asked, self._rng).places)
+        return bool(decided(cell.decider, cell.updater.columns, target, self._rng).places)
 
-    async def _decide(self, cell: Cell, asked: Asked, read_at_head: bool) -> tuple[Decision, tuple[str, int]]:
+    async def _decide(
+        self, cell: Cell, target: PlacementTarget, read_at_head: bool
+    ) -> tuple[Decision, tuple[str, int]]:
         """Return a decision with the epoch and seq of the columns it is based on.
 
         Raises NotFound if the request names something that is not declared.
         """
 
         def decide() -> tuple[str, Decision]:
-            what = undeclared(asked.place, (cell,))
-            return what, decided(cell.decider, cell.updater.columns, asked, self._rng)
+            what = undeclared(target.place, (cell,))
+            return what, decided(cell.decider, cell.updater.columns, target, self._rng)
 
         (what, decision), decided_on = await decide_on(cell, decide, read_at_head)
         if what and read_at_head:
             await refuse_undeclared(what, self._cells)
         return (replace(decision, places=()) if what else decision), decided_on
 
-    async def _refusal(self, cell: Cell, asked: Asked) -> RedschedError:
-        error = await refusal_of(cell, asked.place, asked.claim)
-        if not asked.held or not isinstance(error, NoValidHost):
+    async def _refusal(self, cell: Cell, target: PlacementTarget) -> RedschedError:
+        error = await refusal_of(cell, target.place, target.claim)
+        if not target.held or not isinstance(error, NoValidHost):
             return error
-        kept = "; ".join(map(str, asked.held))
+        kept = "; ".join(map(str, target.held))
         return NoValidHost(f"{error.detail}; the relations of its gang are kept: {kept}", error.facts)
 
     async def _read(self, cell: Cell, claim: Claim, token: str) -> Claim:

@@ -70,14 +70,14 @@ class DeclaredService(ABC, Generic[View]):
         home = self._home(name)
         for cell in () if use and not force else self._beginning_with(home):
             # UNKNOWN just after it was found: it is in another cell, or an earlier attempt of this call deleted it.
-            answer = await self._take_back(cell, name, force, if_match if cell is home else None)
+            answer = await self._delete(cell, name, force, if_match if cell is home else None)
             if refuse_changed(answer, f"{self.word} {name}").outcome is Outcome.IN_USE:
                 use = "is in use since a moment ago"
         if use and not force:
             raise ClaimState(f"{self.word} {name} {use}: end that first, or force it")
-        await self._was_taken_back(found)
+        await self._after_delete(found)
 
-    async def _was_taken_back(self, found: View) -> None:
+    async def _after_delete(self, found: View) -> None:
         """Clean up after a deletion. Does nothing by default."""
 
     def _is_known(self, name: str) -> bool:
@@ -113,7 +113,7 @@ class DeclaredService(ABC, Generic[View]):
         """Say how an object is in use, which prevents its deletion; '' if it is not."""
 
     @abstractmethod
-    async def _take_back(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult: ...
+    async def _delete(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult: ...
 
 
 class AggregateService(DeclaredService[AggregateView]):
@@ -163,7 +163,7 @@ class AggregateService(DeclaredService[AggregateView]):
     def _use(self, found: AggregateView) -> str:
         return f"has {len(found.hosts)} hosts, whose limits and reservations end with it" if found.hosts else ""
 
-    async def _take_back(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult:
+    async def _delete(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult:
         return await cell.store.declared.delete_aggregate(name, force, if_match)
 
 
@@ -173,7 +173,7 @@ class ServerGroupService(DeclaredService[ServerGroupView]):
     word = "server group"
     kind = Kind.SERVER_GROUP
 
-    async def _was_taken_back(self, found: ServerGroupView) -> None:
+    async def _after_delete(self, found: ServerGroupView) -> None:
         if not found.members:
             # Declared again, the group may start in another cell. With members it must not: they stay in their cell.
             await next(iter(self._cells)).store.bindings.unbind_group(found.group.name)
@@ -220,7 +220,7 @@ class ServerGroupService(DeclaredService[ServerGroupView]):
     def _use(self, found: ServerGroupView) -> str:
         return f"has {found.members} members" if found.members else ""
 
-    async def _take_back(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult:
+    async def _delete(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult:
         return await cell.store.declared.delete_group(name, force, if_match)
 
 
@@ -261,7 +261,7 @@ class SharedPoolService(DeclaredService[SharedPoolView]):
         held = [name for name, slot in found.slots.items() if slot.claimed]
         return f"is claimed from ({', '.join(held)})" if held else ""
 
-    async def _take_back(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult:
+    async def _delete(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult:
         return await cell.store.declared.delete_pool(name, force, if_match)
 
 

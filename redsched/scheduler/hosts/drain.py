@@ -22,7 +22,7 @@ from redsched.model import HELD, LEASED, Claim, ClaimStatus, EndReason, Reason
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claims.replacements import ReplacementPlacer, ReplacementSpec
 from redsched.scheduler.hosts.drain_group import GroupDrain
-from redsched.scheduler.hosts.move_pauses import LONGEST_PAUSE_S, MovePauses
+from redsched.scheduler.hosts.move_backoff import LONGEST_PAUSE_S, MoveBackoff
 from redsched.scheduler.results import FailedMoves
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
@@ -50,21 +50,21 @@ class DrainWorker:
         self._cell = cell
         self._replacements = replacements
         self._group_drain = group_drain
-        self._pauses = MovePauses()
+        self._pauses = MoveBackoff()
 
     async def run_once(self) -> None:
         """Place some claims of these hosts elsewhere. Raises Unavailable."""
-        claims = await self._to_do()
+        claims = await self._next_claims()
         if not claims:
             self._pauses.clear()
             return
         now_s = aio.now_s()
         self._pauses.prune(now_s)
-        due = [one for one in claims if one[1] == STOP or self._pauses.is_over(one[0].id, now_s)]
+        due = [one for one in claims if one[1] == STOP or self._pauses.is_due(one[0].id, now_s)]
         for first in range(0, len(due), AT_ONCE):
-            await aio.together(self._do(claim, how) for claim, how in due[first : first + AT_ONCE])
+            await aio.gather(self._empty(claim, how) for claim, how in due[first : first + AT_ONCE])
 
-    async def _to_do(self) -> list[tuple[Claim, str]]:
+    async def _next_claims(self) -> list[tuple[Claim, str]]:
         """Return some claims that need work, each with how it leaves its host."""
         store, now_ms = self._cell.store, self._cell.updater.now_ms()
         hosts = await store.hosts.draining(now_ms)
@@ -80,14 +80,14 @@ class DrainWorker:
         found = [(one, hosts[one.host]) for one in views if _is_due(one, hosts.get(one.host, ""), now_ms)]
         return found[:MAX_PER_ROUND]
 
-    async def _do(self, claim: Claim, how: str) -> None:
+    async def _empty(self, claim: Claim, how: str) -> None:
         if how == STOP:
             await self._stop(claim)
         elif claim.state is ClaimStatus.ENDING:
             await self._cell.store.claims.reconcile([claim.id], counted_by(claim))
         elif claim.state in LEASED:
             # It never became active there: this is another attempt, not a move.
-            await self._cell.store.claims.leave(claim.host, claim.id, claim.token, counted_by(claim))
+            await self._cell.store.claims.requeue(claim.host, claim.id, claim.token, counted_by(claim))
         else:
             await self._move(claim)
 
@@ -109,7 +109,7 @@ class DrainWorker:
             await self._place(claim)
         except (Conflict, NotFound) as error:
             # It is gone by now, or there is no place for it.
-            self._pauses.lengthen(claim.id, aio.now_s())
+            self._pauses.back_off(claim.id, aio.now_s())
             log.debug("not moved", cell=self._cell.name, claim=claim.id, host=claim.host, problem=error.detail)
         else:
             self._pauses.forget(claim.id)
@@ -157,7 +157,7 @@ def _elsewhere(claim: Claim) -> ReplacementSpec:
     return ReplacementSpec(EndReason.MOVED, exclude=frozenset((claim.host,)))
 
 
-async def why_not(
+async def unmovable_reasons(
     cell: Cell, replacements: ReplacementPlacer, group_drain: GroupDrain, claims: Sequence[Claim]
 ) -> dict[str, str]:
     """Return the claims of a drained or evacuated host that have no other place now, and why, by claim id."""
@@ -168,20 +168,20 @@ async def why_not(
         if claim.state not in HELD or claim.target is not None:
             continue
         try:
-            await replacements.look(cell, claim, _elsewhere(claim))
+            await replacements.check_movable(cell, claim, _elsewhere(claim))
         except (Conflict, NotFound) as error:
             whole = (claim.group, claim.raw.get("gang_members", ""), claim.gang_member)
             if whole not in wholes:
-                wholes[whole] = await _why_not_together(cell, group_drain, claim)
+                wholes[whole] = await _group_unmovable(cell, group_drain, claim)
             why = wholes[whole]
             if why is not None:
                 found[claim.id] = why or error.detail
     return found
 
 
-async def _why_not_together(cell: Cell, group_drain: GroupDrain, claim: Claim) -> str | None:
+async def _group_unmovable(cell: Cell, group_drain: GroupDrain, claim: Claim) -> str | None:
     """Return why the group or gang of a claim cannot move as a whole; '' if it never does so, None if it can."""
     try:
-        return None if await group_drain.look(cell, claim) else ""
+        return None if await group_drain.check_movable(cell, claim) else ""
     except (Conflict, NotFound) as error:
         return error.detail

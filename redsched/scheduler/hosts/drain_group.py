@@ -11,12 +11,12 @@ from random import Random
 
 from redsched.decide import Decision
 from redsched.errors import ClaimState, NotFound, NoValidHost, StoreUnavailable
-from redsched.model import OVER, Claim, ClaimStatus, EndReason, GangMember, GroupPolicy, Relation, Request
+from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, GangMember, GroupPolicy, Relation, Request
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claims.deciding import as_if_left, decide_on, refusal_of
 from redsched.scheduler.claims.gang_relations import bound_to, expected, relations_of
 from redsched.scheduler.claims.replacements import MAX_TRIES, ReplacementPlacer, ReplacementSpec, raise_for
-from redsched.scheduler.hosts.group_targets import Asked
+from redsched.scheduler.hosts.group_targets import PlacementTarget
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.selection.claim_call import claim_call
 from redsched.store.codec.outcomes import Outcome
@@ -70,7 +70,7 @@ class GroupDrain:
             await cell.mark_down(answer)
         raise StoreUnavailable(f"no host could be claimed in {MAX_TRIES} tries, though some seemed free: retry")
 
-    async def look(self, cell: Cell, claim: Claim) -> bool:
+    async def check_movable(self, cell: Cell, claim: Claim) -> bool:
         """Return whether the claim's group or gang moves as a whole, and check that it has a place now.
 
         Raises as `place` does.
@@ -98,14 +98,14 @@ class GroupDrain:
         names, types = bound_to(request, claim.gang_member)
         ids = [one for name in names for one in claim.gang_members.get(name, ())]
         claims = (await cell.store.claims.read(ids)).values() if ids else ()
-        found = [one for one in claims if one.host in drained and one.state not in OVER]
+        found = [one for one in claims if one.host in drained and one.state not in ENDING_OR_ENDED]
         some = ", ".join(one.id for one in found[:3]) + (", ..." if len(found) > 3 else "")
         return f"gang of {some} ({', '.join(types)})", found
 
     async def _to_move(self, cell: Cell, what: str, claims: Sequence[Claim]) -> _Group:
-        wanted = ReplacementSpec(EndReason.MOVED, exclude=frozenset(one.host for one in claims))
+        spec = ReplacementSpec(EndReason.MOVED, exclude=frozenset(one.host for one in claims))
         ids = frozenset(one.id for one in claims)
-        return _as_gang(what, [await self._replacements.alone(cell, one, wanted, ids) for one in claims])
+        return _as_gang(what, [await self._replacements.alone(cell, one, spec, ids) for one in claims])
 
     async def _decide(self, cell: Cell, group: _Group) -> tuple[Decision, tuple[str, int]]:
         """Return a decision with the epoch and seq of the columns it is based on. Raises NoValidHost, Settling."""
@@ -128,7 +128,7 @@ async def _in_server_group(cell: Cell, claim: Claim, drained: frozenset[str]) ->
     state = cell.updater.columns.declared.groups.get(claim.group)
     if state is None or state.group.policy is not GroupPolicy.AFFINITY or not drained.issuperset(state.counts("host")):
         return "", ()
-    pages = [page async for page in cell.store.claims.living_on(tuple(state.counts("host")))]
+    pages = [page async for page in cell.store.claims.unended_on(tuple(state.counts("host")))]
     return f"server group {claim.group}", [one for page in pages for one in page if one.group == claim.group]
 
 
@@ -152,9 +152,9 @@ def _refuse(what: str, claims: Sequence[Claim]) -> None:
         )
 
 
-def _as_gang(what: str, asked: Sequence[Asked]) -> _Group:
-    alike: dict[tuple[_Seat, str], list[Asked]] = {}
-    for one in asked:
+def _as_gang(what: str, target: Sequence[PlacementTarget]) -> _Group:
+    alike: dict[tuple[_Seat, str], list[PlacementTarget]] = {}
+    for one in target:
         alike.setdefault((_seat(one.claim), one.place.shape()), []).append(one)
     kinds = list(alike.values())
     members = tuple(
@@ -164,10 +164,10 @@ def _as_gang(what: str, asked: Sequence[Asked]) -> _Group:
     request = Request(
         members=members,
         relations=_relations_between(kinds),
-        project=asked[0].place.project,
-        lease_s=max(one.place.lease_s for one in asked),
+        project=target[0].place.project,
+        lease_s=max(one.place.lease_s for one in target),
     )
-    beside = {claim_id: hosts for one in asked for claim_id, hosts in expected(one.held).items()}
+    beside = {claim_id: hosts for one in target for claim_id, hosts in expected(one.held).items()}
     return _Group(what, tuple(one.claim for some in kinds for one in some), request, beside)
 
 
@@ -176,7 +176,7 @@ def _seat(claim: Claim) -> _Seat:
     return next((ids[0] for ids in claim.gang_members.values()), ""), claim.gang_member
 
 
-def _relations_between(kinds: Sequence[Sequence[Asked]]) -> tuple[Relation, ...]:
+def _relations_between(kinds: Sequence[Sequence[PlacementTarget]]) -> tuple[Relation, ...]:
     """Return the relations of the claims' gangs, between the kinds of places that move."""
     names: dict[tuple[str, Relation], list[str]] = {}
     for number, (one, *_) in enumerate(kinds):

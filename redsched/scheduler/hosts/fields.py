@@ -21,8 +21,8 @@ def keyed(prefix: str, fields: Mapping[str, str]) -> dict[str, str]:
 
 def status_from(fields: Mapping[str, str]) -> HostStatus:
     """Return the status that an operator gave a host; DISABLED if the field was edited by hand and is unreadable."""
-    said = fields.get("status", "")
-    return HostStatus(said) if said in set(HostStatus) else HostStatus.DISABLED
+    message = fields.get("status", "")
+    return HostStatus(message) if message in set(HostStatus) else HostStatus.DISABLED
 
 
 def quota_from(project: str, fields: Mapping[str, str]) -> Quota | None:

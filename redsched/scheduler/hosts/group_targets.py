@@ -21,7 +21,7 @@ MAX_FOLLOWERS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlacementTarget:
     """What is to be decided for a claim that is placed again: `place`, one place of its `request`, elsewhere.
 
     If the claim leads a group, `followers` has such a place for each other member, as far as it is known. `held` has
@@ -35,28 +35,28 @@ class Asked:
     held: tuple[Held, ...] = ()
 
 
-def decided(decider: Decider, columns: Columns, asked: Asked, rng: Random) -> Decision:
+def decided(decider: Decider, columns: Columns, target: PlacementTarget, rng: Random) -> Decision:
     """Return where the claim may go."""
-    with ignoring_lost_members(columns, asked.claim):
-        state = columns.declared.groups.get(asked.claim.group)
-        if asked.followers and state is not None and not state.members:
-            decision = _for_all(decider, asked, rng)
+    with ignoring_lost_members(columns, target.claim):
+        state = columns.declared.groups.get(target.claim.group)
+        if target.followers and state is not None and not state.members:
+            decision = _for_all(decider, target, rng)
             if decision.places:
                 return decision
-        return decider.decide(asked.place, rng)
+        return decider.decide(target.place, rng)
 
 
-def _for_all(decider: Decider, asked: Asked, rng: Random) -> Decision:
-    found = decider.decide(_gang(asked.place, asked.followers), rng)
+def _for_all(decider: Decider, target: PlacementTarget, rng: Random) -> Decision:
+    found = decider.decide(_gang(target.place, target.followers), rng)
     if not found.places:
         return found
     hosts = frozenset(one.host for one in found.places[0].candidates)
-    return decider.decide(replace(asked.place, hosts=hosts), rng)
+    return decider.decide(replace(target.place, hosts=hosts), rng)
 
 
 def _gang(first: Request, followers: Collection[Request]) -> Request:
     alike = Counter(one.shape() for one in followers)
     kinds = {one.shape(): one for one in followers}
-    asked = [first, *(replace(kinds[shape], count=number) for shape, number in alike.items())]
-    members = (GangMember(f"m{n}", replace(one, project="", consumer="")) for n, one in enumerate(asked))
+    target = [first, *(replace(kinds[shape], count=number) for shape, number in alike.items())]
+    members = (GangMember(f"m{n}", replace(one, project="", consumer="")) for n, one in enumerate(target))
     return Request(members=tuple(members), project=first.project)

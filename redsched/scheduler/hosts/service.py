@@ -8,7 +8,7 @@ from redsched.model import AgentStamp, AtDeadline, EndReason, HostReport, HostSt
 from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell, Cells, no_such_host
 from redsched.scheduler.claims.replacements import ReplacementPlacer
-from redsched.scheduler.hosts.drain import failed_moves, why_not
+from redsched.scheduler.hosts.drain import failed_moves, unmovable_reasons
 from redsched.scheduler.hosts.drain_group import GroupDrain
 from redsched.scheduler.hosts.fields import keyed, number, slot_views, status_from
 from redsched.scheduler.preconditions import refuse_changed
@@ -51,7 +51,7 @@ class HostService:
         if view.draining not in ("move", "evacuate"):
             return view
         claims = tuple((await cell.store.claims.read(sorted(ids)[:MAX_CLAIMS_LOOKED_AT])).values())
-        unmovable = await why_not(cell, self._replacements, self._group_drain, claims)
+        unmovable = await unmovable_reasons(cell, self._replacements, self._group_drain, claims)
         return replace(view, unmovable=unmovable, failed_moves=await failed_moves(cell, claims, name))
 
     async def list(self, zone: OneOf = None, status: OneOf = None, limit: int = 100, after: str = "") -> Page[HostView]:
@@ -89,12 +89,12 @@ class HostService:
         """
         cell = self._cells.named(report.cell)
         await self._refuse_twin(report.name, cell)
-        said = await cell.store.hosts.report(report, stamp)
-        if said.outcome is Outcome.NOT_OWNER:
+        answer = await cell.store.hosts.report(report, stamp)
+        if answer.outcome is Outcome.NOT_OWNER:
             raise _other_agent(report.name)
         known = [one for one in held if one.token]
-        result = await self._attest(cell, report, said, stamp, epoch, known, ended)
-        if result.attested and said.outcome is Outcome.OK:
+        result = await self._attest(cell, report, answer, stamp, epoch, known, ended)
+        if result.attested and answer.outcome is Outcome.OK:
             await self._resized(cell, report.name, known)
             await self._claim_local(cell, report.name, [one for one in held if not one.token])
         return result
@@ -103,23 +103,23 @@ class HostService:
         self,
         cell: Cell,
         report: HostReport,
-        said: ReportAnswer,
+        answer: ReportAnswer,
         stamp: AgentStamp | None,
         epoch: str,
         held: Sequence[JournaledClaim],
         ended: Sequence[EndedPlacement],
     ) -> ReportResult:
-        if said.attested:
+        if answer.attested:
             await self._end(cell, report, ended)
             if not held:
-                return ReportResult(said.outcome, said.epoch, True, said.version)
-        attested = await cell.store.hosts.attest(report.name, epoch or said.epoch, stamp, held, ended)
+                return ReportResult(answer.outcome, answer.epoch, True, answer.version)
+        attested = await cell.store.hosts.attest(report.name, epoch or answer.epoch, stamp, held, ended)
         if attested.outcome is Outcome.NOT_OWNER:
             raise _other_agent(report.name)
         # ALREADY_DONE for a late copy says nothing about the host: the answer to the report counts.
-        late = said.outcome is Outcome.ALREADY_DONE and not said.attested
+        late = answer.outcome is Outcome.ALREADY_DONE and not answer.attested
         done = attested.outcome is Outcome.OK or (attested.outcome is Outcome.ALREADY_DONE and not late)
-        return ReportResult(said.outcome, attested.epoch, done, said.version, attested.drop)
+        return ReportResult(answer.outcome, attested.epoch, done, answer.version, attested.drop)
 
     async def heartbeat(self, name: str, lease_s: int, stamp: AgentStamp | None = None) -> str:
         """Renew a host's lease. Returns OK, or NOT_ATTESTED (the host must report to the new epoch).

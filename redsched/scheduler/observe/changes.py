@@ -30,7 +30,7 @@ async def _changes(followers: "list[_Follower]") -> AsyncIterator[Change | Reset
         waits = [asyncio.ensure_future(follower.cell.updater.moved()) for follower in followers]
         try:
             for follower in followers:
-                for one in follower.news():
+                for one in follower.new_entries():
                     yield one
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -46,7 +46,7 @@ class _Follower:
         self.seq = cell.updater.seq
         self.epoch = cell.updater.epoch
 
-    def news(self) -> "list[Change | Reset]":
+    def new_entries(self) -> "list[Change | Reset]":
         updater = self.cell.updater
         oldest = updater.recent[0].seq if updater.recent else updater.seq + 1
         if updater.epoch != self.epoch or not oldest - 1 <= self.seq <= updater.seq:

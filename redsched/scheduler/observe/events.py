@@ -37,9 +37,9 @@ class EventFilter:
         if unknown := [kind for kind in values_of(self.kind) if kind not in KINDS]:
             raise InvalidRequest(f"unknown kind {unknown[0][:80]!r}: events are {', '.join(sorted(KINDS))}")
 
-    def takes(self, said: Mapping[str, str]) -> bool:
+    def matches(self, event: Mapping[str, str]) -> bool:
         """Return whether an event matches."""
-        return all(accepts(getattr(self, one.name), said.get(one.name)) for one in fields(self))
+        return all(accepts(getattr(self, one.name), event.get(one.name)) for one in fields(self))
 
 
 ALL = EventFilter()
@@ -68,7 +68,7 @@ class EventService:
                     if len(found) == limit or read == MAX_READ:
                         return Page(tuple(found), f"{cell.name}:{entry or '0-0'}")
                     entry, read = one.entry_id, read + 1
-                    if wanted.takes(one.fields):
+                    if wanted.matches(one.fields):
                         found.append(_view(cell, one))
             entry = ""
         return Page(tuple(found))
@@ -93,7 +93,7 @@ class EventService:
                 while entries := await cell.store.events.read(reached[cell], BATCH):
                     for one in entries:
                         reached[cell] = one.entry_id
-                        if wanted.takes(one.fields):
+                        if wanted.matches(one.fields):
                             yield _view(cell, one)
             await asyncio.sleep(every_s)
 
@@ -104,7 +104,7 @@ async def _newest(cell: Cell, limit: int, wanted: EventFilter) -> "list[EventVie
     while read < MAX_READ and (entries := await cell.store.events.read_before(before, BATCH)):
         for one in entries:
             before, read = one.entry_id, read + 1
-            if wanted.takes(one.fields):
+            if wanted.matches(one.fields):
                 found.append(_view(cell, one))
             if len(found) == limit:
                 return found
@@ -117,11 +117,11 @@ async def _end_of(cell: Cell) -> str:
 
 
 def _view(cell: Cell, one: Event) -> EventView:
-    said = one.fields
-    slots = {name[len(AMOUNT) :]: parse_int(value, 0) for name, value in said.items() if name.startswith(AMOUNT)}
-    facts = {name: value for name, value in said.items() if name not in _HEAD and not name.startswith(AMOUNT)}
+    fields = one.fields
+    slots = {name[len(AMOUNT) :]: parse_int(value, 0) for name, value in fields.items() if name.startswith(AMOUNT)}
+    facts = {name: value for name, value in fields.items() if name not in _HEAD and not name.startswith(AMOUNT)}
     entry = f"{cell.name}:{one.entry_id}"
-    return EventView(entry, cell.name, int(said["at_ms"]), int(said["seq"]), said["kind"], slots, facts)
+    return EventView(entry, cell.name, int(fields["at_ms"]), int(fields["seq"]), fields["kind"], slots, facts)
 
 
 def _parse(after: str) -> tuple[str, str]:

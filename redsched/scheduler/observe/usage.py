@@ -45,7 +45,7 @@ async def usage(cells: Cells, by: Sequence[UsageBy]) -> tuple[UsageRow, ...]:
     sums: dict[tuple[str, ...], Counter[str]] = {}
     for cell in cells:
         columns = cell.updater.columns
-        async for living in cell.store.claims.living_on(sorted(columns.names())):
+        async for living in cell.store.claims.unended_on(sorted(columns.names())):
             async for claim in paced(living):
                 row = columns.row(claim.host)
                 zone = "" if row is None else columns.zones.text(row)

@@ -22,7 +22,7 @@ from redsched.model import CLAIMS, Amounts, Claim, Exceeded, Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.quotas.shares import QuotaShares, exceeded_by
 from redsched.scheduler.quotas.usage import quota_usage
-from redsched.store.codec.claim_codec import drawn_on, exceeded
+from redsched.store.codec.claim_codec import counting_objects, exceeded
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, ScriptResult
 
@@ -53,7 +53,7 @@ class Quotas:
 
     async def resize(self, cell: Cell, claim: Claim, token: str, amounts: Amounts) -> ScriptResult:
         """Resize a claim to `amounts` within its project's quota. Raises QuotaExceeded, Settling, Unavailable."""
-        objects = drawn_on(claim.group, {**claim.amounts, **amounts}, claim.gang, claim.project)
+        objects = counting_objects(claim.group, {**claim.amounts, **amounts}, claim.gang, claim.project)
 
         async def attempt() -> ScriptResult:
             limited = self._is_shared(claim.project)
@@ -112,8 +112,8 @@ class Quotas:
 
 
 def _refusal(project: str, found: Sequence[Exceeded]) -> QuotaExceeded:
-    said = ", ".join(one.detail for one in found)
+    message = ", ".join(one.detail for one in found)
     return QuotaExceeded(
-        f"the quota of project {project} does not allow it: {said}. Release something, or have the quota raised",
+        f"the quota of project {project} does not allow it: {message}. Release something, or have the quota raised",
         {"project": project, "exceeded": [asdict(one) for one in found]},
     )

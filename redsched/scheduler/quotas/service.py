@@ -77,5 +77,5 @@ class QuotaService(DeclaredService[QuotaView]):
     def _use(self, found: QuotaView) -> str:  # noqa: ARG002 - what is used is there without it
         return ""
 
-    async def _take_back(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult:  # noqa: ARG002 - nothing stands against it
+    async def _delete(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult:  # noqa: ARG002 - nothing stands against it
         return await cell.store.declared.delete_quota(name, if_match)

@@ -211,7 +211,7 @@ class QuotaShares:
             await self._end_transfers(project, states)
             for other in self._cells:
                 if other is not cell and lacking:
-                    got = await self._hand_over(project, own.division, other, states[other.name], cell, lacking)
+                    got = await self._transfer(project, own.division, other, states[other.name], cell, lacking)
                     lacking = _positive({name: amount - got.get(name, 0) for name, amount in lacking.items()})
             # No cell has a share of an overused limit, and a closed cell may hold what is lacking here.
             if any(name not in state.share for state in states.values() for name in lacking):
@@ -225,7 +225,7 @@ class QuotaShares:
         await self.divide(project)
         return ()
 
-    async def _hand_over(
+    async def _transfer(
         self, project: str, division: str, giver: Cell, state: QuotaState, cell: Cell, lacking: Amounts
     ) -> Amounts:
         """Transfer what is lacking, or half of what the giver has to spare if that is more. Returns what arrived."""
@@ -245,7 +245,7 @@ class QuotaShares:
         await giver.store.quotas.close_transfer(project, division, cell.name, transfer, back=not has_it)
         return transfer.amounts if has_it else {}
 
-    async def _take_back(self, project: str, division: str, giver: Cell, to: Cell, transfer: Transfer) -> None:
+    async def _return_transfer(self, project: str, division: str, giver: Cell, to: Cell, transfer: Transfer) -> None:
         """Return an abandoned transfer to its giver, after voiding it in the receiving cell."""
         if giver.updater.now_ms() - transfer.at_ms < RETURNED_AFTER_MS:
             return
@@ -275,7 +275,7 @@ class QuotaShares:
         for giver, state in states.items():
             for to, transfer in state.given.items():
                 if to in known:
-                    await self._take_back(project, state.division, known[giver], known[to], transfer)
+                    await self._return_transfer(project, state.division, known[giver], known[to], transfer)
 
     def _names(self) -> str:
         return ",".join(cell.name for cell in self._cells) if len(self._cells) > 1 else ""

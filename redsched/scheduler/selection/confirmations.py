@@ -16,7 +16,7 @@ import structlog
 from redsched import aio
 from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import RedschedError
-from redsched.model import OVER, Claim, ClaimStatus, EndReason, Reason
+from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, Reason
 from redsched.scheduler.selection.failed_attempts import NOT_CONFIRMED, UNKNOWN, FailedAttempt
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import Change
@@ -46,7 +46,7 @@ class _Wait:
         self._each_s = each_s
         self._passed: set[tuple[str, str]] = set()
 
-    def goes_on(self, claim_id: str, step: str) -> None:
+    def extend(self, claim_id: str, step: str) -> None:
         """The claim is on its way to another place: that has its own time, counted once for each such step."""
         if self._each_s and (claim_id, step) not in self._passed:
             self._passed.add((claim_id, step))
@@ -99,7 +99,7 @@ class ConfirmationWaiter:
         """By claim."""
         self._on: dict[str, Counter[str]] = {}
         """The claims that are waited for, by host, and by how many."""
-        self._unclear: set[str] = set()
+        self._to_reread: set[str] = set()
         """Claims that have to be read."""
         self._reading: asyncio.Task[None] | None = None
         self._is_stopped = False
@@ -119,7 +119,7 @@ class ConfirmationWaiter:
         for claim_id, host in hosts.items():
             self._waits.setdefault(claim_id, []).append(one)
             self._on.setdefault(host, Counter())[claim_id] += 1
-        self._look_at(hosts)
+        self._check(hosts)
         try:
             while not one.done.is_set() and (left_s := one.until_s - aio.now_s()) > 0:
                 with suppress(TimeoutError):
@@ -134,7 +134,7 @@ class ConfirmationWaiter:
         """Entries of the feed: some may be the words that are waited for."""
         for change in changes:
             if change.op == "attest":
-                self._look_at(self._on.get(change.name, ()))
+                self._check(self._on.get(change.name, ()))
                 continue
             claim_id = change.fields.get("claim", "")
             for one in self._waits.get(claim_id, ()):
@@ -145,16 +145,16 @@ class ConfirmationWaiter:
                 elif change.op == ClaimStatus.ENDING or change.op in _WHY:
                     if failure := _failure_in(change):
                         one.has_failed(failure)
-                    self._look_at((claim_id,))  # it may go on elsewhere
+                    self._check((claim_id,))  # it may go on elsewhere
 
     def on_reset(self) -> None:
         """A snapshot: anything may have been said before it."""
-        self._look_at(self._waits)
+        self._check(self._waits)
 
     def _follow(self, one: _Wait, claim_id: str, host: str) -> None:
         """The claim has another placement: what that host says counts too."""
         if host not in one.hosts[claim_id]:
-            one.goes_on(claim_id, f"placed on {host}")
+            one.extend(claim_id, f"placed on {host}")
             one.hosts[claim_id].append(host)
             self._on.setdefault(host, Counter())[claim_id] += 1
 
@@ -174,14 +174,14 @@ class ConfirmationWaiter:
         if not here:
             del self._on[host]
 
-    def _look_at(self, claim_ids: Iterable[str]) -> None:
-        self._unclear.update(claim_ids)
-        if self._unclear and not self._is_stopped and (self._reading is None or self._reading.done()):
+    def _check(self, claim_ids: Iterable[str]) -> None:
+        self._to_reread.update(claim_ids)
+        if self._to_reread and not self._is_stopped and (self._reading is None or self._reading.done()):
             self._reading = asyncio.create_task(self._read(), name=f"redsched-host-words-{self._store.name}")
 
     async def _read(self) -> None:
-        while self._unclear:
-            batch = [self._unclear.pop() for _ in range(min(READ_AT_ONCE, len(self._unclear)))]
+        while self._to_reread:
+            batch = [self._to_reread.pop() for _ in range(min(READ_AT_ONCE, len(self._to_reread)))]
             try:
                 found = await self._store.claims.read(batch)
                 reasons = await self._store.claims.reasons(
@@ -189,7 +189,7 @@ class ConfirmationWaiter:
                 )
             except RedschedError as error:
                 log.warning("host words", cell=self._store.name, problem=error.detail)
-                self._unclear.update(batch)
+                self._to_reread.update(batch)
                 await asyncio.sleep(AGAIN_AFTER_S)
                 continue
             for claim_id in batch:
@@ -204,8 +204,8 @@ class ConfirmationWaiter:
     def _explain(self, claim_id: str, claim: Claim | None, reason: Reason | None) -> None:
         for one in self._waits.get(claim_id, ()):
             if claim is not None and _has_failed(claim):
-                one.has_failed(self._seen(claim))
-                one.goes_on(claim_id, f"failed by {claim.retry_from}")
+                one.has_failed(self._failure_of(claim))
+                one.extend(claim_id, f"failed by {claim.retry_from}")
             if reason is not None:
                 one.explain(claim_id, reason)
 
@@ -213,18 +213,18 @@ class ConfirmationWaiter:
         if claim is not None and claim.state is ClaimStatus.PENDING and claim_id in self._waits:
             self._on_pending(claim)
             # That it ends for want of a host is in no feed: nothing changes for any host.
-            asyncio.get_running_loop().call_later(AGAIN_AFTER_S, self._look_at, (claim_id,))
+            asyncio.get_running_loop().call_later(AGAIN_AFTER_S, self._check, (claim_id,))
         for one in self._waits.get(claim_id, ()):
             if claim is not None and claim.state is ClaimStatus.ACTIVE:
                 one.is_active(claim_id)
-            elif claim is not None and claim.state in OVER:
-                one.is_lost(claim_id, None if _has_failed(claim) else self._seen(claim))
+            elif claim is not None and claim.state in ENDING_OR_ENDED:
+                one.is_lost(claim_id, None if _has_failed(claim) else self._failure_of(claim))
             elif claim is None and self._updater.settled:
                 # Until then it may come back with its host.
                 host, now_ms = one.hosts[claim_id][-1], self._updater.now_ms()
                 one.is_lost(claim_id, FailedAttempt(claim_id, host, now_ms, UNKNOWN, "not known any more"))
 
-    def _seen(self, claim: Claim) -> FailedAttempt:
+    def _failure_of(self, claim: Claim) -> FailedAttempt:
         """Return the failure of a claim as it was read: what was seen, and when, is in its reason."""
         return FailedAttempt(claim.id, claim.host, self._updater.now_ms(), claim.end_reason or claim.state, "")
 
@@ -240,4 +240,4 @@ def _failure_in(change: Change) -> FailedAttempt | None:
 
 def _has_failed(claim: Claim) -> bool:
     """Whether its last placement has failed, and it waits for the next one or has ended with that."""
-    return claim.state is ClaimStatus.PENDING or (claim.state in OVER and claim.end_reason in _FAILURES)
+    return claim.state is ClaimStatus.PENDING or (claim.state in ENDING_OR_ENDED and claim.end_reason in _FAILURES)

@@ -27,10 +27,10 @@ async def existing_outcome(request: Request, cells: Cells) -> Selections | None:
     if found is None:
         return None
     cell, held = found
-    return _told(request, cell, held)
+    return _existing(request, cell, held)
 
 
-def _told(request: Request, cell: Cell, held: dict[str, Claim]) -> Selections:
+def _existing(request: Request, cell: Cell, held: dict[str, Claim]) -> Selections:
     others = [claim_id for claim_id, claim in held.items() if claim.digest != request.digest()]
     if others:
         raise id_reused(request)

@@ -59,11 +59,11 @@ class SelectionPipeline:
 
     async def _try_once(self, attempt: SchedulingAttempt) -> Step:
         try:
-            return await self._go_through(attempt)
+            return await self._run_stages(attempt)
         except (NoValidHost, NotFound, QuotaExceeded) as error:
             return Refuse(error)
 
-    async def _go_through(self, attempt: SchedulingAttempt) -> Step:
+    async def _run_stages(self, attempt: SchedulingAttempt) -> Step:
         """Take a request through all stages once."""
         await self._resolve(attempt)
         cells = await self._router.route_to_cell(attempt)

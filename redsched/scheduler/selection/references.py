@@ -47,17 +47,17 @@ async def _hosts(claim_ids: Iterable[str], cells: Cells) -> frozenset[str]:
     return frozenset(claim.host for claim in found if claim.state is not ClaimStatus.ENDED)
 
 
-async def living_hints(request: Request, cells: Cells) -> Request:
+async def without_ended_hints(request: Request, cells: Cells) -> Request:
     """Drop ended claims from a request's hints: a claim may be placed again long after its request was made."""
     hints = request.hints
-    living = {claim_id for claim_id in hints.same_host | hints.different_host if await _lives(claim_id, cells)}
+    living = {claim_id for claim_id in hints.same_host | hints.different_host if await _has_not_ended(claim_id, cells)}
     return replace(
         request,
         hints=replace(hints, same_host=hints.same_host & living, different_host=hints.different_host & living),
     )
 
 
-async def _lives(claim_id: str, cells: Cells) -> bool:
+async def _has_not_ended(claim_id: str, cells: Cells) -> bool:
     try:
         return (await cells.find_claim(claim_id))[1].state is not ClaimStatus.ENDED
     except NotFound:

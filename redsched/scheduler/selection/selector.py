@@ -1,7 +1,7 @@
 """Select: run the pipeline, and around it wait for room and for confirmation by the hosts.
 
 until_active.confirmed          undone when a host does not confirm
-  line.place                    retried whenever there may be room
+  wait_queue.place              retried whenever there may be room
     until_active.placed         undone when the caller goes away
       within select_timeout_s
         pipeline.run            resolve > route_to_cell > decide > claim > interpret
@@ -27,13 +27,13 @@ class Selector:
     def __init__(
         self,
         pipeline: SelectionPipeline,
-        line: WaitQueue,
+        wait_queue: WaitQueue,
         until_active: ActiveWaiter,
         timeout_s: float,
         observe: Observe | None = None,
     ) -> None:
         self._pipeline = pipeline
-        self._line = line
+        self._wait_queue = wait_queue
         self._until_active = until_active
         self._timeout_s = timeout_s
         self._observe = observe or (lambda _: None)
@@ -63,7 +63,7 @@ class Selector:
         except NoValidHost as refused:
             if not attempt.waits_for_room:
                 raise
-            return await self._line.place(
+            return await self._wait_queue.place(
                 lambda: self._place_now(attempt),
                 lambda: self._pipeline.may_fit(attempt),
                 attempt.request.queue_timeout_s,

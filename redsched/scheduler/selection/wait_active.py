@@ -20,7 +20,7 @@ from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.results import Selection, Selections
 from redsched.scheduler.selection.confirmations import ConfirmationWaiter
 from redsched.scheduler.selection.failed_attempts import FailedAttempt, sentence
-from redsched.store.codec.claim_codec import drawn_on
+from redsched.store.codec.claim_codec import counting_objects
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode
 
@@ -87,8 +87,8 @@ class ActiveWaiter:
             raise
         except StoreUnavailable as error:
             # The claims may be active, and nobody else knows the ids made for the call.
-            said = f"whether the claim is active could not be read: {error.detail}"
-            raise OutcomeUnknown(said, {"claim_ids": [one.claim_id for one in found.selections]}) from error
+            message = f"whether the claim is active could not be read: {error.detail}"
+            raise OutcomeUnknown(message, {"claim_ids": [one.claim_id for one in found.selections]}) from error
         return replace(found, selections=tuple(_active(one, now[one.claim_id or ""]) for one in found.selections))
 
     async def _waited(self, cell: Cell, found: Selections, request: Request) -> Mapping[str, Claim]:
@@ -135,7 +135,7 @@ class ActiveWaiter:
         claim_id, until = claim.id, aio.now_s() + UNDONE_WITHIN_S
         while aio.now_s() < until:
             try:
-                objects = drawn_on(claim.group, claim.amounts, claim.gang, claim.project)
+                objects = counting_objects(claim.group, claim.amounts, claim.gang, claim.project)
                 answer = await cell.store.claims.release(
                     claim.host,
                     claim.id,

@@ -36,7 +36,7 @@ class WaitQueue:
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
-        self._line: dict[_Waiter, None] = {}
+        self._waiters: dict[_Waiter, None] = {}
         self._joined = asyncio.Event()
         self._walking: asyncio.Task[None] | None = None
 
@@ -57,7 +57,7 @@ class WaitQueue:
         """
         until = aio.now_s() + timeout_s
         one = _Waiter(may_fit)
-        self._line[one] = None
+        self._waiters[one] = None
         self._joined.set()
         if self._walking is None or self._walking.done():
             self._walking = asyncio.create_task(self._walk(), name="redsched-room")
@@ -76,26 +76,26 @@ class WaitQueue:
                 one.turn.clear()
                 one.back.set()
         finally:
-            del self._line[one]
+            del self._waiters[one]
             one.back.set()
 
     async def _walk(self) -> None:
-        while self._line:
+        while self._waiters:
             # A request that joins may have been refused before the last change, so joining triggers a walk too.
             self._joined.clear()
             news = [asyncio.ensure_future(cell.updater.moved()) for cell in self._cells]
             news.append(asyncio.ensure_future(self._joined.wait()))
             try:
-                await self._give_turns()
+                await self._retry_waiting()
                 await asyncio.wait(news, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 for one in news:
                     one.cancel()
             await asyncio.sleep(PAUSE_S)
 
-    async def _give_turns(self) -> None:
-        for one in list(self._line):
-            if one in self._line and self._may_fit(one):
+    async def _retry_waiting(self) -> None:
+        for one in list(self._waiters):
+            if one in self._waiters and self._may_fit(one):
                 one.back.clear()
                 one.turn.set()
                 await one.back.wait()

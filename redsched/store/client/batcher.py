@@ -12,7 +12,7 @@ from redis.exceptions import ResponseError
 from redsched import aio
 from redsched.store.client.call import Call
 from redsched.store.client.pipeline import PipelineExecutor
-from redsched.store.topology.connection import LOST, as_ours
+from redsched.store.topology.connection import LOST, to_redsched_error
 from redsched.store.topology.router import Router
 
 MAX_IN_PIPELINE = 256
@@ -80,7 +80,7 @@ class Batcher:
                 raise
             except ResponseError as error:  # from loading scripts: calls refused with NOSCRIPT were not run
                 for call in batch:
-                    call.lost(error) if call.answer else call.refused(as_ours(error, call.url))
+                    call.lost(error) if call.answer else call.refused(to_redsched_error(error, call.url))
             except Exception as error:  # whatever the error is, no caller may wait forever
                 for call in batch:
                     call.fail(error)

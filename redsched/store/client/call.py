@@ -8,7 +8,7 @@ from redis.asyncio import BlockingConnectionPool
 from redsched.errors import OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.store.client.scripts import Script
 from redsched.store.codec.wire import Reply
-from redsched.store.topology.connection import as_ours
+from redsched.store.topology.connection import to_redsched_error
 from redsched.store.topology.url import without_password
 
 
@@ -51,7 +51,7 @@ class Call:
 
     def lost(self, error: BaseException) -> None:
         """Give up because no reply came."""
-        self.fail(self._unknown(error) if self.maybe_run else as_ours(error, self.url))
+        self.fail(self._unknown(error) if self.maybe_run else to_redsched_error(error, self.url))
 
     def closed(self) -> None:
         """Give up because this process is closing its connections."""

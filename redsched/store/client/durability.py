@@ -38,20 +38,24 @@ class Durability:
 
     def shortfall(self, replies: Sequence[Any]) -> str:
         """Return what is missing according to the replies to `commands`; '' if nothing is."""
-        said = dict(zip((str(command[0]) for command in self.commands), replies, strict=True))
+        replies_by_name = dict(zip((str(command[0]) for command in self.commands), replies, strict=True))
         missing = []
         if self.replicas:
-            missing.append(_counted("replicas that have it", said["WAIT"], self.replicas))
+            missing.append(_counted("replicas that have it", replies_by_name["WAIT"], self.replicas))
         if self.fsync:
-            disks = said["WAITAOF"] if isinstance(said["WAITAOF"], Exception) else said["WAITAOF"][0]
+            disks = (
+                replies_by_name["WAITAOF"]
+                if isinstance(replies_by_name["WAITAOF"], Exception)
+                else replies_by_name["WAITAOF"][0]
+            )
             missing.append(_counted("disks that have it", disks, 1))
         return ", ".join(filter(None, missing))
 
 
 def durability_of(settings: Settings) -> Durability:
     """Return the durability that the settings ask for. Their syntax has been checked."""
-    words = dict(word.partition("=")[::2] for word in settings.durability.split(","))
-    return Durability(int(words.get("replicas", 0)), "fsync" in words, round(settings.durability_timeout_s * 1000))
+    options = dict(word.partition("=")[::2] for word in settings.durability.split(","))
+    return Durability(int(options.get("replicas", 0)), "fsync" in options, round(settings.durability_timeout_s * 1000))
 
 
 def check_fsync(url: str, name: str, version: tuple[int, ...], persistence: Mapping[str, Any]) -> None:
@@ -69,7 +73,7 @@ def check_fsync(url: str, name: str, version: tuple[int, ...], persistence: Mapp
         )
 
 
-def _counted(what: str, said: Any, wanted: int) -> str:
-    if isinstance(said, ResponseError):
-        return f"{what}: {said}"
-    return "" if int(said) >= wanted else f"{what}: {said} of {wanted}"
+def _counted(what: str, reply: Any, wanted: int) -> str:
+    if isinstance(reply, ResponseError):
+        return f"{what}: {reply}"
+    return "" if int(reply) >= wanted else f"{what}: {reply} of {wanted}"

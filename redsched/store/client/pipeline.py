@@ -15,7 +15,7 @@ from redsched.store.client.durability import Durability
 from redsched.store.client.packing import send
 from redsched.store.client.reply_limit import ReplyLimit
 from redsched.store.client.scripts import Script, load_all
-from redsched.store.topology.connection import UNREADABLE, as_ours
+from redsched.store.topology.connection import UNREADABLE, to_redsched_error
 
 MAX_RELOADS = 3
 TOUCH = "touch"
@@ -57,15 +57,15 @@ class PipelineExecutor:
                 # After a flush, a restart or a failover: load, and resend only the refused calls.
                 self.counters.reloaded += 1
                 await load_scripts(connection, {call.script for call in refused})
-            refused, missing = await self._once(connection, refused, durable)
+            refused, missing = await self._send_once(connection, refused, durable)
             if not durable or not refused:
-                _hand_over(batch, missing)
+                _resolve(batch, missing)
             if not refused:
                 return
         for call in refused:
             call.refused(StoreUnavailable("the store forgets scripts as fast as they are loaded: try again"))
 
-    async def _once(
+    async def _send_once(
         self, connection: AbstractConnection, calls: Sequence[Call], durable: bool
     ) -> tuple[list[Call], str]:
         """Return the calls whose script the server does not know, and what the others lack in durability."""
@@ -77,7 +77,7 @@ class PipelineExecutor:
         for call in calls:
             call.maybe_run = True
             call.answer = None  # a reply to an earlier attempt was not handed over, and may be outdated
-        await send(connection, [*(command for call in calls for command in _words(call)), *behind])
+        await send(connection, [*(command for call in calls for command in _command(call)), *behind])
         async with ReplyLimit(self.reply_timeout_s) as limit:
             refused = [call async for call in paced(calls) if await self._refused(connection, call, limit)]
             if not durable:
@@ -103,7 +103,7 @@ class PipelineExecutor:
         except ResponseError as error:
             if str(error).startswith(UNREADABLE):
                 raise OSError(str(error)) from error
-            call.refused(as_ours(error, call.url))
+            call.refused(to_redsched_error(error, call.url))
         return False
 
 
@@ -119,7 +119,7 @@ async def load_scripts(connection: AbstractConnection, scripts: set[Script]) -> 
         await connection.read_response()
 
 
-def _words(call: Call) -> tuple[tuple[str | int, ...], ...]:
+def _command(call: Call) -> tuple[tuple[str | int, ...], ...]:
     return (("ASKING",), call.command) if call.asking else (call.command,)
 
 
@@ -132,7 +132,7 @@ def _touch(last: Call) -> Call:
     return Call(script, keys, ("EVALSHA", script.sha, 3, *keys), last.deadline, nobody, last.url, durable=True)
 
 
-def _hand_over(batch: Sequence[Call], missing: str) -> None:
+def _resolve(batch: Sequence[Call], missing: str) -> None:
     for call in batch:
         if missing and call.answer is not None:
             detail = f"{call.script.name} was run, and is not as durable as REDSCHED_DURABILITY asks: {missing}"

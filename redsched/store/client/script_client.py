@@ -23,7 +23,7 @@ from redsched.store.client.pipeline import Counters, PipelineExecutor, load_scri
 from redsched.store.client.scripts import load_all
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.wire import Reply
-from redsched.store.topology.connection import LOST, as_ours
+from redsched.store.topology.connection import LOST, to_redsched_error
 from redsched.store.topology.router import Router
 
 _DOUBLINGS = 6
@@ -37,7 +37,9 @@ class ScriptClient:
         self.counters = Counters()
         self._settings = settings
         self._router = router
-        self._exchange = PipelineExecutor(self.counters, durability_of(settings), settings.reply_timeout_s, self._later)
+        self._exchange = PipelineExecutor(
+            self.counters, durability_of(settings), settings.reply_timeout_s, self._resend_later
+        )
         self._batchers: dict[tuple[BlockingConnectionPool, bool], Batcher] = {}
         self._put_off: dict[Call, asyncio.Task[None]] = {}
         self._closed = False
@@ -81,7 +83,7 @@ class ScriptClient:
                 finally:
                     await pool.release(connection)
         except (*LOST, ResponseError) as error:
-            raise as_ours(error, self.url) from error
+            raise to_redsched_error(error, self.url) from error
 
     async def close(self) -> None:
         """Stop sending; waiting calls raise OutcomeUnknown, or StoreUnavailable if they were never sent."""
@@ -100,18 +102,18 @@ class ScriptClient:
             self._batchers[lane] = Batcher(pool, self._exchange, self._router, self._route)
         self._batchers[lane].add(call)
 
-    def _later(self, call: Call, error: ResponseError) -> None:
+    def _resend_later(self, call: Call, error: ResponseError) -> None:
         """Resend a call that a server has not run, to the right server or after a pause; give up after its deadline."""
         if call.reply.done():
             return
         if call.deadline <= aio.now_s():
-            call.refused(as_ours(error, self.url))
+            call.refused(to_redsched_error(error, self.url))
             return
-        again = asyncio.create_task(self._again(call, error), name="redsched-put-off")
+        again = asyncio.create_task(self._resend(call, error), name="redsched-put-off")
         self._put_off[call] = again
         again.add_done_callback(lambda _: self._put_off.pop(call, None))
 
-    async def _again(self, call: Call, error: ResponseError) -> None:
+    async def _resend(self, call: Call, error: ResponseError) -> None:
         call.tries += 1
         pointed = isinstance(error, AskError)
         if not pointed or call.tries > 1:

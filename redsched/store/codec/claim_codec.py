@@ -10,7 +10,7 @@ from redsched.model.validation import SHARED_POOL, split_slot
 from redsched.store.codec.fields import gang_members_text
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, ClaimCall, HostUsage, Placed, Replacement, Thing
+from redsched.store.codec.results import ClaimAnswer, ClaimCall, HostUsage, Placed, Replacement, SharedObject
 from redsched.store.codec.wire import Reply, flat
 
 GROUP = "server-group:"
@@ -21,10 +21,10 @@ Arguments = list[str | int]
 def counted_by(claim: Claim) -> tuple[str, ...]:
     """Return all objects that count a claim at any of its placements, hosts included, named as their keys end."""
     slots = dict.fromkeys(slot for one in claim.placements for slot in one.amounts)
-    return (*(f"host:{host}" for host in claim.hosts), *drawn_on(claim.group, slots, claim.gang, claim.project))
+    return (*(f"host:{host}" for host in claim.hosts), *counting_objects(claim.group, slots, claim.gang, claim.project))
 
 
-def drawn_on(group: str, slots: Iterable[str], gang: str = "", project: str = "") -> tuple[str, ...]:
+def counting_objects(group: str, slots: Iterable[str], gang: str = "", project: str = "") -> tuple[str, ...]:
     """Return the objects that count a claim besides its host (group, gang, quota, shared pools), named as keys end."""
     pools = dict.fromkeys(split_slot(slot)[0] for slot in slots if slot.startswith(SHARED_POOL))
     named = (("server-group", group), ("gang", gang), ("quota", project))
@@ -39,10 +39,10 @@ class ClaimWire:
 
     def __init__(self, keys: Keys, call: ClaimCall, call_id: str = "") -> None:
         self._call = call
-        self._again = [member.again for member in call.members if member.again]
-        if 0 < len(self._again) < len(call.members):
+        self._replacements = [member.again for member in call.members if member.again]
+        if 0 < len(self._replacements) < len(call.members):
             raise ValueError("the members of a call are either new claims or claims that are placed again, not both")
-        self.script = "replace" if self._again else "claim"
+        self.script = "replace" if self._replacements else "claim"
         hosts = [one.host for member in call.members for one in member.candidates]
         self._hosts = list(dict.fromkeys([*hosts, *call.written_off]))
         self._number_of = {host: number for number, host in enumerate(self._hosts, 1)}
@@ -70,8 +70,8 @@ class ClaimWire:
     def _further_keys(self, keys: Keys) -> list[str]:
         call = self._call
         found = [keys.claim(one) for one in call.expected]
-        for one in self._again:
-            found += _again_keys(keys, one)
+        for one in self._replacements:
+            found += _replacement_keys(keys, one)
         if self._is_gang:
             found.append(keys.gang(call.members[0].id))
         if call.request:
@@ -103,10 +103,10 @@ class ClaimWire:
 
     def _bases(self) -> Arguments:
         """Return the placements that those of replace.lua are based on, and the expected hosts of other claims."""
-        if not self._again:
+        if not self._replacements:
             return []
         arguments: Arguments = []
-        for one in self._again:
+        for one in self._replacements:
             arguments += (one.token, one.end_reason.value, one.by_s * 1000 or "")
         others = [" ".join(hosts) for hosts in self._call.expected.values()]
         return [*arguments, len(others), *others]
@@ -128,7 +128,7 @@ class ClaimWire:
     def _add_conditions(self, keys: Keys, shared: Sequence[tuple[int, str, int]]) -> None:
         call, joining = self._call, [(n, one.group) for n, one in enumerate(self._call.members, 1) if one.group]
         groups = dict.fromkeys((*(group for _, group in joining), *(one.group for one in call.rules if one.group)))
-        self.objects = (*(GROUP + one for one in groups), *drawn_on("", (slot for _, slot, _ in shared)))
+        self.objects = (*(GROUP + one for one in groups), *counting_objects("", (slot for _, slot, _ in shared)))
         objects = {name: number for number, name in enumerate(self.objects, 1)}
         # Only a group's hash says which labels it counts by.
         labels = bool(joining) or any(rule.by.startswith("label:") for rule in call.rules)
@@ -157,15 +157,15 @@ class ClaimWire:
         rest = iter(reply[3:])
         placed: tuple[Placed, ...] = ()
         looked_at: tuple[HostUsage, ...] = ()
-        objects: tuple[Thing, ...] = ()
+        objects: tuple[SharedObject, ...] = ()
         if outcome in (Outcome.OK, Outcome.ALREADY_DONE):
             placed = tuple(_placed(rest) for _ in range(int(next(rest))))
         if outcome is Outcome.OK:
-            objects = tuple(_thing(rest) for _ in range(int(next(rest))))
+            objects = tuple(_shared_object(rest) for _ in range(int(next(rest))))
         if outcome is Outcome.FULL:
             next(rest)
         if outcome in (Outcome.OK, Outcome.FULL):
-            looked_at = tuple(_looked_at(rest, self._hosts[int(number) - 1]) for number in rest)
+            looked_at = tuple(_usages(rest, self._hosts[int(number) - 1]) for number in rest)
         unknown = tuple(rest) if outcome is Outcome.UNKNOWN else ()
         over = exceeded(tuple(rest)) if outcome is Outcome.OVER_QUOTA else ()
         return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, objects, unknown, over)
@@ -177,7 +177,7 @@ def exceeded(facts: Sequence[str | int]) -> tuple[Exceeded, ...]:
     return tuple(sorted(Exceeded(str(name), int(limit), int(used), int(asked)) for name, limit, used, asked in rows))
 
 
-def _again_keys(keys: Keys, again: Replacement) -> tuple[str, str]:
+def _replacement_keys(keys: Keys, again: Replacement) -> tuple[str, str]:
     host = keys.host(again.host)
     return host, keys.gang(again.gang) if again.gang else host
 
@@ -204,13 +204,13 @@ def _placed(rest: Iterator[str | int]) -> Placed:
     )
 
 
-def _thing(rest: Iterator[str | int]) -> Thing:
+def _shared_object(rest: Iterator[str | int]) -> SharedObject:
     kind, name, version, length = str(next(rest)), str(next(rest)), int(next(rest)), int(next(rest))
     values = [str(next(rest)) for _ in range(length)]
-    return Thing(kind, name, version, dict(zip(values[::2], values[1::2], strict=True)))
+    return SharedObject(kind, name, version, dict(zip(values[::2], values[1::2], strict=True)))
 
 
-def _looked_at(rest: Iterator[str | int], host: str) -> HostUsage:
+def _usages(rest: Iterator[str | int], host: str) -> HostUsage:
     version, cause = int(next(rest)), str(next(rest))
     claims, starting, length = int(next(rest)), int(next(rest)), int(next(rest))
     claimed = {str(next(rest)): int(next(rest)) for _ in range(length)}

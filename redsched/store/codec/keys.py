@@ -120,11 +120,11 @@ class Keys:
         """Hash: a shared pool and its slots."""
         return f"{self._prefix}pool:{name}"
 
-    def thing(self, kind: str, name: str) -> str:
+    def shared_object(self, kind: str, name: str) -> str:
         """Return the key of an object that claims count in: a `server-group`, `pool` or `gang`."""
         return f"{self._prefix}{kind}:{name}"
 
-    def of_things(self, names: Iterable[str]) -> list[str]:
+    def object_keys(self, names: Iterable[str]) -> list[str]:
         """Return the keys of objects named as their keys end: `server-group:web`, `pool:licences`, `gang:a`, `host:h1`.
 
         A host comes with its set of claims and its inbox.
@@ -132,7 +132,7 @@ class Keys:
         found: list[str] = []
         for name in names:
             kind, _, own = name.partition(":")
-            found += self.of_host(own) if kind == "host" else (self.thing(kind, own),)
+            found += self.of_host(own) if kind == "host" else (self.shared_object(kind, own),)
         return found
 
     def duty(self, duty: str) -> str:

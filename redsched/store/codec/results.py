@@ -190,7 +190,7 @@ class HostUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class SharedObject:
     """A `server-group` or `pool` (its kind) written by the script: the changed fields with their new values."""
 
     kind: str
@@ -216,7 +216,7 @@ class ClaimAnswer:
     now_ms: int
     placed: tuple[Placed, ...] = ()
     looked_at: tuple[HostUsage, ...] = ()
-    objects: tuple[Thing, ...] = ()
+    objects: tuple[SharedObject, ...] = ()
     unknown: tuple[str, ...] = ()
     over: tuple[Exceeded, ...] = ()
 

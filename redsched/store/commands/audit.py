@@ -23,7 +23,7 @@ class AuditReads:
 
     async def hosts(self, hosts: Sequence[str]) -> AsyncIterator[AuditedHost]:
         """Yield hosts, each with its claims at one instant: pass some tens of hosts at most. (audit.lua)"""
-        replies = await aio.together(map(self._audit, hosts))
+        replies = await aio.gather(map(self._audit, hosts))
         for host, (ids, reply) in zip(hosts, replies, strict=True):
             pairs = zip(ids, reply[3], strict=True)
             claims = {claim_id: mapping_of(one) async for claim_id, one in paced(pairs)}
@@ -44,7 +44,7 @@ class AuditReads:
 
     async def names(self, kind: Kind) -> list[str]:
         """Return the names of all objects of a kind with a key, declared or not. Scans all keys: for audits only."""
-        return await self._names_after(self._cell.keys.of_things([f"{kind}:"])[0])
+        return await self._names_after(self._cell.keys.object_keys([f"{kind}:"])[0])
 
     async def _names_after(self, prefix: str) -> list[str]:
         with self._cell.reading():
@@ -72,7 +72,7 @@ class AuditReads:
         """Return the hashes of gangs, by id; missing ones are left out."""
         return await self._hashes(self._cell.keys.gang, ids)
 
-    async def lasting(self, claim_ids: Sequence[str]) -> set[str]:
+    async def without_expiry(self, claim_ids: Sequence[str]) -> set[str]:
         """Return the claims whose keys have no expiry."""
         found: set[str] = set()
         for chunk in chunks(claim_ids):
@@ -88,7 +88,7 @@ class AuditReads:
         """Return the version of a server group or shared pool, or the seq of a quota; '' if it does not exist."""
         field = "seq" if kind == Kind.QUOTA else "version"
         with self._cell.reading():
-            return str(await self._cell.reader.hget(self._cell.keys.of_things([f"{kind}:{name}"])[0], field) or "")
+            return str(await self._cell.reader.hget(self._cell.keys.object_keys([f"{kind}:{name}"])[0], field) or "")
 
     async def _hashes(self, key_of: Callable[[str], str], names: Sequence[str]) -> dict[str, dict[str, str]]:
         found: dict[str, dict[str, str]] = {}

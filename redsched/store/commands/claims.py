@@ -9,7 +9,7 @@ from redsched.errors import NotDurable, StoreUnavailable, Unavailable
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, Reason
 from redsched.model.validation import check_amount, check_name, check_slot
 from redsched.pacing import Spread, paced
-from redsched.store.codec.claim_codec import ClaimWire, drawn_on
+from redsched.store.codec.claim_codec import ClaimWire, counting_objects
 from redsched.store.codec.fields import claim_from, reason_from
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, ReleaseMode, ScriptResult
@@ -52,7 +52,7 @@ class ClaimCommands:
         pairs = zip(wanted, hashes, strict=True)
         return {claim_id: reason_from(fields) for claim_id, fields in pairs if fields}
 
-    async def living_on(self, hosts: Sequence[str]) -> AsyncIterator[list[Claim]]:
+    async def unended_on(self, hosts: Sequence[str]) -> AsyncIterator[list[Claim]]:
         """Yield the claims on these hosts that have not ended, by pages of hosts and CLAIMS_AT_ONCE claims at most.
 
         Each is yielded once, also one that is being moved and is on two of the hosts.
@@ -84,7 +84,7 @@ class ClaimCommands:
         """
         call_id = call.call_id or (secrets.token_hex(4) if self._cell.scripts.waits else "")
         wire = ClaimWire(self._cell.keys, call, call_id)
-        keys = (*wire.keys, *self._cell.keys.of_things(wire.objects), *wire.last_keys)
+        keys = (*wire.keys, *self._cell.keys.object_keys(wire.objects), *wire.last_keys)
         try:
             return wire.answer(await self._cell.run(wire.script, keys, wire.arguments, durable=True))
         except NotDurable as error:
@@ -178,7 +178,7 @@ class ClaimCommands:
         beside = (f"reason:{claim_id}", *objects)
         return await self._about("fail", host, claim_id, token, 0, "gang", "", objects=beside)
 
-    async def leave(self, host: str, claim_id: str, token: str, objects: Collection[str] = ()) -> ScriptResult:
+    async def requeue(self, host: str, claim_id: str, token: str, objects: Collection[str] = ()) -> ScriptResult:
         """Take a claim that is not active yet off a host that is being drained, to be placed again. (fail.lua)
 
         OK | ENDING | ALREADY_DONE | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. The reason is that of its
@@ -187,7 +187,7 @@ class ClaimCommands:
         beside = (f"reason:{claim_id}", *objects)
         return await self._about("fail", host, claim_id, token, 0, "leave", "", objects=beside)
 
-    async def put_off(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
+    async def postpone(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
         """Postpone the search for a place for a pending claim: there is none now. (fail.lua)
 
         OK | STALE | UNKNOWN | NOT_ATTESTED. `token`: that of the placement that failed, to which the search belongs.
@@ -284,7 +284,7 @@ class ClaimCommands:
         beside = dict.fromkeys(objects)
         for _ in range(MAX_TRIES):
             answer = await self._cell.answer(
-                script, (*self._cell.keys.due, *keys, *self._cell.keys.of_things(beside)), arguments
+                script, (*self._cell.keys.due, *keys, *self._cell.keys.object_keys(beside)), arguments
             )
             if answer.outcome is not Outcome.RETRY:
                 return answer
@@ -331,7 +331,7 @@ class ClaimCommands:
         """
         check_name("claim", claim_id)
         _check(amounts)
-        objects = drawn_on("", amounts, project=project)
+        objects = counting_objects("", amounts, project=project)
         return await self._about("local", host, claim_id, token, project, consumer, *flat(amounts), objects=objects)
 
 

@@ -119,17 +119,17 @@ class HostCommands:
 
         `ended` are those that the journal remembers as ended; `lease_s` is the lease of claims to be accepted again.
         """
-        spoken = [_held_entry(one) for one in held]
-        spoken += [(one.id, "ended", one.placed, one.token, one.end_reason, int(one.was_active)) for one in ended]
+        placements = [_held_entry(one) for one in held]
+        placements += [(one.id, "ended", one.placed, one.token, one.end_reason, int(one.was_active)) for one in ended]
         objects: set[str] = set()
         for _ in range(MAX_TRIES):
-            named = {entry[0] for entry in spoken}
-            entries = [*spoken, *((id_, "store") for id_ in await self.claim_ids(host) if id_ not in named)]
+            named = {entry[0] for entry in placements}
+            entries = [*placements, *((id_, "store") for id_ in await self.claim_ids(host) if id_ not in named)]
             keys = [*self._cell.keys.due, *self._cell.keys.of_host(host), self._cell.keys.draining]
             keys += [self._cell.keys.claim(str(entry[0])) for entry in entries]
             head = (host, epoch, *_stamp(stamp), lease_s * 1000, len(entries))
             reply = await self._cell.run(
-                "attest", (*keys, *self._cell.keys.of_things(objects)), (*head, *chain.from_iterable(entries))
+                "attest", (*keys, *self._cell.keys.object_keys(objects)), (*head, *chain.from_iterable(entries))
             )
             if reply[0] != Outcome.RETRY:
                 return AttestAnswer(Outcome(reply[0]), reply[1], int(reply[2]), tuple(reply[3:]))
@@ -195,7 +195,7 @@ class HostCommands:
                 self._cell.keys.draining,
                 self._cell.keys.removed(host),
                 *map(self._cell.keys.claim, ids),
-                *self._cell.keys.of_things(objects),
+                *self._cell.keys.object_keys(objects),
             )
             answer = await self._cell.answer("forget", keys, (host, int(force), as_argument(if_match), *ids))
             if answer.outcome is not Outcome.RETRY:

@@ -29,9 +29,9 @@ class Transfer:
     amounts: Amounts
 
     @classmethod
-    def parse(cls, words: str) -> "Transfer":
+    def parse(cls, fields: str) -> "Transfer":
         """Parse a record of the giver's hash."""
-        transfer_id, number, at_ms, *amounts = words.split()
+        transfer_id, number, at_ms, *amounts = fields.split()
         pairs = (one.partition("=") for one in amounts)
         return cls(transfer_id, number, parse_int(at_ms, 0), {name: parse_int(amount, 0) for name, _, amount in pairs})
 
@@ -73,7 +73,7 @@ class QuotaState:
             fields.get("share_epoch", ""),
             parse_int(fields.get("closed_at_ms", "0"), 0),
             fields.get("version", ""),
-            {cell: Transfer.parse(words) for cell, words in under(GIVEN).items()},
+            {cell: Transfer.parse(text) for cell, text in under(GIVEN).items()},
         )
 
 
@@ -116,8 +116,8 @@ class QuotaCommands:
 
         OK | ALREADY_DONE | ENDED | STALE.
         """
-        words = (division, giver, transfer.number, 0, *flat(transfer.amounts))
-        return await self._about_quota("quota_take", project, *words)
+        fields = (division, giver, transfer.number, 0, *flat(transfer.amounts))
+        return await self._about_quota("quota_take", project, *fields)
 
     async def void(self, project: str, division: str, giver: str, transfer: Transfer) -> ScriptResult:
         """Close the cell to a transfer. OK (not received) | ALREADY_DONE (received before) | STALE. (quota_take.lua)"""

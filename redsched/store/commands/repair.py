@@ -59,18 +59,18 @@ class RepairCommands:
                 self._cell.keys.inbox(host),
             ]
             keys += [self._cell.keys.attributes(host), self._cell.keys.removed(host), *map(self._cell.keys.claim, ids)]
-            keys += self._cell.keys.of_things(objects)
+            keys += self._cell.keys.object_keys(objects)
             return keys, (host, reason, int(operator), *ids)
 
         return await self._with_ids("repair_gone_host", host, suspects, call, objects)
 
-    async def counts(self, thing: str, version: str, reason: str, claim_ids: Sequence[str]) -> ScriptResult:
+    async def counts(self, subject: str, version: str, reason: str, claim_ids: Sequence[str]) -> ScriptResult:
         """Recompute the counts of a `server-group:web`, `pool:licences` or `quota:web` from all of its claims.
 
         `version`: that of the object, read before the search for its claims. OK | ALREADY_DONE | SETTLING | CONFLICT |
         RETRY. (repair_counts.lua)
         """
-        keys = (*map(self._cell.keys.claim, claim_ids), *self._cell.keys.of_things([thing]))
+        keys = (*map(self._cell.keys.claim, claim_ids), *self._cell.keys.object_keys([subject]))
         return await self._cell.answer("repair_counts", keys, (version, reason, *claim_ids))
 
     async def due(self, reason: str, claim_ids: Sequence[str]) -> ScriptResult:
@@ -96,7 +96,7 @@ class RepairCommands:
             keys = (
                 *self._cell.keys.due,
                 *map(self._cell.keys.claim, claims),
-                *self._cell.keys.of_things(sorted(objects)),
+                *self._cell.keys.object_keys(sorted(objects)),
             )
             answer = await self._cell.answer("restore", keys, (LOST_LEASE_MS, len(claims), *parts))
             if answer.outcome is not Outcome.RETRY:

@@ -51,8 +51,8 @@ def pick_server() -> ServerBinary:
 def inspect(path: Path) -> ServerBinary:
     """Run the binary at `path` with --version; return what it is and whether it is new enough."""
     try:
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_ASK_TIMEOUT_S, check=False)
-        text = said.stdout + said.stderr
+        ran = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_ASK_TIMEOUT_S, check=False)
+        text = ran.stdout + ran.stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         text = str(error)
     match = _VERSION.search(text)

@@ -98,7 +98,7 @@ class ServerProcess(ABC):
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
-            raise StoreUnavailable(f"the private store does not run any more{self._last_words()}: start it again")
+            raise StoreUnavailable(f"the private store does not run any more{self._log_tail()}: start it again")
         return self._process
 
     def _spawn(self, kept: Sequence[int]) -> None:
@@ -133,9 +133,9 @@ class ServerProcess(ABC):
                 except (exceptions.ConnectionError, exceptions.TimeoutError):
                     pass
                 time.sleep(0.005)
-        raise StoreUnavailable(f"{self.binary} gave no answer for {START_TIMEOUT_S:g} s{self._last_words()}")
+        raise StoreUnavailable(f"{self.binary} gave no answer for {START_TIMEOUT_S:g} s{self._log_tail()}")
 
-    def _last_words(self) -> str:
+    def _log_tail(self) -> str:
         lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
         return f" (its log ends: {' | '.join(line.strip() for line in lines[-5:])})" if lines else ""
 

@@ -40,7 +40,7 @@ class Topology:
             **login(url),
         )
         self._lock = asyncio.Lock()
-        self._doubted = True
+        self._is_stale = True
 
     def owner(self, slot: int) -> Address | None:
         """Return the primary of a slot, as far as is known."""
@@ -50,21 +50,21 @@ class Topology:
     async def known(self) -> None:
         """Load the topology if it is in doubt. Raises redis-py's ConnectionError if no node returns it."""
         async with self._lock:
-            if not self._doubted:
+            if not self._is_stale:
                 return
             try:
                 await self.client.initialize()
                 await self.client.nodes_manager.initialize()
             except (RedisError, RedisClusterException, OSError) as error:
                 raise RedisConnectionError(f"no node of the cluster tells its slots: {error}") from error
-            self._doubted = False
+            self._is_stale = False
 
     async def invalidate(self, error: BaseException) -> None:
         """Note a node's error: MOVED says where the slot is; after any other error the topology is loaded again."""
         if isinstance(error, MovedError) and self.client.nodes_manager.slots_cache.get(error.slot_id):
             await self.client.nodes_manager.move_slot(error)
         else:
-            self._doubted = True
+            self._is_stale = True
 
     async def close(self) -> None:
         """Close all connections, including those to nodes that the client keeps for a later reload."""
@@ -73,7 +73,7 @@ class Topology:
         await self.client.nodes_manager.aclose("startup_nodes")
 
 
-class SlotPlace:
+class SlotEndpoint:
     """The endpoint of one slot's primary."""
 
     def __init__(self, topology: Topology, slot: int) -> None:

@@ -28,7 +28,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from redsched.errors import RedschedError, SchemaMismatch, StoreUnavailable
 from redsched.settings import Settings
-from redsched.store.topology.endpoint import Endpoint, PlacedConnection, PlacedPool, PlacedTlsConnection
+from redsched.store.topology.endpoint import Endpoint, EndpointConnection, EndpointPool, EndpointTlsConnection
 from redsched.store.topology.url import Address, StoreUrl, without_password
 
 LOST = (RedisConnectionError, RedisTimeoutError, OSError, InvalidResponse)
@@ -98,7 +98,7 @@ def _pool(
         "timeout": settings.reply_timeout_s * 2,
         "max_connections": size,
     }
-    return PlacedPool(**options) if "place" in options else BlockingConnectionPool(**options)
+    return EndpointPool(**options) if "place" in options else BlockingConnectionPool(**options)
 
 
 def _where(url: StoreUrl, at: Address | Endpoint | None, settings: Settings) -> Mapping[str, Any]:
@@ -108,12 +108,12 @@ def _where(url: StoreUrl, at: Address | Endpoint | None, settings: Settings) -> 
     if at is None or isinstance(at, tuple):
         host, port = at or url.nodes[0]
         return {"connection_class": SSLConnection if url.tls else Connection, "host": host, "port": port, **timeout}
-    return {"connection_class": PlacedTlsConnection if url.tls else PlacedConnection, "place": at, **timeout}
+    return {"connection_class": EndpointTlsConnection if url.tls else EndpointConnection, "place": at, **timeout}
 
 
-def as_ours(error: BaseException, url: str) -> RedschedError:
+def to_redsched_error(error: BaseException, url: str) -> RedschedError:
     """Return the error of this project that tells the caller what a Redis error means."""
-    text = _server_words(error) or type(error).__name__
+    text = _server_message(error) or type(error).__name__
     where = without_password(url)
     if isinstance(error, NoPermissionError) or any(words in text for words in _FORBIDDEN):
         return StoreUnavailable(f"the store at {where} lacks a permission: {text}; see docs/operate.md for the ACL")
@@ -126,7 +126,7 @@ def as_ours(error: BaseException, url: str) -> RedschedError:
     return StoreUnavailable(f"the store at {where} cannot be used now: {text}; check that it runs and is the primary")
 
 
-def _server_words(error: BaseException) -> str:
+def _server_message(error: BaseException) -> str:
     """Return the error as the server worded it: redis-py strips the first word if it has a class for it."""
     code = getattr(error, "status_code", None)
     return f"{code} {error}" if code and code != "ERR" else str(error)
@@ -138,4 +138,4 @@ def reading(url: str) -> Iterator[None]:
     try:
         yield
     except (RedisError, RedisClusterException, OSError) as error:  # RedisClusterException is not a RedisError
-        raise as_ours(error, url) from error
+        raise to_redsched_error(error, url) from error

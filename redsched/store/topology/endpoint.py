@@ -32,7 +32,7 @@ class Endpoint(Protocol):
         """Note that the server at the last address is gone, or replied that another one is responsible."""
 
 
-class PlacedConnection(Connection):
+class EndpointConnection(Connection):
     """A connection to an endpoint, which is closed when a reply says that the server is elsewhere.
 
     That reply is raised as a lost connection, because it is treated like one: the reader's retries look the endpoint up
@@ -64,11 +64,11 @@ class PlacedConnection(Connection):
             raise RedisConnectionError(f"{self.host}:{self.port} is not the one to ask now: {error}") from error
 
 
-class PlacedTlsConnection(PlacedConnection, SSLConnection):
+class EndpointTlsConnection(EndpointConnection, SSLConnection):
     """A connection to an endpoint over TLS."""
 
 
-class PlacedPool(BlockingConnectionPool):
+class EndpointPool(BlockingConnectionPool):
     """A pool that never hands out a connection to a previous address of its endpoint."""
 
     def __init__(self, place: Endpoint, **options: Any) -> None:

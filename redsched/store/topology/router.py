@@ -15,9 +15,9 @@ from redis.asyncio import BlockingConnectionPool
 from redis.exceptions import AskError
 
 from redsched.settings import Settings
-from redsched.store.topology.cluster import SlotPlace, Topology, slot_of
+from redsched.store.topology.cluster import SlotEndpoint, Topology, slot_of
 from redsched.store.topology.connection import reader_client, writer_pool
-from redsched.store.topology.sentinel import SentinelPlace
+from redsched.store.topology.sentinel import SentinelEndpoint
 from redsched.store.topology.url import Address, Kind, StoreUrl, parse
 
 Infos = dict[str, Mapping[str, Any]]
@@ -61,7 +61,7 @@ class SingleNodeRouter:
     """A server at a fixed address, or the primary that Sentinels name."""
 
     def __init__(self, url: StoreUrl, settings: Settings) -> None:
-        self._place = SentinelPlace(url, settings) if url.kind is Kind.SENTINEL else None
+        self._place = SentinelEndpoint(url, settings) if url.kind is Kind.SENTINEL else None
         self._pool = writer_pool(url, settings, self._place)
         self.outside: Any = reader_client(url, settings, self._place)
 
@@ -123,7 +123,7 @@ class ClusterRouter:
         """Return the slot's client: one for each slot, so that a moved cell does not affect the others."""
         slot = slot_of(key)
         if slot not in self._readers:
-            self._readers[slot] = reader_client(self._url, self._settings, SlotPlace(self._topology, slot))
+            self._readers[slot] = reader_client(self._url, self._settings, SlotEndpoint(self._topology, slot))
         return self._readers[slot]
 
     async def invalidate(self, error: BaseException) -> None:

@@ -14,7 +14,7 @@ LONGEST_ASK_S = 1.0
 """How long one Sentinel may take before the next one is asked."""
 
 
-class SentinelPlace:
+class SentinelEndpoint:
     """The endpoint of a primary that Sentinels name: redis-py's Sentinel client is asked at each connect.
 
     All pools of a process share one, so that all follow a failover at once.

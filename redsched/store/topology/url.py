@@ -72,11 +72,11 @@ def parse(url: str) -> StoreUrl:
     try:
         parts = urlsplit(url)
         if parts.scheme not in _ALLOWED:
-            raise _Said(f"it begins with none of {', '.join(f'{one}://' for one in _ALLOWED)}")
+            raise _SafeReason(f"it begins with none of {', '.join(f'{one}://' for one in _ALLOWED)}")
         return _parsed(url, parts, _options(parts))
     except ValueError as error:
         # An @ after the addresses ends a password that contains / # or ?: what was parsed is then part of the password.
-        shown = isinstance(error, _Said) and "@" not in re.sub("^[^/]*//[^/?#]*", "", url)
+        shown = isinstance(error, _SafeReason) and "@" not in re.sub("^[^/]*//[^/?#]*", "", url)
         why = f": {error}" if shown else ""
         raise InvalidRequest(
             f"store URL {_hidden(url)!r} is not understood{why}: use {SHAPES}, "
@@ -98,7 +98,7 @@ def without_password(url: str) -> str:
     return f"{shown.partition('://')[0]}://{user}:***{at}{rest}" if colon else shown
 
 
-class _Said(ValueError):
+class _SafeReason(ValueError):
     """A reason that quotes only what may be shown."""
 
 
@@ -113,7 +113,7 @@ def _parsed(url: str, parts: SplitResult, options: dict[str, str]) -> StoreUrl:
     master, db = _path(kind, parts, options)
     unix = parts.scheme == "unix"
     if unix and (places or not parts.path.strip("/")):
-        raise _Said("the path of a unix socket begins with a third /")
+        raise _SafeReason("the path of a unix socket begins with a third /")
     return StoreUrl(
         text=url,
         kind=kind,
@@ -121,7 +121,7 @@ def _parsed(url: str, parts: SplitResult, options: dict[str, str]) -> StoreUrl:
         path=unquote(parts.path) if unix else "",
         master=master,
         db=db,
-        tls=parts.scheme == "rediss" or _yes(options, _TLS_OPTION),
+        tls=parts.scheme == "rediss" or _is_yes(options, _TLS_OPTION),
         username=unquote(username) or None,
         password=unquote(password) or None,
         options=_tls(options),
@@ -131,28 +131,28 @@ def _parsed(url: str, parts: SplitResult, options: dict[str, str]) -> StoreUrl:
 
 def _options(parts: SplitResult) -> dict[str, str]:
     if parts.fragment:
-        raise _Said("nothing may follow a #")
+        raise _SafeReason("nothing may follow a #")
     found = dict(parse_qsl(parts.query, keep_blank_values=True))
     allowed = _ALLOWED[parts.scheme]
     for name in found:
         if name not in allowed:
-            raise _Said(f"option {name!r} is none of {', '.join(allowed)}; timeouts and the like are settings")
-    if _TLS_OPTION in allowed and not _yes(found, _TLS_OPTION) and any(name in TLS_OPTIONS for name in found):
-        raise _Said("ssl_ options need tls=yes")
+            raise _SafeReason(f"option {name!r} is none of {', '.join(allowed)}; timeouts and the like are settings")
+    if _TLS_OPTION in allowed and not _is_yes(found, _TLS_OPTION) and any(name in TLS_OPTIONS for name in found):
+        raise _SafeReason("ssl_ options need tls=yes")
     return found
 
 
 def _path(kind: Kind, parts: SplitResult, options: Mapping[str, str]) -> tuple[str, int]:
     """Return the primary's name and the database number."""
-    words = [] if parts.scheme == "unix" else [unquote(word) for word in parts.path.split("/")[1:]]
+    segments = [] if parts.scheme == "unix" else [unquote(word) for word in parts.path.split("/")[1:]]
     master = ""
     if kind is Kind.SENTINEL:
-        master = words.pop(0) if words else ""
+        master = segments.pop(0) if segments else ""
         if not master:
-            raise _Said("the name by which the Sentinels know the primary is missing after the addresses")
-    db = words.pop(0) if words else ""
-    if any(words) or (kind is Kind.CLUSTER and db):
-        raise _Said("nothing may follow there" if kind is not Kind.CLUSTER else "a cluster has no databases")
+            raise _SafeReason("the name by which the Sentinels know the primary is missing after the addresses")
+    db = segments.pop(0) if segments else ""
+    if any(segments) or (kind is Kind.CLUSTER and db):
+        raise _SafeReason("nothing may follow there" if kind is not Kind.CLUSTER else "a cluster has no databases")
     return master, _number("db", options.get(_DB_OPTION, db) or "0")
 
 
@@ -165,30 +165,30 @@ def _places(kind: Kind, places: str) -> list[str]:
 def _node(place: str, scheme: str) -> Address:
     found = _HOST.fullmatch(place)
     if not found:
-        raise _Said(f"{place!r} is no host:port") if "@" not in place else ValueError
+        raise _SafeReason(f"{place!r} is no host:port") if "@" not in place else ValueError
     port = int(found["port6"] or found["port"] or _DEFAULT_PORT[scheme])
     if not 0 < port < 65_536:
-        raise _Said(f"port {port} is not one of 1 to 65535")
+        raise _SafeReason(f"port {port} is not one of 1 to 65535")
     return unquote(found["v6"] or found["host"]), port
 
 
 def _tls(options: Mapping[str, str]) -> dict[str, str | bool]:
     found: dict[str, str | bool] = {name: options[name] for name in TLS_OPTIONS if name in options}
     if "ssl_check_hostname" in found:
-        found["ssl_check_hostname"] = _yes(options, "ssl_check_hostname")
+        found["ssl_check_hostname"] = _is_yes(options, "ssl_check_hostname")
     if found.get("ssl_cert_reqs", "required") not in ("required", "optional", "none"):
-        raise _Said("ssl_cert_reqs is required, optional or none")
+        raise _SafeReason("ssl_cert_reqs is required, optional or none")
     return found
 
 
-def _yes(options: Mapping[str, str], name: str) -> bool:
-    said = options.get(name, "no").lower()
-    if said not in _YES_NO:
-        raise _Said(f"{name} is yes or no, not {said!r}")
-    return _YES_NO[said]
+def _is_yes(options: Mapping[str, str], name: str) -> bool:
+    value = options.get(name, "no").lower()
+    if value not in _YES_NO:
+        raise _SafeReason(f"{name} is yes or no, not {value!r}")
+    return _YES_NO[value]
 
 
 def _number(name: str, text: str) -> int:
     if not text.isascii() or not text.isdigit():
-        raise _Said(f"{name} is a number, not {text!r}")
+        raise _SafeReason(f"{name} is a number, not {text!r}")
     return int(text)

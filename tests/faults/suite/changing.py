@@ -19,7 +19,7 @@ RESIZE = 0.5
 """How many of the changes that nothing is promised of are resizes, where the kind allows it."""
 
 REFUSED = (Conflict, QuotaExceeded)
-OVER = (ClaimStatus.ENDING, ClaimStatus.ENDED)
+ENDING_OR_ENDED = (ClaimStatus.ENDING, ClaimStatus.ENDED)
 
 
 class Left(Enum):
@@ -72,9 +72,9 @@ class Changing:
             )
         except (NotFound, *REFUSED):
             return Left.UNCLEAR
-        if now.state in OVER and before.closed_reason is EndReason.SHELVED:
+        if now.state in ENDING_OR_ENDED and before.closed_reason is EndReason.SHELVED:
             return Left.UNCLEAR  # what could not be started again is shelved still
-        if now.state in OVER:
+        if now.state in ENDING_OR_ENDED:
             say("gave", id=claim_id, how=f"failed, {now.state}")
             return Left.NOTHING
         return _kept(claim_id, now)

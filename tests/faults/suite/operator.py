@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from redsched.errors import RedschedError, Unavailable
-from redsched.model import OVER, EndReason, HostStatus
+from redsched.model import ENDING_OR_ENDED, EndReason, HostStatus
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from tests.faults.suite import traffic
@@ -82,12 +82,12 @@ class Operator:
 
     def _silenced(self, look: Look) -> list[str]:
         claims = together(look)
-        held = {one for one, claim in claims.claims.items() if claim.get("state") not in OVER}
+        held = {one for one, claim in claims.claims.items() if claim.get("state") not in ENDING_OR_ENDED}
         return sorted((held | claims.shelved) & self.ledger.silenced)
 
     async def _give_back_again(self, scheduler: Scheduler, claim_id: str) -> None:
         claim = await scheduler.claims.get(claim_id)
-        if claim.state not in OVER or claim.end_reason is EndReason.SHELVED:
+        if claim.state not in ENDING_OR_ENDED or claim.end_reason is EndReason.SHELVED:
             self.came_back.add(claim_id)
             await scheduler.claims.release(claim_id)
 

@@ -1,37 +1,37 @@
 """The pauses before a claim that could not be moved is tried again: they grow up to a limit, and are forgotten."""
 
-from redsched.scheduler.hosts.move_pauses import LONGEST_PAUSE_S, MovePauses
+from redsched.scheduler.hosts.move_backoff import LONGEST_PAUSE_S, MoveBackoff
 
 LONGEST_S = 1.2 * LONGEST_PAUSE_S
 """The longest pause, with the most that chance adds."""
 
 
 def test_pauses_grow_and_have_a_limit() -> None:
-    pauses = MovePauses()
-    assert pauses.is_over("a", 0.0)
+    pauses = MoveBackoff()
+    assert pauses.is_due("a", 0.0)
     for _ in range(3):
-        pauses.lengthen("a", 100.0)
-    assert not pauses.is_over("a", 103.0)
-    assert pauses.is_over("a", 105.0)
+        pauses.back_off("a", 100.0)
+    assert not pauses.is_due("a", 103.0)
+    assert pauses.is_due("a", 105.0)
     for _ in range(20):
-        pauses.lengthen("a", 200.0)
-    assert not pauses.is_over("a", 200.0 + LONGEST_PAUSE_S / 2)
-    assert pauses.is_over("a", 200.0 + LONGEST_S)
+        pauses.back_off("a", 200.0)
+    assert not pauses.is_due("a", 200.0 + LONGEST_PAUSE_S / 2)
+    assert pauses.is_due("a", 200.0 + LONGEST_S)
 
 
 def test_a_claim_that_was_moved_is_tried_at_once() -> None:
-    pauses = MovePauses()
-    pauses.lengthen("a", 100.0)
+    pauses = MoveBackoff()
+    pauses.back_off("a", 100.0)
     pauses.forget("a")
     pauses.forget("b")
-    assert pauses.is_over("a", 100.0)
+    assert pauses.is_due("a", 100.0)
 
 
 def test_claims_of_which_nothing_more_is_heard_are_forgotten() -> None:
     """They were released, or are moved by another scheduler: while some host is drained, they would stay for ever."""
-    pauses = MovePauses()
+    pauses = MoveBackoff()
     for number in range(10_000):
-        pauses.lengthen(f"claim-{number}", float(number))
+        pauses.back_off(f"claim-{number}", float(number))
         pauses.prune(float(number))
     assert len(pauses) <= LONGEST_S + LONGEST_PAUSE_S
     pauses.prune(10_000 + LONGEST_S + LONGEST_PAUSE_S)
@@ -39,11 +39,11 @@ def test_claims_of_which_nothing_more_is_heard_are_forgotten() -> None:
 
 
 def test_a_pause_that_still_counts_is_kept() -> None:
-    pauses = MovePauses()
+    pauses = MoveBackoff()
     for _ in range(20):
-        pauses.lengthen("a", 0.0)
+        pauses.back_off("a", 0.0)
     pauses.prune(1.0)
     pauses.prune(LONGEST_PAUSE_S)
-    assert not pauses.is_over("a", 1.0)
-    pauses.lengthen("a", LONGEST_S)
-    assert not pauses.is_over("a", LONGEST_S + LONGEST_PAUSE_S / 2)
+    assert not pauses.is_due("a", 1.0)
+    pauses.back_off("a", LONGEST_S)
+    assert not pauses.is_due("a", LONGEST_S + LONGEST_PAUSE_S / 2)

@@ -6,7 +6,7 @@ FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
 
 
-class MovePauses:
+class MoveBackoff:
     """The pauses of one scheduler, by claim. Each is about twice as long as the one before, up to LONGEST_PAUSE_S.
 
     All times are seconds of this process' monotonic clock. A claim that was not retried within LONGEST_PAUSE_S after
@@ -20,11 +20,11 @@ class MovePauses:
     def __len__(self) -> int:
         return len(self._by_claim)
 
-    def is_over(self, claim_id: str, now_s: float) -> bool:
+    def is_due(self, claim_id: str, now_s: float) -> bool:
         """Return whether a claim may be tried now."""
         return claim_id not in self._by_claim or self._by_claim[claim_id][0] <= now_s
 
-    def lengthen(self, claim_id: str, now_s: float) -> None:
+    def back_off(self, claim_id: str, now_s: float) -> None:
         """Note that a claim could not be moved."""
         _, before_s = self._by_claim.get(claim_id, (0.0, FIRST_PAUSE_S / 2))
         pause_s = min(LONGEST_PAUSE_S, 2 * before_s)

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from benchmarks.openb import Task
 from benchmarks.rest import Answer, Connection
 
-Thing = TypeVar("Thing")
+T = TypeVar("T")
 Result = TypeVar("Result")
 MAX_TRIES = 30
 PAUSE_S = 0.2
@@ -73,8 +73,8 @@ async def release(connections: Sequence[Connection], ids: Iterable[str]) -> list
 
 async def _shared(
     connections: Sequence[Connection],
-    objects: Iterable[Thing],
-    act: Callable[[Connection, Thing], Awaitable[Result]],
+    objects: Iterable[T],
+    act: Callable[[Connection, T], Awaitable[Result]],
 ) -> list[Result]:
     waiting, done = iter(objects), list[Result]()
 

@@ -151,7 +151,7 @@ inline mint(k, wiped) {
   i = 0; n = 0
 }
 
-/* Who meets an epoch that it has left or outrun has the store start a higher one (raise.lua). */
+/* Who meets an epoch that it has left or outrun has the store start a higher one (raise_epoch.lua). */
 inline raise(k) { mint(k, false) }
 
 inline copy_store(to, from) {

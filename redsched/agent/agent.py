@@ -211,8 +211,8 @@ class Agent:
     async def _read_claims(self, cell: CellStore, ids: Iterable[str]) -> dict[str, Claim]:
         wanted, found = sorted(ids), dict[str, Claim]()
         for first in range(0, len(wanted), MAX_CLAIMS_READ):
-            some = wanted[first : first + MAX_CLAIMS_READ]
-            found |= await self.backoff.call(lambda some=some: cell.claims.read(some))  # type: ignore[misc]
+            batch = wanted[first : first + MAX_CLAIMS_READ]
+            found |= await self.backoff.call(lambda batch=batch: cell.claims.read(batch))  # type: ignore[misc]
         return found
 
     async def _prune(self) -> None:

@@ -202,8 +202,8 @@ class Host:
         digests = {work.digest for work in self.journal.pages[self.name].held.values()}
         missing = await self.cell.requests.missing(digests & known.keys())
         for first in range(0, len(missing), MAX_REQUESTS):
-            some = missing[first : first + MAX_REQUESTS]
-            await asyncio.gather(*(self.cell.requests.restore(one, known[one]) for one in some if one in known))
+            batch = missing[first : first + MAX_REQUESTS]
+            await asyncio.gather(*(self.cell.requests.restore(one, known[one]) for one in batch if one in known))
 
     async def _raise_epoch_above(self, epoch: str, met: str) -> None:
         """Raise the epoch of a store that was rolled back. A higher epoch costs no more than attesting again."""

@@ -58,7 +58,7 @@ def objects_to_read(columns: Columns, changes: Sequence[Change]) -> list[ObjectN
 
 
 def apply(columns: Columns, changes: Sequence[Change]) -> None:
-    """Apply a batch, after putting the objects of `things_to_read`. Does not await, so no reader sees a part of it."""
+    """Apply a batch, after putting the objects of `objects_to_read`. Does not await, so no reader sees a part of it."""
     for change in changes:
         if change.kind in KINDS:
             _apply_one(columns, change)

@@ -119,11 +119,11 @@ class ReplicaUpdater:
         await self.read_at_head(lambda: None)
 
     async def read_at_head(self, read: Callable[[], T]) -> T:
-        """Call `look` when the columns have all that the store answered before this call, and nothing later.
+        """Call `read` when the columns have all that the store answered before this call, and nothing later.
 
         Only then do all hosts show the same instant. A reply applied meanwhile would show its hosts in their later
         state beside others in an earlier one: a fleet that always had room would look full. Raises StoreUnavailable if
-        the columns do not catch up in time, and whatever `look` raises.
+        the columns do not catch up in time, and whatever `read` raises.
         """
         if self._task is None or self._task.done():
             raise StoreUnavailable(f"cell {self.cell.name}: this scheduler is closed")

@@ -78,7 +78,7 @@ class Decider:
         found = self._find(request, kinds, Random(0))
         kind = kinds[found.failed]
         repeated = replace(kind.request, count=kind.count)
-        explanation = explain(kind.shape, repeated, kind.count if found.places else found.room, hosts)
+        explanation = explain(kind.profile, repeated, kind.count if found.places else found.room, hosts)
         nearest = tuple(replace(miss, member=kind.member) for miss in explanation.nearest)
         return replace(explanation, reasons=named(kinds, kind, explanation.reasons), nearest=nearest)
 
@@ -139,8 +139,8 @@ class Decider:
         """Return hosts that take any of the places; none if places are related, as that could break a relation."""
         if not request.alternates or request.relations:
             return ()
-        further = self._verified(kinds[0].shape, request.alternates + 2 * len(places))
-        profiles = [kind.shape for kind in kinds[1:]]
+        further = self._verified(kinds[0].profile, request.alternates + 2 * len(places))
+        profiles = [kind.profile for kind in kinds[1:]]
         best = [entry for entry, _ in further if all(_takes(profile, entry[2]) for profile in profiles)]
         return _alternates(request, places, best)
 
@@ -156,18 +156,18 @@ class Decider:
 
     def _verified(self, profile: RequestProfile, count: int) -> list[tuple[Entry, list[Amounts]]]:
         """Return the `count` best rows whose pools fit, with their assignments; fewer only if no more fit."""
-        found: list[tuple[Entry, list[Amounts]]] = []
+        verified: list[tuple[Entry, list[Amounts]]] = []
         looked_at, looking_at = 0, count
         while True:
             best = profile.best(looking_at)
             for entry in best[looked_at:]:
                 assignments = profile.assigned(entry[2])
                 if assignments:
-                    found.append((entry, assignments))
-                    if len(found) == count:
-                        return found
+                    verified.append((entry, assignments))
+                    if len(verified) == count:
+                        return verified
             if len(best) < looking_at:
-                return found
+                return verified
             looked_at, looking_at = looking_at, 4 * looking_at
 
     def _profile_of(self, request: Request, miss: Miss) -> RequestProfile:

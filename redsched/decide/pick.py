@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-Thing = TypeVar("Thing")
+T = TypeVar("T")
 
 
 def best_rows(
@@ -39,7 +39,7 @@ def _narrowed(
     return np.concatenate((better, level))
 
 
-def pick(ordered: Sequence[Thing], pick_from: int, rng: Random) -> list[Thing]:
+def pick(ordered: Sequence[T], pick_from: int, rng: Random) -> list[T]:
     """Move a random one of the first `pick_from` to the front; the others keep their order."""
     if len(ordered) < 2 or pick_from < 2:
         return list(ordered)

@@ -2,7 +2,7 @@
 
 none known      not computed yet
 taker           an assignment exists; which ones is not computed yet
-ways            up to WAYS assignments, best first; [] if the pools cannot give all parts together
+assignments     up to WAYS assignments, best first; [] if the pools cannot give all parts together
 """
 
 from collections.abc import Iterable

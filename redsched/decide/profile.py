@@ -28,14 +28,14 @@ NO_HOST = -1
 POOLS = "pools"
 """The reason of hosts that pass every rule, but whose pools cannot give all parts of the request together."""
 FIRST_TOP_HOSTS, FRONT = 16, 128
-"""The fewest hosts kept sorted per shape, if that many fit: at first (many shapes are used once), and later."""
+"""The fewest hosts kept sorted per profile, if that many fit: at first (many shapes are used once), and later."""
 
 
 class RequestProfile:
     """The cached results of one request shape over one cell's columns.
 
-    `reasons` is int32 of shape (size,): the index of the first kept rule that a row fails, len(rules) if it passes all,
-    NO_HOST if there is no host. `scores` is float64 of shape (size,), valid where the row fits.
+    `reasons` is int32 of shape (size,): the index of the first cached rule that a row fails, len(rules) if it passes
+    all, NO_HOST if there is no host. `scores` is float64 of shape (size,), valid where the row fits.
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class RequestProfile:
         self._assignments = PoolAssignments(columns, self.needs)
         self._dynamic = tuple(rule for rule in rules if rule.dynamic)
         self._has_affinity = bool(request.server_group or request.spread)
-        self._is_late = bool(self._dynamic) or self._has_affinity
-        self.is_kept = not self._is_late and not any(weigher.relative or weigher.dynamic for weigher in weighing)
+        self._is_dynamic = bool(self._dynamic) or self._has_affinity
+        self.is_cached = not self._is_dynamic and not any(weigher.relative or weigher.dynamic for weigher in weighing)
         """Whether each row has a score and rank of its own, which only a change of that row changes."""
         self._room = next((index for index, rule in enumerate(self.rules) if rule.room), len(self.rules))
         self._seen = 0
         self._open: NDArray[np.intp] | None = None
-        self._late: list[ReasonCount] = []
+        self._dynamic_counts: list[ReasonCount] = []
         self._unassigned: list[int] | None = None
         self._ranked: NDArray[np.float64] | None = None
         self.unsearched = 0
@@ -71,11 +71,11 @@ class RequestProfile:
     @property
     def fits(self) -> int:
         """The number of hosts that pass every rule. The pools of some may yet turn out to fail."""
-        return len(self.open_rows()) if self._is_late else self._counts[len(self.rules)]
+        return len(self.open_rows()) if self._is_dynamic else self._counts[len(self.rules)]
 
     @property
     def passing(self) -> int:
-        """The number of hosts that pass the kept rules."""
+        """The number of hosts that pass the cached rules."""
         return self._counts[len(self.rules)]
 
     @property
@@ -95,12 +95,12 @@ class RequestProfile:
         )
 
     def open_rows(self) -> NDArray[np.intp]:
-        """Return the rows that pass every rule, including the late ones."""
+        """Return the rows that pass every rule, including the dynamic ones."""
         if self._open is None:
             rows = np.flatnonzero(self.reasons == len(self.rules))
             for rule in self.dynamic_rules():
                 passing = rule.passes(self.columns, rows)
-                self._late.append(ReasonCount(rule.reason, int(len(rows) - passing.sum())))
+                self._dynamic_counts.append(ReasonCount(rule.reason, int(len(rows) - passing.sum())))
                 rows = rows[passing]
             self._open = rows
         return self._open
@@ -118,7 +118,7 @@ class RequestProfile:
         return self.is_plain or self._assignments.exist(row)
 
     def passes_now(self, row: int) -> bool:
-        """Return whether a row passes the kept rules, while tentative places are in the columns."""
+        """Return whether a row passes the cached rules, while tentative places are in the columns."""
         return self._first_failure(row) == len(self.rules)
 
     def passing_now(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -139,8 +139,8 @@ class RequestProfile:
     def counts(self) -> tuple[ReasonCount, ...]:
         """Return the number of rejected hosts by reason, in the order of the rules; for POOLS a lower bound."""
         unassigned = self.unassigned()
-        kept = (ReasonCount(rule.reason, hosts) for rule, hosts in zip(self.rules, self._counts, strict=False))
-        return tuple(one for one in (*kept, *self._late, ReasonCount(POOLS, len(unassigned))) if one.hosts)
+        cached = (ReasonCount(rule.reason, hosts) for rule, hosts in zip(self.rules, self._counts, strict=False))
+        return tuple(one for one in (*cached, *self._dynamic_counts, ReasonCount(POOLS, len(unassigned))) if one.hosts)
 
     def unassigned(self) -> list[int]:
         """Return the rows that pass every rule and whose pools fail, as far as they were searched.
@@ -162,7 +162,7 @@ class RequestProfile:
 
     def best(self, count: int) -> list[Entry]:
         """Return the `count` best rows that pass every rule, best first; fewer only if no more pass."""
-        if not self.is_kept:
+        if not self.is_cached:
             return self._best_of_open(count)
         found = self._top_hosts.first(count)
         if found is None:
@@ -197,7 +197,7 @@ class RequestProfile:
     def _begin(self) -> None:
         self._seen = self.columns.dirty.now
         self._open = None
-        self._late = []
+        self._dynamic_counts = []
         self._unassigned = None
         self._ranked = None
         # The budget of searches starts anew for each decision: puzzles of one must not close hosts to the next.
@@ -222,7 +222,7 @@ class RequestProfile:
                 fitting ^= failing
         self._counts[len(self.rules)] = int(np.count_nonzero(fitting))
         self._begin()
-        if self.is_kept:
+        if self.is_cached:
             rows = np.flatnonzero(fitting)
             self.scores = np.zeros(columns.size)
             self.scores[rows] = score(columns, self.request, self.weighing, rows)
@@ -235,7 +235,7 @@ class RequestProfile:
             self.reasons[row] = new
             self._count(old, -1)
             self._count(new, 1)
-        if self.is_kept:
+        if self.is_cached:
             self._top_hosts.update(row, self._entry(row) if new == len(self.rules) else None)
 
     def _count(self, reason: int, hosts: int) -> None:

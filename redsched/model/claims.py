@@ -240,8 +240,10 @@ class Claim:
     @property
     def target(self) -> Placement | None:
         """The placement to which it is being moved from the one shown by this view; None if it is not moving."""
-        here = next((one for one in self.placements if one.token == self.token), None)
-        later = (one for one in self.placements if here and one.state not in ENDING_OR_ENDED and one.rank > here.rank)
+        current = next((one for one in self.placements if one.token == self.token), None)
+        later = (
+            one for one in self.placements if current and one.state not in ENDING_OR_ENDED and one.rank > current.rank
+        )
         return next(later, None)
 
     @property

@@ -65,12 +65,12 @@ class CellStore:
         return Clock(epoch=reply[1], seq=int(reply[3]), now_ms=int(reply[2]), settled=bool(reply[4]))
 
     async def raise_epoch(self, above: str) -> ScriptResult:
-        """Start a new epoch unless the current one is above `above`, an epoch that an agent has left. (raise.lua)
+        """Start a new epoch unless the current one is above `above`, an epoch that an agent has left. (raise_epoch.lua)
 
         OK | ALREADY_DONE.
         """
         Token.parse(f"{above}.0")
-        return await self._cell.answer("raise", (), (above,))
+        return await self._cell.answer("raise_epoch", (), (above,))
 
     async def take_duty(self, duty: str, scheduler: str, lease_ms: int) -> bool:
         """Take or keep a duty for `lease_ms` (0 gives it up); return False if another scheduler has it. (duty.lua)"""

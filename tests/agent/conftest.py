@@ -139,7 +139,7 @@ class World:
         source = source or claim.placements[0]
         clock = await self.cell.tick()
         again = Replacement(source.host, source.token, EndReason.MOVED)
-        member = Member(claim_id, (Candidate(host, amounts),), again=again)
+        member = Member(claim_id, (Candidate(host, amounts),), replacement=again)
         return await self.cell.claims.place(
             ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, DIGEST, fresh=False, lease_ms=30_000)
         )

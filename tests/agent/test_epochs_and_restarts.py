@@ -322,7 +322,7 @@ async def test_what_an_epoch_meets_before_its_hook_is_attested_as_being_started(
         return await real(cell, *arguments, **more)
 
     task = await world.start(hook=world.hook)
-    monkeypatch.setattr(LifecycleContext, "lacks", epoch_changes_meanwhile)
+    monkeypatch.setattr(LifecycleContext, "missing_capacity", epoch_changes_meanwhile)
     monkeypatch.setattr(HostCommands, "attest", noted)
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)

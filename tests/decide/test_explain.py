@@ -85,7 +85,7 @@ def test_a_claim_is_counted_out_of_the_zone_that_it_was_counted_in(zone: str, he
     assert after(columns, Request({"VCPU": 1}, server_group="g"), held) == helps
 
 
-def test_nothing_is_waited_for_where_more_than_room_and_company_fails() -> None:
+def test_no_wait_where_more_than_room_and_affinity_fails() -> None:
     columns = columns_of(h1=UP | {"capacity.VCPU": "8", "claimed.VCPU": "8"})
     decider = Decider(columns, BEST)
     for request, could in (

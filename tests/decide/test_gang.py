@@ -368,16 +368,16 @@ def test_a_place_that_gets_up_opens_its_host_again_but_not_to_those_whom_a_membe
     """Rules that change with who sits on a host are asked about that host again, in both directions."""
     columns = fleet(9, 9, 9)
     declare(columns, "g", "anti-affinity", **{"members": "1", "count.host=h0": "1"})
-    shape = RequestProfile(columns, Request({"VCPU": 1}, server_group="g"), {})
-    kinds = (Kind(shape, 2),)
-    with Overlay(columns) as trial:
-        board = GangState(columns, kinds, (), trial)
-        queue = make_queue(shape, shape.dynamic_rules(), board, np.arange(3), np.zeros(columns.size))
+    profile = RequestProfile(columns, Request({"VCPU": 1}, server_group="g"), {})
+    kinds = (Kind(profile, 2),)
+    with Overlay(columns) as overlay:
+        state = GangState(columns, kinds, (), overlay)
+        queue = make_queue(profile, profile.dynamic_rules(), state, np.arange(3), np.zeros(columns.size))
         assert isinstance(queue, CachedQueue)
         assert [row for row, _ in queue.options()] == [1, 2]
-        board.assign(0, 1, Candidate("h1", {"VCPU": 1}))
+        state.assign(0, 1, Candidate("h1", {"VCPU": 1}))
         assert [row for row, _ in queue.options()] == [2]
-        board.unassign(0)
+        state.unassign(0)
         assert [row for row, _ in queue.options()] == [1, 2]
 
 

@@ -93,14 +93,14 @@ def test_units_that_lie_apart_make_way_for_each_other() -> None:
     columns, needs = of.columns(), needs_of(Request(groups=pair, group_policy="isolate"))
     row = columns.row("h1") or 0
     plan = plan_of(columns, row, needs, ())
-    board = SearchState(needs, plan, read_rooms(columns, row, plan), 0)
-    board.options = [
-        [one for one in options if board.allows(part, one)]
+    state = SearchState(needs, plan, read_rooms(columns, row, plan), 0)
+    state.options = [
+        [one for one in options if state.allows(part, one)]
         for part, options in zip(needs.parts, plan.options, strict=True)
     ]
-    assert can_be_apart(board, (0, 1))
-    board.take(0, board.options[0][0])
-    assert not can_be_apart(board, (1,))
+    assert can_be_apart(state, (0, 1))
+    state.take(0, state.options[0][0])
+    assert not can_be_apart(state, (1,))
 
 
 @pytest.mark.parametrize(("devices", "may"), [(3, True), (4, False)])
@@ -114,9 +114,9 @@ def test_devices_may_be_near_as_long_as_the_cells_left_can_lie_where_most_are(de
     columns, needs = of.columns(), needs_of(Request(numa=Numa((NumaCell(1, 1),) * 2), pci=(gpus,)))
     row = columns.row("h1") or 0
     plan = plan_of(columns, row, needs, ())
-    board = SearchState(needs, plan, read_rooms(columns, row, plan), 0)
-    board.options = [list(options) for options in plan.options]
-    assert may_be_near(board, 1) == may
+    state = SearchState(needs, plan, read_rooms(columns, row, plan), 0)
+    state.options = [list(options) for options in plan.options]
+    assert may_be_near(state, 1) == may
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_dead_end_is_known_by_who_lies_where_and_not_by_what_is_taken_alone(re
         board = SearchState(needs, plan, read_rooms(columns, row, plan), 0)
         for index, place in enumerate((first, second)):
             board.take(index, next(one for one in plan.options[index] if plan.places[one.place] == place))
-        return board.state()
+        return board.snapshot()
 
     one, other = state("numa0", "numa1"), state("numa1", "numa0")
     assert one[0] == other[0]

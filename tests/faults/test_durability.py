@@ -109,7 +109,7 @@ async def test_what_became_active_in_the_place_of_another_claim_is_not_undone(
 
         monkeypatch.setattr(ClaimCommands, "release", confirmed_first)
         again = Replacement(former.host, former.token or "", EndReason.MOVED)
-        target = replace(member(former.claim_id or "", former.host), again=again)
+        target = replace(member(former.claim_id or "", former.host), replacement=again)
         with pytest.raises(NotDurable):
             await cell.claims.place(call_of(await cell.tick(), target))
         claim = (await cell.claims.read([target.id]))[target.id]

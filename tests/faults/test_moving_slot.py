@@ -53,7 +53,7 @@ from tests.support.cells import (
     report_of,
     taken_up,
 )
-from tests.support.company import pool
+from tests.support.counted_claims import pool
 from tests.support.guard import lifted
 from tests.support.placements import ask_again
 from tests.support.servers import SERVERS, name_of
@@ -348,7 +348,7 @@ LINES: dict[str, Line] = {
     ),
     "repair_host": Line(wrong_deadlines, lambda it: it.cell.repair.host("h1", "reason", ["b"])),
     "probe": Line(probed, lambda it: it.cell._cell.scripts.run("probe", [*map(it.cell.keys.probe, range(5))], ())),
-    "raise": Line(host, lambda it: new_epoch(it.cell)),
+    "raise_epoch": Line(host, lambda it: new_epoch(it.cell)),
     "quota_close": Line(quota, lambda it: first(close_quota(it))),
     "quota_give": Line(shared, lambda it: first(it.cell.quotas.give("p", "d", "c2", "t", {"claims": 1}))),
     "quota_given": Line(given, lambda it: it.cell.quotas.close_transfer("p", "d", "c2", TRANSFER, back=True)),

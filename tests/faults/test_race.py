@@ -187,7 +187,7 @@ async def test_a_gang_is_placed_whole_or_not_at_all(url: str, race: Racers, roun
 
 @asynccontextmanager
 async def watched(url: str, whole: Callable[[int], bool]) -> AsyncIterator[list[int]]:
-    """The sums of claimed VCPU of each replica that a mirror shows; fails where one of them is not `whole`."""
+    """The sums of claimed VCPU of each replica that an updater shows; fails where one of them is not `whole`."""
     sums: list[int] = []
 
     async def look(updater: ReplicaUpdater) -> None:

@@ -10,7 +10,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import JournaledClaim, Member, ReleaseMode
 from tests.support.cells import active, claimed, fields_of, new_epoch, nothing_written, open_host, report_of
-from tests.support.company import SEAT, ask, causes, counts, drawing, given, group, open_in, pool, seats
+from tests.support.counted_claims import SEAT, ask, causes, counts, drawing, given, group, open_in, pool, seats
 from tests.support.placements import ended, held_claim, settle
 
 HELD_AMOUNTS = {"VCPU": 1, SEAT: 3}

@@ -13,7 +13,7 @@ from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import Clock
 from tests.support.cells import active, call_of, claim_on, known, member, new_epoch, nothing_written
-from tests.support.company import ask, causes, counts, given, group, joining, open_in
+from tests.support.counted_claims import ask, causes, counts, given, group, joining, open_in
 
 APART, TOGETHER, SKEW = RuleKind.APART, RuleKind.TOGETHER, RuleKind.SKEW
 

@@ -26,7 +26,7 @@ from tests.support.cells import (
     open_host,
     taken_up,
 )
-from tests.support.company import SEAT, ask, counts, group, open_in, pool, seats
+from tests.support.counted_claims import SEAT, ask, counts, group, open_in, pool, seats
 
 THINGS = ("server-group:web", "quota:project", "pool:lic")
 

@@ -142,7 +142,7 @@ async def test_none_is_placed_anew_alone_while_its_gang_is_waited_for(cell: Cell
         assert (await placed_again(cell, "b", placed["b"], EndReason.MOVED)).outcome is Outcome.GANG
         assert (await placed_again(cell, "b", placed["b"], EndReason.MOVED, gang="")).outcome is Outcome.GANG
         assert (await placed_again(cell, "b", placed["b"], EndReason.FAILED)).outcome is Outcome.GANG
-    answer = await cell.claims.fail("h1", "a", placed["a"].token, by_host=True, again=True)
+    answer = await cell.claims.fail("h1", "a", placed["a"].token, by_host=True, retry=True)
     assert (answer.outcome, answer.facts) == (Outcome.OK, ("ended",))
     async with nothing_written(raw):
         assert (await placed_again(cell, "a", placed["a"], EndReason.FAILED)).outcome is Outcome.GANG
@@ -159,7 +159,7 @@ async def test_a_member_of_a_gang_that_has_come_up_is_placed_anew_like_any_claim
     for one in "ab":
         await arrive(cell, one, placed[one])
     assert (await placed_again(cell, "a", placed["a"], EndReason.MOVED)).outcome is Outcome.OK
-    await cell.claims.fail("h1", "b", placed["b"].token, by_host=True, again=True)
+    await cell.claims.fail("h1", "b", placed["b"].token, by_host=True, retry=True)
     assert (await placed_again(cell, "b", placed["b"], EndReason.FAILED)).outcome is Outcome.OK
     assert {one.gang for one in (await cell.claims.read("ab")).values()} == {""}
 

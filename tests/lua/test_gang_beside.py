@@ -30,7 +30,7 @@ async def active(cell: CellStore, claim_id: str, host: str) -> Placed:
 
 async def move(cell: CellStore, claim_id: str, placed: Placed, host: str, **expected: tuple[str, ...]) -> ClaimAnswer:
     """Move a claim to a host that was chosen while others were on these."""
-    one = replace(member(claim_id, host), again=Replacement(placed.host, placed.token, EndReason.MOVED))
+    one = replace(member(claim_id, host), replacement=Replacement(placed.host, placed.token, EndReason.MOVED))
     return await cell.claims.place(replace(call_of(await cell.tick(), one), expected=expected))
 
 

@@ -221,7 +221,7 @@ async def test_a_host_that_was_written_off_unheard_ends_no_gang_that_may_have_be
         await make_due(raw, cell, "a")
         await cell.claims.reconcile(["a"])
     elif end == "evacuation":
-        await cell.claims.fail("h1", "a", placed["a"].token, by_host=False, again=True)
+        await cell.claims.fail("h1", "a", placed["a"].token, by_host=False, retry=True)
     else:
         await cell.hosts.forget("h1", force=True)
     await settle(cell, but="a" if end == "evacuation" and not is_heard else "")

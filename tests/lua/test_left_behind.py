@@ -10,7 +10,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, Replacement
 from tests.support.cells import HOUR_S, call_of, new_epoch, nothing_written, report_of
-from tests.support.company import ask, causes, counts, group, joining, open_in
+from tests.support.counted_claims import ask, causes, counts, group, joining, open_in
 from tests.support.placements import arrive, held_claim, settle
 
 AFFINITY, ANTI_AFFINITY = GroupPolicy.AFFINITY, GroupPolicy.ANTI_AFFINITY
@@ -43,11 +43,11 @@ async def evacuate(
 ) -> ClaimAnswer:
     """Ask for another placement of a claim; `lost` are the hosts that the caller takes for written off."""
     claim = (await cell.claims.read([claim_id]))[claim_id]
-    member = replace(joining(claim_id, *hosts), again=Replacement(claim.host, claim.token, end_reason))
+    member = replace(joining(claim_id, *hosts), replacement=Replacement(claim.host, claim.token, end_reason))
     return await cell.claims.place(replace(call_of(await cell.tick(), member), written_off=lost, rules=rules))
 
 
-async def come_up(cell: CellStore, answer: ClaimAnswer, claim_id: str) -> None:
+async def make_active(cell: CellStore, answer: ClaimAnswer, claim_id: str) -> None:
     """The work of a claim runs at its new placement, and the former is given back."""
     await arrive(cell, claim_id, answer.placed[0])
     await settle(cell)
@@ -77,7 +77,7 @@ async def test_the_first_of_a_group_goes_anywhere_and_the_others_follow_it(cell:
     async with nothing_written(raw):
         assert causes(await evacuate(cell, "b", "h4", "h2")) == {"h4": "GROUP", "h2": "GROUP"}
     assert (await evacuate(cell, "b", "h4", "h3")).placed[0].host == "h3"
-    await come_up(cell, first, "a")
+    await make_active(cell, first, "a")
     assert await counts(raw, cell) == {"members": 4, "host=h1": 2, "host=h3": 2, "zone=az1": 2, "zone=az2": 2}
     assert (await evacuate(cell, "c", "h3")).outcome is Outcome.OK
 
@@ -89,7 +89,7 @@ async def test_of_two_that_were_decided_at_once_for_different_hosts_one_is_refus
     again = {one.id: Replacement("h1", one.token, EndReason.MOVED) for one in (await cell.claims.read("ab")).values()}
     clock = await cell.tick()
     calls = [
-        replace(call_of(clock, replace(joining(one, host), again=again[one])), written_off=("h1",))
+        replace(call_of(clock, replace(joining(one, host), replacement=again[one])), written_off=("h1",))
         for one, host in (("a", "h2"), ("b", "h3"))
     ]
     answers = [await cell.claims.place(call) for call in calls]
@@ -110,7 +110,7 @@ async def test_who_is_new_finds_the_whole_check(cell: CellStore) -> None:
 
     for claim_id in "ab":
         assert causes(await join("new", "h2", "h3")) == {"h2": "GROUP", "h3": "GROUP"}
-        await come_up(cell, await evacuate(cell, claim_id, "h2"), claim_id)
+        await make_active(cell, await evacuate(cell, claim_id, "h2"), claim_id)
     assert causes(await join("new", "h3")) == {"h3": "GROUP"}
     assert (await join("new", "h2")).outcome is Outcome.OK
 
@@ -121,7 +121,7 @@ async def test_a_host_that_comes_back_in_the_middle_holds_its_members_again(cell
     await run_on(cell, "h1", "a", "b")
     held = (await cell.claims.read("ab")).values()
     await cell.hosts.write_off("h1", evacuate=True, force=True)
-    await come_up(cell, await evacuate(cell, "a", "h2"), "a")
+    await make_active(cell, await evacuate(cell, "a", "h2"), "a")
     await come_back(cell, "h1", *held)
     assert await cell.hosts.claim_ids("h1") == {"a", "b"}
     await stop_on(cell, "h1")
@@ -148,7 +148,7 @@ async def move(cell: CellStore, *ids: str, to: tuple[str, ...]) -> ClaimAnswer:
     """Ask for other placements of claims on hosts that work, all in one call."""
     claims = await cell.claims.read(ids)
     again = [Replacement(one.host, one.token, EndReason.MOVED) for one in claims.values()]
-    members = [replace(joining(one, *to), again=of) for one, of in zip(ids, again, strict=True)]
+    members = [replace(joining(one, *to), replacement=of) for one, of in zip(ids, again, strict=True)]
     return await cell.claims.place(replace(call_of(await cell.tick(), *members), fresh=True))
 
 
@@ -230,7 +230,7 @@ async def test_a_group_whose_new_host_dies_too_goes_on_to_a_third(cell: CellStor
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b")
     await cell.hosts.write_off("h1", evacuate=True, force=True)
-    await come_up(cell, await evacuate(cell, "a", "h2"), "a")
+    await make_active(cell, await evacuate(cell, "a", "h2"), "a")
     await cell.hosts.write_off("h2", evacuate=True, force=True)
     both = ("h1", "h2")
     assert (await evacuate(cell, "a", "h3", lost=both)).outcome is Outcome.OK
@@ -243,7 +243,7 @@ async def test_a_group_leaves_a_host_whose_zone_has_changed_since_its_members_ca
     await run_on(cell, "h1", "a", "b")
     await open_in(cell, "h1", "az2", rack="r1")
     await cell.hosts.write_off("h1", evacuate=True, force=True)
-    await come_up(cell, await evacuate(cell, "a", "h3"), "a")
+    await make_active(cell, await evacuate(cell, "a", "h3"), "a")
     assert (await evacuate(cell, "b", "h2", "h5", "h4")).placed[0].host == "h4"
 
 
@@ -301,7 +301,7 @@ async def test_what_is_to_be_moved_takes_no_place_of_its_own_group(cell: CellSto
     moved = await evacuate(cell, "a", *everywhere)
     assert moved.placed[0].host == "h2"
     assert causes(await ask(cell, joining("new", "h2", "h4"))) == {"h2": "GROUP", "h4": "GROUP"}
-    await come_up(cell, moved, "a")
+    await make_active(cell, moved, "a")
     assert (await evacuate(cell, "b", "h2", "h4")).placed[0].host == "h4"
 
 
@@ -326,5 +326,5 @@ async def test_what_is_not_counted_by_a_label_is_left_behind_where_it_is(cell: C
     await arrive(cell, "x", (await ask(cell, joining("x", "h7", to="other"))).placed[0])
     await cell.hosts.write_off("h7", evacuate=True, force=True)
     claim = (await cell.claims.read("x"))["x"]
-    member = replace(joining("x", "h1", to="other"), again=Replacement("h7", claim.token, EndReason.MOVED))
+    member = replace(joining("x", "h1", to="other"), replacement=Replacement("h7", claim.token, EndReason.MOVED))
     assert (await cell.claims.place(call_of(await cell.tick(), member))).outcome is Outcome.OK

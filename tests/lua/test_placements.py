@@ -27,7 +27,7 @@ from tests.support.cells import (
     open_host,
     taken_up,
 )
-from tests.support.company import AT_BOTH, begin_move, counts, seats
+from tests.support.counted_claims import AT_BOTH, begin_move, counts, seats
 from tests.support.placements import (
     arrive,
     ask_again,
@@ -327,7 +327,7 @@ async def test_what_fails_while_it_is_moved_goes_on_at_its_target(cell: CellStor
     """It is not placed a third time."""
     placed = await active(cell, "a")
     found = await move_to(cell, "a", placed)
-    answer = await cell.claims.fail("h1", "a", placed.token, by_host=by_host, again=True)
+    answer = await cell.claims.fail("h1", "a", placed.token, by_host=by_host, retry=True)
     assert answer.outcome is (Outcome.OK if by_host else Outcome.ENDING)
     assert await states(cell, "a") == {"h2": "claimed"} | ({} if by_host else {"h1": "ending failed"})
     await arrive(cell, "a", found)
@@ -340,7 +340,7 @@ async def test_a_claim_that_fails_where_it_has_moved_to_does_not_go_back(cell: C
     placed = await active(cell, "a")
     found = await move_to(cell, "a", placed)
     await arrive(cell, "a", found)
-    answer = await cell.claims.fail("h2", "a", found.token, by_host=True, again=True)
+    answer = await cell.claims.fail("h2", "a", found.token, by_host=True, retry=True)
     assert answer.facts == ("pending",)
     await cell.claims.reconcile(["a"])
     assert await states(cell, "a") == {"h1": "ending moved", "": "pending"}
@@ -433,12 +433,12 @@ async def test_moves_of_one_call_are_made_together_or_not_at_all(cell: CellStore
     first, second = await active(cell, "a"), await active(cell, "b")
     again = {"a": Replacement("h1", first.token, MOVED), "b": Replacement("h1", second.token, MOVED)}
     async with nothing_written(raw):
-        too_large = replace(member("b", "h2", VCPU=99), again=again["b"])
+        too_large = replace(member("b", "h2", VCPU=99), replacement=again["b"])
         answer = await cell.claims.place(
-            call_of(await cell.tick(), replace(member("a", "h2"), again=again["a"]), too_large)
+            call_of(await cell.tick(), replace(member("a", "h2"), replacement=again["a"]), too_large)
         )
     assert answer.outcome is Outcome.FULL
-    moves = [replace(member(one, "h2"), again=again[one]) for one in "ab"]
+    moves = [replace(member(one, "h2"), replacement=again[one]) for one in "ab"]
     assert (await cell.claims.place(call_of(await cell.tick(), *moves))).outcome is Outcome.OK
     both = {"h1": "active", "h2": "claimed"}
     assert (await states(cell, "a"), await states(cell, "b")) == (both, both)
@@ -446,7 +446,7 @@ async def test_moves_of_one_call_are_made_together_or_not_at_all(cell: CellStore
 
 async def test_one_call_cannot_claim_and_move(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
-    move = replace(member("a", "h2"), again=Replacement("h1", placed.token, MOVED))
+    move = replace(member("a", "h2"), replacement=Replacement("h1", placed.token, MOVED))
     call = call_of(await cell.tick(), move, member("b", "h2"))
     async with nothing_written(raw):
         with pytest.raises(ValueError, match="either new claims or claims that are placed again"):

@@ -9,7 +9,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import Placed
 from tests.support.cells import HOUR_S, active, fields_of, new_epoch, nothing_written, open_host
-from tests.support.company import AT_BOTH, begin_move, counts, seats
+from tests.support.counted_claims import AT_BOTH, begin_move, counts, seats
 from tests.support.placements import arrive, held, is_kept, move_to, settle, shelved, states
 from tests.support.sums import check_sums
 
@@ -83,7 +83,7 @@ async def test_a_claim_that_was_overtaken_is_a_chore_again(cell: CellStore, raw:
 
 async def test_a_pending_claim_is_a_chore_again_and_is_kept(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
-    await cell.claims.fail("h1", "a", placed.token, by_host=True, again=True)
+    await cell.claims.fail("h1", "a", placed.token, by_host=True, retry=True)
     await raw.delete(cell.keys.reconcile)
     await raw.pexpire(cell.keys.claim("a"), HOUR_S * 1000)
     assert (await cell.repair.due("damage", "a")).outcome is Outcome.OK
@@ -160,7 +160,7 @@ async def test_a_shelved_claim_and_a_pending_one_are_put_back(cell: CellStore, r
     first = await active(cell, "a")
     await shelved(cell, "a", first)
     second = await active(cell, "b")
-    await cell.claims.fail("h1", "b", second.token, by_host=True, again=True)
+    await cell.claims.fail("h1", "b", second.token, by_host=True, retry=True)
     exported = {name: dict(await fields_of(raw, cell.keys.claim(name))) for name in "ab"}
     await raw.flushall()
     await open_host(cell)

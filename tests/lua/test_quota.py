@@ -28,7 +28,7 @@ from tests.support.cells import (
     report_of,
     taken_up,
 )
-from tests.support.company import SEAT, pool
+from tests.support.counted_claims import SEAT, pool
 from tests.support.placements import arrive, ask_again, held, move_to, settle
 
 QUOTA = Quota("project", {"VCPU": 6, "claims": 3})
@@ -251,7 +251,7 @@ async def test_a_move_that_comes_to_nothing_leaves_what_was_used_before(cell: Ce
 async def test_a_failed_placement_is_not_counted_and_the_next_one_is(cell: CellStore, raw: Any) -> None:
     await cell.declared.put_quota(QUOTA)
     placed = await claim_on(cell, "a", VCPU=1)
-    await cell.claims.fail("h1", "a", placed.token, by_host=True, again=True)
+    await cell.claims.fail("h1", "a", placed.token, by_host=True, retry=True)
     assert await used(raw, cell) == {}
     await move_to(cell, "a", placed, end_reason=EndReason.FAILED)
     assert await used(raw, cell) == {"VCPU": 1, "claims": 1}

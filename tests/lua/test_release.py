@@ -301,7 +301,7 @@ async def test_nothing_is_placed_again_after_a_release(cell: CellStore, raw: Any
 
 async def test_a_release_of_a_pending_claim_ends_it(cell: CellStore, raw: Any) -> None:
     placed = await claim_on(cell, "a")
-    await cell.claims.fail("h1", "a", placed.token, by_host=True, again=True)
+    await cell.claims.fail("h1", "a", placed.token, by_host=True, retry=True)
     assert await states(cell, "a") == {"": "pending failed"}
     assert (await cell.claims.release("", "a")).outcome is Outcome.OK
     assert await states(cell, "a") == {"": "ended released"}

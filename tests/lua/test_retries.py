@@ -50,7 +50,7 @@ async def attempted(cell: CellStore, most: int = 3, host: str = "h1") -> Placed:
 
 async def again(cell: CellStore, placed: Placed, host: str, most: int = 3) -> Placed:
     """Place `a` another time, as a scheduler does."""
-    one = replace(member("a", host), again=Replacement(placed.host, placed.token, FAILED))
+    one = replace(member("a", host), replacement=Replacement(placed.host, placed.token, FAILED))
     answer = await cell.claims.place(replace(call_of(await cell.tick(), one), max_attempts=most))
     assert answer.outcome is Outcome.OK
     return answer.placed[0]
@@ -140,20 +140,20 @@ async def test_a_request_without_attempts_has_one(cell: CellStore) -> None:
 async def test_who_fails_it_may_ask_for_another_place_or_for_none(cell: CellStore, state: str) -> None:
     """Whatever the request allows; its host has still to stop what it has taken up."""
     placed = await IN_STATE[state](cell, "a")
-    answer = await cell.claims.fail("h1", "a", placed.token, by_host=False, again=True)
+    answer = await cell.claims.fail("h1", "a", placed.token, by_host=False, retry=True)
     assert answer.facts == ("pending",)
     last = {} if state == "claimed" else {"h1": "ending failed"}
     assert await states(cell, "a") == last | {"": "pending" if last else "pending failed"}
     found = await move_to(cell, "a", placed, "h2", FAILED)
     await arrive(cell, "a", found)
     assert await states(cell, "a") == last | {"h2": "active"}
-    answer = await cell.claims.fail("h2", "a", found.token, by_host=False, again=False)
+    answer = await cell.claims.fail("h2", "a", found.token, by_host=False, retry=False)
     assert (answer.outcome, answer.facts) == (Outcome.ENDING, ("ending",))
 
 
 async def test_what_was_ended_for_good_is_not_placed_again(cell: CellStore, raw: Any) -> None:
     placed = await attempted(cell)
-    await cell.claims.fail("h1", "a", placed.token, by_host=False, again=False)
+    await cell.claims.fail("h1", "a", placed.token, by_host=False, retry=False)
     assert await states(cell, "a") == {"": "ended failed"}
     async with nothing_written(raw):
         assert (await cell.claims.fail("h1", "a", placed.token, by_host=True)).outcome is Outcome.ALREADY_DONE
@@ -204,7 +204,7 @@ async def test_who_found_no_other_place_ends_nothing_where_somebody_else_has_fou
     """Two schedulers looked at once; what has failed is still being stopped."""
     placed = await attempted(cell)
     await cell.claims.accept("h1", "a", placed.token, HOUR_S)
-    await cell.claims.fail("h1", "a", placed.token, False, again=True)
+    await cell.claims.fail("h1", "a", placed.token, False, retry=True)
     await again(cell, placed, "h2")
     before = await states(cell, "a")
     assert (await cell.claims.release("h1", "a", placed.token, end_reason=FAILED)).outcome is Outcome.STALE
@@ -214,7 +214,7 @@ async def test_who_found_no_other_place_ends_nothing_where_somebody_else_has_fou
 async def test_who_found_no_other_place_ends_the_claim(cell: CellStore) -> None:
     placed = await attempted(cell)
     await cell.claims.accept("h1", "a", placed.token, HOUR_S)
-    await cell.claims.fail("h1", "a", placed.token, False, again=True)
+    await cell.claims.fail("h1", "a", placed.token, False, retry=True)
     assert (await cell.claims.release("h1", "a", placed.token, end_reason=FAILED)).outcome is Outcome.ENDING
     await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     assert await states(cell, "a") == {"": "ended failed"}
@@ -329,7 +329,7 @@ async def test_a_pending_claim_stays_so_when_a_written_off_host_brings_a_former_
 async def test_what_fails_on_a_written_off_host_is_placed_again(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
     await cell.hosts.write_off("h1", force=True)
-    answer = await cell.claims.fail("h1", "a", placed.token, by_host=False, again=True)
+    answer = await cell.claims.fail("h1", "a", placed.token, by_host=False, retry=True)
     assert (answer.outcome, answer.facts) == (Outcome.OK, ("pending",))
     await arrive(cell, "a", await move_to(cell, "a", placed, "h2", FAILED))
 

@@ -9,7 +9,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import Member
 from tests.support.cells import claimed, fields_of, known, new_epoch, nothing_written, open_host
-from tests.support.company import SEAT, ask, causes, drawing, given, pool, seats
+from tests.support.counted_claims import SEAT, ask, causes, drawing, given, pool, seats
 
 
 @pytest.fixture

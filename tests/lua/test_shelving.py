@@ -190,7 +190,7 @@ async def test_what_is_being_shelved_ends_as_that_whatever_its_host_says(cell: C
     placed = await active(cell, "a")
     await cell.claims.shelve("h1", "a", placed.token)
     if end == "its host fails it":
-        assert (await cell.claims.fail("h1", "a", placed.token, by_host=True, again=True)).outcome is Outcome.OK
+        assert (await cell.claims.fail("h1", "a", placed.token, by_host=True, retry=True)).outcome is Outcome.OK
     elif end == "its host is removed":
         await cell.hosts.forget("h1", force=True)
     else:
@@ -221,7 +221,7 @@ async def test_shelving_ends_a_move_that_is_under_way(cell: CellStore, raw: Any,
 async def test_a_pending_claim_can_be_shelved(cell: CellStore, raw: Any) -> None:
     """Also while its last host still stops what has failed."""
     placed = await active(cell, "a")
-    await cell.claims.fail("h1", "a", placed.token, by_host=False, again=True)
+    await cell.claims.fail("h1", "a", placed.token, by_host=False, retry=True)
     assert await states(cell, "a") == {"h1": "ending failed", "": "pending"}
     assert (await cell.claims.shelve("h1", "a", "")).outcome is Outcome.ENDING
     assert (

@@ -34,7 +34,7 @@ from redsched.store.codec.results import ClaimCall, JournaledClaim, Member, Repl
 from redsched.store.embedded.server import PrivateServer
 from tests.support.cells import HOUR_S
 from tests.support.placements import held_claim
-from tests.support.plain_company import PlainHost, World
+from tests.support.plain_affinity import PlainHost, World
 from tests.support.played import PlayedCell
 from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
 
@@ -113,7 +113,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
     def go_on(self, wanted: list[tuple[list[str], bool]], number: int) -> None:
         """Evacuating, and some of what was evacuated comes up."""
         self.evacuate(wanted, number)
-        self.come_up(number)
+        self.make_active(number)
 
     def evacuate(self, wanted: list[tuple[list[str], bool]], number: int) -> None:
         """Some claims of dead hosts are to be elsewhere."""
@@ -147,7 +147,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         assert answer.outcome == (Outcome.FULL if expected is None else Outcome.OK)
         assert [(one.host, one.candidate) for one in answer.placed] == (expected or [])
 
-    def come_up(self, number: int) -> None:
+    def make_active(self, number: int) -> None:
         """The work of a claim runs on a host that lives, and where it was before, it is given back."""
         claims = self.play(self.claims()).values()
         placed = [one.view(place) for one in claims for place in one.placements]
@@ -170,7 +170,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
 
     @rule(number=which)
     def work(self, number: int) -> None:
-        self.come_up(number)
+        self.make_active(number)
 
     @rule(number=which)
     def release(self, number: int) -> None:

@@ -62,7 +62,7 @@ def _step(fields: dict[str, str], slot: str) -> int:
     return int(fields.get(f"step.{slot}") or 1)
 
 
-# Pools, groups, company: the same of fleets and requests of everything that there is.
+# Pools, groups, affinity: the same of fleets and requests of everything that there is.
 
 
 def pools_and_request(seed: int) -> tuple[Columns, Request]:
@@ -78,7 +78,7 @@ def pools_and_request(seed: int) -> tuple[Columns, Request]:
     return columns, pool_fleets.random_request(rng.getrandbits(32))
 
 
-def company_and_request(seed: int) -> tuple[Columns, Request]:
+def affinity_and_request(seed: int) -> tuple[Columns, Request]:
     """Hosts and aggregates of every kind, a server group with members, and a request that names it or spreads."""
     rng = Random(seed)
     columns = random_world(rng.randint(1, 8), rng.getrandbits(32)).columns()
@@ -145,8 +145,8 @@ def test_with_pools_an_explanation_is_the_decision_and_its_changes_help_and_are_
 
 
 @given(seeds)
-def test_in_company_an_explanation_is_the_decision_and_its_changes_help_and_are_small(seed: int) -> None:
-    check_explanation(*company_and_request(seed))
+def test_with_affinity_an_explanation_matches_the_decision_and_its_changes_are_small(seed: int) -> None:
+    check_explanation(*affinity_and_request(seed))
 
 
 @given(seeds)

@@ -65,7 +65,7 @@ def test_what_an_incremental_gang_gets_breaks_no_rule(seed: int) -> None:
 
 
 def replica_of(columns: Columns) -> list[object]:
-    """Everything that a trial may touch, number by number."""
+    """Everything that an overlay may touch, number by number."""
     families = [sorted((slot, family[slot].tolist()) for slot in family) for family in columns.amounts.values()]
     groups = [(name, state.describe()) for name, state in columns.declared.groups.items()]
     return [families, columns.claims.tolist(), columns.starting.tolist(), groups]

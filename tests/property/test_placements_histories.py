@@ -114,7 +114,7 @@ class Story:
         """A host fails what it has; the first time as the request says, and then to be placed again in any case."""
         found = [one for one in self.world.entries(self.claim_id) if not one[0].is_dead]
         if found:
-            await self.world.fail(*found[number % len(found)], again=True if number else None)
+            await self.world.fail(*found[number % len(found)], retry=True if number else None)
 
 
 def test_what_lives_is_what_its_owner_was_told_after_any_history(server: PrivateServer) -> None:

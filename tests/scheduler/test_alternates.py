@@ -109,7 +109,7 @@ async def test_a_scheduler_that_dies_before_it_places_the_failed_one_again(clean
     """The claim is pending; any sweeper gives it its next placement."""
     async with at_work(clean_store, 6, 5) as work:
         found = (await work.scheduler.select(TWO)).selections[0]
-        await work.store.claims.fail("h0", "mine", found.token or "", by_host=False, again=True)
+        await work.store.claims.fail("h0", "mine", found.token or "", by_host=False, retry=True)
         assert (await work.scheduler.claims.get("mine")).state is ClaimStatus.PENDING
         assert await work.held() == {}
         await work.settle()

@@ -27,7 +27,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.results import Member
 from redsched.store.embedded.server import PrivateServer
 from tests.support.cells import raw_client
-from tests.support.company import SEAT, given, group, pool
+from tests.support.counted_claims import SEAT, given, group, pool
 from tests.support.placements import held_claim
 
 QUIET = Settings(events_keep_s=0, check_s=0, pick_from=1)

@@ -11,7 +11,7 @@ from redsched.errors import NoValidHost
 from redsched.model import ClaimStatus, GroupPolicy, HostReport, HostStatus, Inventory, OnExit, Request
 from redsched.scheduler import Scheduler
 from tests.scheduler.working import QUICK, Work, at_work, empty
-from tests.support.company import group, pool
+from tests.support.counted_claims import group, pool
 from tests.support.waiting import wait_until
 
 AFFINITY = GroupPolicy.AFFINITY

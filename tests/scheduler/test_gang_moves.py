@@ -23,7 +23,7 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer
 from tests.scheduler.working import QUICK, Work, at_work, empty
 from tests.support.cells import raw_client
-from tests.support.company import group
+from tests.support.counted_claims import group
 from tests.support.hosts import speak_all
 
 APART, TOGETHER = RelationType.APART, RelationType.TOGETHER

@@ -21,7 +21,7 @@ from redsched.settings import Settings
 from redsched.store.codec.claim_codec import counted_by
 from tests.scheduler.working import QUICK, Work, at_work, empty
 from tests.support.cells import raw_client
-from tests.support.company import group
+from tests.support.counted_claims import group
 from tests.support.waiting import wait_until
 
 

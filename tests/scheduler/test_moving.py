@@ -10,7 +10,7 @@ from redsched.scheduler import Scheduler
 from redsched.scheduler.cells import Cell, Cells
 from tests.scheduler.working import BY_HAND, QUICK, at_work
 from tests.support.cells import raw_client
-from tests.support.company import group
+from tests.support.counted_claims import group
 from tests.support.hosts import speak_all
 from tests.support.waiting import wait_until
 

@@ -101,7 +101,7 @@ async def test_sums_over_cells_are_of_several_moments(scheduler: Scheduler, monk
             yield page
 
     with monkeypatch.context() as patched:
-        patched.setattr(last.claims, "living_on", late)
+        patched.setattr(last.claims, "unended_on", late)
         [row] = await scheduler.usage((UsageBy.CLASS,))
     assert row.used["VCPU"] == 2 * LIMIT
     await assert_exact(scheduler, LIMIT)

@@ -18,7 +18,7 @@ from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import Member
 from tests.support.cells import State, everything, new_epoch, raw_client
-from tests.support.company import SEAT, given, group, pool
+from tests.support.counted_claims import SEAT, given, group, pool
 
 TOKEN = "1-a.1"
 

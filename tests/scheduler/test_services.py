@@ -10,7 +10,7 @@ from redsched.scheduler import Change, Reset, Scheduler
 from redsched.store.codec.results import Member
 from tests.scheduler.conftest import report_of
 from tests.support.cells import new_epoch, raw_client
-from tests.support.company import SEAT, given, group, joining, pool
+from tests.support.counted_claims import SEAT, given, group, joining, pool
 
 OLD_TOKEN = "1-a.1"
 PICTURE = 10

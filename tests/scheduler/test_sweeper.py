@@ -61,7 +61,7 @@ async def test_a_chore_that_stays_due_although_it_is_done_keeps_no_other_from_it
     async def do(claim_id: str, claim: object) -> None:
         asked.append(claim_id)
 
-    monkeypatch.setattr(due_claims, "_do", do)
+    monkeypatch.setattr(due_claims, "_reconcile", do)
     cell = cell_of(scheduler).store
     async with raw_client(cell._cell.url) as raw:
         await raw.zadd(cell.keys.reconcile, {"a": 1, "b": 2})

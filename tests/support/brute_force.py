@@ -78,7 +78,7 @@ def _broken(fleet: TinyFleet, call: Request, placed: Placed) -> Iterator[str]:
             yield "no one aggregate"
     counts = {name: list(inside) for name, inside in fleet.members.items()}
     for at, (seat, host) in enumerate(placed):
-        yield from _company(fleet, seat.request, host, counts)
+        yield from _affinity(fleet, seat.request, host, counts)
         yield from _spread(fleet, call, placed, at, counts)
         if seat.request.server_group:
             counts[seat.request.server_group].append(host)
@@ -108,7 +108,7 @@ def _related(fleet: TinyFleet, kind: RelationType, one: str, other: str) -> bool
     return any({one, other} <= inside for inside in fleet.aggregates.values())
 
 
-def _company(fleet: TinyFleet, request: Request, host: str, counts: dict[str, list[str]]) -> Iterator[str]:
+def _affinity(fleet: TinyFleet, request: Request, host: str, counts: dict[str, list[str]]) -> Iterator[str]:
     """The rule of a server group, as its members are when this place joins."""
     if not request.server_group:
         return

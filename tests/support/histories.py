@@ -200,9 +200,9 @@ class Histories:
         else:
             agent.end(entry)
 
-    async def fail(self, agent: Agent, entry: Entry, again: bool | None) -> None:
+    async def fail(self, agent: Agent, entry: Entry, retry: bool | None) -> None:
         """The host's word that a placement has failed."""
-        answer = await self.cell.claims.fail(agent.name, entry.claim_id, entry.token, by_host=True, again=again)
+        answer = await self.cell.claims.fail(agent.name, entry.claim_id, entry.token, by_host=True, retry=retry)
         if answer.outcome is Outcome.NOT_ATTESTED:
             await self.attest(agent)
             return
@@ -239,8 +239,8 @@ class Histories:
         if found is None:
             return None
         token = found.retry_from if end_reason is EndReason.FAILED else found.token
-        again = Replacement(found.host, token, end_reason, by_s)
-        answer = await self.send(claim_id, Member(claim_id, (Candidate(host, {"VCPU": 1}),), again=again))
+        replacement = Replacement(found.host, token, end_reason, by_s)
+        answer = await self.send(claim_id, Member(claim_id, (Candidate(host, {"VCPU": 1}),), replacement=replacement))
         if end_reason is EndReason.SHELVED and answer.outcome is Outcome.OK:
             self.claims[claim_id].wish, self.claims[claim_id].is_owed = "lives", False
         return answer.outcome

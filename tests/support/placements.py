@@ -50,9 +50,9 @@ def ended(claim_id: str, token: str, placed: str = "") -> EndedPlacement:
     return EndedPlacement(claim_id, placed or token, token)
 
 
-async def ask_again(cell: CellStore, claim_id: str, host: str, again: Replacement, **amounts: int) -> ClaimAnswer:
+async def ask_again(cell: CellStore, claim_id: str, host: str, replacement: Replacement, **amounts: int) -> ClaimAnswer:
     """Ask for another placement of a claim."""
-    one = replace(member(claim_id, host, **amounts), again=again)
+    one = replace(member(claim_id, host, **amounts), replacement=replacement)
     return await cell.claims.place(call_of(await cell.tick(), one))
 
 

@@ -88,7 +88,7 @@ def test_every_key_that_the_code_can_build_is_documented() -> None:
     built |= {keys.aggregates, keys.server_groups, keys.pools, keys.reconcile, keys.shelved, keys.draining}
     built |= {keys.quotas, keys.events, keys.recorder}
     named = inspect.getmembers(keys, inspect.ismethod)
-    several = {"thing", "of_host", "of_things"}
+    several = {"shared_object", "of_host", "object_keys"}
     methods = [method for name, method in named if not name.startswith("_") and name not in several]
     built |= {method("<>") for method in methods}
     assert built == {plain(key) for key in DOCUMENTED}
@@ -191,11 +191,11 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     others: Any = {"alternates": ("h2",), "most_alternates": 1}
     (token,) = await place(Member("moved", small), max_attempts=3, on_exit=OnExit.REPLACE, **others)
     await cell.claims.confirm("h1", "moved", token)
-    (target,) = await place(Member("moved", small, again=Replacement("h1", token, EndReason.MOVED)))
+    (target,) = await place(Member("moved", small, replacement=Replacement("h1", token, EndReason.MOVED)))
     await cell.claims.fail("h1", "moved", target, by_host=True)
     await seen.look()
     for _ in range(2):
-        (target,) = await place(Member("moved", small, again=Replacement("h1", token, EndReason.MOVED, 60)))
+        (target,) = await place(Member("moved", small, replacement=Replacement("h1", token, EndReason.MOVED, 60)))
         await seen.look()
         await cell.claims.confirm("h1", "moved", target)
         await Recorder(cell, Settings()).record()
@@ -207,11 +207,11 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     await cell.claims.work_ended("h1", "moved", token, "no process 7 is left")
     await cell.claims.fail("h1", "moved", token, by_host=True)
     await seen.look()
-    (token,) = await place(Member("moved", small, again=Replacement("h1", token, EndReason.FAILED)))
-    await cell.claims.fail("h1", "moved", token, by_host=True, again=True, reason="exit code 3")
+    (token,) = await place(Member("moved", small, replacement=Replacement("h1", token, EndReason.FAILED)))
+    await cell.claims.fail("h1", "moved", token, by_host=True, retry=True, reason="exit code 3")
     await cell.claims.postpone("h1", "moved", token, "all is full")
     await seen.look()
-    (token,) = await place(Member("moved", small, again=Replacement("h1", token, EndReason.FAILED)))
+    (token,) = await place(Member("moved", small, replacement=Replacement("h1", token, EndReason.FAILED)))
     await seen.look()
     await cell.claims.release("h1", "moved", end_reason=EndReason.SHELVED)
     await cell.hosts.set_status("h1", HostStatus.DRAINING, move=True, deadline_s=60)

@@ -71,16 +71,16 @@ class LocalFile:
 def _by_host(document: object, hosts: frozenset[str]) -> ByHost:
     if not isinstance(document, dict) or document.keys() != {"local"} or not isinstance(document["local"], list):
         raise InvalidRequest("it must have `local:` with a list under it, and nothing else; `local: []` for none")
-    found: dict[str, dict[str, LocalWork]] = {}
+    by_host: dict[str, dict[str, LocalWork]] = {}
     for number, entry in enumerate(document["local"], 1):
         try:
             host, work = _entry(entry, hosts)
         except InvalidRequest as error:
             raise InvalidRequest(f"entry {number}: {error}") from error
-        if work.id in found.setdefault(host, {}):
+        if work.id in by_host.setdefault(host, {}):
             raise InvalidRequest(f"entry {number}: {work.id!r} is there already: ids are unique on a host")
-        found[host][work.id] = work
-    return {host: tuple(works.values()) for host, works in found.items()}
+        by_host[host][work.id] = work
+    return {host: tuple(works.values()) for host, works in by_host.items()}
 
 
 def _entry(entry: object, hosts: frozenset[str]) -> tuple[str, LocalWork]:

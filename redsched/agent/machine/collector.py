@@ -131,16 +131,18 @@ class MachineCollector:
     def _inventories(self) -> dict[str, Inventory]:
         """Return the inventories of the host itself; with NUMA pools, only those that belong to no node."""
         settings = self._settings
-        found = {"DISK_GB": Inventory(self._disk_bytes()[0] // GIB, settings.reserved_disk_gb, settings.ratio_disk)}
+        inventories = {
+            "DISK_GB": Inventory(self._disk_bytes()[0] // GIB, settings.reserved_disk_gb, settings.ratio_disk)
+        }
         if self._numa is None:
             shared = (psutil.cpu_count() or 1) - len(self._dedicated)
             memory_mb = psutil.virtual_memory().total // MIB
-            found |= {
+            inventories |= {
                 "VCPU": Inventory(max(0, shared), settings.reserved_vcpu, settings.ratio_vcpu),
                 "PCPU": Inventory(len(self._dedicated)),
                 "MEMORY_MB": Inventory(memory_mb, settings.reserved_memory_mb, settings.ratio_memory),
             }
-        return {one: inventory for one, inventory in found.items() if inventory.total}
+        return {one: inventory for one, inventory in inventories.items() if inventory.total}
 
     def _unexplained(self, usage: Usage) -> dict[str, int]:
         settings = self._settings

@@ -16,7 +16,7 @@ LABEL_LENGTH = 63
 
 def machine_labels() -> dict[str, str]:
     """Return the labels of this machine; values that cannot be read are omitted."""
-    found = {
+    labels = {
         "hostname": socket.gethostname(),
         "kernel": platform.release(),
         "arch": platform.machine(),
@@ -26,7 +26,7 @@ def machine_labels() -> dict[str, str]:
         "numa.nodes": str(len(list(NODES.glob("node[0-9]*"))) or ""),
         "product": _first_line(PRODUCT),
     }
-    return {key: _label_value(value) for key, value in found.items() if value}
+    return {key: _label_value(value) for key, value in labels.items() if value}
 
 
 def _label_value(text: str) -> str:

@@ -23,17 +23,17 @@ def audit(
 
     The exit code is 1 if something is still broken.
     """
-    found = with_scheduler(url, lambda s: s.repair() if repair else s.audit())
+    report = with_scheduler(url, lambda s: s.repair() if repair else s.audit())
     if as_json:
-        tables.show_json(render.audit(found))
+        tables.show_json(render.audit(report))
     else:
-        print(f"audited {found.hosts} hosts and {found.claims} claims")
-        tables.show_table(HEADS, map(_row, found.problems), "all is well")
-        for advice in dict.fromkeys(one.advice for one in found.broken if one.advice):
+        print(f"audited {report.hosts} hosts and {report.claims} claims")
+        tables.show_table(HEADS, map(_row, report.problems), "all is well")
+        for advice in dict.fromkeys(one.advice for one in report.broken if one.advice):
             print(f"note: {advice}")
-        if found.broken and not repair and any(one.repair for one in found.broken):
+        if report.broken and not repair and any(one.repair for one in report.broken):
             print("`redsched audit --repair` repairs what it can")
-    return BROKEN if found.broken else 0
+    return BROKEN if report.broken else 0
 
 
 def _row(one: Problem) -> tuple[object, ...]:

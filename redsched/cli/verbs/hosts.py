@@ -49,19 +49,19 @@ def show(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
 
     While it is drained or evacuated, also what is left to move.
     """
-    found = with_scheduler(url, lambda s: s.hosts.get(name))
+    view = with_scheduler(url, lambda s: s.hosts.get(name))
     if as_json:
-        return tables.show_json(HostAnswer.of(found))
-    print(f"{found.name}  cell {found.cell}  zone {found.zone}  {found.status}  {_state(found)}  {found.claims} claims")
-    _show_draining(found)
-    tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in sorted(found.slots.items())), "no slots")
-    if found.pools:
-        rows = ((name, pool.parent, " ".join(sorted(pool.traits))) for name, pool in found.pools.items())
+        return tables.show_json(HostAnswer.of(view))
+    print(f"{view.name}  cell {view.cell}  zone {view.zone}  {view.status}  {_state(view)}  {view.claims} claims")
+    _show_draining(view)
+    tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in sorted(view.slots.items())), "no slots")
+    if view.pools:
+        rows = ((name, pool.parent, " ".join(sorted(pool.traits))) for name, pool in view.pools.items())
         tables.show_table(POOL_HEADS, rows, "")
-    print("labels:", " ".join(f"{key}={value}" for key, value in sorted(found.labels.items())) or tables.NOTHING)
-    print("traits:", " ".join(sorted(found.traits)) or tables.NOTHING)
-    print("metrics:", " ".join(f"{key}={value:g}" for key, value in sorted(found.metrics.items())) or tables.NOTHING)
-    print("aggregates:", " ".join(sorted(found.aggregates)) or tables.NOTHING)
+    print("labels:", " ".join(f"{key}={value}" for key, value in sorted(view.labels.items())) or tables.NOTHING)
+    print("traits:", " ".join(sorted(view.traits)) or tables.NOTHING)
+    print("metrics:", " ".join(f"{key}={value:g}" for key, value in sorted(view.metrics.items())) or tables.NOTHING)
+    print("aggregates:", " ".join(sorted(view.aggregates)) or tables.NOTHING)
     return None
 
 

@@ -126,8 +126,10 @@ def _show_explanation(found: Explanation) -> None:
 def _miss(miss: Miss) -> str:
     lack = f" needs {tables.amounts(miss.needs)}, free {tables.amounts(miss.free)};" if miss.needs else ""
     of = f" one {miss.member}" if miss.member else ""
-    ways = [", ".join(miss.changes)] if miss.changes else []
-    ways += [f"after claim {miss.after} ends"] if miss.after else []
+    remedies = [", ".join(miss.changes)] if miss.changes else []
+    remedies += [f"after claim {miss.after} ends"] if miss.after else []
     return (
-        f"{miss.host}{lack} fits{of}: {'; or '.join(ways)}" if ways else f"{miss.host}{lack} no change found to fit{of}"
+        f"{miss.host}{lack} fits{of}: {'; or '.join(remedies)}"
+        if remedies
+        else f"{miss.host}{lack} no change found to fit{of}"
     )

@@ -111,8 +111,8 @@ class _Host:
 
     def _rules(self, request: Request) -> Iterator[Failed]:
         """Yield all rules in the order in which a decision tests them."""
-        kept = [Failed(rule, source) for source in self._profile.filters for rule in source(request)]
-        yield from sorted(kept, key=lambda one: one.rule is not None and (one.rule.dynamic, one.rule.room))
+        failed = [Failed(rule, source) for source in self._profile.filters for rule in source(request)]
+        yield from sorted(failed, key=lambda one: one.rule is not None and (one.rule.dynamic, one.rule.room))
         yield from (Failed(rule, self._affinity) for rule in self._affinity(request))
 
     def _affinity(self, request: Request) -> Iterator[Rule]:

@@ -20,16 +20,16 @@ def resources(request: Request) -> Iterator[Rule]:
 
 def _amount(needs: PoolDemand, resource_class: str, amount: int, in_units: bool) -> Rule:
     def passes(columns: Columns, rows: Rows) -> Mask:
-        found = gives(columns, resource_class, amount, in_units, rows)
-        if isinstance(rows, int) and found:
-            return found
+        passing = gives(columns, resource_class, amount, in_units, rows)
+        if isinstance(rows, int) and passing:
+            return passing
         for pool in pools_with(columns, ((resource_class, amount),), rows):
             has_room = gives(columns, slot_of(pool, resource_class), amount, in_units, rows)
-            found = found | has_room & has_traits(columns, pool, (), needs.forbidden, rows)
+            passing = passing | has_room & has_traits(columns, pool, (), needs.forbidden, rows)
         for name in shared_with(columns, resource_class):
             if gives(columns, _shared_slot(name, resource_class), amount, in_units, rows):
-                found = found | may_use(columns, name, rows)
-        return found
+                passing = passing | may_use(columns, name, rows)
+        return passing
 
     def depends(columns: Columns) -> Hashable:
         pools = shared_with(columns, resource_class)

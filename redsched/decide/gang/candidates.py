@@ -46,7 +46,7 @@ class _Lists:
     def _others(self, place: int, assignment: Assignment) -> list[Option]:
         """Return other rows for a place; the same list serves all places of its kind in the domain.
 
-        A place whose kind has late rules is unassigned for this, so that it does not count against itself.
+        A place whose kind has dynamic rules is unassigned for this, so that it does not count against itself.
         """
         number = self._table.kind_of[place]
         key = number, self._table.domains_of(number, assignment.row)
@@ -60,7 +60,7 @@ class _Lists:
 
     def _own_assignments(self, place: int, assignment: Assignment) -> list[Candidate]:
         """Return the assignments of the place on its own host, the chosen one first."""
-        if self._table.kinds[self._table.kind_of[place]].shape.is_plain:
+        if self._table.kinds[self._table.kind_of[place]].profile.is_plain:
             return [assignment.candidate]
         with self._up(place, assignment):
             assignments = [way for _, way in self._table.queue(place).options_on(assignment.row)]

@@ -98,7 +98,7 @@ class _Domains:
 def _room_and_best(domains: _Domains, one: Open) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return, by domain, for how many of a kind's places it has room (at most all), and its best host's score."""
     rows, numbers = domains.pairs(one.rows)
-    places = np.minimum(places_on(one.kind.shape, rows), one.kind.count)
+    places = np.minimum(places_on(one.kind.profile, rows), one.kind.count)
     room = np.bincount(numbers, weights=places, minlength=len(domains))
     best = np.full(len(domains), -np.inf)
     np.maximum.at(best, numbers, one.scores[rows])
@@ -109,7 +109,7 @@ def _have_room_for_all(columns: Columns, opens: Sequence[Open]) -> NDArray[np.bo
     """Return whether each host has the amounts of all places together: bool of shape (size,)."""
     total: dict[str, int] = {}
     for one in opens:
-        if one.kind.shape.is_plain:
+        if one.kind.profile.is_plain:
             for slot, amount in one.kind.request.resources.items():
                 total[slot] = total.get(slot, 0) + one.kind.count * amount
     enough = np.ones(columns.size, np.bool_)

@@ -12,14 +12,14 @@ from redsched.model import GangMember, Request
 class Kind:
     """Identical places: their request, how many there are, and the name of their gang member."""
 
-    shape: RequestProfile
+    profile: RequestProfile
     count: int
     member: str = ""
 
     @property
     def request(self) -> Request:
         """The request of each of the places."""
-        return self.shape.request
+        return self.profile.request
 
     def spreads_in_call(self, by: str) -> bool:
         """Return whether its places are spread by this topology within the call alone, without a server group."""
@@ -47,7 +47,7 @@ def kind_numbers(kinds: Iterable[Kind]) -> tuple[int, ...]:
 
 def eligible_together(kinds: Iterable[Kind], by: str) -> Mask:
     """Return the hosts that places spread together may use, ignoring available room: bool of shape (size,)."""
-    masks = [kind.shape.eligible for kind in kinds if kind.spreads_in_call(by)]
+    masks = [kind.profile.eligible for kind in kinds if kind.spreads_in_call(by)]
     found = masks[0]
     for mask in masks[1:]:
         found = found | mask

@@ -32,7 +32,7 @@ def make_queue(
 ) -> "Queue":
     """Make a queue of some rows, each once. `scores` is float64 of shape (size,), valid for these rows.
 
-    `late` are the rules to test each time, beyond those that depend only on the row itself.
+    `dynamic` are the rules to test each time, beyond those that depend only on the row itself.
     """
     is_own = is_absolute(profile.columns, profile.request, profile.weighing) and all(rule.local for rule in dynamic)
     queue = CachedQueue if is_own else DynamicQueue

@@ -21,8 +21,8 @@ def first_rows(columns: Columns, kind: Kind, most: int) -> Open:
     Each place takes at most one row from another, so with as many rows as places one is always left, if any exists.
     That does not hold with zones and the like, or with pools: use `all_rows`.
     """
-    profile = kind.shape
-    if profile.is_kept:
+    profile = kind.profile
+    if profile.is_cached:
         return Open(kind, np.array([row for _, _, row in profile.best(most)], np.intp), profile.scores, most)
     rows = profile.open_rows()
     scores = _scores(columns, kind, rows)
@@ -31,9 +31,9 @@ def first_rows(columns: Columns, kind: Kind, most: int) -> Open:
 
 def all_rows(columns: Columns, kind: Kind, most: int | None) -> Open:
     """Return all rows that pass the rules about the row alone. The other rules may change during the search."""
-    profile = kind.shape
+    profile = kind.profile
     rows = np.flatnonzero(profile.reasons == len(profile.rules))
-    return Open(kind, rows, profile.scores if profile.is_kept else _scores(columns, kind, rows), most)
+    return Open(kind, rows, profile.scores if profile.is_cached else _scores(columns, kind, rows), most)
 
 
 def best_of_each(columns: Columns, found: Open) -> Rows:
@@ -64,7 +64,7 @@ def domains_that_matter(columns: Columns, kind: Kind) -> tuple[str, ...]:
 def _scores(columns: Columns, kind: Kind, rows: Rows) -> NDArray[np.float64]:
     scores = np.zeros(columns.size)
     if len(rows):
-        scores[rows] = score(columns, kind.request, kind.shape.weighing, rows)
+        scores[rows] = score(columns, kind.request, kind.profile.weighing, rows)
     return scores
 
 

@@ -21,7 +21,7 @@ from redsched.decide.pick import pick
 from redsched.decide.rules import Rule
 
 Hosts = NDArray[np.bool_]
-Thing = TypeVar("Thing")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class PickPolicy:
     pick_from: int
     rng: Random
 
-    def of(self, options: Iterator[Thing]) -> Iterator[Thing]:
+    def of(self, options: Iterator[T]) -> Iterator[T]:
         """Yield all options, first a random one of the best few."""
         yield from pick(list(islice(options, self.pick_from)), self.pick_from, self.rng)
         yield from options
@@ -65,7 +65,7 @@ class Table:
         if queue is None:
             found = self._within(number)
             rows = best_of_each(self._columns, found)
-            profile = found.kind.shape
+            profile = found.kind.profile
             queue = self._queues[number] = make_queue(
                 profile, self._dynamic_rules[number], self.state, rows, found.scores
             )
@@ -120,4 +120,4 @@ class Table:
 
 
 def _dynamic_rules(kinds: Sequence[Kind], kind: Kind) -> tuple[Rule, ...]:
-    return kind.shape.dynamic_rules(eligible_of(kinds, kind))
+    return kind.profile.dynamic_rules(eligible_of(kinds, kind))

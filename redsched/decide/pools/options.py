@@ -104,7 +104,7 @@ class _Drawing:
         # Only leaves: a pool with others in it may be chosen for its position in the tree.
         seen: dict[object, int] = {}
         parents = set(self._layout.parent.values())
-        found = [-1] * len(self._places)
+        twins = [-1] * len(self._places)
         for index, place in enumerate(self._places):
             if place and place not in self._pools and place not in parents:
                 offers = tuple(
@@ -112,8 +112,8 @@ class _Drawing:
                 )
                 is_node = self._layout.numa_node(place) == place
                 alike = (self._layout.parent[place], is_node, offers, len(slots_of[index]))
-                found[index] = seen.setdefault(alike, len(seen))
-        return tuple(found)
+                twins[index] = seen.setdefault(alike, len(seen))
+        return tuple(twins)
 
 
 def bits(indexes: Iterable[int]) -> int:

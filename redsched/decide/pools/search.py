@@ -71,7 +71,7 @@ class Search:
             frame.option = next(frame.tries, None)
             if frame.option is None:
                 frames.pop()
-                self._dead.add((len(frames), *self._state.state()))
+                self._dead.add((len(frames), *self._state.snapshot()))
                 continue
             self._state.take(frame.index, frame.option)
             if not self._is_feasible(frame.index, len(frames)):
@@ -126,7 +126,7 @@ class Search:
         if depth == len(self._order):
             is_met = state.covered == (1 << len(state.needs.wants)) - 1
             return is_met and not (self._found and self._amounts() in self._found)
-        return not self._is_careful or ((depth, *state.state()) not in self._dead and may_succeed(state))
+        return not self._is_careful or ((depth, *state.snapshot()) not in self._dead and may_succeed(state))
 
     def _gives(self, slot: int) -> bool:
         """Return whether a slot allows the sum taken from it: nothing, or an amount that fits."""

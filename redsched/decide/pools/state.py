@@ -59,7 +59,7 @@ class SearchState:
         if part.name:
             del self.chosen[index]
 
-    def state(self) -> tuple[object, ...]:
+    def snapshot(self) -> tuple[object, ...]:
         """Return the part of the state that determines what can still be placed."""
         return tuple(self.taken), self.cells, self.apart, self.covered, tuple(self.chosen.values())
 

@@ -38,29 +38,29 @@ end
 local MISSED = {claimed = 'taken it up', starting = 'confirmed that its work runs'}
 
 -- Return the `end_reason` with which one placement is to be taken back now, or nil.
-local function due_reason(claim, placement, stands)
-  if is_doomed(claim, placement) and stands ~= 'unheard' then
+local function due_reason(claim, placement, host_state)
+  if is_doomed(claim, placement) and host_state ~= 'unheard' then
     return reason_of(claim, placement)
   elseif placement.state == 'ending' then
-    return is_lost(stands) and (placement.end_reason or 'void') or nil
-  elseif LEASED[placement.state] and (stands == 'here' or stands == 'lost') then
-    local too_long = is_past(placement.move_deadline_ms) and goes_on(claim, placement)
+    return is_lost(host_state) and (placement.end_reason or 'void') or nil
+  elseif LEASED[placement.state] and (host_state == 'here' or host_state == 'lost') then
+    local too_long = is_past(placement.move_deadline_ms) and has_other_wanted(claim, placement)
     return (is_past(placement.expires_at_ms) or too_long) and 'expired' or nil
   end
 end
 
 -- A move whose source has failed has nothing to return to: only its lease ends it.
 local function drop_move_deadline(claim, placement)
-  local drops = is_past(placement.move_deadline_ms) and not goes_on(claim, placement)
+  local drops = is_past(placement.move_deadline_ms) and not has_other_wanted(claim, placement)
   placement.move_deadline_ms = not drops and placement.move_deadline_ms or nil
   return drops
 end
 
 local function step(claim, placement)
   local host = objects['host:' .. placement.host]
-  local stands = standing(cell, host.key)
-  local end_reason = due_reason(claim, placement, stands)
-  if not end_reason or (placement.state == 'ending' and stands == 'here') then
+  local host_state = read_host_state(cell, host.key)
+  local end_reason = due_reason(claim, placement, host_state)
+  if not end_reason or (placement.state == 'ending' and host_state == 'here') then
     return false
   end
   if end_reason == 'expired' and is_past(placement.expires_at_ms) then
@@ -73,7 +73,7 @@ local function step(claim, placement)
     note_failed_move(cell, claim, placement)
   end
   local not_taken_up = placement.state == 'claimed' and end_reason == 'expired'
-  take_back(claim, placement, end_reason, stands)
+  take_back(claim, placement, end_reason, host_state)
   if is_bound(claim) and end_reason == 'expired' then
     close(claim, token_now(cell), end_reason)
   elseif not_taken_up and (redis.call('HGET', host.key, 'agent.journal') or '') ~= '' then

@@ -12,10 +12,10 @@ local WORDS = {ending = 'ENDING', starting = 'ALREADY_DONE', active = 'ALREADY_D
 local no = it.no or WORDS[placement.state]
 if no then
   if no ~= 'NOT_ATTESTED' then
-    drop_hint(it, ARG.entry_id)
+    acknowledge(it, ARG.entry_id)
   end
   return answer_about(it, no, placement and placement.state or '')
 end
-placement.state, placement.hint = 'starting', 'none'
+placement.state, placement.notify = 'starting', 'none'
 placement.expires_at_ms = text(it.cell.now_ms + tonumber(ARG.lease_ms))
 return commit_about(it, 'OK', 'starting')

@@ -14,18 +14,18 @@
 --   UNKNOWN | NOT_ATTESTED; epoch, now_ms, state of the claim (pending: it is to be placed again)
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: about
--- include: tell_why
+-- include: end_reason
 local RETRIED = {failed = true, expired = true}
 local it = about(true)
 local claim, placement, by_host = it.claim, it.placement, ARG.by_host == '1'
 local leaves = ARG.again == 'leave'
 local again = leaves and '1' or ARG.again
 if again == 'later' and (placement or it.no == 'ENDED') then
-  if claim.fields.retry_from ~= ARG.token or goes_on(claim) then
+  if claim.fields.retry_from ~= ARG.token or has_other_wanted(claim) then
     return answer_about(it, 'STALE')
   end
   it.placement, it.reason = placement or claim.tombstone, ARG.reason
-  put_off(claim)
+  postpone_search(claim)
   return commit_about(it, 'OK', 'pending')
 end
 if it.no == 'ENDED' and (by_host or (claim.tombstone.end_reason == 'failed' and again ~= '1')) then
@@ -41,7 +41,7 @@ bind_gangs({claim}, it.objects, lacking)
 if #lacking > 0 then
   return answer_about(it, 'RETRY', unpack(lacking))
 end
-local kept = ARG.again == 'gang' and kept_from_ending(it.cell, claim, it.host.key)
+local kept = ARG.again == 'gang' and blocks_ending(it.cell, claim, it.host.key)
 if kept then
   return answer_about(it, kept)
 end
@@ -53,12 +53,12 @@ if by_host then
   local failures = to_int(redis.call('HGET', it.host.key, 'failures'), 0, 0)
   it.host.also = {'failures', text(math.min(MOST, failures + 1))}
 else
-  take_back(claim, placement, 'failed', it.stands)
+  take_back(claim, placement, 'failed', it.host_state)
 end
 if not was_ending then
   note_failed_move(it.cell, claim, placement)
 end
-if not was_ending and not goes_on(claim, placement) then
+if not was_ending and not has_other_wanted(claim, placement) then
   if is_bound(claim) or (again == '0' and not by_host) then
     close(claim, token_now(it.cell), 'failed')
   elseif again ~= '0' then

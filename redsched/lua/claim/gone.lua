@@ -11,7 +11,7 @@
 local it = about(true)
 if it.no then
   if it.no ~= 'NOT_ATTESTED' then
-    drop_hint(it, ARG.entry_id)
+    acknowledge(it, ARG.entry_id)
   end
   if it.no == 'ENDED' then
     return answer_about(it, 'ALREADY_DONE', it.claim.tombstone.end_reason)

@@ -37,7 +37,7 @@ end
 local token = next_token(cell)
 if placement then
   placement.token, placement.amounts, placement.resizing_to = token, now, {}
-  placement.state, placement.expires_at_ms, placement.hint = 'active', nil, 'none'
+  placement.state, placement.expires_at_ms, placement.notify = 'active', nil, 'none'
 else
   fields.closed, fields.closed_reason = nil, nil
   placement = {host = ARG.host, state = 'active', token = token, amounts = now, resizing_to = {}, counted = {}}

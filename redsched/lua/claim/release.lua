@@ -24,11 +24,11 @@ end
 local main = main_of(claim)
 
 -- Might a host that has not attested in this epoch still report something of it?
-local function is_unheard()
+local function is_unattested()
   return redis.call('HGET', KEY.meta, 'unattested') ~= '0'
 end
 
-local function meant()
+local function target_of()
   for _, placement in pairs(claim.placements) do
     if placement.token == ARG.token then
       return placement
@@ -40,7 +40,7 @@ end
 -- that the claim has moved on from means the whole claim.
 local function is_on_its_way(target)
   return target ~= nil and ARG.end_reason == 'released' and target.state ~= 'active' and not is_doomed(claim, target)
-    and goes_on(claim, target) and (target.from ~= nil or main.state == 'active')
+    and has_other_wanted(claim, target) and (target.from ~= nil or main.state == 'active')
 end
 
 local function is_closed_for_good()
@@ -54,13 +54,13 @@ local function is_over(last)
   if main or last.state ~= 'ended' then
     return false
   end
-  local repeats = ARG.closed ~= '' or is_unheard()
+  local repeats = ARG.closed ~= '' or is_unattested()
   return is_closed_for_good() or (not repeats and (last.end_reason ~= 'shelved' or ARG.end_reason == 'shelved'))
 end
 
 -- Why nothing is to be done, or nil.
 local function refusal()
-  local last, target = claim.tombstone, meant()
+  local last, target = claim.tombstone, target_of()
   if not claim.exists then
     return 'UNKNOWN'
   elseif ARG.call_id ~= '' and claim.fields.call_id ~= ARG.call_id then
@@ -70,7 +70,7 @@ local function refusal()
     return done and 'ALREADY_DONE' or 'ENDED'
   elseif ARG.token ~= '' and not target and not (last and last.token == ARG.token) then
     return 'STALE'
-  elseif ARG.end_reason == 'failed' and target and goes_on(claim, target) then
+  elseif ARG.end_reason == 'failed' and target and has_other_wanted(claim, target) then
     return 'STALE' -- no other place was found, but somebody else has found one since
   elseif ARG.how == 'unless-active' and main and not is_on_its_way(target) and main.state == 'active' then
     return 'ACTIVE'
@@ -91,28 +91,28 @@ end
 if #lacking > 0 then
   return answer('RETRY', unpack(lacking))
 end
-local target = meant()
-local called_off = is_on_its_way(target)
-local is_closed_unheard = claim.fields.closed_reason == 'shelved' and is_unheard()
-if not called_off and (not is_closed(claim, ARG.end_reason) or is_closed_unheard) then
+local target = target_of()
+local is_cancelled = is_on_its_way(target)
+local is_closed_unattested = claim.fields.closed_reason == 'shelved' and is_unattested()
+if not is_cancelled and (not is_closed(claim, ARG.end_reason) or is_closed_unattested) then
   close(claim, ARG.closed ~= '' and ARG.closed or token_now(cell), ARG.end_reason)
 end
 for _, placement in ipairs(in_order(claim)) do
-  if (called_off and placement == target) or (not called_off and is_doomed(claim, placement)) then
-    local stands = standing(cell, objects['host:' .. placement.host].key)
-    if ARG.how == 'force' and stands == 'here' and placement.state ~= 'claimed' then
+  if (is_cancelled and placement == target) or (not is_cancelled and is_doomed(claim, placement)) then
+    local host_state = read_host_state(cell, objects['host:' .. placement.host].key)
+    if ARG.how == 'force' and host_state == 'here' and placement.state ~= 'claimed' then
       note_dropped(cell, objects['host:' .. placement.host], placement)
     end
     if placement.end_reason == 'shelved' then
       placement.end_reason = ARG.end_reason
     end
-    take_back(claim, placement, ARG.end_reason, stands, ARG.how == 'force')
+    take_back(claim, placement, ARG.end_reason, host_state, ARG.how == 'force')
   end
 end
 if claim.tombstone and claim.tombstone.end_reason == 'shelved' then
   claim.tombstone.end_reason = ARG.end_reason
 end
-local left = called_off and claim.placements[target.placed] or not called_off and next(claim.placements)
+local left = is_cancelled and claim.placements[target.placed] or not is_cancelled and next(claim.placements)
 local outcome = left and 'ENDING' or 'OK'
 if ARG.reason ~= '' and target then
   target.reason = ARG.reason
@@ -124,4 +124,4 @@ end
 if ARG.reason ~= '' then
   keep_reason(cell, claim, objects['reason:' .. ARG.id], target or main or claim.tombstone, ARG.reason)
 end
-return answer(outcome, called_off and '' or claim.fields.closed)
+return answer(outcome, is_cancelled and '' or claim.fields.closed)

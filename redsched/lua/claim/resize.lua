@@ -37,7 +37,7 @@ elseif placement.state == 'ending' then
   return answer('ENDING')
 elseif equal_amounts(wanted, next(placement.resizing_to) and placement.resizing_to or placement.amounts) then
   return answer('ALREADY_DONE', placement.token, placement.state)
-elseif goes_on(claim, placement) then
+elseif has_other_wanted(claim, placement) then
   return answer('MOVING') -- one placement will go, and the other was decided on these amounts
 end
 local was, lacking = placement.amounts, {}
@@ -77,7 +77,7 @@ end
 placement.resized_from, placement.token = placement.token, next_token(cell)
 placement.amounts = now
 placement.resizing_to = at_once and {} or wanted
-placement.op, placement.hint = at_once and 'resized' or 'resizing', at_once and 'claim' or 'resize'
+placement.op, placement.notify = at_once and 'resized' or 'resizing', at_once and 'claim' or 'resize'
 lacking = commit(cell, {claim}, objects, new_due())
 if lacking then
   return answer('RETRY', unpack(lacking))

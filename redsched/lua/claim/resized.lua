@@ -19,6 +19,6 @@ if no then
   return answer_about(it, no)
 end
 placement.op = equal_amounts(now, placement.resizing_to) and 'resized' or 'resize-failed'
-placement.amounts, placement.resizing_to, placement.hint = now, {}, 'none'
+placement.amounts, placement.resizing_to, placement.notify = now, {}, 'none'
 placement.work_ended_at_ms = nil -- by resizing, the hook may have begun other work
 return commit_about(it, 'OK')

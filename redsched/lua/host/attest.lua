@@ -71,9 +71,9 @@ if #lacking > 0 then
 end
 
 -- Every check has passed. From here on, only writes.
-local version, told = tonumber(host.version) + 1, {'epoch', cell.epoch}
-put_fields(told, claimed, unclaimed)
-publish(cell, 'host', ARG.host, version, 'attest', count_beside(merged.claims, objects), told)
+local version, fields = tonumber(host.version) + 1, {'epoch', cell.epoch}
+put_fields(fields, claimed, unclaimed)
+publish(cell, 'host', ARG.host, version, 'attest', count_beside(merged.claims, objects), fields)
 local before, now = {}, {}
 for _, id in ipairs(ids) do
   before[id] = true
@@ -88,7 +88,7 @@ end
 for id in pairs(before) do
   leaving[#leaving + 1] = not now[id] and id or nil
 end
-local inbox = write_hints(cell, held, tonumber(host.inbox or '0'))
+local inbox = write_notifications(cell, held, tonumber(host.inbox or '0'))
 in_chunks('SADD', KEY.claims, joining)
 redis.call('HSET', KEY.host, 'version', text(version), 'epoch', cell.epoch, 'inbox', text(inbox),
   'agent.journal', ARG.journal, 'agent.nonce', ARG.nonce, 'agent.number', ARG.number)
@@ -100,6 +100,6 @@ for _, object in ipairs(objects) do
     mark_over(object.key)
   end
 end
-count_heard(cell, host)
+count_attested(cell, host)
 finish(cell)
 return answer('OK', merged.drop)

@@ -56,7 +56,7 @@ end
 -- Every check has passed. From here on, only writes.
 publish(cell, 'host', ARG.host, text(tonumber(host.version) + 1), 'removed', count_beside(claims, objects), {})
 write_claims(cell, claims, objects, new_due(), {})
-count_heard(cell, host)
+count_attested(cell, host)
 if ARG.force == '1' then
   remember_removed(cell, KEY.removed)
 end

@@ -25,7 +25,7 @@ local function write_off(cell, host)
     redis.call('HSET', KEY.host, 'heard', host.epoch)
   end
   redis.call('ZADD', KEY.hosts, 0, ARG.host)
-  count_heard(cell, host)
+  count_attested(cell, host)
   finish(cell)
 end
 

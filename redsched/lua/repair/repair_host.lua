@@ -61,9 +61,9 @@ if #changed + #removed + #missing + #gone + #leases == 0 and listed then
 end
 
 -- Every check has passed. From here on, only writes.
-local version, told = text(to_int(host.version, cell.seq, cell.seq) + 1), {'reason', ARG.reason}
-put_fields(told, changed, removed)
-publish(cell, 'host', ARG.host, version, 'repaired', 0, told)
+local version, fields = text(to_int(host.version, cell.seq, cell.seq) + 1), {'reason', ARG.reason}
+put_fields(fields, changed, removed)
+publish(cell, 'host', ARG.host, version, 'repaired', 0, fields)
 redis.call('HSET', KEY.host, 'version', version)
 in_chunks('HSET', KEY.host, changed)
 in_chunks('HDEL', KEY.host, removed)

@@ -86,7 +86,7 @@ def _merged(reports: Sequence[AuditReport]) -> AuditReport:
 
 
 class _Findings:
-    """Collects the findings of one look at all hosts and claims of a cell, as they are read."""
+    """Collects the findings of one pass over all hosts and claims of a cell, as they are read."""
 
     def __init__(self, cell: str, clock: Clock) -> None:
         self._cell, self._clock = cell, clock
@@ -114,12 +114,12 @@ class _Findings:
 async def _findings(store: CellStore) -> tuple[AuditReport, Spread[bool]]:
     """Return the findings of one look, and the digests of the requests that are still needed."""
     # The clock is read before anything else, so that a deadline that passes meanwhile is not called late.
-    look, before = _Findings(store.name, await store.tick()), await read_counts(store)
-    seen = await read_cell(store, look.at_host, look.at_claim)
+    findings, before = _Findings(store.name, await store.tick()), await read_counts(store)
+    seen = await read_cell(store, findings.at_host, findings.at_claim)
     after = await read_counts(store)
     leftover = await leftover_problems(store.name, seen)
-    problems = (*look.problems, *leftover, *await count_problems(store.name, before, after, look.counted))
+    problems = (*findings.problems, *leftover, *await count_problems(store.name, before, after, findings.counted))
     digests, seen.digests = seen.digests, Spread[bool]()
     await seen.free_in_slices()
-    over = (*look.over, *await legitimate_excess(after))
-    return AuditReport(look.hosts, look.claims, problems, over), digests
+    over = (*findings.over, *await legitimate_excess(after))
+    return AuditReport(findings.hosts, findings.claims, problems, over), digests

@@ -48,9 +48,9 @@ async def _host_differences(updater: ReplicaUpdater, names: Sequence[str]) -> Di
     found: Different = {}
     # Each host is compared with the replica at that moment: if the replica has advanced, the version differs.
     async for name in paced(names):
-        ours = describe(updater.columns, name) if name in updater.columns else {}
-        theirs = describe(stored, name) if name in stored else {}
-        found |= _differences(name, ours, theirs)
+        cached = describe(updater.columns, name) if name in updater.columns else {}
+        in_store = describe(stored, name) if name in stored else {}
+        found |= _differences(name, cached, in_store)
     return found
 
 
@@ -68,8 +68,8 @@ async def _object_differences(updater: ReplicaUpdater, kind: Kind, names: Sequen
     async for name in paced(names):
         if name in hashes:
             stored.put(kind, name, hashes[name])
-        ours, theirs = (one.describe_one(kind, name) for one in (updater.columns.declared, stored))
-        found |= _differences(f"{kind} {name}", ours, theirs)
+        cached, in_store = (one.describe_one(kind, name) for one in (updater.columns.declared, stored))
+        found |= _differences(f"{kind} {name}", cached, in_store)
     return found
 
 
@@ -80,18 +80,18 @@ async def _read(updater: ReplicaUpdater, names: Sequence[str]) -> Columns:
     return columns
 
 
-def _differences(subject: str, ours: Mapping[str, object], theirs: Mapping[str, object]) -> Different:
+def _differences(subject: str, cached: Mapping[str, object], in_store: Mapping[str, object]) -> Different:
     """Return the differences of an object; only its versions, if these differ or only one side has the object.
 
     Different versions are a difference in age, and only a problem if both stay the same.
     """
-    if not ours or not theirs or ours["version"] != theirs["version"]:
-        versions = ours.get("version", "none"), theirs.get("version", "none")
+    if not cached or not in_store or cached["version"] != in_store["version"]:
+        versions = cached.get("version", "none"), in_store.get("version", "none")
         return (
             {} if versions[0] == versions[1] else {(subject, "version"): (versions, str(versions[0]), str(versions[1]))}
         )
     return {
-        (subject, field): (ours["version"], repr(ours.get(field)), repr(theirs.get(field)))
-        for field in ours.keys() | theirs.keys()
-        if ours.get(field) != theirs.get(field)
+        (subject, field): (cached["version"], repr(cached.get(field)), repr(in_store.get(field)))
+        for field in cached.keys() | in_store.keys()
+        if cached.get(field) != in_store.get(field)
     }

@@ -18,14 +18,14 @@ from redsched.store.codec.fields import AMOUNT, COUNTED, placement_fields
 from redsched.store.codec.keys import Kind
 
 Fields = Mapping[str, str]
-Things = Mapping[str, Fields]
+SharedObjects = Mapping[str, Fields]
 """The hashes of groups, pools and quotas by key suffix: `server-group:web`, `pool:licences`, `quota:web`."""
 
 TOO_MUCH = "nothing of what is claimed is taken away: release claims, or declare what there is"
 _COUNTS = ("members", "count.", "claimed.", "used.")
 
 
-async def read_counts(store: CellStore) -> Things:
+async def read_counts(store: CellStore) -> SharedObjects:
     """Read all groups, pools and quotas, including those that are no longer declared but still count claims."""
     found: dict[str, Fields] = {}
     for kind in (Kind.SERVER_GROUP, Kind.POOL, Kind.QUOTA):
@@ -66,7 +66,7 @@ class Counted:
         return self.expected.setdefault(subject, Counter())
 
 
-async def count_problems(cell: str, before: Things, after: Things, counted: Counted) -> list[Problem]:
+async def count_problems(cell: str, before: SharedObjects, after: SharedObjects, counted: Counted) -> list[Problem]:
     """Return the problems of groups, pools and quotas, which were read before and after the `counted` claims."""
     expected, found = counted.expected, list[Problem]()
     async for name in paced(await in_order(after.keys() | expected.keys())):
@@ -75,7 +75,7 @@ async def count_problems(cell: str, before: Things, after: Things, counted: Coun
     return found
 
 
-async def legitimate_excess(objects: Things) -> tuple[str, ...]:
+async def legitimate_excess(objects: SharedObjects) -> tuple[str, ...]:
     """Return the pools that legitimately exceed their capacity: they shrank, or hosts brought claims back."""
     found: list[str] = []
     async for name, fields in paced(objects.items()):
@@ -84,7 +84,7 @@ async def legitimate_excess(objects: Things) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _mark(name: str, objects: Things) -> str | None:
+def _mark(name: str, objects: SharedObjects) -> str | None:
     """Return the version (for a quota, the seq), which changes when a claim joins or leaves."""
     return objects.get(name, {}).get("seq" if name.startswith(f"{Kind.QUOTA}:") else "version")
 

@@ -156,7 +156,7 @@ async def _no_host(_: AuditedHost, __: Mapping[str, int]) -> None:
 
 
 async def read_cell(store: CellStore, on_host: OnHost = _no_host, on_claim: OnClaim | None = None) -> AuditSnapshot:
-    """Read a cell. An object is read after those that name it. Call `let_go` on the result when done."""
+    """Read a cell. An object is read after those that name it. Call `free_in_slices` on the result when done."""
     seen = AuditSnapshot(store.name, await _read_marks(store))
     await _read_hosts(store, seen, on_host, on_claim)
     await _read_unheld(store, seen, on_claim)
@@ -186,8 +186,8 @@ async def _read_hosts(store: CellStore, seen: AuditSnapshot, on_host: OnHost, on
     """Read all hosts that have a key or are listed, and those that only have a set of claims, without fields."""
     keys = seen.marks.keys
     names = await in_order({*seen.marks.listed, *keys.get("host", ()), *keys.get("claims", ())})
-    for some in chunks(names, HOSTS_AT_ONCE):
-        async for host in store.audit.hosts(some):
+    for batch in chunks(names, HOSTS_AT_ONCE):
+        async for host in store.audit.hosts(batch):
             if host.fields:
                 seen.present.add(host.name)
             async for claim_id, fields in paced(host.claims.items()):

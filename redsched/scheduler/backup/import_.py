@@ -64,7 +64,7 @@ async def _refuse_used(store: CellStore) -> None:
 
 
 async def _import_declared(store: CellStore, archive: Archive, notes: list[str]) -> dict[str, int]:
-    known = set(await store.hosts.names())
+    existing = set(await store.hosts.names())
     notes += [
         f"server group {group.name} stays as it is: its members are not counted by what the file says"
         for group in archive.groups
@@ -78,10 +78,10 @@ async def _import_declared(store: CellStore, archive: Archive, notes: list[str])
         answer = await store.declared.put_aggregate(aggregate)
         if answer.facts:
             notes.append(f"aggregate {aggregate.name}: {', '.join(answer.facts)} not known yet: import again later")
-    statuses = {host: status for host, status in archive.statuses.items() if host in known}
+    statuses = {host: status for host, status in archive.statuses.items() if host in existing}
     for host, status in statuses.items():
         await store.hosts.set_status(host, status)
-    if unknown := sorted(set(archive.statuses) - known):
+    if unknown := sorted(set(archive.statuses) - existing):
         waiting = [host for host in unknown if archive.statuses[host] is not HostStatus.ENABLED]
         if waiting:
             notes.append(f"not known yet, so that their status could not be set: {', '.join(waiting)}")
@@ -97,10 +97,10 @@ async def _import_claims(store: CellStore, archive: Archive, notes: list[str]) -
     for host, claims in of_host.items():
         items = list(claims.items())
         for first in range(0, len(items), CLAIMS_AT_ONCE):
-            some = dict(items[first : first + CLAIMS_AT_ONCE])
-            answer = await store.repair.restore(some)
+            batch = dict(items[first : first + CLAIMS_AT_ONCE])
+            answer = await store.repair.restore(batch)
             if answer.outcome is Outcome.OK:
-                imported += len(some) - len(answer.facts)
+                imported += len(batch) - len(answer.facts)
             elif answer.outcome is Outcome.IN_USE:
                 notes.append(f"host {host} has attested meanwhile: its own word on its claims stands")
             elif answer.outcome is Outcome.RETRY:

@@ -36,8 +36,8 @@ async def replay(url: str, archive: Archive, settings: Settings, policy: str = "
 
     Among equal hosts the first is always taken, so that replays are repeatable. Raises StoreUnavailable.
     """
-    quiet = {"cells": (archive.head.cell,), "pick_from": 1, "check_s": 0.0, "events_keep_s": 0.0, "redis_url": url}
-    settings = settings.model_copy(update=quiet)
+    overrides = {"cells": (archive.head.cell,), "pick_from": 1, "check_s": 0.0, "events_keep_s": 0.0, "redis_url": url}
+    settings = settings.model_copy(update=overrides)
     await _report_hosts(url, archive, settings)
     placed = refused = guessed = 0
     used: set[str] = set()

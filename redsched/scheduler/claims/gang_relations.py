@@ -77,11 +77,11 @@ def bound_to(request: Request, name: str) -> tuple[list[str], list[str]]:
 
     Relations are followed transitively.
     """
-    bonds = [one for one in request.relations if one.type is not RelationType.APART]
+    ties = [one for one in request.relations if one.type is not RelationType.APART]
     names: set[str] = {name}
-    for _ in bonds:
-        names |= {other for one in bonds if names & set(one.members) for other in one.members}
-    types = dict.fromkeys(str(one.type) for one in bonds if names & set(one.members))
+    for _ in ties:
+        names |= {other for one in ties if names & set(one.members) for other in one.members}
+    types = dict.fromkeys(str(one.type) for one in ties if names & set(one.members))
     return sorted(names), list(types)
 
 

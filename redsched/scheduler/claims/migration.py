@@ -46,7 +46,7 @@ class MigrationService:
         if alternates is not None and not alternates:
             return await self._end_failed(cell, claim)
         if claim.state is not ClaimStatus.PENDING:
-            answer = await cell.store.claims.fail(claim.host, claim.id, token, False, counted_by(claim), again=True)
+            answer = await cell.store.claims.fail(claim.host, claim.id, token, False, counted_by(claim), retry=True)
             # A concurrent call may have reported the same failure, and placed the claim again by now.
             cell, claim, known = await self._find_placing(claim_id, token)
             if known is not None:
@@ -65,7 +65,7 @@ class MigrationService:
                 {"claim_id": claim.id, "state": claim.state},
             )
         again = None if alternates is None else False
-        answer = await cell.store.claims.fail(claim.host, claim.id, claim.token, False, counted_by(claim), again=again)
+        answer = await cell.store.claims.fail(claim.host, claim.id, claim.token, False, counted_by(claim), retry=again)
         check_outcome(claim, answer, ending=True)
         return await self._read(claim.id)
 
@@ -208,9 +208,10 @@ def _is_unshelved(claim: Claim) -> bool:
 
 def _running_elsewhere(claim: Claim) -> Placement | None:
     """Return the placement where a claim stays if the one viewed here fails, the source of its move; None if none."""
-    here = next((one for one in claim.placements if one.token == claim.token), None)
+    current = next((one for one in claim.placements if one.token == claim.token), None)
     return next(
-        (one for one in claim.placements if here and one.state not in ENDING_OR_ENDED and one.rank < here.rank), None
+        (one for one in claim.placements if current and one.state not in ENDING_OR_ENDED and one.rank < current.rank),
+        None,
     )
 
 

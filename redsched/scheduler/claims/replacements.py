@@ -113,7 +113,7 @@ class ReplacementPlacer:
 
     async def _claim(self, cell: Cell, target: PlacementTarget, spec: ReplacementSpec) -> tuple[Claim, bool]:
         claim = target.claim
-        again = Replacement(claim.host, claim.retry_from or claim.token, spec.end_reason, spec.by_s, claim.gang)
+        replacement = Replacement(claim.host, claim.retry_from or claim.token, spec.end_reason, spec.by_s, claim.gang)
         for number in range(MAX_TRIES):
             decision, decided_on = await self._decide(cell, target, read_at_head=number > 0)
             if not decision.places:
@@ -121,8 +121,10 @@ class ReplacementPlacer:
                     continue
                 raise await self._refusal(cell, target)
             written_off = written_off_with(cell.updater.columns, claim)
-            beside = expected(target.held)
-            call = replacement_call(target.request, cell, decision, claim.id, again, written_off, *decided_on, beside)
+            expected_hosts = expected(target.held)
+            call = replacement_call(
+                target.request, cell, decision, claim.id, replacement, written_off, *decided_on, expected_hosts
+            )
             answer = await self._quotas.claim(cell, call)
             cell.updater.apply_reply(answer)
             if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):

@@ -65,8 +65,8 @@ class DeclaredService(ABC, Generic[View]):
 
         Raises NotFound, Settling, PreconditionFailed, and, unless `force`, ClaimState while it is in use.
         """
-        found = await self.get(name)
-        use = self._use(found)
+        view = await self.get(name)
+        use = self._use(view)
         home = self._home(name)
         for cell in () if use and not force else self._beginning_with(home):
             # UNKNOWN just after it was found: it is in another cell, or an earlier attempt of this call deleted it.
@@ -75,7 +75,7 @@ class DeclaredService(ABC, Generic[View]):
                 use = "is in use since a moment ago"
         if use and not force:
             raise ClaimState(f"{self.word} {name} {use}: end that first, or force it")
-        await self._after_delete(found)
+        await self._after_delete(view)
 
     async def _after_delete(self, found: View) -> None:
         """Clean up after a deletion. Does nothing by default."""

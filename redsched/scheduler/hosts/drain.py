@@ -70,8 +70,8 @@ class DrainWorker:
         hosts = await store.hosts.draining(now_ms)
         # Other schedulers do the same work: a random order avoids most collisions.
         names, ids = random.sample(list(hosts), len(hosts)), list[str]()
-        for some in chunks(names, HOSTS_AT_ONCE):
-            ids += chain.from_iterable(await store.hosts.claim_ids_of(some))
+        for batch in chunks(names, HOSTS_AT_ONCE):
+            ids += chain.from_iterable(await store.hosts.claim_ids_of(batch))
             if len(ids) >= 4 * MAX_PER_ROUND:
                 break
         chosen = random.sample(ids, min(len(ids), 4 * MAX_PER_ROUND))
@@ -161,7 +161,7 @@ async def unmovable_reasons(
     cell: Cell, replacements: ReplacementPlacer, group_drain: GroupDrain, claims: Sequence[Claim]
 ) -> dict[str, str]:
     """Return the claims of a drained or evacuated host that have no other place now, and why, by claim id."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     wholes: dict[tuple[str, str, str], str | None] = {}
     """Why server groups and gangs that move as a whole cannot; None for those that can."""
     for claim in claims:
@@ -175,8 +175,8 @@ async def unmovable_reasons(
                 wholes[whole] = await _group_unmovable(cell, group_drain, claim)
             why = wholes[whole]
             if why is not None:
-                found[claim.id] = why or error.detail
-    return found
+                reasons[claim.id] = why or error.detail
+    return reasons
 
 
 async def _group_unmovable(cell: Cell, group_drain: GroupDrain, claim: Claim) -> str | None:

@@ -99,8 +99,8 @@ class GroupDrain:
         ids = [one for name in names for one in claim.gang_members.get(name, ())]
         claims = (await cell.store.claims.read(ids)).values() if ids else ()
         found = [one for one in claims if one.host in drained and one.state not in ENDING_OR_ENDED]
-        some = ", ".join(one.id for one in found[:3]) + (", ..." if len(found) > 3 else "")
-        return f"gang of {some} ({', '.join(types)})", found
+        batch = ", ".join(one.id for one in found[:3]) + (", ..." if len(found) > 3 else "")
+        return f"gang of {batch} ({', '.join(types)})", found
 
     async def _to_move(self, cell: Cell, what: str, claims: Sequence[Claim]) -> _Group:
         spec = ReplacementSpec(EndReason.MOVED, exclude=frozenset(one.host for one in claims))
@@ -158,8 +158,8 @@ def _as_gang(what: str, target: Sequence[PlacementTarget]) -> _Group:
         alike.setdefault((_seat(one.claim), one.place.shape()), []).append(one)
     kinds = list(alike.values())
     members = tuple(
-        GangMember(f"m{number}", replace(some[0].place, count=len(some), project="", consumer=""))
-        for number, some in enumerate(kinds)
+        GangMember(f"m{number}", replace(batch[0].place, count=len(batch), project="", consumer=""))
+        for number, batch in enumerate(kinds)
     )
     request = Request(
         members=members,
@@ -167,8 +167,8 @@ def _as_gang(what: str, target: Sequence[PlacementTarget]) -> _Group:
         project=target[0].place.project,
         lease_s=max(one.place.lease_s for one in target),
     )
-    beside = {claim_id: hosts for one in target for claim_id, hosts in expected(one.held).items()}
-    return _Group(what, tuple(one.claim for some in kinds for one in some), request, beside)
+    expected_hosts = {claim_id: hosts for one in target for claim_id, hosts in expected(one.held).items()}
+    return _Group(what, tuple(one.claim for batch in kinds for one in batch), request, expected_hosts)
 
 
 def _seat(claim: Claim) -> _Seat:
@@ -182,7 +182,7 @@ def _relations_between(kinds: Sequence[Sequence[PlacementTarget]]) -> tuple[Rela
     for number, (one, *_) in enumerate(kinds):
         for relation in relations_of(one.request, one.claim):
             names.setdefault((_seat(one.claim)[0], relation), []).append(f"m{number}")
-    return tuple(Relation(relation.type, tuple(some)) for (_, relation), some in names.items())
+    return tuple(Relation(relation.type, tuple(batch)) for (_, relation), batch in names.items())
 
 
 def _call(cell: Cell, group: _Group, decision: Decision, epoch: str, seen_seq: int) -> ClaimCall:
@@ -195,4 +195,4 @@ def _call(cell: Cell, group: _Group, decision: Decision, epoch: str, seen_seq: i
 
 
 def _moved(member: Member, claim: Claim) -> Member:
-    return replace(member, again=Replacement(claim.host, claim.token, EndReason.MOVED, 0, claim.gang))
+    return replace(member, replacement=Replacement(claim.host, claim.token, EndReason.MOVED, 0, claim.gang))

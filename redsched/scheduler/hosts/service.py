@@ -173,9 +173,9 @@ class HostService:
         # A repeated call does this again: an earlier one may not have got this far.
         claims = list((await cell.store.claims.read(await cell.store.hosts.claim_ids(name))).values())
         for first in range(0, len(claims), MAX_ENDED):
-            some = claims[first : first + MAX_ENDED]
-            objects = {thing for claim in some for thing in counted_by(claim)}
-            await cell.store.claims.reconcile([claim.id for claim in some], objects)
+            batch = claims[first : first + MAX_ENDED]
+            objects = {thing for claim in batch for thing in counted_by(claim)}
+            await cell.store.claims.reconcile([claim.id for claim in batch], objects)
 
     async def tag(self, name: str) -> str:
         """Return the tag of a host's operator settings, for `if_match`. Raises NotFound, Settling."""

@@ -60,18 +60,18 @@ class EventService:
         cells = list(self._cells)
         if name:
             cells = cells[cells.index(self._cells.named(name)) :]
-        found: list[EventView] = []
+        page: list[EventView] = []
         read = 0
         for cell in cells:
             while entries := await cell.store.events.read(entry, BATCH):
                 for one in entries:
-                    if len(found) == limit or read == MAX_READ:
-                        return Page(tuple(found), f"{cell.name}:{entry or '0-0'}")
+                    if len(page) == limit or read == MAX_READ:
+                        return Page(tuple(page), f"{cell.name}:{entry or '0-0'}")
                     entry, read = one.entry_id, read + 1
                     if wanted.matches(one.fields):
-                        found.append(_view(cell, one))
+                        page.append(_view(cell, one))
             entry = ""
-        return Page(tuple(found))
+        return Page(tuple(page))
 
     async def newest(self, limit: int = 100, wanted: EventFilter = ALL) -> Sequence[EventView]:
         """Return the latest events of all cells, ordered by time."""
@@ -99,16 +99,16 @@ class EventService:
 
 
 async def _newest(cell: Cell, limit: int, wanted: EventFilter) -> "list[EventView]":
-    found: list[EventView] = []
+    newest: list[EventView] = []
     before, read = "", 0
     while read < MAX_READ and (entries := await cell.store.events.read_before(before, BATCH)):
         for one in entries:
             before, read = one.entry_id, read + 1
             if wanted.matches(one.fields):
-                found.append(_view(cell, one))
-            if len(found) == limit:
-                return found
-    return found
+                newest.append(_view(cell, one))
+            if len(newest) == limit:
+                return newest
+    return newest
 
 
 async def _end_of(cell: Cell) -> str:

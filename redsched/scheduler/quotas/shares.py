@@ -200,9 +200,12 @@ class QuotaShares:
             return await self._alone(project, over)
         async with self._lock(project, cell.name):
             states = await self.read(project)
-            own, asked = states[cell.name], {one.resource: one.asked for one in over}
+            own_state, asked = states[cell.name], {one.resource: one.asked for one in over}
             lacking = _positive(
-                {name: own.used.get(name, 0) + more - own.share.get(name, 0) for name, more in asked.items()}
+                {
+                    name: own_state.used.get(name, 0) + more - own_state.share.get(name, 0)
+                    for name, more in asked.items()
+                }
             )
             if not lacking:
                 return ()  # another task has transferred it meanwhile
@@ -211,11 +214,11 @@ class QuotaShares:
             await self._end_transfers(project, states)
             for other in self._cells:
                 if other is not cell and lacking:
-                    got = await self._transfer(project, own.division, other, states[other.name], cell, lacking)
+                    got = await self._transfer(project, own_state.division, other, states[other.name], cell, lacking)
                     lacking = _positive({name: amount - got.get(name, 0) for name, amount in lacking.items()})
             # No cell has a share of an overused limit, and a closed cell may hold what is lacking here.
             if any(name not in state.share for state in states.values() for name in lacking):
-                await self.divide(project, instead_of=own.division)
+                await self.divide(project, instead_of=own_state.division)
             return ()
 
     async def _alone(self, project: str, over: Sequence[Exceeded]) -> tuple[Exceeded, ...]:

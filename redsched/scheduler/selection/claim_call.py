@@ -66,7 +66,7 @@ def replacement_call(
     cell: Cell,
     decision: Decision,
     claim_id: str,
-    again: Replacement,
+    replacement: Replacement,
     written_off: tuple[str, ...],
     epoch: str,
     seen_seq: int,
@@ -74,7 +74,7 @@ def replacement_call(
 ) -> ClaimCall:
     """Return the call that gives a claim of this request another placement, at the decision's only place."""
     call = claim_call(request, cell, decision, (claim_id,), epoch, seen_seq)
-    member = replace(call.members[0], again=again)
+    member = replace(call.members[0], replacement=replacement)
     return replace(call, members=(member,), fresh=True, written_off=written_off, expected=expected)
 
 
@@ -91,7 +91,7 @@ def dry_run(request: Request, cell: Cell, decision: Decision) -> Selections:
 def from_reply(request: Request, cell: Cell, decision: Decision, ids: Sequence[str], answer: ClaimAnswer) -> Selections:
     """Return the selections just claimed."""
     alternates = _alternates(request, decision, [one.host for one in answer.placed])
-    found = (
+    selections = (
         Selection(
             cell.name,
             one.host,
@@ -105,13 +105,13 @@ def from_reply(request: Request, cell: Cell, decision: Decision, ids: Sequence[s
         )
         for claim_id, place, one in zip(ids, decision.places, answer.placed, strict=True)
     )
-    return Selections(tuple(found))
+    return Selections(tuple(selections))
 
 
 def from_existing(request: Request, cell: Cell, ids: Sequence[str], claims: Mapping[str, Claim]) -> Selections:
     """Return the first outcome of ids that were sent before, as stored."""
     members = [one.name for one in request.members for _ in range(one.count)] or [""] * len(ids)
-    found = (
+    selections = (
         Selection(
             cell.name,
             claims[claim_id].host,
@@ -126,7 +126,7 @@ def from_existing(request: Request, cell: Cell, ids: Sequence[str], claims: Mapp
         for claim_id, member in zip(ids, members, strict=True)
         if claim_id in claims
     )
-    return Selections(tuple(found), fresh=not request.claim_ids)
+    return Selections(tuple(selections), fresh=not request.claim_ids)
 
 
 def _alternates(request: Request, decision: Decision, chosen: Sequence[str]) -> tuple[str, ...]:

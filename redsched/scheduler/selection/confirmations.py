@@ -1,6 +1,6 @@
 """Confirmations: who waits for which hosts to confirm which claims, in one cell.
 
-They hear it from the feed that the mirror reads anyway, so one who waits costs the store one look, and a thousand who
+They hear it from the feed that the updater reads anyway, so one who waits costs the store one look, and a thousand who
 wait are read in one go. What the feed cannot have told (what was before the wait, a snapshot, a host that attested and
 brought its claims with it) is read from the claims themselves.
 """
@@ -115,20 +115,20 @@ class ConfirmationWaiter:
         It ends early with the first that never will be; and, with `each_s`, not before so long after the last time that
         one of them was placed again, or began to wait for that.
         """
-        one = _Wait(hosts, within_s, each_s)
+        waiter = _Wait(hosts, within_s, each_s)
         for claim_id, host in hosts.items():
-            self._waits.setdefault(claim_id, []).append(one)
+            self._waits.setdefault(claim_id, []).append(waiter)
             self._on.setdefault(host, Counter())[claim_id] += 1
         self._check(hosts)
         try:
-            while not one.done.is_set() and (left_s := one.until_s - aio.now_s()) > 0:
+            while not waiter.done.is_set() and (left_s := waiter.until_s - aio.now_s()) > 0:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(left_s):
-                        await one.done.wait()
+                        await waiter.done.wait()
         finally:
-            self._leave(one)
+            self._leave(waiter)
         now_ms = self._updater.now_ms()
-        return tuple(found for claim_id in sorted(one.left) for found in one.attempts(claim_id, now_ms, within_s))
+        return tuple(found for claim_id in sorted(waiter.left) for found in waiter.attempts(claim_id, now_ms, within_s))
 
     def on_changes(self, changes: Sequence[Change]) -> None:
         """Entries of the feed: some may be the words that are waited for."""

@@ -56,8 +56,8 @@ class WaitQueue:
         Raises the last refusal on timeout, and what `attempt` raises.
         """
         until = aio.now_s() + timeout_s
-        one = _Waiter(may_fit)
-        self._waiters[one] = None
+        waiter = _Waiter(may_fit)
+        self._waiters[waiter] = None
         self._joined.set()
         if self._walking is None or self._walking.done():
             self._walking = asyncio.create_task(self._walk(), name="redsched-room")
@@ -65,7 +65,7 @@ class WaitQueue:
             while True:
                 try:
                     async with asyncio.timeout_at(until):
-                        await one.turn.wait()
+                        await waiter.turn.wait()
                 except TimeoutError:
                     raise refused from None
                 try:
@@ -73,11 +73,11 @@ class WaitQueue:
                     return await attempt()
                 except NoValidHost as error:
                     refused = error
-                one.turn.clear()
-                one.back.set()
+                waiter.turn.clear()
+                waiter.back.set()
         finally:
-            del self._waiters[one]
-            one.back.set()
+            del self._waiters[waiter]
+            waiter.back.set()
 
     async def _walk(self) -> None:
         while self._waiters:

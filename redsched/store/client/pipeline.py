@@ -126,10 +126,10 @@ def _command(call: Call) -> tuple[tuple[str | int, ...], ...]:
 def _touch(last: Call) -> Call:
     """Return a call that always writes, to the same cell as `last`; nobody waits for its reply."""
     script = load_all()[TOUCH]
-    nobody = asyncio.get_running_loop().create_future()
-    nobody.cancel()
+    unused = asyncio.get_running_loop().create_future()
+    unused.cancel()
     keys = last.keys[:3]
-    return Call(script, keys, ("EVALSHA", script.sha, 3, *keys), last.deadline, nobody, last.url, durable=True)
+    return Call(script, keys, ("EVALSHA", script.sha, 3, *keys), last.deadline, unused, last.url, durable=True)
 
 
 def _resolve(batch: Sequence[Call], missing: str) -> None:

@@ -41,13 +41,13 @@ class ScriptClient:
             self.counters, durability_of(settings), settings.reply_timeout_s, self._resend_later
         )
         self._batchers: dict[tuple[BlockingConnectionPool, bool], Batcher] = {}
-        self._put_off: dict[Call, asyncio.Task[None]] = {}
+        self._resending: dict[Call, asyncio.Task[None]] = {}
         self._closed = False
 
     @property
     def idle(self) -> bool:
         """Whether no call is in flight or waiting."""
-        return not self._put_off and all(batcher.idle for batcher in self._batchers.values())
+        return not self._resending and all(batcher.idle for batcher in self._batchers.values())
 
     @property
     def waits(self) -> bool:
@@ -88,11 +88,11 @@ class ScriptClient:
     async def close(self) -> None:
         """Stop sending; waiting calls raise OutcomeUnknown, or StoreUnavailable if they were never sent."""
         self._closed = True
-        put_off = list(self._put_off)
-        await aio.end_all(self._put_off.values())
+        resending = list(self._resending)
+        await aio.end_all(self._resending.values())
         for batcher in self._batchers.values():
             await batcher.close()
-        for call in put_off:
+        for call in resending:
             call.closed()
 
     def _route(self, call: Call) -> None:
@@ -110,8 +110,8 @@ class ScriptClient:
             call.refused(to_redsched_error(error, self.url))
             return
         again = asyncio.create_task(self._resend(call, error), name="redsched-put-off")
-        self._put_off[call] = again
-        again.add_done_callback(lambda _: self._put_off.pop(call, None))
+        self._resending[call] = again
+        again.add_done_callback(lambda _: self._resending.pop(call, None))
 
     async def _resend(self, call: Call, error: ResponseError) -> None:
         call.tries += 1

@@ -39,7 +39,7 @@ class ClaimWire:
 
     def __init__(self, keys: Keys, call: ClaimCall, call_id: str = "") -> None:
         self._call = call
-        self._replacements = [member.again for member in call.members if member.again]
+        self._replacements = [member.replacement for member in call.members if member.replacement]
         if 0 < len(self._replacements) < len(call.members):
             raise ValueError("the members of a call are either new claims or claims that are placed again, not both")
         self.script = "replace" if self._replacements else "claim"
@@ -177,9 +177,9 @@ def exceeded(facts: Sequence[str | int]) -> tuple[Exceeded, ...]:
     return tuple(sorted(Exceeded(str(name), int(limit), int(used), int(asked)) for name, limit, used, asked in rows))
 
 
-def _replacement_keys(keys: Keys, again: Replacement) -> tuple[str, str]:
-    host = keys.host(again.host)
-    return host, keys.gang(again.gang) if again.gang else host
+def _replacement_keys(keys: Keys, replacement: Replacement) -> tuple[str, str]:
+    host = keys.host(replacement.host)
+    return host, keys.gang(replacement.gang) if replacement.gang else host
 
 
 def _or_any(limit: int | None) -> str | int:

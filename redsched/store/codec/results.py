@@ -114,7 +114,7 @@ class Member:
     id: str
     candidates: tuple[Candidate, ...]
     group: str = ""
-    again: Replacement | None = None
+    replacement: Replacement | None = None
 
 
 @record

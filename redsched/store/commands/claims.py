@@ -101,9 +101,9 @@ class ClaimCommands:
                 # This may arrive late: a caller that has been given the claim since, by the same id, must keep it.
                 # Moves are called off; claims that were pending or shelved start all the same, as a release would end
                 # them.
-                if member.again is None:
+                if member.replacement is None:
                     await self.release(placed.host, member.id, placed.token, call_id=call_id)
-                elif member.again.end_reason is EndReason.MOVED:
+                elif member.replacement.end_reason is EndReason.MOVED:
                     await self.release(placed.host, member.id, placed.token, ReleaseMode.UNLESS_ACTIVE)
 
     async def void(
@@ -156,18 +156,18 @@ class ClaimCommands:
         token: str,
         by_host: bool,
         objects: Collection[str] = (),
-        again: bool | None = None,
+        retry: bool | None = None,
         reason: str = "",
     ) -> ScriptResult:
         """Record that the work could not be started. (fail.lua)
 
-        OK | ENDING | ALREADY_DONE | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. `again`: whether to place the
-        claim again; None: as its request says. `objects`: what counts it besides its host (see `drawn_on`), if the
-        caller knows, which saves a second call. `reason`: why, as text.
+        OK | ENDING | ALREADY_DONE | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. `retry`: whether to place the
+        claim again; None: as its request says. `objects`: what counts it besides its host (see `counting_objects`), if
+        the caller knows, which saves a second call. `reason`: why, as text.
         """
-        retry = "" if again is None else int(again)
+        wish = "" if retry is None else int(retry)
         beside = (f"reason:{claim_id}", *objects)
-        arguments = (int(by_host), retry, reason[:MAX_REASON])
+        arguments = (int(by_host), wish, reason[:MAX_REASON])
         return await self._about("fail", host, claim_id, token, *arguments, objects=beside)
 
     async def fail_with_gang(self, host: str, claim_id: str, token: str, objects: Collection[str] = ()) -> ScriptResult:

@@ -28,10 +28,10 @@ def _filter(name: str, plugin: Any) -> Filter:
         def passes(columns: Columns, rows: Rows) -> Mask:
             states = states_of(columns, rows)
             spec = RequestSpec(request=request, columns=columns)
-            kept = {id(state) for state in _kept(name, plugin, states, spec)}
-            return np.array([id(state) in kept for state in states], np.bool_).reshape(np.shape(columns.claims[rows]))[
-                ()
-            ]
+            passing = {id(state) for state in _passing(name, plugin, states, spec)}
+            return np.array([id(state) in passing for state in states], np.bool_).reshape(
+                np.shape(columns.claims[rows])
+            )[()]
 
         def detail(columns: Columns, row: int) -> str:
             return f"{name} {'passes' if passes(columns, row) else 'does not pass'} it"
@@ -42,7 +42,7 @@ def _filter(name: str, plugin: Any) -> Filter:
     return rules
 
 
-def _kept(name: str, plugin: Any, states: list[HostState], spec: RequestSpec) -> list[HostState]:
+def _passing(name: str, plugin: Any, states: list[HostState], spec: RequestSpec) -> list[HostState]:
     if hasattr(plugin, "filter_all"):
         # It may be a generator; None means that no host is left.
         return calling(name, "", lambda: list(plugin.filter_all(states, spec) or ()))

@@ -10,11 +10,13 @@
 local function about(may_be_lost)
   local cell, objects = fence(KEY.deadlines), passed(8)
   local claim, host = load_claim(KEY.claim, ARG.id), objects['host:' .. ARG.host]
-  local placement, no, stands = find_placement(cell, claim, ARG.host, host.key, ARG.token)
-  if stands == 'lost' and not may_be_lost then
+  local placement, no, host_state = find_placement(cell, claim, ARG.host, host.key, ARG.token)
+  if host_state == 'lost' and not may_be_lost then
     no = 'NOT_ATTESTED'
   end
-  return {cell = cell, objects = objects, claim = claim, host = host, placement = placement, no = no, stands = stands}
+  return {
+    cell = cell, objects = objects, claim = claim, host = host, placement = placement, no = no, host_state = host_state,
+  }
 end
 
 local function answer_about(it, outcome, ...)
@@ -35,8 +37,8 @@ local function commit_about(it, outcome, ...)
   return answer_about(it, outcome, ...)
 end
 
--- Its hint is no longer needed, although nothing of the claim is to be written.
-local function drop_hint(it, entry_id)
+-- Its inbox entry is no longer needed, although nothing of the claim is to be written.
+local function acknowledge(it, entry_id)
   if entry_id and entry_id ~= '' and redis.call('XDEL', it.host.inbox, entry_id) == 1
       and redis.call('XLEN', it.host.inbox) == 0 then
     redis.call('DEL', it.host.inbox)

@@ -45,7 +45,7 @@ end
 local function changed_placements(claim)
   local changed = {}
   for _, placement in ipairs(in_order(claim)) do
-    changed[#changed + 1] = (placement.op or placement.hint) and placement or nil
+    changed[#changed + 1] = (placement.op or placement.notify) and placement or nil
   end
   for _, placement in ipairs(claim.freed or {}) do
     changed[#changed + 1] = placement

@@ -53,7 +53,7 @@ local function write_feed(cell, claims, objects, entries)
 end
 
 local function write_claim_changes(cell, claim, objects, due)
-  give_hints(cell, claim, objects)
+  notify_hosts(cell, claim, objects)
   write_sets(claim, objects)
   local first = claim.changed[1]
   if first and step_gang(claim, claim.before, first.end_reason or first.op) then

@@ -35,7 +35,7 @@ end
 
 -- Is the store's record of a host's claims valid in this epoch? After a rollback it may be older than what runs there:
 -- until the host has attested, a member that is only starting in the store may have been active, and its gang complete.
-local function was_heard(cell, host_key)
+local function had_attested(cell, host_key)
   local host = redis.call('HMGET', host_key, 'epoch', 'heard')
   return not host[1] or host[1] == cell.epoch or host[2] == cell.epoch
 end
@@ -48,7 +48,7 @@ end
 -- A placement is taken back on a host that was written off, or removed. Where nobody can tell whether it had been
 -- active, its claim stands alone from now on: a gang that may have been complete does not fail with it.
 local function judge_written_off(cell, claim, host_key)
-  if claim.gang and not has_failed(claim.gang) and not was_heard(cell, host_key) then
+  if claim.gang and not has_failed(claim.gang) and not had_attested(cell, host_key) then
     claim.leaves_gang = true
   end
 end
@@ -74,7 +74,7 @@ local function note_failure(claim, was, end_reason)
 end
 
 -- Why a member must not end with its gang (yet), as an outcome; nil if the gang has failed, or fails with it.
-local function kept_from_ending(cell, claim, host_key)
+local function blocks_ending(cell, claim, host_key)
   if not claim.gang or not claim.gang.hash.end_reason then
     return 'STALE'
   elseif has_failed(claim.gang) or phase_of(claim) == 'out' then
@@ -82,7 +82,7 @@ local function kept_from_ending(cell, claim, host_key)
   elseif phase_of(claim) == 'active' then
     return 'ALREADY_DONE'
   end
-  return not was_heard(cell, host_key) and 'NOT_ATTESTED' or nil
+  return not had_attested(cell, host_key) and 'NOT_ATTESTED' or nil
 end
 
 -- Count the new state of a member. Returns whether something is to be done about the others now.

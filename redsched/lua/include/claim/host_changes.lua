@@ -2,10 +2,10 @@
 -- from prepare().
 -- include: claim_changes
 -- include: counters
--- include: hint
+-- include: notify
 -- include: in_chunks
 -- include: remove_members
--- include: tell_why
+-- include: end_reason
 -- include: objects
 local function extend(list, values)
   for _, value in ipairs(values or {}) do
@@ -22,7 +22,7 @@ local function count_into_host(host, delta, fields)
 end
 
 -- The amounts of a placement that is gone: the claim's hash no longer has them.
-local function tell_held(claim, placement, fields)
+local function add_held_amounts(claim, placement, fields)
   if not claim.placements[placement.placed] then
     for slot, amount in pairs(placement.amounts) do
       extend(fields, {'held.' .. slot, text(amount)})
@@ -43,8 +43,8 @@ end
 local function host_entry(claim, placement, host)
   local fields = {'claim', claim.id}
   count_into_host(host, claim.delta[host.name], fields)
-  tell_held(claim, placement, fields)
-  tell_why(claim, placement, host, fields)
+  add_held_amounts(claim, placement, fields)
+  add_end_reason(claim, placement, host, fields)
   extend(fields, host.also)
   host.version = host.version + 1
   return {name = placement.host, version = host.version, op = placement.op, fields = fields}
@@ -83,26 +83,26 @@ local function write_hosts(objects)
   end
 end
 
-local function give_hint(cell, claim, placement, host)
+local function notify_host(cell, claim, placement, host)
   local old = placement.inbox_id
-  if placement.hint or not claim.placements[placement.placed] then
+  if placement.notify or not claim.placements[placement.placed] then
     placement.inbox_id = nil
     host.taken = host.taken or {}
     host.taken[#host.taken + 1] = old
   end
-  if placement.hint and placement.hint ~= 'none' then
+  if placement.notify and placement.notify ~= 'none' then
     add(host, 'inbox', 1)
-    placement.inbox_id = hint(cell, host.inbox, host.now.inbox, placement.hint, claim.id, placement.token)
+    placement.inbox_id = notify(cell, host.inbox, host.now.inbox, placement.notify, claim.id, placement.token)
   end
 end
 
--- Write hints to the hosts of a claim. New hints come before old ones are removed, so that an inbox with something to
--- report exists throughout.
-local function give_hints(cell, claim, objects)
+-- Add entries to the inboxes of a claim's hosts. New ones come before old ones are removed, so that an inbox with
+-- something to report exists throughout.
+local function notify_hosts(cell, claim, objects)
   for _, placement in ipairs(claim.changed) do
     local host = objects['host:' .. placement.host]
     if not host.apart then
-      give_hint(cell, claim, placement, host)
+      notify_host(cell, claim, placement, host)
     end
   end
 end

@@ -5,10 +5,10 @@
 -- include: leased
 -- include: token
 
--- Return the standing of a host in this epoch: `here` (it has attested), `lost` (written off in this epoch or being
+-- Return the state of a host in this epoch: `here` (it has attested), `lost` (written off in this epoch or being
 -- evacuated: nobody waits for it), `lost-before` (written off in an earlier one, and not back) or `unheard`: only the
 -- host can tell the state of its claims.
-local function standing(cell, host_key)
+local function read_host_state(cell, host_key)
   local host = redis.call('HMGET', host_key, 'epoch', 'written_off', 'draining')
   if host[1] == cell.epoch then
     return 'here'
@@ -18,8 +18,8 @@ local function standing(cell, host_key)
   return (host[2] == cell.epoch or host[3] == 'evacuate') and 'lost' or 'lost-before'
 end
 
-local function is_lost(stands)
-  return stands == 'lost' or stands == 'lost-before'
+local function is_lost(host_state)
+  return host_state == 'lost' or host_state == 'lost-before'
 end
 
 -- Is a placement no longer wanted? Its claim was closed after it was placed, or a later one has been active.
@@ -34,10 +34,10 @@ local function is_superseded(claim, placement)
   return not (closed and not newer(placement.root, closed)) and is_doomed(claim, placement)
 end
 
-local function stop(placement, end_reason, heard)
+local function stop(placement, end_reason, attested)
   placement.state, placement.end_reason = 'ending', end_reason
   placement.expires_at_ms, placement.move_deadline_ms = nil, nil
-  placement.op, placement.hint = 'ending', heard and 'end' or 'none'
+  placement.op, placement.notify = 'ending', attested and 'end' or 'none'
 end
 
 local function free(claim, placement, end_reason)
@@ -50,12 +50,12 @@ end
 -- Take a placement back. What no host has accepted is freed, and so is everything on a host that was written off or,
 -- with `force`, on one that has attested; else its host is asked to stop it. On a host that has not attested in this
 -- epoch the placement stays counted, as only the host knows what it has; the host is told when it attests.
-local function take_back(claim, placement, end_reason, host_standing, force)
-  local heard = host_standing == 'here'
-  if is_lost(host_standing) or (heard and (force or placement.state == 'claimed')) then
+local function take_back(claim, placement, end_reason, host_state, force)
+  local attested = host_state == 'here'
+  if is_lost(host_state) or (attested and (force or placement.state == 'claimed')) then
     free(claim, placement, placement.end_reason or end_reason)
   elseif placement.state ~= 'ending' then
-    stop(placement, end_reason, heard)
+    stop(placement, end_reason, attested)
   end
 end
 
@@ -96,7 +96,7 @@ local function is_closed(claim, end_reason)
 end
 
 -- The work of a placement runs, as its host or its journal reports: the claim has all its attempts again.
-local function come_up(cell, claim, placement)
+local function mark_active(cell, claim, placement)
   placement.state, placement.expires_at_ms, placement.move_deadline_ms = 'active', nil, nil
   raise_current(claim, placement)
   claim.fields.attempts, claim.fields.failed_moves, claim.fields.move_failed_at_ms = nil, nil, nil
@@ -111,12 +111,12 @@ local function come_up(cell, claim, placement)
 end
 
 local function activate(cell, claim, placement)
-  come_up(cell, claim, placement)
-  placement.op, placement.hint = 'active', 'none'
+  mark_active(cell, claim, placement)
+  placement.op, placement.notify = 'active', 'none'
 end
 
--- Does another, wanted placement of the claim go on? Then the failure of this one ends only itself.
-local function goes_on(claim, placement)
+-- Has the claim another placement that is wanted? Then the failure of this one ends only itself.
+local function has_other_wanted(claim, placement)
   for _, other in pairs(claim.placements) do
     if other ~= placement and other.state ~= 'ending' and not is_doomed(claim, other) then
       return true
@@ -161,7 +161,7 @@ local function wait_for_place(claim, placement, end_reason, pause_ms)
 end
 
 local function retry(cell, claim, placement, end_reason, in_any_case)
-  if goes_on(claim, placement) or is_doomed(claim, placement) then
+  if has_other_wanted(claim, placement) or is_doomed(claim, placement) then
     return
   end
   local attempts = to_int(claim.fields.attempts, 1, 1)
@@ -178,14 +178,14 @@ end
 -- Where the placement that failed was a move, the claim stays where it is. Schedulers wait longer each time before they
 -- move it off a host that is drained or evacuated.
 local function note_failed_move(cell, claim, placement)
-  if claim.current and ranks_above(placement, claim.current) and goes_on(claim, placement) then
+  if claim.current and ranks_above(placement, claim.current) and has_other_wanted(claim, placement) then
     claim.fields.failed_moves = text(to_int(claim.fields.failed_moves, 0, 0) + 1)
     claim.fields.move_failed_at_ms = text(cell.now_ms)
   end
 end
 
 -- There is no place now for a pending claim: the search is repeated later, at growing intervals.
-local function put_off(claim)
+local function postpone_search(claim)
   local searches = to_int(claim.fields.searches, 0, 0) + 1
   claim.fields.searches = text(searches)
   claim.retry_in_ms = backoff(FIRST_PAUSE_MS, searches)
@@ -195,8 +195,8 @@ end
 -- checked first: before it has attested, "no such claim" would only mean that the store has forgotten it, and an agent
 -- that believed it would stop work that should run.
 local function find_placement(cell, claim, host, host_key, token)
-  local stands = standing(cell, host_key)
-  if stands == 'unheard' or stands == 'lost-before' then
+  local host_state = read_host_state(cell, host_key)
+  if host_state == 'unheard' or host_state == 'lost-before' then
     local removed = claim.exists and not next(claim.placements) and redis.call('EXISTS', host_key) == 0
     if not removed then
       return nil, 'NOT_ATTESTED'
@@ -207,7 +207,7 @@ local function find_placement(cell, claim, host, host_key, token)
   end
   for _, placement in pairs(claim.placements) do
     if placement.host == host and placement.token == token then
-      return placement, nil, stands
+      return placement, nil, host_state
     end
   end
   local last = claim.tombstone

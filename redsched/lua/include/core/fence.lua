@@ -28,7 +28,7 @@ local function mint(cell, replid, wiped)
   local former_ms = tonumber(string.match(cell.epoch, '^%d+') or '0')
   cell.epoch = text(math.max(cell.now_ms, former_ms + 1)) .. '-' .. string.sub(replid, 1, 8)
   local unattested = (wiped or cell.by_time) and -1 or redis.call('ZCARD', KEYS[3])
-  cell.settled, cell.by_time = unattested == 0, unattested < 0 -- raise.lua may mint another epoch at once
+  cell.settled, cell.by_time = unattested == 0, unattested < 0 -- raise_epoch.lua may mint another epoch at once
   redis.call('HSET', KEYS[1], 'epoch', cell.epoch, 'seq', text(cell.seq), 'now_ms', text(cell.now_ms),
     'replid', replid, 'run_id', run_id(), 'settled', cell.settled and '1' or '0',
     'settle_at_ms', text(cell.now_ms + cell.settle_ms), 'unattested', text(unattested))

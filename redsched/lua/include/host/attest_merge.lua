@@ -22,7 +22,7 @@ local function join(cell, claim, placement, held)
   if RANK[held.state] > RANK[placement.state] then
     placement.state = held.state
     if held.state == 'active' then
-      come_up(cell, claim, placement)
+      mark_active(cell, claim, placement)
     elseif held.state == 'ending' then
       placement.end_reason = placement.end_reason or 'void' -- a journal does not know why
     end
@@ -31,7 +31,7 @@ end
 
 -- Why the store has ended this placement, in an epoch that the host has not seen; nil if it has not. An active
 -- placement has ended only by a closing or a write-off: otherwise it may have ended because this host had not attested.
-local function why_ended(claim, held, host)
+local function ended_by_store(claim, held, host)
   for _, token in pairs({host.lost_token or false, host['dropped.' .. held.placed] or false}) do
     if token and not newer(held.token, token) then
       return 'void'
@@ -53,14 +53,14 @@ local function restore(cell, claim, entry, held, host)
     end
     claim.fields.voided_at_ms = nil
   end
-  held.end_reason = why_ended(claim, held, host) or (held.state == 'ending' and 'void' or nil)
+  held.end_reason = ended_by_store(claim, held, host) or (held.state == 'ending' and 'void' or nil)
   held.state = held.end_reason and 'ending' or held.state
   if held.state ~= 'ending' then
     claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_reason = nil, nil, nil
   end
   add_placement(claim, held)
   if held.state == 'active' then
-    come_up(cell, claim, held)
+    mark_active(cell, claim, held)
   end
 end
 
@@ -100,7 +100,7 @@ local function merge_entry(cell, merged, claim, entry, host)
     end
   elseif entry.word == 'held' then
     local placement, held = placement_on(claim, ARG.host, entry.placed), held_placement(entry, ARG.host)
-    merged.spoken[entry.placed] = true
+    merged.reported[entry.placed] = true
     if placement then
       join(cell, claim, placement, held)
     elseif merged.restoring and not was_never_taken_up(cell, entry) then
@@ -112,7 +112,7 @@ local function merge_entry(cell, merged, claim, entry, host)
 end
 
 local function merge(cell, entries, host, restoring)
-  local merged = {claims = {}, drop = {}, spoken = {}, restoring = restoring}
+  local merged = {claims = {}, drop = {}, reported = {}, restoring = restoring}
   local by_id = {}
   for _, entry in ipairs(entries) do
     local claim = by_id[entry.id]

@@ -1,7 +1,7 @@
 -- The writes of an attestation to its host: held_here(): the placements that it holds from now on, each to be accepted
 -- again if the journal has lost it; host_fields(): their sums; write_hints(): its inbox, anew.
 -- include: attest_merge
--- include: hint
+-- include: notify
 -- include: in_chunks
 -- include: mark_over
 -- include: sums
@@ -18,12 +18,12 @@ local function held_here(cell, merged, host, lease_ms)
   for _, claim in ipairs(merged.claims) do
     for _, placement in pairs(claim.placements) do
       if placement.host == ARG.host then
-        local lost = not merged.spoken[placement.placed] and placement.state ~= 'ending'
+        local lost = not merged.reported[placement.placed] and placement.state ~= 'ending'
         if lost and placement.state ~= 'claimed' then
           placement.state = state_of_lost(host)
         end
         placement.expires_at_ms = LEASED[placement.state] and text(cell.now_ms + lease_ms) or nil
-        placement.inbox_id, placement.hint = nil, 'none'
+        placement.inbox_id, placement.notify = nil, 'none'
         held[#held + 1] = {claim = claim, placement = placement, lost = lost}
       end
     end
@@ -57,7 +57,7 @@ end
 
 -- Hint at what the agent has to do: accept what is claimed, end what is ending. The stream is emptied, and deleted only
 -- if nothing is put into it.
-local function write_hints(cell, held, inbox)
+local function write_notifications(cell, held, inbox)
   redis.call('XTRIM', KEY.inbox, 'MAXLEN', 0)
   local any = false
   for _, entry in ipairs(held) do
@@ -65,7 +65,7 @@ local function write_hints(cell, held, inbox)
     if placement.state == 'claimed' or placement.state == 'ending' or entry.lost then
       inbox, any = inbox + 1, true
       local op = placement.state == 'ending' and 'end' or 'claim'
-      placement.inbox_id = hint(cell, KEY.inbox, inbox, op, entry.claim.id, placement.token)
+      placement.inbox_id = notify(cell, KEY.inbox, inbox, op, entry.claim.id, placement.token)
     end
   end
   if not any then

@@ -1,9 +1,9 @@
--- count_heard(): wait for one host fewer, if this one was waited for; the last one settles the cell.
+-- count_attested(): wait for one host fewer, if this one was waited for; the last one settles the cell.
 --
 -- The hosts waited for are those that were known when the epoch was minted: they first reported in another one, and
 -- have neither attested to this one nor been written off in it. `host` has the fields since, epoch and written_off.
 -- include: fence
-local function count_heard(cell, host)
+local function count_attested(cell, host)
   if host.since == cell.epoch or host.epoch == cell.epoch or host.written_off == cell.epoch then
     return
   end

@@ -2,7 +2,7 @@
 -- failed, or because they were shelved. reconcile.lua deals with the placement that they have.
 -- include: due
 -- include: gangs
--- include: tell_why
+-- include: end_reason
 -- include: object_at
 -- include: transitions
 local function parse_again(call, at)
@@ -78,8 +78,8 @@ local REFUSAL = {}
 -- first one is still only in a journal. A move: the claim is wanted there, and is not itself being moved.
 function REFUSAL.moved(cell, claim, again)
   local base = based_on(claim, again.token)
-  local stands = standing(cell, again.host_key)
-  if stands ~= 'here' and stands ~= 'lost' then
+  local host_state = read_host_state(cell, again.host_key)
+  if host_state ~= 'here' and host_state ~= 'lost' then
     return 'NOT_ATTESTED'
   elseif not cell.settled then
     return 'SETTLING'
@@ -87,7 +87,7 @@ function REFUSAL.moved(cell, claim, again)
     return claim.tombstone and claim.tombstone.token == again.token and 'ENDED' or 'STALE'
   elseif base.state == 'ending' or is_doomed(claim, base) then
     return 'ENDED'
-  elseif base.state ~= 'active' and goes_on(claim, base) then
+  elseif base.state ~= 'active' and has_other_wanted(claim, base) then
     return 'MOVING'
   end
   again.root, again.reason = base.root, leaving_reason(base.host, again.host_key)
@@ -96,7 +96,7 @@ end
 -- Another attempt: the claim waits for one.
 function REFUSAL.failed(cell, claim, again)
   local fields = claim.fields
-  if goes_on(claim) or not fields.retry_root then
+  if has_other_wanted(claim) or not fields.retry_root then
     return claim.tombstone and claim.tombstone.state == 'ended' and 'ENDED' or 'STALE'
   elseif fields.retry_from ~= again.token then
     return 'STALE'

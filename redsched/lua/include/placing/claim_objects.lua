@@ -1,5 +1,5 @@
 -- The groups and shared pools of one call of claim.lua: unsuited() reads them, and returns the reply to a call that
--- cannot be judged, or nil. add_conditions(), tell_objects(): their part in a claim and in the reply.
+-- cannot be judged, or nil. add_conditions(), append_objects(): their part in a claim and in the reply.
 -- include: fence
 -- include: read_hash
 -- include: to_int
@@ -84,7 +84,7 @@ local function add_conditions(claim, member)
   end
 end
 
-local function tell_objects(objects, reply)
+local function append_objects(objects, reply)
   reply[#reply + 1] = #objects
   for _, object in ipairs(objects) do
     reply[#reply + 1] = object.kind

@@ -3,13 +3,13 @@
 -- the claims of a call form, and the request that they came from.
 -- include: claim_objects
 -- include: fence
--- include: hint
+-- include: notify
 -- include: in_chunks
 -- include: publish
 local KEPT_MS = 24 * 3600 * 1000 -- of a request: as long again as often as a claim that names it is looked at
 
 -- Tell the feed and the host's agent of a placement, and count it there. Returns the id of the inbox's entry.
-local function tell_placed(cell, member, more)
+local function append_placed(cell, member, more)
   local host = member.host
   host.version = host.version + 1
   host.claims_now = host.claims_now or text(host.claims + host.placed)
@@ -25,7 +25,7 @@ local function tell_placed(cell, member, more)
   publish(cell, 'host', host.name, host.version, 'claimed', more, fields)
   member.token = cell.epoch .. '.' .. text(cell.seq)
   host.inbox = host.inbox + 1
-  local entry_id = hint(cell, host.keys.inbox, host.inbox, 'claim', member.id, member.token)
+  local entry_id = notify(cell, host.keys.inbox, host.inbox, 'claim', member.id, member.token)
   redis.call('SADD', host.keys.claims, member.id)
   return entry_id
 end

@@ -25,7 +25,7 @@ local function place_members(cell, call, write)
   local objects = call.objects and changed_objects(call.objects) or {}
   local expires = text(cell.now_ms + call.lease_ms)
   for number, member in ipairs(call.members) do
-    local entry_id = tell_placed(cell, member, #call.members - number + #objects)
+    local entry_id = append_placed(cell, member, #call.members - number + #objects)
     write(cell, call, member, expires, entry_id)
   end
   for _, host in pairs(call.hosts) do
@@ -50,5 +50,5 @@ local function place_members(cell, call, write)
     reply[#reply + 1] = 'claimed'
     reply[#reply + 1] = member.candidate
   end
-  return looked_at(call, tell_objects(objects, reply))
+  return looked_at(call, append_objects(objects, reply))
 end

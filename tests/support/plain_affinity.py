@@ -73,8 +73,10 @@ class World:
 
         In an affinity group the place that a claim leaves does not hold it either.
         """
-        again = member.again
-        former = next((one for one in taken if again and (one.id, one.host) == (member.id, again.host)), None)
+        replacement = member.replacement
+        former = next(
+            (one for one in taken if replacement and (one.id, one.host) == (member.id, replacement.host)), None
+        )
         if former is None or former.group != member.group:
             return list(taken)
         group, is_dead = self.groups.get(member.group), former.host in self.written_off

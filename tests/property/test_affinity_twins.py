@@ -1,4 +1,4 @@
-"""Decide's rules about company and the claim script's say the same of every host, whatever a group counts.
+"""Decide's affinity rules and the claim script's say the same of every host, whatever a group counts.
 
 Where they differed, a host would be proposed and refused until the request's time is up, or never be proposed.
 Members may lie in several domains, or in none: what was restored after a loss of data can. Hosts may be written off,
@@ -130,7 +130,7 @@ async def taken(
     for host in fit:
         places = (
             Member(old.id if old else "a", (Candidate(host, {"VCPU": 1}),), "web", again),
-            Member("other" if old else "b", (), again=again),
+            Member("other" if old else "b", (), replacement=again),
         )
         call = ClaimCall(
             places, clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000, rules=rules, written_off=lost

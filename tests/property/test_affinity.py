@@ -35,7 +35,7 @@ from redsched.store.codec.results import ClaimCall, EndedPlacement, JournaledCla
 from redsched.store.embedded.server import PrivateServer
 from tests.support.cells import HOUR_S, make_due
 from tests.support.placements import Snapshot, held_claim, restore, snapshot
-from tests.support.plain_company import PlainHost, World
+from tests.support.plain_affinity import PlainHost, World
 from tests.support.played import SETTINGS, PlayedCell
 from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
 from tests.support.sums import read_hashes

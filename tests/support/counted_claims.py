@@ -109,8 +109,8 @@ async def begin_move(cell: CellStore) -> tuple[Placed, Placed]:
     await pool(cell)
     first = (await ask(cell, joining("a", "h1", amounts={"VCPU": 1, SEAT: 3}))).placed[0]
     await arrive(cell, "a", first)
-    again = Replacement("h1", first.token, EndReason.MOVED)
-    member = replace(joining("a", "h2", amounts={"VCPU": 1, SEAT: 2}), again=again)
+    replacement = Replacement("h1", first.token, EndReason.MOVED)
+    member = replace(joining("a", "h2", amounts={"VCPU": 1, SEAT: 2}), replacement=replacement)
     answer = await cell.claims.place(call_of(await cell.tick(), member))
     assert answer.outcome is Outcome.OK
     return first, answer.placed[0]

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- raise: start a new epoch, because an agent has seen the store return to an epoch that it had left, or a seq go back:
--- data was lost. A higher epoch is always safe; it only costs every host an attestation.
+-- raise_epoch: start a new epoch, because an agent has seen the store return to an epoch that it had left, or a seq go
+-- back: data was lost. A higher epoch is always safe; it only costs every host an attestation.
 -- KEYS meta changes hosts
 -- ARGV above
 --   above  the epoch that the present one must be above

@@ -1,5 +1,6 @@
--- tell_why(): add to an entry of the feed why a placement is ending or has ended, and the reason as text. A reader who
--- looks at the claim later sees only its state then. leaving_reason(): why claims are moved off a host, or nil.
+-- add_end_reason(): add to an entry of the feed why a placement is ending or has ended, and the reason as text. A
+-- reader who looks at the claim later sees only its state then. leaving_reason(): why claims are moved off a host, or
+-- nil.
 local LEAVING = {evacuate = 'was written off', move = 'is being drained'}
 
 local function leaving_reason(host, host_key)
@@ -7,7 +8,7 @@ local function leaving_reason(host, host_key)
   return how and 'host ' .. host .. ' ' .. how
 end
 
-local function tell_why(claim, placement, host, fields)
+local function add_end_reason(claim, placement, host, fields)
   local has_ended = not claim.placements[placement.placed]
   local end_reason = has_ended and placement.op or placement.state == 'ending' and placement.end_reason
   local reason = placement.reason or (end_reason == 'moved' and leaving_reason(placement.host, host.key))

@@ -22,11 +22,11 @@ def test_lists_are_read(text: str, cpus: set[int]) -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "1-", "-1", "1-2-3", "0x1", "8192", "99999999999", "1;2", "٣"])
-def test_what_is_no_list_is_said_with_the_way_to_write_one(text: str) -> None:
+def test_what_is_no_list_is_reported_with_the_way_to_write_one(text: str) -> None:
     with pytest.raises(InvalidRequest, match=r"CPU list .* such as 2-7,10-15"):
         parse_cpus(text)
 
 
-def test_a_range_that_runs_backwards_is_said() -> None:
+def test_a_range_that_runs_backwards_is_reported() -> None:
     with pytest.raises(InvalidRequest, match=r"'7-2' runs backwards"):
         parse_cpus("0,7-2")

@@ -34,7 +34,7 @@ HOST = HostReport(
         ({"pool:lic/CUSTOM_SEAT": 10**9}, ""),
     ],
 )
-def test_what_is_lacking_is_said_with_the_numbers(amounts: dict[str, int], said: str) -> None:
+def test_what_is_missing_is_reported_with_the_numbers(amounts: dict[str, int], said: str) -> None:
     found = missing_capacity(HOST, [{"VCPU": 2}, {"MEMORY_MB": 1000}], amounts)
     assert found.startswith(said)
     assert bool(found) == bool(said)

@@ -229,7 +229,7 @@ async def test_an_agent_that_lost_its_journal_takes_over_when_the_lease_has_run_
     await world.reaches("a", ClaimStatus.ACTIVE)
 
 
-async def test_a_host_that_was_written_off_attests_anew(world: World) -> None:
+async def test_a_host_that_was_written_off_attests_again(world: World) -> None:
     await world.start(hook=world.hook)
     await world.cell.hosts.write_off("h1", force=True)
     await is_open(world)
@@ -244,13 +244,13 @@ async def is_open(world: World) -> None:
     await wait_until(has_attested, what="the host is open")
 
 
-async def test_an_idle_host_that_was_forgotten_reports_anew(world: World) -> None:
+async def test_an_idle_host_that_was_forgotten_reports_again(world: World) -> None:
     await world.start(compare_s=600)
     await world.cell.hosts.forget("h1")
     await is_open(world)
 
 
-async def test_a_host_that_was_forgotten_reports_anew(world: World) -> None:
+async def test_a_host_that_was_forgotten_reports_again(world: World) -> None:
     await world.start(hook=world.hook)
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)

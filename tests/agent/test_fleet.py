@@ -159,7 +159,7 @@ def test_anchors_and_merges_of_yaml_work() -> None:
         ("hosts: [{name: 'a{n}', repeat: 9999999, inventories: {VCPU: {total: 4}}}]", "repeat must be a whole number"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line_that_names_the_entry(text: str, expected: str) -> None:
+def test_what_is_wrong_is_reported_in_one_line_that_names_the_entry(text: str, expected: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse_fleet(text)
     assert expected in str(caught.value)

@@ -57,7 +57,7 @@ async def start(world: World, processes: list["subprocess.Popen[str]"]) -> "subp
     return process
 
 
-async def test_an_agent_whose_disk_is_full_ends_and_a_later_one_goes_on(
+async def test_an_agent_whose_disk_is_full_ends_and_a_later_one_continues(
     world: World, processes: list["subprocess.Popen[str]"]
 ) -> None:
     process = await start(world, processes)

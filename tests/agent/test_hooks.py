@@ -247,7 +247,7 @@ def test_pids_get_the_start_times_of_their_processes() -> None:
         ("https://user:secret@host/", "cannot carry a user name"),
     ],
 )
-def test_a_hook_that_cannot_be_is_said_at_the_start(command: str, expected: str) -> None:
+def test_a_hook_that_cannot_be_is_reported_at_the_start(command: str, expected: str) -> None:
     with pytest.raises(InvalidRequest, match=expected):
         hook_of(Settings(hook=command))
 

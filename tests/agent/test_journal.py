@@ -313,7 +313,7 @@ async def test_a_file_that_is_no_journal_is_refused_and_left_alone(tmp_path: Pat
     assert path.read_bytes() == content
 
 
-async def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+async def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(JournalBroken, match="REDSCHED_JOURNAL"):
         open_journal(tmp_path / "file" / "j.sqlite")

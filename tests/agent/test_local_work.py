@@ -64,7 +64,7 @@ async def test_what_a_collector_names_is_a_claim_until_it_names_it_no_more(world
     assert (await world.reaches("vm-7", ClaimStatus.ACTIVE)).token != claim.token
 
 
-async def test_its_new_amounts_are_told(world: World) -> None:
+async def test_its_new_amounts_are_reported(world: World) -> None:
     finder = Finder(VM)
     await world.start([finder])
     await world.reaches("vm-7", ClaimStatus.ACTIVE)
@@ -94,7 +94,7 @@ async def has_not_failed(world: World, claim_id: str) -> None:
     assert claim.state is ClaimStatus.ACTIVE
 
 
-async def test_it_survives_a_wipe_and_a_restart_and_is_told_apart_by_the_collector(world: World) -> None:
+async def test_it_survives_a_wipe_and_a_restart_and_is_distinguished_by_the_collector(world: World) -> None:
     finder = Finder(VM)
     agent = await world.start([finder])
     before = await world.reaches("vm-7", ClaimStatus.ACTIVE)
@@ -198,7 +198,7 @@ def write(world: World, text: str) -> str:
 CONSOLE = "local:\n  - {id: console, slots: {VCPU: 2}, project: ops, consumer: alice}\n"
 
 
-async def test_what_an_operator_writes_down_is_held_and_given_back(world: World) -> None:
+async def test_what_an_operator_writes_down_is_held_and_released(world: World) -> None:
     """On a host that never changes otherwise, so nothing else would have it looked at again."""
     await world.start(local=write(world, CONSOLE))
     claim = await world.reaches("console", ClaimStatus.ACTIVE)
@@ -244,7 +244,7 @@ async def test_a_file_that_cannot_be_read_ends_no_claim(world: World, capsys: py
         ("local: [{id: a, slots: {VCPU: 1}, project: 'x y'}]", "project 'x y' is not a name"),
     ],
 )
-def test_what_cannot_be_is_said_with_its_entry(tmp_path: Path, text: str, said: str) -> None:
+def test_what_cannot_be_is_reported_with_its_entry(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "local.yaml").write_text(text)
     with pytest.raises(InvalidRequest, match=r"REDSCHED_LOCAL .*local\.yaml: ") as error:
         LocalFile(tmp_path / "local.yaml", ["h1"])

@@ -46,12 +46,12 @@ def test_its_labels_are_labels() -> None:
         check_label_value(check_name("label", key), value)
 
 
-def test_a_disk_path_that_is_not_there_is_said_at_the_start() -> None:
+def test_a_disk_path_that_is_not_there_is_reported_at_the_start() -> None:
     with pytest.raises(InvalidRequest, match="REDSCHED_DISK_PATH"):
         MachineCollector(Settings(disk_path="/no/such/path"))
 
 
-def test_a_name_that_is_none_is_said_at_the_start() -> None:
+def test_a_name_that_is_none_is_reported_at_the_start() -> None:
     with pytest.raises(InvalidRequest, match="host 'no spaces please'"):
         MachineCollector(Settings(host_name="no spaces please"))
 
@@ -213,7 +213,7 @@ def test_what_the_gpu_driver_has_is_no_device_to_pass_through(tree: SysTree) -> 
         ({"pci_devices": [{"vendor": "8086"}]}, "pci_devices, entry 1: unknown word 'vendor'"),
     ],
 )
-def test_settings_that_the_machine_cannot_meet_are_said_at_the_start(
+def test_settings_that_the_machine_cannot_meet_are_reported_at_the_start(
     tree: SysTree, settings: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=expected):

@@ -315,7 +315,7 @@ async def test_the_memory_of_a_claims_own_work_is_not_external(world: World, qui
         ([HostReport("h1", {}, cell="c7")], "add it to REDSCHED_CELLS"),
     ],
 )
-async def test_hosts_that_cannot_be_are_said_at_the_start(
+async def test_hosts_that_cannot_be_are_reported_at_the_start(
     hosts: list[HostReport], expected: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidRequest, match=expected):

@@ -98,7 +98,7 @@ def test_only_what_can_be_told_by_node_is_trusted(tree: SysTree) -> None:
     assert pools(tree).observe(unnamed, 0).trusted == frozenset()
 
 
-def test_a_machine_without_nodes_is_said_at_the_start(tmp_path: Path) -> None:
+def test_a_machine_without_nodes_is_reported_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="unset REDSCHED_NUMA_POOLS"):
         pools(SysTree(tmp_path))
 

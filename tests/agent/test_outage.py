@@ -168,7 +168,7 @@ async def test_nothing_grows_while_the_store_is_away(
     assert all(size <= bound for size in largest.values()), f"{before} became {largest}"
 
 
-async def test_work_goes_on_and_no_hook_is_run_again(
+async def test_work_continues_and_no_hook_is_run_again(
     fresh_server: PrivateServer, tmp_path: Path, pauses: Pauses
 ) -> None:
     """The server comes back empty: claims that were being started and such that were active alike."""
@@ -222,7 +222,7 @@ async def test_a_server_that_hangs_for_longer_than_every_lease_is_lived_through(
     assert [call.split()[:2] for call in world.calls()] == [["start", "a"], ["start", "b"]]
 
 
-async def test_who_waits_goes_on_at_once_when_anybody_has_had_an_answer() -> None:
+async def test_a_waiter_continues_at_once_when_anybody_has_had_an_answer() -> None:
     line = StoreBackoff()
     line.failed(Unavailable("away"))
     line._until_s += 3600

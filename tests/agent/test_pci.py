@@ -161,7 +161,7 @@ def test_virtual_functions_of_different_classes_share_the_pool_but_not_of_differ
         ({"vendor_id": "8086", "traits": ["FAST"]}, "unknown trait 'FAST'"),
     ],
 )
-def test_what_is_wrong_with_an_entry_is_said(entry: dict[str, Any], expected: str) -> None:
+def test_what_is_wrong_with_an_entry_is_reported(entry: dict[str, Any], expected: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         read_specs([{"vendor_id": "0x8086"}, entry])
     assert str(caught.value).startswith("pci_devices, entry 2: ")

@@ -292,7 +292,7 @@ def at(work: JournalEntry, **changes: object) -> dict[str, Claim]:
     return {work.id: Claim(work.id, "c1", one.host, one.state, one.token, one.amounts, placements=(one,), raw=raw)}
 
 
-async def test_stale_by_a_newer_token_goes_on_and_stale_for_good_is_stopped(tmp_path: Path) -> None:
+async def test_stale_by_a_newer_token_continues_and_stale_for_good_is_stopped(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     work = await bench.hold(state=ClaimStatus.ACTIVE, is_running=True)
     bench.scripted.answers["renew"] = [(Outcome.STALE, E1), (Outcome.STALE, E1)]

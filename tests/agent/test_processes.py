@@ -31,7 +31,7 @@ def test_a_process_runs_until_it_is_killed_though_nobody_has_reaped_it(sleeper: 
     assert not is_running(sleeper.pid, mark)
 
 
-def test_a_reused_pid_is_told_apart_by_its_start(sleeper: "subprocess.Popen[bytes]") -> None:
+def test_a_reused_pid_is_distinguished_by_its_start(sleeper: "subprocess.Popen[bytes]") -> None:
     boot, _, tick = start_mark(sleeper.pid).partition(":")
     assert not is_running(sleeper.pid, f"{boot}:{int(tick) + 1}"), "another process of the same pid"
     assert not is_running(sleeper.pid, f"{'0' * len(boot)}:{tick}"), "of another boot"

@@ -146,7 +146,7 @@ async def test_a_lost_hint_to_resize_is_found_by_comparing(world: World) -> None
     await becomes(world, LARGE)
 
 
-async def test_a_resize_that_a_crash_interrupted_goes_on(world: World, start_process: StartProcess) -> None:
+async def test_a_resize_that_a_crash_interrupted_continues(world: World, start_process: StartProcess) -> None:
     world.on("resize", "sleep 60")
     agent = start_process(world)
     token = await resize(world, await active(world), LARGE)
@@ -159,7 +159,7 @@ async def test_a_resize_that_a_crash_interrupted_goes_on(world: World, start_pro
     assert len(world.calls("start")) == 1
 
 
-async def test_a_resize_that_a_wipe_interrupted_goes_on(world: World) -> None:
+async def test_a_resize_that_a_wipe_interrupted_continues(world: World) -> None:
     world.on("resize", f"while [ ! -e {world.folder}/may-go-on ]; do sleep 0.02; done")
     await world.start(hook=world.hook)
     await resize(world, await active(world), SMALL)
@@ -224,7 +224,7 @@ async def test_a_hook_that_has_said_its_word_is_not_asked_again(bench: Bench) ->
     assert bench.scripted.asked == ["accept", "confirm", "resized"]
 
 
-async def test_what_the_journal_has_done_and_the_store_forgotten_is_said_again(bench: Bench) -> None:
+async def test_what_the_journal_has_done_and_the_store_forgotten_is_reported_again(bench: Bench) -> None:
     await resizing(bench, token=RESIZED.token, record=held_work("a", "", {"VCPU": 4}).record)
     await bench.steps.lifecycle.take_up(RESIZED)
     assert (bench.hook.calls, bench.scripted.asked[-1]) == ([], "resized")
@@ -250,7 +250,7 @@ async def test_a_claim_that_ends_meanwhile_is_stopped(bench: Bench, outcome: Out
     assert bench.held == {}
 
 
-async def test_of_a_failed_resize_the_old_amounts_are_told(bench: Bench) -> None:
+async def test_of_a_failed_resize_the_old_amounts_are_reported(bench: Bench) -> None:
     await resizing(bench)
     bench.hook.fails = {"resize": [HookFailed("no")]}
     await bench.steps.lifecycle.take_up(RESIZED)

@@ -281,7 +281,7 @@ async def test_an_order_by_an_older_token_than_the_journals_is_discarded(bench: 
     assert (bench.hook.calls, bench.held) == ([], {"a": work})
 
 
-async def test_a_store_that_stands_by_an_older_token_has_lost_writes(bench: Bench) -> None:
+async def test_a_store_that_insists_on_an_older_token_has_lost_writes(bench: Bench) -> None:
     work = await bench.hold(state=ClaimStatus.ACTIVE)
     await bench.steps.lifecycle.take_up(held_work("a", f"{E1}.6", {"VCPU": 8}, placed=WORK.placed))
     assert bench.scripted.asked == ["accept", "raise_epoch"]

@@ -45,7 +45,7 @@ async def test_a_dropped_host_has_no_turn() -> None:
     assert await turns.due(10) == ["b"]
 
 
-async def test_who_waits_is_woken_by_a_turn_set_to_now() -> None:
+async def test_a_waiter_is_woken_by_a_turn_set_to_now() -> None:
     turns = TimerQueue[str]()
     turns.set("later", 1000.0)
     waiting = asyncio.create_task(turns.due(10))
@@ -54,13 +54,13 @@ async def test_who_waits_is_woken_by_a_turn_set_to_now() -> None:
     assert await asyncio.wait_for(waiting, 10) == ["now"]
 
 
-async def test_who_waits_is_woken_when_a_turn_comes() -> None:
+async def test_a_waiter_is_woken_when_a_turn_comes() -> None:
     turns = TimerQueue[str]()
     turns.set("soon", 0.05)
     assert await asyncio.wait_for(turns.due(10), 10) == ["soon"]
 
 
-async def test_asking_goes_on_until_there_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_asking_continues_until_there_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_module, "FIRST_PAUSE_S", 0.001)
     line, failures = StoreBackoff(), 5
 

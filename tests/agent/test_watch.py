@@ -91,7 +91,7 @@ async def test_only_hosts_of_ours_that_something_is_asked_of_are_hinted_at() -> 
     [poll(epoch=E2), poll(seq=3), poll(change(14, op="report"), seq=14), Poll(None, None, ())],
     ids=["another epoch", "a lower seq", "a gap", "no meta"],
 )
-async def test_when_the_feed_goes_on_elsewhere_all_hosts_are_looked_after(strange: Poll) -> None:
+async def test_when_the_feed_continues_elsewhere_all_hosts_are_looked_after(strange: Poll) -> None:
     noted = Noted(ScriptedFeed(poll(change(11), seq=11), strange, poll()))
     await noted.until_read()
     assert noted.elsewhere == 1

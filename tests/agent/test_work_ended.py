@@ -158,7 +158,7 @@ async def test_work_that_ended_while_no_agent_ran_ends_its_claim(shop: Workshop)
     assert (await shop.world.reaches("a", ENDED)).end_reason is EndReason.WORK_ENDED
 
 
-async def test_a_pid_that_was_reused_while_no_agent_ran_is_told_apart(shop: Workshop) -> None:
+async def test_a_pid_that_was_reused_while_no_agent_ran_is_distinguished(shop: Workshop) -> None:
     """Another process has the pid: in the journal the work has another start. That process is left alone."""
     agent = await shop.start()
     await shop.run("a")
@@ -178,7 +178,7 @@ async def test_a_pid_that_was_reused_while_no_agent_ran_is_told_apart(shop: Work
     assert other.state is ACTIVE, "its pid and start are those of the journal"
 
 
-async def test_a_release_goes_on_after_an_agent_died_in_its_middle(shop: Workshop) -> None:
+async def test_a_release_continues_after_an_agent_died_in_its_middle(shop: Workshop) -> None:
     """It had journaled the end, and its stop hook never came back."""
     shop.world.on("stop", "sleep 600")
     agent = await shop.start()
@@ -323,7 +323,7 @@ async def test_work_is_gone_when_two_looks_in_a_row_find_nothing(tmp_path: Path)
     assert works.told == ["a: work-ended: cgroup a.slice is gone or empty"]
 
 
-async def test_a_claim_that_changed_between_two_looks_is_looked_at_anew(tmp_path: Path) -> None:
+async def test_a_claim_that_changed_between_two_looks_is_examined_again(tmp_path: Path) -> None:
     """Its work may have been named anew meanwhile."""
     works = NotedWorks(RUNNING)
     watch = watch_of(works, tmp_path)

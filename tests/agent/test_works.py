@@ -160,7 +160,7 @@ async def test_a_claim_that_both_sides_know_to_run_needs_nothing() -> None:
     assert works._running == {}
 
 
-async def test_what_is_half_done_goes_on() -> None:
+async def test_what_is_half_done_continues() -> None:
     for state, step in ((ClaimStatus.STARTING, "take up 7"), (ClaimStatus.ENDING, "end")):
         steps = NotedSteps(held(dataclasses.replace(RUNNING, state=state)))
         works = works_of(steps)
@@ -215,7 +215,7 @@ async def test_a_start_is_not_broken_off_for_a_resize() -> None:
     assert steps.begun == ["take up 7"]
 
 
-async def test_a_resize_that_either_side_has_half_done_goes_on() -> None:
+async def test_a_resize_that_either_side_has_half_done_continues() -> None:
     wanted = {"VCPU": 1}
     for work, claim in (
         (RUNNING.with_amounts(wanted, wanted, {}), ACTIVE),

@@ -71,7 +71,7 @@ async def test_a_reader_resumes_after_the_last_event_it_saw(clean_store: str) ->
             assert found["data"]["seq"] == int(last.removeprefix("c1:")) + 1
 
 
-async def test_a_gap_is_said(clean_store: str) -> None:
+async def test_a_gap_is_reported(clean_store: str) -> None:
     """An id that the feed does not reach: `reset` comes first."""
     async with client(clean_store) as api:
         await put_host(api, "h1")
@@ -85,7 +85,7 @@ async def test_a_bad_last_event_id_is_a_problem(api: httpx.AsyncClient) -> None:
         check_problem(await api.get("/v1/changes", headers={"Last-Event-ID": bad}), 422, "invalid-request")
 
 
-async def test_an_unknown_cell_is_said_before_the_stream_begins(api: httpx.AsyncClient) -> None:
+async def test_an_unknown_cell_is_reported_before_the_stream_begins(api: httpx.AsyncClient) -> None:
     check_problem(await api.get("/v1/changes", headers={"Last-Event-ID": "c9:1"}), 404, "not-found")
 
 

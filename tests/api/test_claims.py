@@ -272,7 +272,7 @@ async def test_one_of_many_that_is_refused_has_its_problem(api: httpx.AsyncClien
         ("DELETE", "/v1/claims", {"project": "web", "after": "h1"}, "is not the `next`"),
     ],
 )
-async def test_what_is_said_of_many_claims_must_say_of_which(
+async def test_what_is_reported_of_many_claims_must_say_of_which(
     api: httpx.AsyncClient, method: str, path: str, query: dict[str, str], words: str
 ) -> None:
     ids = await three_of_web(api)

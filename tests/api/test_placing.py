@@ -54,7 +54,7 @@ async def test_a_live_move_has_a_deadline(two_hosts: httpx.AsyncClient) -> None:
     assert 240_000 < placement["move_deadline_ms"] - target["claimed_at_ms"] < 360_000
 
 
-async def test_a_move_that_nothing_fits_says_why(api: httpx.AsyncClient) -> None:
+async def test_a_move_that_nothing_fits_gives_the_reason(api: httpx.AsyncClient) -> None:
     claim = await select(api)
     body = {"token": claim["token"]}
     found = check_problem(await api.post(f"/v1/claims/{claim['claim_id']}/move", json=body), 409, "no-valid-host")

@@ -176,7 +176,9 @@ async def test_constraints_that_the_host_meets(api: httpx.AsyncClient, constrain
     ],
     ids=str,
 )
-async def test_no_host_fits_says_why(api: httpx.AsyncClient, clean_store: str, constraint: dict[str, Any]) -> None:
+async def test_no_host_fits_gives_the_reason(
+    api: httpx.AsyncClient, clean_store: str, constraint: dict[str, Any]
+) -> None:
     """409 with the reasons and their counts, and nothing is written."""
     before = held(clean_store)
     found = check_problem(await api.post("/v1/selections", json={**NEED, **constraint}), 409, "no-valid-host")
@@ -229,7 +231,7 @@ async def test_a_query_has_a_deepest_nesting(api: httpx.AsyncClient, depth: int,
     assert answer.status_code == status, answer.text
 
 
-async def test_what_the_model_refuses_is_said_with_the_part_that_it_is_in(api: httpx.AsyncClient) -> None:
+async def test_what_the_model_refuses_is_reported_with_the_part_that_it_is_in(api: httpx.AsyncClient) -> None:
     """No field of the schema is wrong here, only what stands in it."""
     body = {"members": [{"name": "web", **NEED}, {"name": "db", "groups": [{"name": "a", "resources": {"VCPUS": 1}}]}]}
     found = check_problem(await api.post("/v1/selections", json=body), 422, "invalid-request")

@@ -108,7 +108,7 @@ async def test_a_worker_that_is_not_ready_or_gone_makes_all_not_ready(tmp_path: 
     assert (await watch.look()).ready is True
 
 
-async def test_a_worker_that_died_is_started_anew_on_the_same_port(clean_store: str) -> None:
+async def test_a_worker_that_died_is_started_again_on_the_same_port(clean_store: str) -> None:
     with Workers("127.0.0.1", 0, 1) as workers:
         workers.start({"REDSCHED_REDIS_URL": clean_store})
         [before] = workers.pids
@@ -131,7 +131,7 @@ def test_a_port_in_use_is_refused_and_nothing_is_started() -> None:
         Workers("127.0.0.1", workers.port, 1)
 
 
-def test_what_keeps_the_workers_from_starting_is_said_once() -> None:
+def test_what_keeps_the_workers_from_starting_is_reported_once() -> None:
     with Workers("127.0.0.1", 0, 2) as workers, pytest.raises(StoreUnavailable, match=r"nowhere\.sock"):
         workers.start({"REDSCHED_REDIS_URL": "unix:///nowhere.sock", "REDSCHED_REPLY_TIMEOUT_S": "0.5"})
 

@@ -94,7 +94,7 @@ def test_absent_fields_read_as_their_defaults() -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "1.5", "-1", "1_0", " 1", "²", "\u0663", str(2**53), "9" * 40])
-def test_an_unreadable_amount_lets_nothing_in(text: str) -> None:
+def test_an_unreadable_amount_admits_nothing(text: str) -> None:
     kinds = ("capacity", "claimed", "external", "min", "max", "step")
     columns = columns_of(h1={f"{kind}.VCPU": text for kind in kinds})
     row = columns.row("h1")
@@ -114,7 +114,7 @@ def test_put_replaces_the_host_whole() -> None:
     assert difference(columns, columns_of(h1={"version": "8"})) == []
 
 
-def test_patch_sets_only_what_it_names_and_an_empty_value_takes_away() -> None:
+def test_patch_sets_only_what_it_names_and_an_empty_value_removes() -> None:
     columns = columns_of(h1=FIELDS)
     gone = ["trait.HW_CPU_X86_AVX2", "label.rack.row", "metric.cpu.percent", "max.VCPU", "zone", "claims", "pool.gpu0"]
     gone += ["aggregate.fast", "capacity.gpu0/CUSTOM_GPU_MILLI", "trait.gpu0/CUSTOM_GPU_T4"]

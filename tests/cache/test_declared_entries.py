@@ -75,7 +75,7 @@ def test_a_pool_is_its_slots_traits_and_aggregates() -> None:
     assert found.slots.keys() == {"CUSTOM_SEAT", "DISK_GB"}
 
 
-def test_a_patch_of_a_pool_sets_what_it_names_and_takes_away_what_is_empty() -> None:
+def test_a_patch_of_a_pool_sets_what_it_names_and_removes_what_is_empty() -> None:
     found = declared(lic=(Kind.POOL, POOL))
     gone = {"trait.CUSTOM_FAST": "", "aggregate.fast": "", "capacity.DISK_GB": "", "step.CUSTOM_SEAT": ""}
     found.patch(Kind.POOL, "lic", {"version": "5", "claimed.CUSTOM_SEAT": "4", **gone})
@@ -85,7 +85,7 @@ def test_a_patch_of_a_pool_sets_what_it_names_and_takes_away_what_is_empty() -> 
     assert (lic.slots["CUSTOM_SEAT"].claimed, lic.slots["CUSTOM_SEAT"].step) == (4, 1)
 
 
-def test_what_nobody_can_read_lets_nothing_in() -> None:
+def test_what_nobody_can_read_admits_nothing() -> None:
     found = declared(
         lic=(Kind.POOL, {"capacity.DISK_GB": "x", "claimed.DISK_GB": "-1"}),
         db=(Kind.SERVER_GROUP, {"policy": "affinity", "members": "x", "count.host=h1": "1.5"}),

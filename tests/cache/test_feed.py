@@ -105,7 +105,7 @@ def declared_change(kind: str, version: int, op: str = "declared", fields: dict[
 
 
 @pytest.mark.parametrize("kind", DECLARED)
-def test_declared_things_follow_the_rules_of_hosts(kind: str) -> None:
+def test_declared_objects_follow_the_rules_of_hosts(kind: str) -> None:
     """The next version is applied and an older one is not; one that skips, or that is new, is read alone."""
     columns = columns_with(kind, DECLARED[kind])
     following = declared_change(kind, 8)
@@ -130,7 +130,7 @@ def test_what_is_no_longer_declared_goes_and_the_host_of_its_name_stays(kind: st
     assert columns.declared.version(kind, "h1") is None
 
 
-def test_things_of_one_name_and_different_kinds_are_different_things() -> None:
+def test_objects_of_one_name_and_different_kinds_are_different_objects() -> None:
     """A version of one says nothing about the other."""
     columns = columns_with("pool", DECLARED["pool"])
     batch = [declared_change("pool", 8), declared_change("aggregate", 8), change(1, 8)]

@@ -107,11 +107,11 @@ def test_every_option_of_a_selection_reaches_it(redsched: Redsched) -> None:
     redsched("select", "VCPU=1", "--forbid", "CUSTOM_A", "--policy", "pack", "--dry-run").check()
 
 
-def test_no_host_fits_is_exit_code_3_and_says_why(redsched: Redsched) -> None:
+def test_no_host_fits_is_exit_code_3_and_gives_the_reason(redsched: Redsched) -> None:
     redsched("select", "VCPU=9").check_failed(3, "VCPU")
 
 
-def test_explain_says_why(redsched: Redsched) -> None:
+def test_explain_gives_the_reason(redsched: Redsched) -> None:
     shown = redsched("explain", "VCPU=6", "--on", "h2").check().output
     assert "1 of 2 hosts fit" in shown
     assert "needs 6 VCPU, free 4" in shown

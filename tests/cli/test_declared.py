@@ -82,7 +82,7 @@ BAD: dict[str, tuple[int, tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize(("exit_code", "arguments", "word"), BAD.values(), ids=BAD)
-def test_what_is_wrong_is_said_in_one_line(
+def test_what_is_wrong_is_reported_in_one_line(
     redsched: Redsched, exit_code: int, arguments: tuple[str, ...], word: str
 ) -> None:
     redsched(*arguments).check_failed(exit_code, word)

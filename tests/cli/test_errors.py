@@ -90,7 +90,7 @@ def test_a_setting_that_is_not_json_is_named() -> None:
     run("host", "list", environment={"REDSCHED_WEIGHTS": "{"}).check_failed(2, "weights")
 
 
-def test_unknown_things_are_exit_code_4(redsched: Redsched) -> None:
+def test_unknown_objects_are_exit_code_4(redsched: Redsched) -> None:
     for arguments in (("claim", "show", "nix"), ("claim", "release", "nix"), ("host", "show", "nix")):
         redsched(*arguments).check_failed(4, "nix")
 

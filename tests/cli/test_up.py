@@ -66,7 +66,7 @@ def test_a_fleet_file_is_played(tmp_path: Path) -> None:
         assert started.end(signal.SIGINT).exit_code == 0
 
 
-def test_up_starts_a_dead_worker_anew() -> None:
+def test_up_starts_a_dead_worker_again() -> None:
     with up("--no-agent") as started:
         [worker] = [pid for pid in descendants(started.process.pid) if b"redsched.api.worker" in _command(pid)]
         os.kill(worker, signal.SIGKILL)

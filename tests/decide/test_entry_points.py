@@ -76,7 +76,7 @@ def test_every_attribute_that_is_promised_is_there(attribute: str) -> None:
     assert hasattr(Columns(), attribute)
 
 
-def test_what_changes_is_decided_anew(installing: Installing) -> None:
+def test_what_changes_is_decided_again(installing: Installing) -> None:
     installing("heat", example("python"), tomllib.loads(example("toml"))["project"]["entry-points"])
     columns = degrees(a="60", b="20")
     decider, asked = Decider(columns, Settings(pick_from=1)), Request({"VCPU": 1}, policy="quiet")

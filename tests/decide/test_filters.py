@@ -210,6 +210,6 @@ def test_a_required_trait_may_be_that_of_a_shared_pool_which_the_host_may_use() 
     "conditions",
     [{"labels": {"rack": ">= high"}}, {"aggregate_metadata": {"tier": "<or>"}}, {"query": ("~", 1, 2)}],
 )
-def test_a_malformed_condition_is_refused_before_any_host_is_looked_at(conditions: dict[str, Any]) -> None:
+def test_a_malformed_condition_is_refused_before_any_host_is_examined(conditions: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest):
         check(columns_of(), **conditions)

@@ -190,7 +190,7 @@ def test_labels_are_wanted_and_forbidden_likewise() -> None:
     )
 
 
-def test_what_was_written_by_hand_and_cannot_be_read_lets_nothing_in() -> None:
+def test_what_was_written_by_hand_and_cannot_be_read_admits_nothing() -> None:
     columns = fleet()
     aggregate(columns, "a", **{f"trait:{AVX}": "maybe"})
     assert fitting(columns) == fitting(columns, required=frozenset({AVX})) == ["h2", "h3"]

@@ -73,7 +73,7 @@ def test_an_aggregate_goes_before_the_setting_up_and_down() -> None:
     assert reasons(columns, Settings(max_claims_per_host=9)) == {"h1": "max_claims_per_host", "h2": None}
 
 
-def test_the_numbers_are_said() -> None:
+def test_the_numbers_are_reported() -> None:
     columns = fleet({"max_starting_per_host": "1"})
     checks = Decider(columns, Settings()).explain(Request({"VCPU": 4}), "h1").checks[0].checks
     details = {one.name: one.detail for one in checks}

@@ -328,7 +328,7 @@ def test_candidates_on_the_chosen_host_come_with_its_other_pools() -> None:
     ]
 
 
-def test_hosts_beyond_the_best_are_looked_at_where_pools_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hosts_beyond_the_best_are_examined_where_pools_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixty better hosts have both pools beside each other; only in the last two does one lie in the other."""
     monkeypatch.setattr(Search, "systematic", lambda _: False)
     pools = {"pool__p": ("/",) * 62, "pool__q": ("/",) * 60 + ("p",) * 2}
@@ -356,7 +356,7 @@ def test_a_gang_is_explained_by_the_member_that_fails() -> None:
     assert explanation.checks[0].reason == "VCPU"
 
 
-def test_a_host_with_a_member_is_closed_although_its_whole_zone_is_looked_at() -> None:
+def test_a_host_with_a_member_is_closed_although_its_whole_zone_is_examined() -> None:
     """Of a relation all rows of a domain are taken up, those too that the group's rule forbids from the beginning."""
     columns = fleet(9, 8, 7, 3, zone=("a", "a", "a", "b"))
     declare(columns, "g", "anti-affinity", **{"members": "1", "count.host=h0": "1"})

@@ -47,7 +47,7 @@ def test_a_request_that_says_nothing_leaves_a_weigher_out_and_an_operator_leaves
     assert named(Request({"VCPU": 1}), Settings(weights={"spread": 0})) == {"failures": -1.0, "spread": 0.0}
 
 
-def test_what_a_request_wishes_is_weighed_under_every_policy_unless_something_else_is_said() -> None:
+def test_what_a_request_wishes_is_weighed_under_every_policy_unless_something_else_is_reported() -> None:
     grouped = Request({"VCPU": 1}, server_group="g", policy="pack", spread=(Spread("zone", hard=False), Spread("host")))
     wishes = {"soft_affinity": 1.0, "soft_anti_affinity": 1.0, "soft_spread": 1.0}
     assert named(grouped) == {"failures": -1.0, "pack": 1.0} | wishes

@@ -191,7 +191,7 @@ async def test_nonsense_amounts_of_a_shared_pool_are_a_conflict(cell: CellStore,
         assert (await cell.hosts.attest("h1", "", held=[nonsense])).outcome is Outcome.CONFLICT
 
 
-async def test_counts_of_a_host_are_worked_out_anew(cell: CellStore, raw: Any) -> None:
+async def test_counts_of_a_host_are_worked_out_again(cell: CellStore, raw: Any) -> None:
     """Whatever they had become by hand."""
     await open_host(cell, "h2")
     tokens = {name: (await active(cell, name, "h2")).token for name in "xy"}

@@ -206,7 +206,7 @@ async def test_a_release_without_a_token_is_for_whichever_placing_it_is(cell: Ce
 
 
 @pytest.mark.parametrize("verb", OF_PLACEMENT)
-async def test_nothing_is_said_about_claims_of_a_host_that_has_not_attested(
+async def test_nothing_is_reported_about_claims_of_a_host_that_has_not_attested(
     cell: CellStore, raw: Any, verb: str
 ) -> None:
     """Not even that an id is unknown: the store may have forgotten it, and its work would be stopped wrongly."""

@@ -189,7 +189,7 @@ async def test_a_group_and_a_pool_that_nobody_declares_go_with_their_last_claim(
     assert {(one.kind, one.op) for one in entries} == {("server-group", "removed"), ("pool", "removed")}
 
 
-async def test_counts_that_are_no_longer_there_are_not_made_anew(cell: CellStore, raw: Any) -> None:
+async def test_counts_that_are_no_longer_there_are_not_made_again(cell: CellStore, raw: Any) -> None:
     await placed(cell)
     await raw.delete(cell.keys.pool("lic"), cell.keys.server_group("web"))
     assert (await cell.claims.release("h1", "a")).outcome is Outcome.OK

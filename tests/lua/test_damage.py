@@ -22,7 +22,7 @@ NONSENSE = ("nan", "-nan", "inf", "2.5", "abc", "-3", "1e1", "0x10", " 8", "9999
 
 @pytest.mark.parametrize("value", NONSENSE)
 @pytest.mark.parametrize("kind", ["capacity", "claimed", "external", "min", "max", "step"])
-async def test_a_damaged_amount_lets_nothing_in_and_the_next_host_is_tried(
+async def test_a_damaged_amount_admits_nothing_and_the_next_host_is_tried(
     cell: CellStore, raw: Any, kind: str, value: str
 ) -> None:
     await open_host(cell, "h1")

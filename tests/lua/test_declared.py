@@ -349,7 +349,7 @@ async def test_all_that_is_declared_is_read_by_its_kind(cell: CellStore) -> None
 
 
 @pytest.mark.parametrize("version", ["x", "-1", "", "9" * 17])
-async def test_a_version_that_somebody_made_unreadable_starts_anew(cell: CellStore, raw: Any, version: str) -> None:
+async def test_a_version_that_somebody_made_unreadable_starts_again(cell: CellStore, raw: Any, version: str) -> None:
     await cell.declared.put_group(AFFINE)
     await raw.hset(cell.keys.server_group("db"), "version", version)
     seq = await seq_of(cell)

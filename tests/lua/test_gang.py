@@ -134,7 +134,7 @@ async def test_a_member_that_confirms_so_without_having_been_accepted_is_not_cou
     assert await raw.hget(cell.keys.host("h1"), "starting") == "0"
 
 
-async def test_none_is_placed_anew_alone_while_its_gang_is_waited_for(cell: CellStore, raw: Any) -> None:
+async def test_none_is_placed_again_alone_while_its_gang_is_waited_for(cell: CellStore, raw: Any) -> None:
     """Nor after it has fallen with its gang, whether or not the others have been given back by then."""
     placed = await gang(cell, "abc")
     await arrive(cell, "b", placed["b"])
@@ -154,7 +154,7 @@ async def test_none_is_placed_anew_alone_while_its_gang_is_waited_for(cell: Cell
         assert (await placed_again(cell, one, placed[one], EndReason.FAILED)).outcome is Outcome.ENDED
 
 
-async def test_a_member_of_a_gang_that_has_come_up_is_placed_anew_like_any_claim(cell: CellStore) -> None:
+async def test_a_member_of_a_gang_that_has_come_up_is_placed_again_like_any_claim(cell: CellStore) -> None:
     placed = await gang(cell, "ab")
     for one in "ab":
         await arrive(cell, one, placed[one])
@@ -263,7 +263,7 @@ async def test_a_caller_may_call_its_claims_what_it_likes(cell: CellStore, raw: 
     assert {one.state for one in found.values()} == {ClaimStatus.ACTIVE}
 
 
-async def test_the_first_that_ended_says_why_and_is_to_be_reconciled(cell: CellStore, raw: Any) -> None:
+async def test_the_first_that_ended_gives_the_reason_and_is_to_be_reconciled(cell: CellStore, raw: Any) -> None:
     placed = await gang(cell)
     await make_due(raw, cell, "a")
     await cell.claims.reconcile(["a"])
@@ -293,7 +293,7 @@ async def test_only_a_gang_that_has_failed_is_ended(cell: CellStore) -> None:
     assert await main_states(cell, "abc") == {"a": "active", "b": "ended released", "c": "claimed"}
 
 
-async def test_a_member_that_was_resized_meanwhile_is_given_back_by_the_next_try(
+async def test_a_member_that_was_resized_meanwhile_is_released_by_the_next_try(
     cell: CellStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its token is another one than that which was read: its entry in `reconcile` stays."""

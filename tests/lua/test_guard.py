@@ -98,7 +98,7 @@ async def test_keys_in_another_order_than_the_header_says_are_refused(clean_stor
     found.clear()
 
 
-def test_keys_are_told_apart_by_what_they_are_of() -> None:
+def test_keys_are_distinguished_by_what_they_are_of() -> None:
     """By the kind that ends a name; what may be of several kinds, and what lies outside all cells, by its own form."""
     keys = Keys("c1")
     right = {

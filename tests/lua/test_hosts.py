@@ -189,7 +189,7 @@ async def test_reports_of_one_agent_count_only_in_their_order(cell: CellStore, r
     assert (await cell.hosts.report(report_of(VCPU=9), stamp(6))).outcome is Outcome.OK
 
 
-async def test_a_restarted_agent_goes_on_and_a_clone_of_its_journal_does_not(cell: CellStore, raw: Any) -> None:
+async def test_a_restarted_agent_continues_and_a_clone_of_its_journal_does_not(cell: CellStore, raw: Any) -> None:
     await cell.hosts.report(report_of(), stamp(5))
     assert (await cell.hosts.report(report_of(), stamp(6, nonce="restarted"))).outcome is Outcome.OK
     async with nothing_written(raw):
@@ -223,7 +223,7 @@ async def test_reports_without_an_agent_are_taken_as_they_come(cell: CellStore) 
         assert (await cell.hosts.report(report_of(VCPU=total))).outcome is Outcome.OK
 
 
-async def test_a_giant_report_is_taken_whole_and_read_anew_by_readers(cell: CellStore, raw: Any) -> None:
+async def test_a_giant_report_is_taken_whole_and_read_again_by_readers(cell: CellStore, raw: Any) -> None:
     """The largest that may be: an entry of all its fields would be more than one command takes from Lua's stack."""
     inventory = Inventory(9, min_unit=2, step_size=2)
     report = HostReport(

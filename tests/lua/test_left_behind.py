@@ -226,7 +226,7 @@ async def test_a_group_leaves_several_hosts_that_were_written_off_together(cell:
     assert (await evacuate(cell, "b", "h5", "h4", lost=both)).placed[0].host == "h4"
 
 
-async def test_a_group_whose_new_host_dies_too_goes_on_to_a_third(cell: CellStore) -> None:
+async def test_a_group_whose_new_host_dies_too_continues_to_a_third(cell: CellStore) -> None:
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a", "b")
     await cell.hosts.write_off("h1", evacuate=True, force=True)

@@ -56,7 +56,7 @@ async def test_it_is_accepted_even_where_the_host_is_over_then(cell: CellStore, 
     assert (fields["claimed.VCPU"], fields["over.VCPU"], fields["over.DISK_GB"]) == ("10", "1", "1")
 
 
-async def test_said_again_it_is_the_same_and_writes_nothing(cell: CellStore, raw: Any) -> None:
+async def test_repeated_it_is_the_same_and_writes_nothing(cell: CellStore, raw: Any) -> None:
     first = await cell.claims.report_local("h1", "console", {"VCPU": 2}, "ops")
     async with nothing_written(raw):
         for token in ("", first.facts[0]):

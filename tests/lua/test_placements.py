@@ -189,7 +189,7 @@ async def test_the_same_move_sent_again_gets_its_first_answer(cell: CellStore, r
 # The move itself
 
 
-async def test_a_claim_goes_on_where_it_is_until_its_target_is_active_and_is_then_asked_back(
+async def test_a_claim_continues_where_it_is_until_its_target_is_active_and_is_then_asked_back(
     cell: CellStore, raw: Any
 ) -> None:
     placed = await active(cell, "a")
@@ -323,7 +323,7 @@ async def test_without_anything_to_go_back_to_a_move_has_no_deadline(cell: CellS
 
 
 @pytest.mark.parametrize("by_host", [False, True])
-async def test_what_fails_while_it_is_moved_goes_on_at_its_target(cell: CellStore, raw: Any, by_host: bool) -> None:
+async def test_what_fails_while_it_is_moved_continues_at_its_target(cell: CellStore, raw: Any, by_host: bool) -> None:
     """It is not placed a third time."""
     placed = await active(cell, "a")
     found = await move_to(cell, "a", placed)

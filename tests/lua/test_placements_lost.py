@@ -531,7 +531,7 @@ async def test_one_host_has_two_placements_and_brings_both_back(cell: CellStore,
     await play.is_now(h1="active")
 
 
-async def test_a_host_that_comes_back_before_the_target_is_active_goes_on_until_it_is(
+async def test_a_host_that_comes_back_before_the_target_is_active_continues_until_it_is(
     cell: CellStore, raw: Any, play: Play
 ) -> None:
     first = await active(cell, "a")
@@ -546,7 +546,7 @@ async def test_a_host_that_comes_back_before_the_target_is_active_goes_on_until_
     await play.is_now(h1="ending moved", h2="active")
 
 
-async def test_an_evacuation_goes_on_in_later_epochs(cell: CellStore, raw: Any, play: Play) -> None:
+async def test_an_evacuation_continues_in_later_epochs(cell: CellStore, raw: Any, play: Play) -> None:
     """The operator's word that a host is dead is not for one epoch. Without `evacuate` it is."""
     first, other = await active(cell, "a"), await active(cell, "other", "h3")
     await cell.hosts.write_off("h1", evacuate=True, force=True)

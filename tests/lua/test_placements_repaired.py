@@ -23,7 +23,7 @@ async def moving(cell: CellStore, to: str = "h2") -> tuple[Placed, Placed]:
 
 
 @pytest.mark.parametrize("to", ["h1", "h2"])
-async def test_sums_and_sets_of_both_hosts_are_worked_out_anew(cell: CellStore, raw: Any, to: str) -> None:
+async def test_sums_and_sets_of_both_hosts_are_worked_out_again(cell: CellStore, raw: Any, to: str) -> None:
     await moving(cell, to)
     for host in {"h1", to}:
         await raw.hset(cell.keys.host(host), mapping={"claims": "9", "starting": "abc", "claimed.VCPU": "7"})
@@ -45,7 +45,7 @@ async def test_a_host_that_a_claim_has_left_does_not_list_it(cell: CellStore, ra
 
 
 @pytest.mark.parametrize("damage", ["no deadline", "another deadline", "no lease"])
-async def test_the_deadline_of_a_target_is_worked_out_anew(cell: CellStore, raw: Any, damage: str) -> None:
+async def test_the_deadline_of_a_target_is_worked_out_again(cell: CellStore, raw: Any, damage: str) -> None:
     _, second = await moving(cell)
     if damage == "no deadline":
         await raw.delete(cell.keys.deadlines)
@@ -59,7 +59,7 @@ async def test_the_deadline_of_a_target_is_worked_out_anew(cell: CellStore, raw:
     await check_sums(cell, raw)
 
 
-async def test_groups_and_pools_count_every_placement_anew(cell: CellStore, raw: Any) -> None:
+async def test_groups_and_pools_count_every_placement_again(cell: CellStore, raw: Any) -> None:
     await begin_move(cell)
     await raw.hset(cell.keys.server_group("web"), mapping={"members": "1", "count.host=h2": "4", "count.host=h9": "1"})
     await raw.hset(cell.keys.pool("lic"), "claimed.CUSTOM_SEAT", "x")

@@ -130,7 +130,7 @@ async def test_an_id_that_is_known_gets_its_outcome_though_the_quota_is_used_up(
     assert (await ask(cell, "b", 1)).outcome is Outcome.OVER_QUOTA
 
 
-async def test_what_somebody_has_made_unreadable_lets_nothing_in(cell: CellStore, raw: Any) -> None:
+async def test_what_somebody_has_made_unreadable_admits_nothing(cell: CellStore, raw: Any) -> None:
     await cell.declared.put_quota(QUOTA)
     for field in ("used.VCPU", "limit.VCPU"):
         before = await raw.hget(cell.keys.quota("project"), field)
@@ -190,7 +190,7 @@ async def test_a_claim_counts_until_its_host_says_that_the_work_is_gone(cell: Ce
     assert (await ask(cell, "b", 6)).outcome is Outcome.OK
 
 
-async def test_a_resize_takes_before_and_gives_back_with_the_word_of_the_host(cell: CellStore, raw: Any) -> None:
+async def test_a_resize_takes_before_and_releases_with_the_word_of_the_host(cell: CellStore, raw: Any) -> None:
     await cell.declared.put_quota(QUOTA)
     placed = await claim_on(cell, "a", VCPU=4)
     async with nothing_written(raw):
@@ -310,7 +310,7 @@ async def test_restoring_an_exported_claim_counts_it(cell: CellStore, raw: Any) 
 # Repairing
 
 
-async def test_repairing_works_out_anew_what_is_used(cell: CellStore, raw: Any) -> None:
+async def test_repairing_works_out_again_what_is_used(cell: CellStore, raw: Any) -> None:
     """And tells of it, once. Claims that joined since the look are not forgotten."""
     await cell.declared.put_quota(QUOTA)
     await claim_on(cell, "a", VCPU=2)

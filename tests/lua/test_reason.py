@@ -146,7 +146,7 @@ async def test_a_claim_shows_that_its_work_has_ended(cell: CellStore, raw: Any) 
     assert await left_ms(cell, raw) == pytest.approx(DAY_MS, abs=10_000)
 
 
-async def test_a_claim_that_lost_the_note_of_it_gets_it_anew(cell: CellStore, raw: Any) -> None:
+async def test_a_claim_that_lost_the_note_of_it_gets_it_again(cell: CellStore, raw: Any) -> None:
     """Its host brought it back by a journal from before, and the reason was never lost."""
     placed = await active(cell)
     await cell.claims.work_ended("h1", "a", placed.token, "gone")

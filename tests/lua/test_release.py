@@ -175,7 +175,7 @@ async def test_a_release_of_what_has_ended_here_reaches_what_is_still_to_be_hear
     assert await states(cell, "a") == {"h2": "ending released"}
 
 
-async def test_what_has_ended_here_goes_on_where_a_host_brings_it_back_and_nobody_has_released_it(
+async def test_what_has_ended_here_continues_where_a_host_brings_it_back_and_nobody_has_released_it(
     cell: CellStore, raw: Any
 ) -> None:
     first = await active(cell, "a")

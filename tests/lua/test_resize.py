@@ -79,7 +79,7 @@ async def test_what_its_host_has_taken_up_holds_the_larger_of_both_until_it_is_r
     assert [one.op for one in await cell.feed.read("0-0", 100)][-2:] == ["resizing", "resized"]
 
 
-async def test_a_host_that_could_not_resize_gives_back_what_was_added(cell: CellStore, raw: Any) -> None:
+async def test_a_host_that_could_not_resize_releases_what_was_added(cell: CellStore, raw: Any) -> None:
     placed = await a_claim(cell, VCPU=2)
     token = (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 8})).facts[0]
     assert (await cell.claims.resized("h1", "a", token, {"VCPU": 2})).outcome is Outcome.OK
@@ -88,7 +88,7 @@ async def test_a_host_that_could_not_resize_gives_back_what_was_added(cell: Cell
     assert (await cell.feed.read("0-0", 100))[-1].op == "resize-failed"
 
 
-async def test_a_slot_that_is_named_no_more_is_given_back_whole(cell: CellStore, raw: Any) -> None:
+async def test_a_slot_that_is_named_no_more_is_released_whole(cell: CellStore, raw: Any) -> None:
     placed = await a_claim(cell, VCPU=2, MEMORY_MB=20)
     token = (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 2})).facts[0]
     await cell.claims.resized("h1", "a", token, {"VCPU": 2})
@@ -242,7 +242,7 @@ async def on_seats(cell: CellStore, number: int) -> Placed:
     return placed
 
 
-async def test_shared_pools_are_drawn_on_and_given_back_likewise(cell: CellStore, raw: Any) -> None:
+async def test_shared_pools_are_drawn_on_and_released_likewise(cell: CellStore, raw: Any) -> None:
     await cell.declared.put_pool(SharedPool("licences", {"CUSTOM_SEAT": Inventory(5)}))
     placed = await on_seats(cell, 2)
     assert (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 2, SEATS: 6})).facts == (SEATS,)

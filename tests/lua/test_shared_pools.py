@@ -108,7 +108,7 @@ async def test_a_pool_waits_for_all_hosts(cell: CellStore) -> None:
 
 @pytest.mark.parametrize("value", ["nan", "-1", "2.5", "abc", "99999999999999999999"])
 @pytest.mark.parametrize("kind", ["capacity", "claimed", "external", "min", "max", "step"])
-async def test_a_damaged_pool_lets_nothing_in(cell: CellStore, raw: Any, kind: str, value: str) -> None:
+async def test_a_damaged_pool_admits_nothing(cell: CellStore, raw: Any, kind: str, value: str) -> None:
     await raw.hset(cell.keys.pool("lic"), f"{kind}.CUSTOM_SEAT", value)
     async with nothing_written(raw):
         assert causes(await ask(cell, drawing("a", "h1"))) == {"h1": SEAT}

@@ -29,7 +29,7 @@ async def test_the_next_alternate_takes_it(clean_store: str) -> None:
         await work.is_sound()
 
 
-async def test_without_alternates_it_is_decided_anew(clean_store: str) -> None:
+async def test_without_alternates_it_is_decided_again(clean_store: str) -> None:
     """Not on the host that failed it, nor on the first one, when the second fails too."""
     async with at_work(clean_store, 6, 5, 4) as work:
         token = (await work.scheduler.select(TWO)).selections[0].token or ""
@@ -63,7 +63,7 @@ async def test_work_that_runs_is_asked_back(clean_store: str) -> None:
         assert await work.held() == {"h1": ["mine"]}
 
 
-async def test_what_is_being_moved_goes_on_where_it_is_moved_to(clean_store: str) -> None:
+async def test_what_is_being_moved_continues_where_it_is_moved_to(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5) as work:
         claim = await work.active(TWO)
         target, _ = await work.scheduler.migrations.move("mine", claim.token)

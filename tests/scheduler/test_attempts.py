@@ -512,7 +512,7 @@ async def test_what_was_not_active_in_time_says_so_and_not_that_it_was_released(
         )
 
 
-async def test_what_was_given_back_for_a_caller_who_went_away_says_so(clean_store: str) -> None:
+async def test_what_was_released_for_a_caller_who_went_away_says_so(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5) as work:
         task, _ = await asked_for(work)
         await end(task)

@@ -136,7 +136,7 @@ async def test_what_ends_meanwhile_is_a_result(
     }
 
 
-async def test_pages_go_on_where_the_last_one_ended(scheduler: Scheduler, claims: list[str]) -> None:
+async def test_pages_continue_where_the_last_one_ended(scheduler: Scheduler, claims: list[str]) -> None:
     """Whether what was in it is gone or not."""
     first = await scheduler.bulk.release(WEB, limit=2)
     assert (len(first.items), first.next is None) == (2, False)

@@ -119,7 +119,7 @@ async def test_an_id_waits_for_the_cell_that_may_have_lost_its_claim(two_cells: 
     assert await other.claims.read(["mine"]) == {}
 
 
-async def test_a_host_that_attests_while_other_cells_are_looked_at_is_no_refusal(
+async def test_a_host_that_attests_while_other_cells_are_examined_is_no_refusal(
     two_cells: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cell a is seen before its host has attested, and has settled by the time at which b has been looked at."""

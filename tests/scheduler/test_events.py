@@ -216,7 +216,7 @@ async def _is_on(work: Work, host: str) -> bool:
     return "mine" in await work.store.hosts.claim_ids(host)
 
 
-async def test_work_that_ended_says_why_only_where_its_claim_ends_with_it(quiet: Scheduler) -> None:
+async def test_work_that_ended_gives_the_reason_only_where_its_claim_ends_with_it(quiet: Scheduler) -> None:
     """One fails right after, the other goes with its work. Both are recorded afterwards."""
     store, recorder = store_of(quiet), Recorder(store_of(quiet), Settings())
     for claim_id in ("replaced", "released"):

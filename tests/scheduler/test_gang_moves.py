@@ -241,7 +241,7 @@ async def test_a_member_is_unshelved_where_its_relations_allow(clean_store: str)
             await work.scheduler.migrations.unshelve("one")
 
 
-async def test_members_of_one_kind_are_told_apart(clean_store: str) -> None:
+async def test_members_of_one_kind_are_distinguished(clean_store: str) -> None:
     """Those that ask for the same may differ in their relations: each claim knows which member it is of."""
     async with at_work(clean_store, 10, 9, 8) as work:
         alike = Request({"VCPU": 2})

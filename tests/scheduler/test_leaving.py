@@ -223,7 +223,7 @@ async def _reasons(work: Work, claim_id: str) -> list[tuple[str, str, str | None
     return [(one.kind, one.facts["host"], one.facts.get("reason")) for one in events]
 
 
-async def test_the_events_of_a_move_say_why_its_host_was_left(clean_store: str) -> None:
+async def test_the_events_of_a_move_give_the_reason_its_host_was_left(clean_store: str) -> None:
     """First moved by hand, then drained, then evacuated."""
     async with at_work(clean_store, 8, 7, 6, 5) as work:
         claim = await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
@@ -248,7 +248,7 @@ async def test_the_events_of_a_move_say_why_its_host_was_left(clean_store: str) 
         ]
 
 
-async def test_what_had_not_come_up_on_an_evacuated_host_says_why_it_goes_elsewhere(clean_store: str) -> None:
+async def test_what_had_not_come_up_on_an_evacuated_host_gives_the_reason_it_goes_elsewhere(clean_store: str) -> None:
     async with at_work(clean_store, 8, 7) as work:
         await work.scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
         work.hosts.pop(0)
@@ -257,7 +257,7 @@ async def test_what_had_not_come_up_on_an_evacuated_host_says_why_it_goes_elsewh
         assert ("failed", "h0", "host h0 was written off") in await _reasons(work, "mine")
 
 
-async def test_what_had_not_come_up_on_a_drained_host_says_why_it_goes_elsewhere(clean_store: str) -> None:
+async def test_what_had_not_come_up_on_a_drained_host_gives_the_reason_it_goes_elsewhere(clean_store: str) -> None:
     """In the words that a move off the host has. Once the host is enabled again, there is no such reason."""
     async with at_work(clean_store, 8, 7) as work:
         await work.scheduler.select(Request({"VCPU": 1}, claim_ids=("drained",)))

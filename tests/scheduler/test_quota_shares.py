@@ -210,7 +210,7 @@ async def test_who_needs_what_was_on_its_way_does_not_wait_for_a_sweep(
 
 
 @pytest.mark.parametrize("step", ["close", "share"])
-async def test_a_division_that_nobody_finishes_is_made_anew(
+async def test_a_division_that_nobody_finishes_is_made_again(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, clean_store: str, step: str
 ) -> None:
     """Its scheduler died with some of the cells closed, or with a share given to some of them."""
@@ -258,7 +258,7 @@ async def test_of_two_divisions_at_once_only_one_is_used(scheduler: Scheduler, m
     await assert_exact(scheduler, 4)
 
 
-async def test_a_division_that_stalls_until_its_quota_is_declared_again_lets_nothing_in(
+async def test_a_division_that_stalls_until_its_quota_is_declared_again_admits_nothing(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has closed the first cell, where all of the limit is in use before there is a quota again."""
@@ -451,7 +451,7 @@ async def test_what_another_cell_still_has_of_a_quota_that_was_taken_back_goes(
     await scheduler.select(web("b", LIMIT + 1))
 
 
-async def test_a_cell_more_or_less_divides_anew(clean_store: str) -> None:
+async def test_a_cell_more_or_less_divides_again(clean_store: str) -> None:
     """Schedulers of other settings: what the new cell adds is no room, and alone a cell has all of the limit."""
     async with opened(clean_store, "a") as alone:
         await alone.quotas.put(Quota("web", {"VCPU": LIMIT}))

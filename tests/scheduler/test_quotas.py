@@ -166,7 +166,7 @@ async def test_a_claim_under_a_quota_is_one_call(scheduler: Scheduler) -> None:
     assert counters.calls - before == 1
 
 
-async def test_what_is_shelved_takes_nothing_and_is_asked_for_anew(scheduler: Scheduler) -> None:
+async def test_what_is_shelved_takes_nothing_and_is_asked_for_again(scheduler: Scheduler) -> None:
     await scheduler.quotas.put(QUOTA)
     one = (await scheduler.select(web(4))).selections[0]
     await scheduler.claims.shelve(str(one.claim_id), str(one.token))
@@ -179,7 +179,7 @@ async def test_what_is_shelved_takes_nothing_and_is_asked_for_anew(scheduler: Sc
     assert await used(scheduler) == {"VCPU": 4, "claims": 1}
 
 
-async def test_a_resize_takes_before_and_gives_back_after(scheduler: Scheduler) -> None:
+async def test_a_resize_takes_before_and_releases_after(scheduler: Scheduler) -> None:
     """One that its host runs holds the larger amounts until the host has resized it."""
     await scheduler.quotas.put(QUOTA)
     one = (await scheduler.select(web(4))).selections[0]
@@ -195,7 +195,7 @@ async def test_a_resize_takes_before_and_gives_back_after(scheduler: Scheduler) 
     assert await used(scheduler) == {"VCPU": 1, "claims": 1}
 
 
-async def test_while_hosts_attest_anew_a_quota_is_settling_and_then_exact(scheduler: Scheduler) -> None:
+async def test_while_hosts_attest_again_a_quota_is_settling_and_then_exact(scheduler: Scheduler) -> None:
     """A cell may have lost claims: what its hosts bring back is counted, and projects without a quota go on."""
     await scheduler.quotas.put(QUOTA)
     await scheduler.select(web(4, hosts=frozenset(("h1",))))

@@ -148,7 +148,7 @@ async def test_other_ends_that_a_rollback_took_back_are_repeated(clean_store: st
         assert (list(await cell.claims.shelved_ids()) == [claim_id]) is (verb == "shelve")
 
 
-async def test_what_a_released_claim_was_moved_to_is_given_back_too(clean_store: str, binary: Any) -> None:
+async def test_what_a_released_claim_was_moved_to_is_released_too(clean_store: str, binary: Any) -> None:
     """The store forgot the move and the release, and both hosts bring back what they have."""
     async with opened(clean_store, "h1", "h2", settings=BY_HAND) as (_, cell):
         placed = await active(cell, "a")
@@ -269,7 +269,7 @@ async def test_ids_that_were_made_are_told_where_what_they_have_cannot_be_read(
 
 
 @pytest.mark.parametrize("own", [(), ("mine",)])
-async def test_a_first_outcome_that_is_lost_before_it_is_read_is_decided_anew(
+async def test_a_first_outcome_that_is_lost_before_it_is_read_is_decided_again(
     clean_store: str, binary: Any, monkeypatch: pytest.MonkeyPatch, own: tuple[str, ...]
 ) -> None:
     """The call was carried out and its reply lost; sent again it is told so, and then a failover loses the claim."""
@@ -324,7 +324,7 @@ async def test_what_a_lost_copy_of_a_call_has_claimed_stays_gone(
         assert await state_of(cell, found.claim_id) is ClaimStatus.CLAIMED
 
 
-async def test_a_copy_that_the_store_has_kept_is_given_back_too(clean_store: str) -> None:
+async def test_a_copy_that_the_store_has_kept_is_released_too(clean_store: str) -> None:
     async with Store.connect(clean_store) as store:
         cell = store.cell("c1")
         await cell.init()

@@ -276,7 +276,7 @@ async def written(broken: Broken) -> State:
     return {key: value for key, value in (await everything(broken.raw)).items() if key not in own}
 
 
-async def test_a_replica_that_differs_is_read_anew(broken: Broken) -> None:
+async def test_a_replica_that_differs_is_read_again(broken: Broken) -> None:
     """Found at the same version, and what only one of the two has."""
     await broken.cell.updater.catch_up()
     columns = broken.cell.updater.columns

@@ -121,7 +121,7 @@ async def test_the_id_of_an_ended_claim_is_not_used_again(scheduler: Scheduler) 
         await scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
 
 
-async def test_which_of_several_ids_has_ended_is_told(scheduler: Scheduler) -> None:
+async def test_which_of_several_ids_has_ended_is_reported(scheduler: Scheduler) -> None:
     """The others are still held, and the caller is to know."""
     request = Request({"VCPU": 1}, claim_ids=("one", "two"), count=2)
     await scheduler.select(request)

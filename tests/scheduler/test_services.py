@@ -68,7 +68,7 @@ async def test_a_failed_claim_frees_its_place(scheduler: Scheduler) -> None:
     await claim(scheduler, "another", vcpu=8)
 
 
-async def test_unknown_things_are_unknown(scheduler: Scheduler) -> None:
+async def test_unknown_objects_are_unknown(scheduler: Scheduler) -> None:
     """Claims and hosts that never were, in everything that names one."""
     for call in (
         scheduler.claims.get("none"),

@@ -50,6 +50,6 @@ BOTH = Durability(2, True, 100)
         ([ResponseError("a replica"), [1, 0]], "replicas that have it: a replica"),
     ],
 )
-def test_the_numbers_are_looked_at(replies: list[Any], missing: str) -> None:
+def test_the_numbers_are_examined(replies: list[Any], missing: str) -> None:
     assert BOTH.commands == (("WAIT", 2, 100), ("WAITAOF", 1, 0, 100))
     assert BOTH.shortfall(replies) == missing

@@ -42,7 +42,7 @@ async def test_a_cell_without_meta_has_no_clock(reads: CellStore) -> None:
     assert (await reads.feed.end()).entry_id == FEED_START
 
 
-async def test_a_poll_goes_on_after_the_entry_it_names(reads: CellStore, double: Any) -> None:
+async def test_a_poll_continues_after_the_entry_it_names(reads: CellStore, double: Any) -> None:
     """Each entry once, as many as asked for, its own fields apart from the head that all have."""
     await double.hset(KEYS.meta, mapping={"epoch": "1-a", "seq": "3", "settled": "1"})
     for seq in (1, 2, 3):

@@ -84,7 +84,7 @@ def test_a_bad_url_is_an_invalid_request_with_the_reason_and_the_way_out(url: st
         "sentinel://s1/main?sentinel_password=secret&timeout=1",
     ],
 )
-def test_a_bad_url_is_said_without_its_password(url: str) -> None:
+def test_a_bad_url_is_reported_without_its_password(url: str) -> None:
     """A "/" in a password ends the host: what stands before it looks like a port."""
     with pytest.raises(InvalidRequest) as raised:
         check_url(url)

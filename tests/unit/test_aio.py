@@ -48,7 +48,7 @@ async def test_what_is_begun_together_is_answered_in_its_order() -> None:
     assert await gather([one(), other()]) == [1, 2]
 
 
-async def test_nothing_goes_on_of_what_was_begun_together_when_one_fails() -> None:
+async def test_nothing_continues_of_what_was_begun_together_when_one_fails() -> None:
     ended = asyncio.Event()
 
     async def waiting() -> None:
@@ -66,7 +66,7 @@ async def test_nothing_goes_on_of_what_was_begun_together_when_one_fails() -> No
     assert ended.is_set()
 
 
-async def test_nothing_goes_on_of_what_was_begun_together_when_it_is_cancelled() -> None:
+async def test_nothing_continues_of_what_was_begun_together_when_it_is_cancelled() -> None:
     """Also where a cancellation is lost on the way, as before Python 3.12 it can be."""
     tries, begun = 0, asyncio.Event()
 

@@ -53,7 +53,7 @@ class ClaimAnswer(Answer):
     claimed_at_ms: int | None
     expires_at_ms: int | None
     closed: Annotated[
-        str, Field(description="Token at which the claim was released or shelved. Placements up to it are obsolete.")
+        str, Field(description="Token up to which the claim was given up. Placements up to it are obsolete.")
     ]
     attempts: Annotated[int, Field(description="Number of placements since it was last active.")]
     max_attempts: Annotated[int, Field(description="Number of attempts after which it fails.")]

@@ -62,7 +62,9 @@ def _lifespan(settings: Settings, registry: WorkerRegistry) -> Callable[[FastAPI
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if not settings.redis_url:
-            raise StoreUnavailable("no store is given: set REDSCHED_REDIS_URL, or use `redsched up`, which starts one")
+            raise StoreUnavailable(
+                "no store is configured: set REDSCHED_REDIS_URL, or use `redsched up`, which starts one"
+            )
         async with Scheduler.connect(settings.redis_url, settings, observe=metrics.observe) as scheduler:
             app.state.scheduler = scheduler
             app.state.readiness = ReadinessMonitor(scheduler, registry, metrics.Sampler())

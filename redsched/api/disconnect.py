@@ -22,7 +22,7 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     try:
         await asyncio.wait((doing, going), return_when=asyncio.FIRST_COMPLETED)
         if not doing.done():
-            raise NotConfirmed("the connection was closed before the answer: what was claimed for it is given back")
+            raise NotConfirmed("the client disconnected before the response: its claims are released")
         return doing.result()
     finally:
         await aio.end_all((doing, going))

@@ -17,7 +17,7 @@ IfMatchHeader = Annotated[
     Header(
         alias="If-Match",
         pattern=rf"^(\*|{_TAG}( *, *{_TAG}){{0,9}})?$",
-        description="Go on only if this is (still) its ETag; `*`: if it is there at all.",
+        description="Proceed only if the object has one of these ETags; `*`: only if it exists.",
         examples=['"2fd4e1c67a2d28fced849ee1bb76e7391b93eb12"'],
     ),
 ]

@@ -17,7 +17,7 @@ PARAMETER = {
     "in": "header",
     "required": False,
     "schema": {"type": "string", "pattern": PATTERN},
-    "description": "Derives `claim_ids`: the same key gives the same ids. Not beside `claim_ids`.",
+    "description": "Derives `claim_ids`: the same key gives the same ids. Cannot be combined with `claim_ids`.",
     "example": "9f3a12cd-order-4711",
 }
 """The header in the OpenAPI document."""
@@ -31,7 +31,7 @@ def with_key(asked: Request, http: HttpRequest) -> Request:
 
 def _ids(asked: Request, keys: list[str]) -> tuple[str, ...]:
     if asked.claim_ids:
-        raise InvalidRequest(f"{HEADER} stands beside claim_ids, and both give the ids: use one of them")
+        raise InvalidRequest(f"{HEADER} and claim_ids both set the claim ids: use one of them")
     if len(keys) > 1:
         raise InvalidRequest(f"{HEADER} is given {len(keys)} times: give it once")
     if not re.search(PATTERN, keys[0]):

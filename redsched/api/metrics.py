@@ -26,23 +26,29 @@ _MILLISECONDS = (0.25e-3, 0.5e-3, 1e-3, 2e-3, 4e-3, 8e-3, 16e-3, 32e-3, 64e-3, 0
 SELECTIONS = Counter(
     "redsched_selections", "Selections by outcome: claimed, same, dry-run or the problem's name.", ["outcome"]
 )
-CLAIM_CALLS = Counter("redsched_claim_calls", "Calls of the claim script; over the selections: rounds for each.")
-RETRIES = Counter("redsched_retries", "Further rounds of a selection whose candidates had all been taken.")
+CLAIM_CALLS = Counter("redsched_claim_calls", "Calls of the claim script.")
+RETRIES = Counter("redsched_retries", "Retries of selections whose candidates had all been taken.")
 DECISION_SECONDS = Histogram(
-    "redsched_decision_seconds", "Filter, weigh and pick of one selection, in memory.", buckets=_MICROSECONDS
+    "redsched_decision_seconds", "Time to filter, weigh and pick for one selection, in memory.", buckets=_MICROSECONDS
 )
 SELECTION_SECONDS = Histogram(
-    "redsched_selection_seconds", "One selection from request to answer, store included.", buckets=_MILLISECONDS
+    "redsched_selection_seconds",
+    "Time of one selection from request to response, including the store.",
+    buckets=_MILLISECONDS,
 )
 FEED_ENTRIES = Counter("redsched_feed_entries", "Entries of the feed applied to the caches.")
-SNAPSHOTS = Counter("redsched_snapshots", "Snapshots taken: one for each cell at start, then one for each gap.")
-CACHE_LAG = Gauge(
-    "redsched_cache_lag_seconds", "Age of the replica of the worker furthest behind.", multiprocess_mode="livemax"
+SNAPSHOTS = Counter(
+    "redsched_snapshots", "Snapshots read: one for each cell at start, then one for each gap in the feed."
 )
-HOSTS = Gauge("redsched_hosts", "Hosts known.", multiprocess_mode="livemax")
-HOSTS_ALIVE = Gauge("redsched_hosts_alive", "Hosts whose lease runs.", multiprocess_mode="livemax")
+CACHE_LAG = Gauge(
+    "redsched_cache_lag_seconds",
+    "Age of the replica of the worker that is furthest behind.",
+    multiprocess_mode="livemax",
+)
+HOSTS = Gauge("redsched_hosts", "Known hosts.", multiprocess_mode="livemax")
+HOSTS_ALIVE = Gauge("redsched_hosts_alive", "Hosts with a valid lease.", multiprocess_mode="livemax")
 HOSTS_ATTESTED = Gauge(
-    "redsched_hosts_attested", "Hosts that have attested to the present epoch.", multiprocess_mode="livemax"
+    "redsched_hosts_attested", "Hosts that have attested to the current epoch.", multiprocess_mode="livemax"
 )
 WORKERS_READY = Gauge("redsched_workers_ready", "Workers whose cache has caught up.", multiprocess_mode="livesum")
 

@@ -33,21 +33,24 @@ from redsched.schema.responses import InvalidProblem, NotConfirmedProblem, NoVal
 REF = "#/components/schemas/{model}"
 
 TAGS = {
-    "selections": "Choose hosts and claim what is asked for there.",
-    "claims": "What has been claimed, and its lifecycle: confirm, renew, move, resize, shelve, release.",
-    "hosts": "The machines of the fleet, and what operators do with them.",
-    "agents": "What agents without access to Redis send and read.",
-    "declared": "Aggregates, server groups and shared pools: what operators declare.",
-    "quotas": "Limits of projects, and usage.",
+    "selections": "Select hosts and claim amounts on them.",
+    "claims": "Claims and their lifecycle: confirm, renew, move, resize, shelve, release.",
+    "hosts": "The hosts of the fleet, and operator actions on them.",
+    "agents": "Reports, heartbeats and inboxes, for agents without access to Redis.",
+    "declared": "Objects that operators declare: aggregates, server groups and shared pools.",
+    "quotas": "Limits of projects, and the usage of claims.",
     "changes": "The feed of changes and the event log.",
-    "service": "What redsched is, whether it works, and its metrics.",
+    "service": "Version, health, readiness and metrics of the service.",
 }
 """The groups of operations, in the order of the document."""
 
-LOCATED = {201: "The path of what was created; of several claims the first.", 202: "What to watch, as `watch` says."}
+LOCATED = {
+    201: "Path of the new object; of several claims, the first.",
+    202: "Path that shows the progress; same as `watch`.",
+}
 """The statuses with a `Location` header, and what it refers to."""
 
-ETAG = {"schema": {"type": "string"}, "description": "Of what is declared, for `If-Match`.", "required": True}
+ETAG = {"schema": {"type": "string"}, "description": "ETag of the declared state, for `If-Match`.", "required": True}
 
 BODY = (BodyTooLarge, UnsupportedMediaType, InvalidRequest)
 """The errors of every route that reads a body."""
@@ -104,11 +107,11 @@ def _merged(known: dict[str, Any] | None, error: type[RedschedError]) -> dict[st
         "content": {MEDIA_TYPE: {"schema": ref(_problem_model(error))}},
     }
     if issubclass(error, Unavailable):
-        wait = {"schema": {"type": "integer"}, "description": "Seconds to wait before sending it again."}
+        wait = {"schema": {"type": "integer"}, "description": "Seconds to wait before retrying the request."}
         found["headers"] = {"Retry-After": wait}
     if issubclass(error, PreconditionFailed):
         found["headers"] = {
-            "ETag": {"schema": ETAG["schema"], "description": "The present one. Absent where nothing is there."}
+            "ETag": {"schema": ETAG["schema"], "description": "The current ETag. Absent if the object does not exist."}
         }
     return found
 

@@ -90,7 +90,7 @@ async def _on_invalid(_request: Request, error: Exception) -> Response:
 async def _on_http(request: Request, error: Exception) -> Response:
     error = cast(HTTPException, error)
     if error.status_code == 404:
-        return problem(NoRoute(f"there is no route {shown_text(request.url.path)!r}: /docs lists them all"))
+        return problem(NoRoute(f"there is no route {shown_text(request.url.path)!r}: see /docs for all routes"))
     if error.status_code == 405:
         allowed = ", ".join(allowed_methods(request.scope))
         said = f"{shown_text(request.method)} is not a method of {shown_text(request.url.path)!r}: use {allowed}"
@@ -100,7 +100,9 @@ async def _on_http(request: Request, error: Exception) -> Response:
 
 async def _on_fault(request: Request, error: Exception) -> Response:
     log.error("request failed", method=request.method, path=request.url.path, exc_info=error)
-    return problem(InternalError(f"{type(error).__name__} while answering: this is a fault of redsched, see its log"))
+    return problem(
+        InternalError(f"{type(error).__name__} while handling the request: this is a bug in redsched, see its log")
+    )
 
 
 def install(app: FastAPI) -> None:

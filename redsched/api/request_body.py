@@ -31,7 +31,7 @@ async def read_object(request: Request) -> dict[str, Any]:
     try:
         found = from_json(await read_bytes(request), allow_inf_nan=False)
     except ValueError as error:
-        raise InvalidRequest(f"body: is not JSON: {error}") from None
+        raise InvalidRequest(f"body: is not valid JSON: {error}") from None
     if not isinstance(found, dict):
         raise InvalidRequest("body: is not a JSON object: send one, such as {}")
     return found

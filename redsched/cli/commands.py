@@ -41,15 +41,15 @@ def _declared(kind: str, set_function: str, set_help: str) -> dict[str, Entry]:
 
 NOUNS: Mapping[str, Noun] = {
     "host": Noun(
-        "Hosts: what is free on them, and whether they take claims.",
+        "Hosts: their free amounts, and whether they accept claims.",
         {
-            "list": Entry("verbs.hosts:list_hosts", "List hosts with what is free on them."),
+            "list": Entry("verbs.hosts:list_hosts", "List hosts with their free amounts."),
             "show": Entry(
                 "verbs.hosts:show", "Show one host: its slots, pools, traits, labels, metrics and aggregates."
             ),
             "drain": Entry("verbs.hosts:drain", "Stop new claims on this host and empty it."),
             "enable": Entry("verbs.hosts:enable", "Allow new claims on this host again."),
-            "disable": Entry("verbs.hosts:disable", "Stop new claims on this host; the claims it has stay."),
+            "disable": Entry("verbs.hosts:disable", "Stop new claims on this host; existing claims stay."),
             "write-off": Entry("verbs.hosts:write_off", "Write this host off, because it will not come back."),
             "remove": Entry("verbs.hosts:remove", "Remove this host. Refused while it holds claims, unless forced."),
         },
@@ -64,35 +64,38 @@ NOUNS: Mapping[str, Noun] = {
                 "verbs.claim_verbs:confirm", "Confirm that a claim's work runs, for a host without an agent."
             ),
             "renew": Entry(
-                "verbs.claim_verbs:renew", "Give a claim that is not active yet more time, or all found by filters."
+                "verbs.claim_verbs:renew",
+                "Renew the lease of a claim that is not active yet, or of all that match filters.",
             ),
             "fail": Entry(
-                "verbs.claim_verbs:fail", "Report that its work could not be started: the next host that fits takes it."
+                "verbs.claim_verbs:fail",
+                "Report that a claim's work could not be started. The next host that fits takes it.",
             ),
             "move": Entry(
                 "verbs.claim_verbs:move",
-                "Claim another place for a claim. Its amounts are held until the work runs there.",
+                "Move a claim to another place. Its present amounts are held until the work runs there.",
             ),
             "resize": Entry(
-                "verbs.claim_verbs:resize", "Change its amounts in place. What is not named stays as it is."
+                "verbs.claim_verbs:resize",
+                "Change a claim's amounts in place. Amounts that are not listed do not change.",
             ),
             "shelve": Entry(
                 "verbs.claim_verbs:shelve",
-                "Free the place of a claim and keep the claim, or of all that match filters.",
+                "Free the amounts of a claim but keep the claim, or of all that match filters.",
             ),
             "unshelve": Entry("verbs.claim_verbs:unshelve", "Place a shelved claim again, or all that match filters."),
         },
     ),
     "quota": Noun(
-        "Quotas: what the claims of a project may take together.",
+        "Quotas: limits on the total usage of a project's claims.",
         {
-            "list": Entry("verbs.quotas:list_quotas", "List the quotas of projects, and what is used of them."),
-            "show": Entry("verbs.quotas:show", "Show the quota of a project, and what is used of it."),
+            "list": Entry("verbs.quotas:list_quotas", "List the quotas of projects with their usage."),
+            "show": Entry("verbs.quotas:show", "Show the quota of a project with its usage."),
             "set": Entry(
                 "verbs.quotas:set_quota",
-                "Limit what a project's claims take together. What is not named is not limited.",
+                "Limit the total usage of a project's claims. Classes that are not listed have no limit.",
             ),
-            "delete": Entry("verbs.quotas:delete", "Delete the quota of a project: nothing limits it any more."),
+            "delete": Entry("verbs.quotas:delete", "Delete the quota of a project, which then has no limits."),
         },
     ),
     "aggregate": Noun(
@@ -100,45 +103,45 @@ NOUNS: Mapping[str, Noun] = {
         _declared("AGGREGATES", "set_aggregate", "Create an aggregate, or change its metadata and hosts."),
     ),
     "server-group": Noun(
-        "Server groups: claims that share hosts, or do not.",
+        "Server groups: claims that are placed together or apart.",
         _declared(
             "SERVER_GROUPS",
             "set_server_group",
-            "Create a server group. While it has members only --max-per-host can change.",
+            "Create or change a server group. While it has members, only --max-per-host can change.",
         ),
     ),
     "shared-pool": Noun(
-        "Shared pools: amounts that hosts of a cell have together.",
+        "Shared pools: amounts that several hosts of a cell share.",
         _declared(
             "SHARED_POOLS",
             "set_shared_pool",
-            "Create a shared pool, or change its inventory. Claimed amounts stay.",
+            "Create a shared pool, or change its inventory. Claimed amounts do not change.",
         ),
     ),
 }
 
 VERBS: Mapping[str, Entry] = {
-    "up": Entry(
-        "up.command:up", "Start everything on this machine, until Ctrl-C: a store, the API, this machine's agent."
+    "up": Entry("up.command:up", "Run a store, the API and the agent of this machine until Ctrl-C."),
+    "api": Entry("verbs.service:api", "Serve the REST API over a store until Ctrl-C."),
+    "agent": Entry(
+        "verbs.service:agent", "Run the agent of this machine until Ctrl-C: report the host and run its claims."
     ),
-    "api": Entry("verbs.service:api", "Serve the REST API over a store, until Ctrl-C."),
-    "agent": Entry("verbs.service:agent", "Run the agent of this machine until Ctrl-C: report it and run its claims."),
     "select": Entry("verbs.selection:select", "Select hosts and claim the amounts on them."),
-    "explain": Entry("verbs.selection:explain", "Say why hosts fit or do not. Writes nothing."),
-    "usage": Entry("verbs.quotas:usage", "Show what all claims use together."),
-    "events": Entry("verbs.events:events", "Show the latest events, or those after one."),
-    "audit": Entry("verbs.audit:audit", "Check sums, limits and leftovers of the store while it works."),
+    "explain": Entry("verbs.selection:explain", "Explain why hosts fit a request or not. Writes nothing."),
+    "usage": Entry("verbs.quotas:usage", "Show the total usage of all claims."),
+    "events": Entry("verbs.events:events", "Show the latest events, or those after a given one."),
+    "audit": Entry("verbs.audit:audit", "Check the store's sums, limits and leftovers while it is in use."),
     "export": Entry(
-        "verbs.archive:export", "Write a cell as JSON lines: what was declared, hosts, claims and their requests."
+        "verbs.archive:export", "Export a cell as JSON lines: declared objects, hosts, claims and their requests."
     ),
     "import": Entry("verbs.archive:import_file", "Import an exported cell."),
     "replay": Entry(
-        "verbs.archive:replay", "Place the claims of an exported cell again, on a store of its own, and count."
+        "verbs.archive:replay", "Replay the claims of an exported cell on a private store, and count the placements."
     ),
-    "init": Entry("verbs.store:init", "Declare the cells new, so that nobody waits for hosts that never were."),
-    "upgrade": Entry(
-        "verbs.store:upgrade", "Shut older releases, beside which this one cannot work, out of the cells."
+    "init": Entry(
+        "verbs.store:init", "Declare the cells new, so that no scheduler waits for hosts that never existed."
     ),
+    "upgrade": Entry("verbs.store:upgrade", "Lock out of the cells older releases that cannot run beside this one."),
 }
 
 

@@ -44,7 +44,7 @@ def checked_url(settings: Settings) -> str:
     """Return the store's URL. Raises InvalidRequest if none is configured."""
     if not settings.redis_url:
         raise InvalidRequest(
-            "no store is given: set REDSCHED_REDIS_URL (`redsched up` prints the line) or pass --url, "
+            "no store is configured: set REDSCHED_REDIS_URL (`redsched up` prints the line) or pass --url, "
             "such as redis://localhost:6379"
         )
     return settings.redis_url

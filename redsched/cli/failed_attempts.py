@@ -15,7 +15,7 @@ def headline(attempts: Sequence[dict[str, Any]]) -> str:
     """Return a line that says which claims are released, and why."""
     claim_ids = list(dict.fromkeys(one["claim_id"] for one in attempts))
     which = f"claim {claim_ids[0]} was" if len(claim_ids) == 1 else f"claims {', '.join(claim_ids)} were"
-    return f"{which} not active in time; all that was claimed is given back"
+    return f"{which} not active in time; everything that was claimed is released"
 
 
 def show(attempts: Sequence[dict[str, Any]]) -> None:

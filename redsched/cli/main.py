@@ -35,7 +35,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _root(
     show: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and end.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """A shared-state scheduler on Redis: which host takes this, and is it really mine?"""

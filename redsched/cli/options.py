@@ -20,17 +20,19 @@ from redsched.schema.parsing import Model, parse
 from redsched.yaml_io import parse_yaml, read_text
 
 Many = list[str]
-Url = Annotated[str, typer.Option("--url", help="The store. Default: REDSCHED_REDIS_URL.", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs, as the REST API answers it.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many at most.")]
-After = Annotated[str, typer.Option("--after", help="Go on after this one.", show_default=False)]
-Force = Annotated[bool, typer.Option("--force", help="At once, whatever the host still runs.")]
+Url = Annotated[str, typer.Option("--url", help="URL of the store. Default: REDSCHED_REDIS_URL.", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as the REST API returns it.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="Maximum number of items.")]
+After = Annotated[
+    str, typer.Option("--after", help="Continue after this item of the previous page.", show_default=False)
+]
+Force = Annotated[bool, typer.Option("--force", help="Free the amounts at once, even if the host still runs the work.")]
 RequestFile = Annotated[
     str,
     typer.Option(
         "--request",
         metavar="FILE",
-        help="The body that REST takes, as JSON or YAML; - for stdin. Other options come on top.",
+        help="File with the body of the REST request, as JSON or YAML; - for stdin. Other options override it.",
         show_default=False,
     ),
 ]
@@ -76,8 +78,8 @@ def _default(one: Any) -> Any:
 
 
 def many(help: str, *names: str, completed: completion.Complete | None = None) -> Any:  # noqa: A002 - typer's own word
-    """Return an option that may be given several times."""
-    return typer.Option(*names, help=f"{help} Given again: or that one.", show_default=False, autocompletion=completed)
+    """Return a repeatable option."""
+    return typer.Option(*names, help=f"{help} Repeatable: any of them.", show_default=False, autocompletion=completed)
 
 
 def seconds(*names: str, most: int, help: str, least: int = 0) -> Any:  # noqa: A002 - typer's own word
@@ -107,7 +109,9 @@ def file_body(file: str) -> dict[str, Any]:
     text = sys.stdin.read() if file == "-" else read_text("request", Path(file))
     found = written(f"request {file}", text)
     if not isinstance(found, dict):
-        raise InvalidRequest(f"request {file} is not a mapping: write the body that REST takes, such as resources: ...")
+        raise InvalidRequest(
+            f"request {file} is not a mapping: write the body of the REST request, such as resources: ..."
+        )
     return without_units(found)  # type: ignore[no-any-return]  # a mapping stays a mapping
 
 
@@ -133,7 +137,7 @@ def as_model(body: dict[str, Any], model: type[Model]) -> Model:
     try:
         text = to_json(body)
     except PydanticSerializationError as error:
-        raise InvalidRequest(f"what was given cannot be written as JSON: {error}") from error
+        raise InvalidRequest(f"the options cannot be encoded as JSON: {error}") from error
     return parse(text, model)
 
 
@@ -162,7 +166,7 @@ def pair(what: str, text: str) -> tuple[str, str]:
     """Parse one NAME=VALUE pair. Raises InvalidRequest."""
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise InvalidRequest(f"{what} {text!r} is not of the form NAME=VALUE")
+        raise InvalidRequest(f"{what} {text!r} must have the form NAME=VALUE")
     return name, value
 
 

@@ -29,62 +29,92 @@ class RequestOptions:
     """The given options, as text. An option that was not given is empty, and omitted from the body."""
 
     resources: Annotated[
-        Many, typer.Argument(metavar="CLASS=AMOUNT...", help="Such as VCPU=2 MEMORY_MB=4Gi.", show_default=False)
+        Many,
+        typer.Argument(
+            metavar="CLASS=AMOUNT...", help="Amounts by class, such as VCPU=2 MEMORY_MB=4Gi.", show_default=False
+        ),
     ] = field(default_factory=list)
     request: options.RequestFile = ""
-    require: Annotated[Many, _many("--require", metavar="TRAIT", help="A trait the host must have.")] = field(
-        default_factory=list
+    require: Annotated[Many, _many("--require", metavar="TRAIT", help="Trait that the host must have. Repeatable.")] = (
+        field(default_factory=list)
     )
-    forbid: Annotated[Many, _many("--forbid", metavar="TRAIT", help="A trait the host must not have.")] = field(
-        default_factory=list
-    )
-    any_of: Annotated[
-        Many, _many("--any-of", metavar="TRAIT,TRAIT...", help="Traits of which the host must have one.")
+    forbid: Annotated[
+        Many, _many("--forbid", metavar="TRAIT", help="Trait that the host must not have. Repeatable.")
     ] = field(default_factory=list)
-    zone: Annotated[Many, _many("--zone", help="Only this zone; given again: or that one.")] = field(
+    any_of: Annotated[
+        Many,
+        _many(
+            "--any-of",
+            metavar="TRAIT,TRAIT...",
+            help="Traits of which the host must have one. Repeatable: one of each list.",
+        ),
+    ] = field(default_factory=list)
+    zone: Annotated[Many, _many("--zone", help="Only hosts in this zone. Repeatable: any of them.")] = field(
         default_factory=list
     )
     host: Annotated[
-        Many, _many("--host", help="Only this host; given again: or that one.", completed=completion.hosts)
+        Many, _many("--host", help="Only this host. Repeatable: any of them.", completed=completion.hosts)
     ] = field(default_factory=list)
-    exclude_host: Annotated[Many, _many("--exclude-host", help="Not this host.", completed=completion.hosts)] = field(
-        default_factory=list
-    )
+    exclude_host: Annotated[
+        Many, _many("--exclude-host", help="Exclude this host. Repeatable.", completed=completion.hosts)
+    ] = field(default_factory=list)
     label: Annotated[
-        Many, _many("--label", metavar="KEY=VALUE", help="A label the host must have; the value may be an operator.")
+        Many,
+        _many(
+            "--label",
+            metavar="KEY=VALUE",
+            help="Label that the host must have; the value may start with an operator. Repeatable.",
+        ),
     ] = field(default_factory=list)
     property: Annotated[
-        Many, _many("--property", metavar="KEY=VALUE", help="What the work is, for aggregates to match.")
+        Many,
+        _many(
+            "--property", metavar="KEY=VALUE", help="Property of the work, which aggregates may restrict. Repeatable."
+        ),
     ] = field(default_factory=list)
     member_of: Annotated[
         Many,
         _many(
             "--member-of",
             metavar="NAME,NAME...",
-            help="In one of these aggregates; given again: and of those.",
+            help="Only hosts in one of these aggregates. Repeatable: one of each list.",
             completed=completion.aggregates,
         ),
     ] = field(default_factory=list)
     not_member_of: Annotated[
-        Many, _many("--not-member-of", metavar="NAME", help="Not in this aggregate.", completed=completion.aggregates)
+        Many,
+        _many(
+            "--not-member-of",
+            metavar="NAME",
+            help="Exclude hosts in this aggregate. Repeatable.",
+            completed=completion.aggregates,
+        ),
     ] = field(default_factory=list)
     server_group: Annotated[
         str,
         typer.Option(
             "--server-group",
-            help="The server group it becomes a member of.",
+            help="Server group that the claim joins.",
             show_default=False,
             autocompletion=completion.server_groups,
         ),
     ] = ""
     spread: Annotated[
-        Many, _many("--spread", metavar="BY=SKEW", help="Over zone, host or label:KEY; SKEW is 1 where left out.")
+        Many,
+        _many(
+            "--spread",
+            metavar="BY=SKEW",
+            help="Spread evenly over zone, host or label:KEY. SKEW defaults to 1. Repeatable.",
+        ),
     ] = field(default_factory=list)
-    soft_spread: Annotated[Many, _many("--soft-spread", metavar="BY=SKEW", help="The same as a wish.")] = field(
-        default_factory=list
-    )
+    soft_spread: Annotated[
+        Many, _many("--soft-spread", metavar="BY=SKEW", help="Like --spread, but as a preference.")
+    ] = field(default_factory=list)
     group: Annotated[
-        Many, _many("--group", metavar="JSON", help="Amounts that one pool gives: {name: a, resources: {PCPU: 2}}.")
+        Many,
+        _many(
+            "--group", metavar="JSON", help="Amounts from a single pool: {name: a, resources: {PCPU: 2}}. Repeatable."
+        ),
     ] = field(default_factory=list)
     numa: Annotated[
         str,
@@ -96,23 +126,40 @@ class RequestOptions:
         ),
     ] = ""
     pci: Annotated[
-        Many, _many("--pci", metavar="CLASS=COUNT:POLICY", help="Devices; POLICY is required, preferred or legacy.")
+        Many,
+        _many(
+            "--pci",
+            metavar="CLASS=COUNT:POLICY",
+            help="PCI devices; POLICY is required, preferred or legacy. Repeatable.",
+        ),
     ] = field(default_factory=list)
     query: Annotated[
         str,
-        typer.Option("--query", metavar="JSON", help='Such as [">=", "$free.VCPU", 8].', show_default=False),
+        typer.Option(
+            "--query",
+            metavar="JSON",
+            help='Query that the host must match, such as [">=", "$free.VCPU", 8].',
+            show_default=False,
+        ),
     ] = ""
     hint: Annotated[
-        Many, _many("--hint", metavar="NAME=VALUE", help="same_host, different_host, build_near_host_ip, cidr.")
+        Many,
+        _many(
+            "--hint",
+            metavar="NAME=VALUE",
+            help="A hint: same_host, different_host, build_near_host_ip or cidr. Repeatable.",
+        ),
     ] = field(default_factory=list)
     policy: Annotated[
-        str, typer.Option("--policy", help="How to weigh, such as spread or pack.", show_default=False)
+        str, typer.Option("--policy", help="Weighing policy, such as spread or pack.", show_default=False)
     ] = ""
-    weight: Annotated[Many, _many("--weight", metavar="NAME=X", help="Multiplier of a weigher.")] = field(
+    weight: Annotated[Many, _many("--weight", metavar="NAME=X", help="Multiplier of a weigher. Repeatable.")] = field(
         default_factory=list
     )
-    count: Annotated[int | None, typer.Option("--count", "-n", help="Places, all or none.", show_default=False)] = None
-    project: Annotated[str, typer.Option("--project", help="Whose it is.", show_default=False)] = ""
+    count: Annotated[
+        int | None, typer.Option("--count", "-n", help="Number of identical places.", show_default=False)
+    ] = None
+    project: Annotated[str, typer.Option("--project", help="Project that owns the claims.", show_default=False)] = ""
 
 
 takes_asked = options.takes(RequestOptions, "asked")
@@ -125,7 +172,7 @@ def request_of(asked: RequestOptions, **more: Any) -> Request:
     body = options.file_body(asked.request)
     body |= {name: value for name, value in said.items() if value not in NOT_GIVEN}
     if not body.keys() & {"resources", "groups", "numa", "pci", "members"}:
-        raise InvalidRequest("nothing is asked for: give CLASS=AMOUNT, --group, --numa, --pci or --request")
+        raise InvalidRequest("the request is empty: give CLASS=AMOUNT, --group, --numa, --pci or --request")
     return options.as_model(body, SelectionRequest).request()
 
 

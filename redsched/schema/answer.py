@@ -45,7 +45,7 @@ class Answer(BaseModel):
         for name in cls.model_fields if shows else ():
             source = _source(cls, name)
             if isinstance(source, str) and not _has(shows, source.partition(".")[0]):
-                raise TypeError(f"{cls.__name__}.{name} is read from {source}, which {shows} has not")
+                raise TypeError(f"{cls.__name__}.{name} is read from {source}, which {shows} does not have")
 
     @classmethod
     def of(cls, thing: Any) -> dict[str, Any]:

@@ -50,11 +50,11 @@ def shown_text(value: object) -> str:
 def _field_error(error: Mapping[str, Any]) -> dict[str, str]:
     where = _where(error["loc"]) or "body"
     if error["type"] == "extra_forbidden":
-        return {"field": where, "message": "is not a known field: take it out or correct its name"}
+        return {"field": where, "message": "is not a known field: remove it or correct its name"}
     if error["type"] == "json_invalid":
-        return {"field": "body", "message": f"is not JSON: {error['ctx']['error']}"}
+        return {"field": "body", "message": f"is not valid JSON: {error['ctx']['error']}"}
     if error["type"] == "missing":
-        return {"field": where, "message": "is missing and has no default: add it"}
+        return {"field": where, "message": "is required: add it"}
     if isinstance(own := error.get("ctx", {}).get("error"), InvalidRequest):
         return {"field": where, "message": own.detail}
     return {"field": where, "message": f"{error['msg']}, not {shown_text(repr(error['input']))}"}

@@ -57,7 +57,7 @@ def test_shelved_claims_are_listed(redsched: Redsched) -> None:
     redsched("claim", "shelve", "--project", "web").check()
     shown = redsched("claim", "list", "--state", "shelved", "--json").check().json()["claims"]
     assert [one["claim_id"] for one in shown] == ["a", "b"]
-    redsched("claim", "unshelve", "--project", "web", "--wait", "5").check_failed(2, "--wait is for one claim")
+    redsched("claim", "unshelve", "--project", "web", "--wait", "5").check_failed(2, "--wait is for a single claim")
     assert redsched("claim", "unshelve", "--project", "web").check().output.endswith("2 unshelved\n")
     assert left(redsched) == ["a", "b", "c"]
     redsched("claim", "list", "--state", "ended").check_failed(2, "--state")
@@ -87,12 +87,12 @@ def test_one_that_is_refused_is_exit_code_3_and_the_others_are_done(redsched: Re
                 "claim",
                 "release",
             ),
-            "by their ids, or by filters",
+            "either claim ids or filters",
         ),
-        (("claim", "release", "--dry-run"), "by their ids, or by filters"),
-        (("claim", "release", "a", "--project", "web"), "one of the two"),
-        (("claim", "renew", "a", "--dry-run"), "--dry-run is of use with filters"),
-        (("claim", "shelve", "--project", "web", "--token", "1-a.1"), "--token is of one placing"),
+        (("claim", "release", "--dry-run"), "either claim ids or filters"),
+        (("claim", "release", "a", "--project", "web"), "either claim ids or filters"),
+        (("claim", "renew", "a", "--dry-run"), "--dry-run requires filters"),
+        (("claim", "shelve", "--project", "web", "--token", "1-a.1"), "--token names a single placement"),
         (("claim", "shelve", "--project", "no such name!"), "project"),
         (("claim", "release", "--cell", "other"), "no cell 'other'"),
     ],

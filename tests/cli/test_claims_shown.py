@@ -70,10 +70,10 @@ def test_one_claim_is_shown_with_attempts_and_placements(redsched: Redsched) -> 
 
 
 def test_what_did_not_become_active_is_shown_by_attempt(redsched: Redsched) -> None:
-    """On stderr, below the line that says that it is given back; stdout stays empty, for nothing was selected."""
+    """On stderr, below the line that says that it is released; stdout stays empty, for nothing was selected."""
     ran = redsched("select", "VCPU=2", "--host", "h1", "--id", "mine", "--until", "active", "--confirm-timeout", "1")
     headline, heads, attempt = ran.errors.splitlines()
     assert (ran.exit_code, ran.output) == (3, "")
-    assert headline == "redsched: claim mine was not active in time; all that was claimed is given back"
+    assert headline == "redsched: claim mine was not active in time; everything that was claimed is released"
     assert heads.split() == ["TIME", "CLAIM", "HOST", "KIND"]
     assert attempt.split()[1:] == ["mine", "h1", "not-confirmed", "within", "1", "s"]

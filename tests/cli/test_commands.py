@@ -26,7 +26,7 @@ def test_hosts_lists_with_filters(redsched: Redsched) -> None:
 
 @pytest.mark.parametrize("option", [("--status", "disabled"), ("--zone", "az9"), ("--after", "h2")])
 def test_no_hosts_by_a_filter_is_not_called_no_hosts_at_all(redsched: Redsched, option: tuple[str, str]) -> None:
-    assert redsched("host", "list", *option).check().output == "no hosts by these filters: leave them out to see all\n"
+    assert redsched("host", "list", *option).check().output == "no hosts match these filters: leave them out to see all\n"
 
 
 def test_lost_hosts_can_be_listed(redsched: Redsched) -> None:
@@ -164,7 +164,7 @@ def test_init_declares_a_new_cell_once(store: str) -> None:
     with redis.Redis.from_url(store, protocol=2) as client:
         client.flushall()
     assert run("init", "--url", store).check().output == "cell c1 is declared\n"
-    assert run("init", "--url", store).check().output == "cell c1 is known already: nothing was changed\n"
+    assert run("init", "--url", store).check().output == "cell c1 is not changed: it exists already\n"
 
 
 def test_audit_of_a_sound_store(redsched: Redsched) -> None:

@@ -166,4 +166,4 @@ def test_why_a_claim_is_stuck_is_wrapped(redsched: Redsched, store: str) -> None
     first, progress, *rest = on_a_terminal(store, "host", "drain", "h1", "--move", "--wait", "1", fails=True)
     assert first == "h1 is draining"
     whole = " ".join((progress, *(line.strip() for line in rest)))
-    assert whole.endswith("1 stuck: mine: the request names only h1, and the claim is there or has failed there")
+    assert whole.endswith("1 unmovable: mine: the request names only h1, and the claim is there or has failed there")

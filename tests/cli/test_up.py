@@ -84,7 +84,7 @@ def test_an_embedded_store_that_ends_ends_up() -> None:
         os.kill(store, signal.SIGKILL)
         output, errors = started.process.communicate(timeout=60)
     assert started.process.returncode == 5, output
-    assert "the embedded store has ended" in errors.splitlines()[-1]
+    assert "the embedded store has exited" in errors.splitlines()[-1]
     wait_until_sync(lambda: not any(map(runs, processes)), what=f"{processes} have ended")
 
 

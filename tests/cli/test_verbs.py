@@ -25,7 +25,7 @@ def claimed(redsched: Redsched) -> dict[str, Any]:
 def test_move_says_where_to_and_the_list_shows_both(redsched: Redsched) -> None:
     assert claimed(redsched)["host"] == "h1"
     shown = redsched("claim", "move", "mine", "--to", "h2", "--live", "--deadline", "60").check().output
-    assert shown == "mine is claimed on h2 too, and leaves its present host once it runs there\n"
+    assert shown == "mine is claimed on h2, and leaves its present host once it runs there\n"
     heads, claim = redsched("claim", "list").check().output.splitlines()
     assert heads.split() == ["CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT"]
     assert claim.split() == ["mine", "claimed", "h1", "to", "h2", "VCPU=2", "-"]
@@ -128,7 +128,7 @@ def test_a_drain_waits_until_the_host_is_empty_and_says_how_far_it_is(redsched: 
     assert (shown.exit_code, "h1 is not empty after 1 s" in shown.errors) == (3, True)
     head, progress = shown.output.splitlines()[:2]
     assert head == "h1 is draining"
-    assert progress.startswith("h1: 1 claim left, 1 stuck: mine: none of")
+    assert progress.startswith("h1: 1 claim left, 1 unmovable: mine: none of")
     assert progress.endswith("nearest h2: 2 VCPU less")
     redsched("claim", "release", "mine").check()
     assert redsched("host", "drain", "h1", "--wait", "60").check().output == "h1 is draining\nh1 is empty\n"

@@ -272,6 +272,12 @@ def test_the_documented_fields_of_claims_are_those_of_the_table() -> None:
     assert written == {f"{one.name}.<>" if one.is_family else one.name for one in FIELDS}
 
 
+def test_the_documented_meanings_of_claim_fields_are_those_of_the_table() -> None:
+    _, _, section = (DOCS / "keys.md").read_text().partition("\n## `rs:{c}:claim:<id>`")
+    rows = re.findall(r"^\| `(\w+)(?:\.<\w+>)?` \| (.+) \|$", section.partition("\n## ")[0], re.MULTILINE)
+    assert dict(rows) == {one.name: one.doc for one in FIELDS}
+
+
 async def test_every_field_in_a_living_store_is_documented(cell: CellStore, seen: Seen) -> None:
     await live(cell, seen)
     known = {plain(key): fields for key, fields in DOCUMENTED.items()}

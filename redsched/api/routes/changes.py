@@ -21,7 +21,7 @@ LastEventId = Annotated[
     Header(
         alias="Last-Event-ID",
         pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,62}:[0-9]{1,16})?$",
-        description="The `id` of the last event seen: go on after it. Empty: from now on.",
+        description="The `id` of the last event received, to resume after it. Empty: only new changes.",
     ),
 ]
 
@@ -35,7 +35,7 @@ Followed = Annotated[AsyncIterator[Change | Reset], Depends(_follow)]
 
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "`change` events, with `<cell>:<seq>` as id; `reset` where the feed has a gap: read all anew.",
+        "description": "`change` events, with `<cell>:<seq>` as id. `reset`: the feed has a gap; reload the state.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }
@@ -48,7 +48,7 @@ STREAM: dict[int | str, dict[str, Any]] = {
     responses={**STREAM, **answers({}, InvalidRequest, NotFound)},
 )
 async def follow_changes(request: Request, followed: Followed) -> AsyncIterator[ServerSentEvent]:
-    """Stream changes as server-sent events, until the client disconnects or the server stops."""
+    """Stream changes as server-sent events until the client disconnects or the server stops."""
     async for one in _until(request.app.state.closing, followed):
         yield _event(one)
 

@@ -67,14 +67,14 @@ async def list_claims(request: Request, query: Annotated[ClaimsQuery, Query()]) 
 async def release_claims(request: Request, query: Annotated[BulkReleaseQuery, Query()]) -> Response:
     """Release all claims that match the filters, a page at a time. At least one filter is required.
 
-    202: hosts have yet to end some of them; `watch` lists those.
+    202: some of them are still ending on their hosts; `watch` lists these.
     """
     return await _bulk(query, scheduler(request).bulk.release, force=query.force)
 
 
-@router.post("/renew", summary="Give many claims more time", responses=BULK)
+@router.post("/renew", summary="Renew many claims", responses=BULK)
 async def renew_claims(request: Request, query: Annotated[BulkRenewQuery, Query()]) -> Response:
-    """Renew the leases of all claims that match the filters and are not active yet, a page at a time."""
+    """Renew the leases of all claims that match the filters and are not yet active, a page at a time."""
     return await _bulk(query, scheduler(request).bulk.renew, lease_s=query.lease_s)
 
 
@@ -82,56 +82,58 @@ async def renew_claims(request: Request, query: Annotated[BulkRenewQuery, Query(
 async def shelve_claims(request: Request, query: Annotated[BulkQuery, Query()]) -> Response:
     """Shelve all claims that match the filters, a page at a time.
 
-    202: hosts have yet to end some of them; `watch` lists those.
+    202: some of them are still ending on their hosts; `watch` lists these.
     """
     return await _bulk(query, scheduler(request).bulk.shelve)
 
 
-@router.post("/unshelve", summary="Claim many again", responses=BULK)
+@router.post("/unshelve", summary="Unshelve many claims", responses=BULK)
 async def unshelve_claims(request: Request, query: Annotated[BulkQuery, Query()]) -> Response:
-    """Place again all shelved claims that match the filters, wherever there is room now, a page at a time."""
+    """Place all shelved claims that match the filters again, on any hosts that fit now, a page at a time."""
     return await _bulk(query, scheduler(request).bulk.unshelve)
 
 
-@router.get("/{claim_id}", summary="One claim", responses=answers({200: ClaimAnswer}, InvalidRequest, NotFound))
+@router.get("/{claim_id}", summary="Get a claim", responses=answers({200: ClaimAnswer}, InvalidRequest, NotFound))
 async def get_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Return a claim. An ended claim is remembered for a while."""
+    """Return a claim. Ended claims are kept for a limited time."""
     return responses.answer(render.claim(await scheduler(request).claims.get(claim_id)))
 
 
-@router.post("/{claim_id}/confirm", summary="It runs", responses=VERB, openapi_extra=body(TokenBody))
+@router.post("/{claim_id}/confirm", summary="Confirm a claim", responses=VERB, openapi_extra=body(TokenBody))
 async def confirm_claim(request: Request, claim_id: ClaimId) -> Response:
     """Report that the work runs: the claim becomes active and no longer has a lease."""
     token = (await read(request, TokenBody)).token
     return responses.answer(render.claim(await scheduler(request).claims.confirm(claim_id, token)))
 
 
-@router.post("/{claim_id}/renew", summary="Give it more time", responses=VERB, openapi_extra=body(RenewBody))
+@router.post("/{claim_id}/renew", summary="Renew a claim", responses=VERB, openapi_extra=body(RenewBody))
 async def renew_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Renew the claim's lease. An active claim has none, and does not change."""
+    """Renew the claim's lease. An active claim has no lease and does not change."""
     asked = await read(request, RenewBody)
     found = await scheduler(request).claims.renew(claim_id, asked.token, asked.lease_s)
     return responses.answer(render.claim(found))
 
 
-@router.post("/{claim_id}/fail", summary="It cannot run", responses=PLACE, openapi_extra=body(FailBody))
+@router.post("/{claim_id}/fail", summary="Fail a placement", responses=PLACE, openapi_extra=body(FailBody))
 async def fail_claim(request: Request, claim_id: ClaimId) -> Response:
     """Report that the work could not be started: its placement ends, and the next host that still fits takes the claim.
 
-    The response is the claim. 409 `no-valid-host`: no host fits, and the placement has ended all the same. If the
-    placement is the target of a move, only the target ends and the claim stays where it is; 409 `claim-state` if
-    `alternates` names hosts then.
+    The response is the claim. 409 `no-valid-host`: no host fits; the placement has ended nevertheless. If the placement
+    is the target of a move, only the target ends, and the claim stays where it is; with hosts in `alternates` the
+    response is then 409 `claim-state`.
     """
     asked = await read(request, FailBody)
     found = await scheduler(request).migrations.fail(claim_id, asked.token, asked.alternates)
     return responses.answer(render.claim(found))
 
 
-@router.post("/{claim_id}/move", status_code=202, summary="Move it", responses=MOVE_202, openapi_extra=body(MoveBody))
+@router.post(
+    "/{claim_id}/move", status_code=202, summary="Move a claim", responses=MOVE_202, openapi_extra=body(MoveBody)
+)
 async def move_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Claim another place for the claim, and return the claim. 202: its amounts are held until the work runs there.
+    """Claim a place on another host and return the claim. 202: both places are held until the work runs at the target.
 
-    200: the request was sent before, and the claim has moved.
+    200: the request is a repeat, and the claim has moved.
     """
     asked = await read(request, MoveBody)
     moving = scheduler(request).migrations.move(claim_id, **asked.model_dump())
@@ -139,20 +141,21 @@ async def move_claim(request: Request, claim_id: ClaimId) -> Response:
     return responses.changed_claim(render.claim(found), claim_id, goes_on=len(found.placements) > 1)
 
 
-@router.post("/{claim_id}/resize", summary="Resize it", responses=PLACE_202, openapi_extra=body(ResizeBody))
+@router.post("/{claim_id}/resize", summary="Resize a claim", responses=PLACE_202, openapi_extra=body(ResizeBody))
 async def resize_claim(request: Request, claim_id: ClaimId) -> Response:
     """Change the claim's amounts in place.
 
-    202: its host runs the work and has yet to resize it; until then both amounts are held (`resizing_to`).
+    202: its host is running the work and still has to resize it; until then the larger amounts are held
+    (`resizing_to` has the new ones).
     """
     asked = await read(request, ResizeBody)
     found = await scheduler(request).claims.resize(claim_id, asked.token, asked.slots, asked.resources)
     return responses.changed_claim(render.claim(found), claim_id, goes_on=bool(found.resizing_to))
 
 
-@router.post("/{claim_id}/shelve", summary="Shelve it", responses=VERB_202, openapi_extra=body(TokenBody))
+@router.post("/{claim_id}/shelve", summary="Shelve a claim", responses=VERB_202, openapi_extra=body(TokenBody))
 async def shelve_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Free the claim's place, and keep the claim. 202: its host has yet to report that the work is gone."""
+    """Free the claim's amounts and keep the claim. 202: its host still has to report that the work is gone."""
     token = (await read(request, TokenBody)).token
     found = await scheduler(request).claims.shelve(claim_id, token)
     return responses.changed_claim(render.claim(found), claim_id, goes_on=found.state is ClaimStatus.ENDING)
@@ -161,12 +164,12 @@ async def shelve_claim(request: Request, claim_id: ClaimId) -> Response:
 @router.post(
     "/{claim_id}/unshelve",
     status_code=201,
-    summary="Claim it again",
+    summary="Unshelve a claim",
     responses=PLACE_201,
     openapi_extra=body(UnshelveBody, required=False),
 )
 async def unshelve_claim(request: Request, claim_id: ClaimId) -> Response:
-    """Place a shelved claim again, wherever there is room now. 200: it had been placed again before."""
+    """Place a shelved claim again, on any host that fits now. 200: the claim was already unshelved."""
     asked = await read_if_any(request, UnshelveBody)
     claiming = scheduler(request).migrations.unshelve(claim_id, asked.queue_timeout_s)
     found, fresh = await (unless_gone(request, claiming) if asked.queue_timeout_s else claiming)
@@ -188,9 +191,9 @@ async def unshelve_claim(request: Request, claim_id: ClaimId) -> Response:
     ),
 )
 async def release_claim(request: Request, claim_id: ClaimId, query: Annotated[ReleaseQuery, Query()]) -> Response:
-    """Release a claim. 204: it is free now. 202: its host has yet to report that the work is gone.
+    """Release a claim. 204: its amounts are free. 202: its host still has to report that the work is gone.
 
-    With `force` it is freed at once.
+    `force` frees them at once.
     """
     if await scheduler(request).claims.release(claim_id, query.token, force=query.force):
         return responses.nothing()

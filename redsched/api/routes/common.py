@@ -31,7 +31,7 @@ def refuse_query(request: Request) -> None:
     """
     if request.query_params:
         names = ", ".join(repr(name[:80]) for name in list(request.query_params)[:5])
-        raise InvalidRequest(f"query {names} is not known to this route: take it out, or put it into the body")
+        raise InvalidRequest(f"unknown query parameter {names}: remove it, or put it into the body")
 
 
 async def _known_query(request: Request) -> None:
@@ -43,7 +43,7 @@ async def _known_query(request: Request) -> None:
     counts = Counter(name for name, _ in request.query_params.multi_items())
     for name, times in counts.items():
         if times > 1 and name not in _lists(models[0]):
-            raise InvalidRequest(f"query {name[:80]!r} is given {times} times: give it once")
+            raise InvalidRequest(f"query parameter {name[:80]!r} is given {times} times: give it once")
 
 
 def _lists(model: type[BaseModel]) -> set[str]:

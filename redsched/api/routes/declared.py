@@ -28,10 +28,10 @@ AGGREGATES = DeclaredKind[AggregateView, AggregateBody](
     answer=AggregateAnswer,
     page=AggregatesAnswer,
     examples={"aggregate": {"metadata": {"ssd": "true", "filter_tenant_id": "web"}, "hosts": ["h17"]}},
-    list_doc="Return a page of aggregates, by name, with their metadata and hosts.",
+    list_doc="Return a page of aggregates, sorted by name, with their metadata and hosts.",
     get_doc="Return an aggregate with its metadata and hosts.",
-    put_doc="Replace its metadata and hosts, in every cell. 201: it is new. 404: a host has never reported.",
-    delete_doc="Delete an aggregate. 409 if it has hosts, unless `force`: then they leave it.",
+    put_doc="Declare an aggregate in every cell, replacing its metadata and hosts. 201: it is new. 404: unknown host.",
+    delete_doc="Delete an aggregate. 409 if it has hosts; `force` removes them from it.",
     put_errors=(NotFound,),
 )
 
@@ -45,10 +45,10 @@ SERVER_GROUPS = DeclaredKind[ServerGroupView, ServerGroupBody](
     answer=ServerGroupAnswer,
     page=ServerGroupsAnswer,
     examples={"server_group": {"policy": "anti-affinity", "by": "host", "max_per_host": 1, "count_by": ["label:rack"]}},
-    list_doc="Return a page of server groups, by name, with their counts.",
-    get_doc="Return a server group, and its numbers of members by host, zone and label value.",
-    put_doc="Declare it in every cell. 201: it is new. 409: it has members, so only `max_per_host` can change.",
-    delete_doc="Delete a server group. 409 if it has members, unless `force`: they stay where they are.",
+    list_doc="Return a page of server groups, sorted by name, with their counts.",
+    get_doc="Return a server group, and its number of members by host, zone and label value.",
+    put_doc="Declare a server group in every cell. 201: it is new. 409: with members, only `max_per_host` can change.",
+    delete_doc="Delete a server group. 409 if it has members; with `force` they stay where they are.",
     put_errors=(ClaimState,),
 )
 
@@ -68,10 +68,10 @@ SHARED_POOLS = DeclaredKind[SharedPoolView, SharedPoolBody](
             "aggregates": ["licensed"],
         }
     },
-    list_doc="Return a page of shared pools, by name, with their claimed and free amounts.",
+    list_doc="Return a page of shared pools, sorted by name, with their claimed and free amounts.",
     get_doc="Return a shared pool with its claimed and free amounts.",
-    put_doc="Declare it in one cell. Claimed amounts stay. 201: it is new. 409: the name is taken in another cell.",
-    delete_doc="Delete a shared pool. 409 while any of it is claimed, unless `force`.",
+    put_doc="Declare a shared pool in one cell. Claimed amounts stay. 201: it is new. 409: taken in another cell.",
+    delete_doc="Delete a shared pool. 409 while any of its amounts are claimed, unless `force`.",
     put_errors=(NotFound, ClaimState),
 )
 

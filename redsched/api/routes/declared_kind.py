@@ -96,7 +96,7 @@ def _add_get(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
         get_thing,
         methods=["GET"],
         name=f"get_{_singular(kind)}",
-        summary=f"One {kind.singular}",
+        summary=f"Get {kind.a_thing}",
         description=kind.get_doc,
         responses=answers({200: kind.answer}, InvalidRequest, NotFound, *kind.list_errors, etag=True),
     )

@@ -20,12 +20,12 @@ PAGE = answers({200: EventsAnswer}, InvalidRequest, NotFound)
 
 @router.get("/events", summary="List events", responses=PAGE)
 async def list_events(request: Request, query: Annotated[EventsQuery, Query()]) -> Response:
-    """Return a page of events, cell by cell, oldest first; with `newest` the latest events."""
+    """Return a page of events, cell by cell, oldest first. With `newest`, return the latest events."""
     wanted = EventFilter(query.claim, query.project, query.host, query.kind)
     return await _page(request, query, wanted)
 
 
-@router.get("/claims/{claim_id}/events", summary="A claim's history", responses=PAGE)
+@router.get("/claims/{claim_id}/events", summary="List a claim's events", responses=PAGE)
 async def list_claim_events(
     request: Request, claim_id: ClaimId, query: Annotated[ClaimEventsQuery, Query()]
 ) -> Response:
@@ -37,7 +37,7 @@ async def _page(request: Request, query: ClaimEventsQuery, wanted: EventFilter) 
     events = scheduler(request).events
     if query.newest:
         if query.after:
-            raise InvalidRequest("newest begins at the end, and after names a place: use one of them")
+            raise InvalidRequest("newest and after both set where the list starts: use one of them")
         latest = await events.newest(query.limit, wanted)
         return responses.answer({"events": [render.event(one) for one in latest], "next": None})
     page = await events.list(query.limit, query.after, wanted)

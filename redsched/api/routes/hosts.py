@@ -23,21 +23,21 @@ WORD = answers({204: None}, InvalidRequest, NotFound, ClaimState, Settling, Outc
 
 @router.get("", summary="List hosts", responses=answers({200: HostsAnswer}, InvalidRequest))
 async def list_hosts(request: Request, query: Annotated[HostsQuery, Query()]) -> Response:
-    """Return a page of hosts, by name, with free, claimed, external and capacity per slot."""
+    """Return a page of hosts, sorted by name, with free, claimed and external amounts and capacity per slot."""
     page = await scheduler(request).hosts.list(**query.model_dump())
     return responses.answer({"hosts": [HostAnswer.of(one) for one in page.items], "next": page.next})
 
 
-@router.get("/{host}", summary="One host", responses=answers({200: HostAnswer}, InvalidRequest, NotFound, etag=True))
+@router.get("/{host}", summary="Get a host", responses=answers({200: HostAnswer}, InvalidRequest, NotFound, etag=True))
 async def get_host(request: Request, host: HostName) -> Response:
-    """Return a host with free, claimed, external and capacity per slot."""
+    """Return a host with the free, claimed and external amounts and the capacity of each slot."""
     hosts = scheduler(request).hosts
     headers = await etags.etag_of(hosts, host)
     return responses.answer(HostAnswer.of(await hosts.get(host)), headers=headers)
 
 
 @router.get(
-    "/{host}/drain", summary="Progress of a drain", responses=answers({200: DrainAnswer}, InvalidRequest, NotFound)
+    "/{host}/drain", summary="Get a drain's progress", responses=answers({200: DrainAnswer}, InvalidRequest, NotFound)
 )
 async def get_drain(request: Request, host: HostName) -> Response:
     """Return the progress of a drain with `move` or an evacuation: the remaining claims, and why some cannot move."""
@@ -47,15 +47,15 @@ async def get_drain(request: Request, host: HostName) -> Response:
 @router.post(
     "/{host}/drain",
     status_code=204,
-    summary="Drain",
+    summary="Drain a host",
     dependencies=[etags.IF_MATCH],
     responses=BODY_WORD,
     openapi_extra=body(DrainBody, required=False),
 )
 async def drain_host(request: Request, host: HostName) -> Response:
-    """Stop new claims on a host and empty it. With `move` its claims are placed elsewhere, a few each second.
+    """Stop new claims on a host and empty it. With `move`, its claims are moved to other hosts, a few each second.
 
-    With `deadline_s` they are moved only for that long; then the remaining claims are released (`then: stop`) or stay
+    `deadline_s` limits the time for moves; then the remaining claims are released (`then: stop`) or stay
     (`then: keep`). 202 with `move`: watch `GET` of the same path.
     """
     asked = await read_if_any(request, DrainBody)
@@ -64,38 +64,40 @@ async def drain_host(request: Request, host: HostName) -> Response:
     return _goes_on(host) if asked.move else responses.nothing()
 
 
-@router.post("/{host}/enable", status_code=204, summary="Enable", responses=WORD, dependencies=[etags.IF_MATCH])
+@router.post("/{host}/enable", status_code=204, summary="Enable a host", responses=WORD, dependencies=[etags.IF_MATCH])
 async def enable_host(request: Request, host: HostName) -> Response:
     """Allow new claims on a host again."""
     return await _set_status(request, host, HostStatus.ENABLED)
 
 
-@router.post("/{host}/disable", status_code=204, summary="Disable", responses=WORD, dependencies=[etags.IF_MATCH])
+@router.post(
+    "/{host}/disable", status_code=204, summary="Disable a host", responses=WORD, dependencies=[etags.IF_MATCH]
+)
 async def disable_host(request: Request, host: HostName) -> Response:
-    """Stop new claims on a host. The claims that it has stay."""
+    """Stop new claims on a host. Its existing claims stay."""
     return await _set_status(request, host, HostStatus.DISABLED)
 
 
 @router.post(
     "/{host}/write-off",
     status_code=204,
-    summary="Write off",
+    summary="Write off a host",
     dependencies=[etags.IF_MATCH],
     responses=BODY_WORD,
     openapi_extra=body(LostBody, required=False),
 )
 async def write_off_host(request: Request, host: HostName) -> Response:
-    """Declare a host dead: schedulers stop waiting for it. Releasing its claims then frees them at once.
+    """Declare a host dead, so that schedulers stop waiting for it. Releasing its claims then frees them at once.
 
-    With `evacuate` they are placed elsewhere, one by one; a host that comes back drops them. 409 while the host's lease
-    runs, unless `force`. 202 with `evacuate`: watch `GET /v1/hosts/{host}/drain`.
+    With `evacuate`, its claims are placed on other hosts, one by one; if the host returns, it drops them. 409 while the
+    host's lease is valid, unless `force`. 202 with `evacuate`: watch `GET /v1/hosts/{host}/drain`.
     """
     asked = await read_if_any(request, LostBody)
     await scheduler(request).hosts.lost(host, asked.evacuate, asked.force, etags.if_match(request))
     return _goes_on(host) if asked.evacuate else responses.nothing()
 
 
-@router.delete("/{host}", status_code=204, summary="Remove", responses=WORD, dependencies=[etags.IF_MATCH])
+@router.delete("/{host}", status_code=204, summary="Remove a host", responses=WORD, dependencies=[etags.IF_MATCH])
 async def remove_host(request: Request, host: HostName, query: Annotated[ForgetQuery, Query()]) -> Response:
     """Remove a host. 409 while it holds claims, unless `force`."""
     await scheduler(request).hosts.forget(host, query.force, etags.if_match(request))

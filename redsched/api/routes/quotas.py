@@ -28,17 +28,17 @@ QUOTAS = DeclaredKind[QuotaView, QuotaBody](
     page=QuotasAnswer,
     examples={"quota": {"limits": {"VCPU": 100, "claims": 50}}},
     forced=False,
-    list_doc="Return a page of quotas, by project, with their usage.",
+    list_doc="Return a page of quotas, sorted by project, with their usage.",
     get_doc="Return a project's limits, and the usage of its claims over all cells.",
-    put_doc="Replace all limits. 201: it is new; existing claims are counted.",
-    delete_doc="Delete a quota, so that the project has no limits.",
+    put_doc="Declare a project's quota, replacing all limits. 201: it is new; existing claims count.",
+    delete_doc="Delete a quota. The project then has no limits.",
     list_errors=(OutcomeUnknown,),
 )
 
 add_routes(router, QUOTAS)
 
 
-@router.get("/usage", summary="What claims use", responses=answers({200: UsageAnswer}, InvalidRequest))
+@router.get("/usage", summary="Get usage", responses=answers({200: UsageAnswer}, InvalidRequest))
 async def get_usage(request: Request, query: Annotated[UsageQuery, Query()]) -> Response:
     """Return the usage of all claims that have not ended, summed by zone, project and class, as `by` names them."""
     rows = await scheduler(request).usage(usage_by(",".join(query.by)))

@@ -44,27 +44,27 @@ PATCH = {"labels": {"rack": "r5"}, "inventories": {"MEMORY_MB": {"reserved": 204
 
 @router.put(
     "/report",
-    summary="Report",
+    summary="Report a host",
     responses=answers(
         {200: ReportAnswer}, *BODY, NotFound, ClaimIdReused, ClaimState, OtherAgent, Settling, OutcomeUnknown
     ),
     openapi_extra=body(ReportBody, {"host": REPORT, "pools": POOLS}),
 )
 async def report_host(request: Request, host: HostName) -> Response:
-    """Replace a host's report. Its claims are not replaced: they end only when `ended` names them."""
+    """Replace a host's report. Its claims are not replaced: a claim ends only if `ended` lists it."""
     return await _report(request, host, await read(request, ReportBody))
 
 
 @router.patch(
     "/report",
-    summary="Report a part",
+    summary="Patch a host's report",
     responses=answers(
         {200: ReportAnswer}, *BODY, NotFound, ClaimIdReused, ClaimState, OtherAgent, Settling, OutcomeUnknown
     ),
     openapi_extra=body(ReportPatch, {"part": PATCH}, "application/merge-patch+json"),
 )
 async def patch_host_report(request: Request, host: HostName) -> Response:
-    """Apply a merge patch (RFC 7396) to the host's last report as the store has it; null removes a member."""
+    """Apply a merge patch (RFC 7396) to the host's last report as stored. null removes a member."""
     patch = await read_object(request)
     last = declarations.report_of(await scheduler(request).hosts.get(host))
     return await _report(request, host, parse(to_json(merged(last, patch)), ReportBody))
@@ -72,18 +72,18 @@ async def patch_host_report(request: Request, host: HostName) -> Response:
 
 @router.post(
     "/heartbeat",
-    summary="Sign of life",
+    summary="Send a heartbeat",
     responses=answers({200: HeartbeatAnswer}, *BODY, NotFound, OtherAgent, Settling, OutcomeUnknown),
     openapi_extra=body(HeartbeatBody, {"plain": {"lease_s": 30}}),
 )
 async def send_heartbeat(request: Request, host: HostName) -> Response:
-    """Renew the host's lease. `NOT_ATTESTED`: send a report that attests to the store's new epoch."""
+    """Renew the host's lease. `NOT_ATTESTED`: the store is in a new epoch; send a report that attests to it."""
     asked = await read(request, HeartbeatBody)
     stamp = asked.agent.made() if asked.agent else None
     return responses.answer({"outcome": await scheduler(request).hosts.heartbeat(host, asked.lease_s, stamp)})
 
 
-@router.get("/inbox", summary="Inbox", responses=answers({200: InboxAnswer}, InvalidRequest, NotFound))
+@router.get("/inbox", summary="Read a host's inbox", responses=answers({200: InboxAnswer}, InvalidRequest, NotFound))
 async def read_inbox(request: Request, host: HostName, query: Annotated[InboxQuery, Query()]) -> Response:
     """Return the hints for the host's agent: claims placed on it, and claims to end."""
     entries = await scheduler(request).hosts.inbox(host, query.after)

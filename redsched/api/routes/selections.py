@@ -74,8 +74,8 @@ EXAMPLES = {
 async def select(request: Request) -> Response:
     """Select hosts and claim the amounts on them.
 
-    201: claimed. 200: a dry run (`claim: false`), or ids that were sent before, with their first outcome. 504: with
-    `until: active`, no host has confirmed in time, and everything is released.
+    201: claimed. 200: a dry run (`claim: false`), or a repeat with the same claim ids, which returns the first outcome.
+    504: with `until: active`, the hosts did not confirm in time, and everything is released.
     """
     refuse_query(request)  # here, because redsched/api/fast_path.py runs no dependencies
     asked = with_key((await read(request, SelectionRequest)).request(), request)
@@ -96,7 +96,10 @@ async def select(request: Request) -> Response:
     openapi_extra=body(SelectionRequest, EXAMPLES),
 )
 async def explain(request: Request, query: Annotated[ExplainQuery, Query()]) -> Response:
-    """Explain a selection, by the same body, without writing: how many hosts each reason excludes, and near misses."""
+    """Explain a selection without claiming: the number of hosts excluded by each reason, and the nearest misses.
+
+    Takes the body of a selection. Writes nothing.
+    """
     asked = (await read(request, SelectionRequest)).request()
     known = scheduler(request)
     hosts = [*query.host, *(known.host_names(query.limit, query.after) if query.limit else ())]

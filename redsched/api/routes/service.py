@@ -14,7 +14,7 @@ router = APIRouter(tags=["service"])
 METRICS = {200: {"description": "OK", "content": {"text/plain": {"schema": {"type": "string"}}}}}
 
 
-@router.get("/v1", summary="What this is", responses=answers({200: AboutAnswer}, InvalidRequest, store=False))
+@router.get("/v1", summary="Describe the service", responses=answers({200: AboutAnswer}, InvalidRequest, store=False))
 async def get_about(request: Request) -> Response:
     """Return the name and version of the service, and the paths of its documentation."""
     refuse_query(request)
@@ -30,13 +30,13 @@ async def get_about(request: Request) -> Response:
     )
 
 
-@router.get("/healthz", summary="Is the process there", responses=answers({200: HealthAnswer}, store=False))
+@router.get("/healthz", summary="Check liveness", responses=answers({200: HealthAnswer}, store=False))
 async def get_health() -> Response:
-    """Return whether the process responds. Does not check the store."""
+    """Return 200 while the process responds. Does not check the store."""
     return responses.answer({"status": "ok"})
 
 
-@router.get("/readyz", summary="Can it work", responses=answers({200: ReadyAnswer}, NotReady))
+@router.get("/readyz", summary="Check readiness", responses=answers({200: ReadyAnswer}, NotReady))
 async def get_readiness(request: Request) -> Response:
     """Return 200 if all caches have caught up, the store is usable, and the hosts that `up` waits for have reported."""
     readiness = await request.app.state.readiness.look()
@@ -47,7 +47,7 @@ async def get_readiness(request: Request) -> Response:
     )
 
 
-@router.get("/metrics", summary="Metrics", response_class=Response, responses=METRICS)  # type: ignore[arg-type]
+@router.get("/metrics", summary="Get metrics", response_class=Response, responses=METRICS)  # type: ignore[arg-type]
 async def get_metrics(request: Request) -> Response:
     """Return Prometheus metrics, summed over the workers."""
     await request.app.state.readiness.look()

@@ -14,9 +14,9 @@ from redsched.cli.up.stack import LocalStack, StackOptions
 from redsched.cli.verbs.service import LOOK_EVERY_S, FleetOption, HostOption, PortOption, WorkersOption
 
 DataOption = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Keep the embedded store here.", show_default=False)
+    Path | None, typer.Option(metavar="DIR", help="Directory to keep the embedded store in.", show_default=False)
 ]
-NoAgentOption = Annotated[bool, typer.Option("--no-agent", help="Leave out the agent of this machine.")]
+NoAgentOption = Annotated[bool, typer.Option("--no-agent", help="Do not run the agent of this machine.")]
 
 
 def up(
@@ -27,7 +27,7 @@ def up(
     no_agent: NoAgentOption = False,
     data: DataOption = None,
 ) -> None:
-    """Start everything on this machine, until Ctrl-C: a store, the API, this machine's agent."""
+    """Run a store, the API and the agent of this machine until Ctrl-C."""
     options = StackOptions(host, port, workers, not no_agent, fleet, data)
     with until_ended(), LocalStack(settings_for(), options) as everything:
         everything.start()
@@ -41,4 +41,4 @@ def up(
 def _look(everything: LocalStack) -> None:
     everything.look()
     for said in everything.gone_agents():
-        print(f"redsched: {said}: the rest goes on", file=sys.stderr)
+        print(f"redsched: {said}: the other processes continue", file=sys.stderr)

@@ -22,9 +22,11 @@ def ready(everything: LocalStack) -> None:
         everything.look()
         gone = everything.gone_agents()
         if gone:
-            raise StoreUnavailable(f"{gone[0]}: its reason is above; --no-agent leaves it out")
+            raise StoreUnavailable(f"{gone[0]}: see its error above, or leave it out with --no-agent")
         if time.monotonic() > deadline:
-            raise StoreUnavailable(f"not ready after {START_TIMEOUT_S:g} s: {said.get('detail', 'the API is silent')}")
+            raise StoreUnavailable(
+                f"not ready after {START_TIMEOUT_S:g} s: {said.get('detail', 'the API does not respond')}"
+            )
         time.sleep(ASK_EVERY_S)
 
 

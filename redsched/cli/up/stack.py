@@ -41,7 +41,7 @@ class LocalStack:
         """Check the options and bind the port. Raises InvalidRequest."""
         if options.data and settings.redis_url:
             raise InvalidRequest(
-                "--data keeps the embedded store, but REDSCHED_REDIS_URL gives another: use one of them"
+                "--data is for the embedded store, but REDSCHED_REDIS_URL names another store: use one of them"
             )
         self._settings, self.options = settings, options
         self.simulated = len(read_fleet(options.fleet)) if options.fleet else 0
@@ -68,14 +68,14 @@ class LocalStack:
     def look(self) -> None:
         """Restart dead workers. Raises StoreUnavailable when the embedded store has died. Call it periodically."""
         if self.private and not self.private.running:
-            raise StoreUnavailable("the embedded store has ended by itself: start `redsched up` again")
+            raise StoreUnavailable("the embedded store has exited: start `redsched up` again")
         self.workers.revive()
 
     def gone_agents(self) -> list[str]:
         """Return a message for each agent that has ended since the last call."""
         gone = {name: child for name, child in self._agents.items() if child.poll() is not None}
         self._agents = {name: child for name, child in self._agents.items() if name not in gone}
-        return [f"{name} has ended with exit code {child.returncode}" for name, child in gone.items()]
+        return [f"{name} exited with code {child.returncode}" for name, child in gone.items()]
 
     def __enter__(self) -> Self:
         return self

@@ -20,7 +20,7 @@ def started(everything: LocalStack) -> None:
         "shell": f"export REDSCHED_REDIS_URL={without_password(everything.url)}",
         "try": _curl(url),
     }
-    print("redsched is up. Ctrl-C ends all of it.")
+    print("redsched is up. Ctrl-C stops everything.")
     for name, said in lines.items():
         print(f"  {name:<6} {said}", flush=True)
 
@@ -30,14 +30,14 @@ def _store(everything: LocalStack) -> str:
     if not private:
         return without_password(everything.url)
     kept = everything.options.data
-    end = f"kept in {kept}" if kept else "its state ends with this process: --data DIR keeps it"
+    end = f"kept in {kept}" if kept else "its state is lost when it stops: --data DIR keeps it"
     return f"{private.kind} {private.version}, embedded; {end}"
 
 
 def _hosts(everything: LocalStack) -> str:
     own = ["this machine"] if everything.options.agent else []
     simulated = [f"{everything.simulated} simulated"] if everything.simulated else []
-    return " and ".join(own + simulated) or "none of its own"
+    return " and ".join(own + simulated) or "none started here"
 
 
 def _redis_cli(everything: LocalStack) -> str:

@@ -20,17 +20,17 @@ from redsched.scheduler.backup.replay import replay as replay_archive
 from redsched.store.embedded.server import PrivateServer
 from redsched.yaml_io import read_text
 
-FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="What `redsched export` wrote; - for stdin.")]
+FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="File written by `redsched export`; - for stdin.")]
 HEADS = ("POLICY", "PLACED", "REFUSED", "HOSTS", "GUESSED")
 OWN_POLICY = "their own"
 
 
 def export(
-    output: Annotated[str, typer.Option("--output", metavar="FILE", help="Write there and not to stdout.")] = "",
-    cell: Annotated[str, typer.Option("--cell", help="Which, where there are several.", show_default=False)] = "",
+    output: Annotated[str, typer.Option("--output", metavar="FILE", help="File to write to. Default: stdout.")] = "",
+    cell: Annotated[str, typer.Option("--cell", help="Cell to export, if there are several.", show_default=False)] = "",
     url: Url = "",
 ) -> None:
-    """Write a cell as JSON lines: what was declared, hosts, claims and their requests."""
+    """Export a cell as JSON lines: declared objects, hosts, claims and their requests."""
     name = check_name("cell", cell) if cell else ""
     archive = with_scheduler(url, lambda s: s.export(name))
     text = "".join(f"{line}\n" for line in archives.archive_lines(archive))
@@ -41,20 +41,20 @@ def export(
     if not archive.head.consistent:
         print(
             f"redsched: cell {archive.head.cell} changed while it was read (seq {archive.head.seq} to "
-            f"{archive.head.seq_after}): the file is not of one instant",
+            f"{archive.head.seq_after}): the file is not a consistent snapshot",
             file=sys.stderr,
         )
 
 
 def import_file(
     file: FileArgument,
-    declared: Annotated[bool, typer.Option("--declared", help="Only what people declared, into any cell.")] = False,
+    declared: Annotated[bool, typer.Option("--declared", help="Import only declared objects, into any cell.")] = False,
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
     """Import an exported cell.
 
-    The cell must be empty; with --declared, what people declared is imported into any cell.
+    The cell must be empty, except with --declared, which imports declared objects into any cell.
     """
     archive = _read(file)
     found = with_scheduler(url, lambda s: s.import_(archive, declared))
@@ -71,14 +71,16 @@ def import_file(
 def replay(
     file: FileArgument,
     policy: Annotated[
-        list[str] | None, typer.Option("--policy", help="By this policy instead of their own. May be given again.")
+        list[str] | None, typer.Option("--policy", help="Weigh by this policy instead of the claims' own. Repeatable.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Place the claims of an exported cell again, on a store of its own, and count."""
+    """Replay the claims of an exported cell on a private store, and count the placements."""
     archive = _read(file)
     if len(archive.claims) > MAX_CLAIMS:
-        raise InvalidRequest(f"{file} has {len(archive.claims)} claims; {MAX_CLAIMS} can be replayed: take some out")
+        raise InvalidRequest(
+            f"{file} has {len(archive.claims)} claims, and at most {MAX_CLAIMS} can be replayed: remove some"
+        )
     settings = settings_for()
     found = []
     for one in policy or [""]:

@@ -15,11 +15,13 @@ HEADS = ("INVARIANT", "WHAT", "WHERE", "FOUND", "SHOULD BE", "REPAIRED")
 
 
 def audit(
-    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired, and say what was.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Repair what can be repaired, and show what was repaired.")
+    ] = False,
     as_json: AsJson = False,
     url: Url = "",
 ) -> int:
-    """Check sums, limits and leftovers of the store while it works.
+    """Check the store's sums, limits and leftovers while it is in use.
 
     The exit code is 1 if something is still broken.
     """

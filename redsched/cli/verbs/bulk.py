@@ -23,13 +23,17 @@ PAGE = 1000
 class Filters:
     """The options of a command that filter claims, and `--dry-run`."""
 
-    host: Annotated[Many, many("All on this host.", "--host", completed=completion.hosts)] = field(default_factory=list)
-    project: Annotated[Many, many("All of this project.", "--project")] = field(default_factory=list)
-    consumer: Annotated[Many, many("All for this consumer.", "--consumer")] = field(default_factory=list)
-    state: Annotated[list[ListedState], many("All in this state.", "--state")] = field(default_factory=list)
-    zone: Annotated[Many, many("All on hosts of this zone.", "--zone")] = field(default_factory=list)
-    cell: Annotated[Many, many("All of this cell.", "--cell")] = field(default_factory=list)
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="With filters: show which claims are meant.")] = False
+    host: Annotated[Many, many("All claims on this host.", "--host", completed=completion.hosts)] = field(
+        default_factory=list
+    )
+    project: Annotated[Many, many("All claims of this project.", "--project")] = field(default_factory=list)
+    consumer: Annotated[Many, many("All claims for this consumer.", "--consumer")] = field(default_factory=list)
+    state: Annotated[list[ListedState], many("All claims in this state.", "--state")] = field(default_factory=list)
+    zone: Annotated[Many, many("All claims on hosts in this zone.", "--zone")] = field(default_factory=list)
+    cell: Annotated[Many, many("All claims in this cell.", "--cell")] = field(default_factory=list)
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With filters: list the selected claims and change nothing.")
+    ] = False
 
     def wanted(self) -> ClaimFilter | None:
         """Return the filter; None if no filter option is given. Raises InvalidRequest."""
@@ -41,11 +45,11 @@ class Filters:
         """Return the filter; None if claims are named by ids. Raises InvalidRequest for both or neither of them."""
         wanted = self.wanted()
         if bool(ids) == (wanted is not None):
-            raise InvalidRequest("name the claims by their ids, or by filters such as --project web: one of the two")
+            raise InvalidRequest("give either claim ids or filters such as --project web")
         if wanted is not None and token:
-            raise InvalidRequest("--token is of one placing: leave it out, and each claim is meant as it is found")
+            raise InvalidRequest("--token names a single placement: leave it out with filters")
         if wanted is None and self.dry_run:
-            raise InvalidRequest("--dry-run is of use with filters such as --project web: leave it out")
+            raise InvalidRequest("--dry-run requires filters such as --project web: leave it out for claim ids")
         return wanted
 
 

@@ -28,9 +28,9 @@ MaybeClaim = Annotated[
     ),
 ]
 TokenOption = Annotated[
-    str, typer.Option("--token", help="Of its placement. Default: the one it has now.", show_default=False)
+    str, typer.Option("--token", help="Token of the placement. Default: the current one.", show_default=False)
 ]
-Wait = Annotated[int, seconds("--wait", most=MAX_WAIT_S, help="How long to wait for room.")]
+Wait = Annotated[int, seconds("--wait", most=MAX_WAIT_S, help="How long to wait for room if nothing fits.")]
 
 
 def confirm(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = False, url: Url = "") -> None:
@@ -47,12 +47,14 @@ def confirm(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = Fal
 def renew(
     filters: bulk.Filters,
     claim: MaybeClaim = "",
-    lease_s: Annotated[int, seconds("--lease", least=1, most=MAX_LEASE_S, help="From now: 120, 5m.")] = 120,
+    lease_s: Annotated[
+        int, seconds("--lease", least=1, most=MAX_LEASE_S, help="Lease from now, such as 120 or 5m.")
+    ] = 120,
     token: TokenOption = "",
     as_json: AsJson = False,
     url: Url = "",
 ) -> int:
-    """Give a claim that is not active yet more time, or all found by filters."""
+    """Renew the lease of a claim that is not active yet, or of all that match filters."""
     wanted = filters.or_ids([claim] if claim else [], token)
     if wanted is None:
         _renew(claim, lease_s, token, as_json, url)
@@ -76,16 +78,16 @@ def _renew(claim: str, lease_s: int, token: str, as_json: bool, url: str) -> Non
 def fail(
     claim: ClaimArgument,
     to: Annotated[
-        list[str], typer.Option("--to", help="Try this host next. May be given again.", autocompletion=completion.hosts)
+        list[str], typer.Option("--to", help="Host to try next. Repeatable.", autocompletion=completion.hosts)
     ] = [],  # noqa: B006 - typer reads it, nobody writes it
     no_alternate: Annotated[bool, typer.Option("--no-alternate", help="Try no other host.")] = False,
     token: TokenOption = "",
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Report that its work could not be started: the next host that fits takes it.
+    """Report that a claim's work could not be started. The next host that fits takes it.
 
-    With the token of a move's target only the target ends, and the claim stays where it runs.
+    With the token of a move's target, only the target ends, and the claim stays where it runs.
     """
 
     async def work(scheduler: Scheduler) -> Claim:
@@ -101,15 +103,18 @@ def fail(
 def move(
     claim: ClaimArgument,
     to: Annotated[
-        list[str], typer.Option("--to", help="Only to this host. May be given again.", autocompletion=completion.hosts)
+        list[str],
+        typer.Option("--to", help="Move only to this host. Repeatable: any of them.", autocompletion=completion.hosts),
     ] = [],  # noqa: B006
-    live: Annotated[bool, typer.Option("--live", help="Its work goes on meanwhile: with a deadline.")] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="The work continues during the move, which then has a deadline.")
+    ] = False,
     deadline_s: Annotated[
         int,
         seconds(
             "--deadline",
             most=MAX_DEADLINE_S,
-            help="How long the target has to be active, such as 10m. 0: any time, or 5m if live.",
+            help="Time within which the target must be active, such as 10m. 0: no limit, or 5m if live.",
         ),
     ] = 0,
     queue_timeout_s: Wait = 0,
@@ -117,14 +122,14 @@ def move(
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Claim another place for a claim. Its amounts are held until the work runs there."""
+    """Move a claim to another place. Its present amounts are held until the work runs there."""
 
     async def work(scheduler: Scheduler) -> Claim:
         body = {"token": await _token(scheduler, claim, token), "hosts": to, "live": live}
         asked = options.as_model(body | {"deadline_s": deadline_s, "queue_timeout_s": queue_timeout_s}, MoveBody)
         return (await scheduler.migrations.move(claim, **asked.model_dump()))[0]
 
-    _show(url, work, as_json, "{0.id} is {0.state} on {0.host} too, and leaves its present host once it runs there")
+    _show(url, work, as_json, "{0.id} is {0.state} on {0.host}, and leaves its present host once it runs there")
 
 
 def resize(
@@ -132,14 +137,15 @@ def resize(
     amounts: Annotated[
         list[str],
         typer.Argument(
-            metavar="CLASS=AMOUNT...", help="Such as MEMORY_MB=8Gi, or by slot: gpu0/VGPU=2. 0 gives it up."
+            metavar="CLASS=AMOUNT...",
+            help="New amounts, such as MEMORY_MB=8Gi, or by slot: gpu0/VGPU=2. 0 removes an amount.",
         ),
     ],
     token: TokenOption = "",
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Change its amounts in place. What is not named stays as it is."""
+    """Change a claim's amounts in place. Amounts that are not listed do not change."""
 
     async def work(scheduler: Scheduler) -> Claim:
         given = options.amounts(amounts)
@@ -154,7 +160,7 @@ def resize(
     found = with_scheduler(url, work)
     if as_json:
         return tables.show_json(render.claim(found))
-    wanted = f", until its host has made it {tables.amounts(found.resizing_to)}" if found.resizing_to else ""
+    wanted = f"; its host is resizing it to {tables.amounts(found.resizing_to)}" if found.resizing_to else ""
     print(f"{found.id} holds {tables.amounts(found.amounts)} of {found.host}{wanted}")
     return None
 
@@ -167,7 +173,7 @@ def shelve(
     as_json: AsJson = False,
     url: Url = "",
 ) -> int:
-    """Free the place of a claim and keep the claim, or of all that match filters.
+    """Free the amounts of a claim but keep the claim, or of all that match filters.
 
     `redsched claim unshelve` places it again.
     """
@@ -190,7 +196,7 @@ def _shelve(claim: str, token: str, as_json: bool, url: str) -> None:
     found = with_scheduler(url, work)
     if as_json:
         return tables.show_json(render.claim(found))
-    ending = ": its host has to say first that the work is gone" if found.state == "ending" else ""
+    ending = ": its host has yet to report that the work is gone" if found.state == "ending" else ""
     print(f"{found.id} is {'being ' if ending else ''}shelved{ending}")
     return None
 
@@ -201,14 +207,16 @@ def unshelve(
 ) -> int:
     """Place a shelved claim again, or all that match filters.
 
-    It goes wherever there is room now.
+    It is placed on any host that fits now.
     """
     wanted = filters.or_ids([claim] if claim else [], "")
     if wanted is None:
         _unshelve(claim, queue_timeout_s, as_json, url)
         return 0
     if queue_timeout_s:
-        raise InvalidRequest("--wait is for one claim: leave it out with filters, and call again for those refused")
+        raise InvalidRequest(
+            "--wait is for a single claim: leave it out with filters, and repeat the command for refused claims"
+        )
 
     async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
         return await scheduler.bulk.unshelve(wanted, filters.dry_run, bulk.PAGE, after)

@@ -19,12 +19,12 @@ PLACEMENT_HEADS = ("TOKEN", "STATE", "HOST", "AMOUNTS", "WHY")
 
 
 def list_claims(
-    host: Annotated[Many, many("Only on this host.", completed=completion.hosts)] = [],  # noqa: B006 - typer reads it
-    project: Annotated[Many, many("Only of this project.")] = [],  # noqa: B006
-    consumer: Annotated[Many, many("Only for this consumer.")] = [],  # noqa: B006
-    state: Annotated[list[ListedState], many("Only in this state.")] = [],  # noqa: B006
-    zone: Annotated[Many, many("Only on hosts of this zone.")] = [],  # noqa: B006
-    cell: Annotated[Many, many("Only of this cell.")] = [],  # noqa: B006
+    host: Annotated[Many, many("Only claims on this host.", completed=completion.hosts)] = [],  # noqa: B006 - typer reads it
+    project: Annotated[Many, many("Only claims of this project.")] = [],  # noqa: B006
+    consumer: Annotated[Many, many("Only claims for this consumer.")] = [],  # noqa: B006
+    state: Annotated[list[ListedState], many("Only claims in this state.")] = [],  # noqa: B006
+    zone: Annotated[Many, many("Only claims on hosts in this zone.")] = [],  # noqa: B006
+    cell: Annotated[Many, many("Only claims in this cell.")] = [],  # noqa: B006
     limit: Limit = 100,
     after: After = "",
     as_json: AsJson = False,
@@ -48,16 +48,18 @@ def release(
     filters: bulk.Filters,
     claim: Annotated[
         list[str],
-        typer.Argument(metavar="CLAIM", help="The claims' ids.", show_default=False, autocompletion=completion.claims),
+        typer.Argument(
+            metavar="CLAIM", help="Ids of the claims.", show_default=False, autocompletion=completion.claims
+        ),
     ] = [],  # noqa: B006 - typer reads it, nobody writes it
-    token: Annotated[str, typer.Option(help="Only the placement with this token.", show_default=False)] = "",
+    token: Annotated[str, typer.Option(help="Release only the placement with this token.", show_default=False)] = "",
     force: Force = False,
     as_json: AsJson = False,
     url: Url = "",
 ) -> int:
     """Release claims, by id or by filters.
 
-    A claim that its host runs is ending until the host reports that its work is gone.
+    A claim whose work runs is `ending` until its host reports that the work is gone.
     """
     wanted = filters.or_ids(claim, token)
     if wanted is None:
@@ -101,7 +103,7 @@ def _show_released(done: Mapping[str, bool], as_json: bool) -> None:
         shown = [{"claim_id": one, "state": "freed" if freed else "ending"} for one, freed in done.items()]
         return tables.show_json({"claims": shown})
     for one, freed in done.items():
-        print(f"{one} is {'released' if freed else 'ending: its host has to say that the work is gone'}")
+        print(f"{one} is {'released' if freed else 'ending: its host has yet to report that the work is gone'}")
     return None
 
 

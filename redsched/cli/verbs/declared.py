@@ -29,7 +29,7 @@ Name = Annotated[
     str,
     typer.Argument(metavar="NAME", callback=lambda name: check_name("name", name), autocompletion=completion.declared),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Although it is in use.")]
+Force = Annotated[bool, typer.Option("--force", help="Delete it even if it is in use.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,14 @@ class _Kind(Generic[View]):
 def set_aggregate(
     name: Name,
     metadata: Annotated[
-        list[str], typer.Option("--metadata", metavar="KEY=VALUE", help="Set it; without VALUE: take it out.")
+        list[str],
+        typer.Option("--metadata", metavar="KEY=VALUE", help="Set a key; without VALUE, remove it. Repeatable."),
     ] = [],  # noqa: B006 - typer reads it, nobody writes it; so for all lists below
-    host: Annotated[list[str], typer.Option("--host", help="Put this host in.", autocompletion=completion.hosts)] = [],  # noqa: B006
+    host: Annotated[
+        list[str], typer.Option("--host", help="Add this host. Repeatable.", autocompletion=completion.hosts)
+    ] = [],  # noqa: B006
     not_host: Annotated[
-        list[str], typer.Option("--not-host", help="Take this host out.", autocompletion=completion.hosts)
+        list[str], typer.Option("--not-host", help="Remove this host. Repeatable.", autocompletion=completion.hosts)
     ] = [],  # noqa: B006
     request: RequestFile = "",
     as_json: AsJson = False,
@@ -115,21 +118,29 @@ def set_aggregate(
 
 def set_server_group(
     name: Name,
-    policy: Annotated[GroupPolicy | None, typer.Option(help="How its members lie to each other.")] = None,
+    policy: Annotated[GroupPolicy | None, typer.Option(help="How members are placed relative to each other.")] = None,
     by: Annotated[
-        str, typer.Option(help="What they share or do not: host, zone or label:KEY.", show_default=False)
+        str, typer.Option(help="What members share or do not share: host, zone or label:KEY.", show_default=False)
     ] = "",
     max_per_host: Annotated[
-        int | None, typer.Option(help="How many may share one, under anti-affinity.", show_default=False)
+        int | None,
+        typer.Option(
+            help="Members that may share a host, zone or label value, under anti-affinity.", show_default=False
+        ),
     ] = None,
     count_by: Annotated[
-        list[str], typer.Option("--count-by", metavar="label:KEY", help="Count members by this too, for spreading.")
+        list[str],
+        typer.Option(
+            "--count-by",
+            metavar="label:KEY",
+            help="Count members by this too, for --spread. Repeatable; replaces the current list.",
+        ),
     ] = [],  # noqa: B006
     request: RequestFile = "",
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Create a server group. While it has members only --max-per-host can change."""
+    """Create or change a server group. While it has members, only --max-per-host can change."""
     given = {"policy": policy, "by": by, "max_per_host": max_per_host, "count_by": count_by}
     said = {key: value for key, value in given.items() if value}
 
@@ -143,23 +154,28 @@ def set_server_group(
 def set_shared_pool(
     name: Name,
     total: Annotated[
-        list[str], typer.Argument(metavar="[CLASS=TOTAL...]", help="Such as CUSTOM_SEAT=100.", show_default=False)
+        list[str],
+        typer.Argument(
+            metavar="[CLASS=TOTAL...]", help="Totals by class, such as CUSTOM_SEAT=100.", show_default=False
+        ),
     ] = [],  # noqa: B006
-    trait: Annotated[list[str], typer.Option("--trait", help="A trait it has; given at all, these are all.")] = [],  # noqa: B006
+    trait: Annotated[
+        list[str], typer.Option("--trait", help="Trait of the pool. Repeatable; replaces the current list.")
+    ] = [],  # noqa: B006
     aggregate: Annotated[
         list[str],
         typer.Option(
             "--aggregate",
-            help="Whose hosts may take from it; given at all, these are all.",
+            help="Aggregate whose hosts may use the pool. Repeatable; replaces the current list.",
             autocompletion=completion.aggregates,
         ),
     ] = [],  # noqa: B006
-    cell: Annotated[str, typer.Option(help="The cell whose hosts may take from it.", show_default=False)] = "",
+    cell: Annotated[str, typer.Option(help="Cell whose hosts may use the pool.", show_default=False)] = "",
     request: RequestFile = "",
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Create a shared pool, or change its inventory. Claimed amounts stay."""
+    """Create a shared pool, or change its inventory. Claimed amounts do not change."""
     totals = {one: {"total": amount} for one, amount in options.amounts(total).items()}
     given = {"inventories": totals, "traits": trait, "aggregates": aggregate, "cell": cell}
     said = {key: value for key, value in given.items() if value}

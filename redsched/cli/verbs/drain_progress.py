@@ -24,7 +24,7 @@ async def until_empty(scheduler: Scheduler, name: str, timeout_s: int) -> None:
             _refuse_ended(found)
         if aio.now_s() >= until_s:
             raise ClaimState(
-                f"host {name} is not empty after {timeout_s} s: `redsched host show {name}` says what is left"
+                f"host {name} is not empty after {timeout_s} s: `redsched host show {name}` shows what is left"
             )
         await asyncio.sleep(min(LOOK_EVERY_S, max(0.0, until_s - aio.now_s())))
 
@@ -47,7 +47,7 @@ def progress(found: HostView) -> str:
         return f"{left}, the deadline has passed: being stopped"
     if found.unmovable:
         claim_id, reason = min(found.unmovable.items())
-        return f"{left}, {len(found.unmovable)} stuck: {claim_id}: {reason}"
+        return f"{left}, {len(found.unmovable)} unmovable: {claim_id}: {reason}"
     if found.failed_moves:
         claim_id, move = min(found.failed_moves.items())
         return f"{left}, moves of {len(found.failed_moves)} failed: {claim_id}: {tables.first_line(move.reason)}"
@@ -57,8 +57,8 @@ def progress(found: HostView) -> str:
 def _refuse_ended(found: HostView) -> None:
     left = f"{found.claims} claim{'s' * (found.claims > 1)} left on it"
     if found.drain_state is DrainState.NONE:
-        raise ClaimState(f"host {found.name} is not being emptied any more, it is {found.status}: {left}")
+        raise ClaimState(f"host {found.name} is no longer being emptied, because it is {found.status}: {left}")
     if found.drain_state is DrainState.OVERDUE:
         raise ClaimState(
-            f"the deadline of the drain of host {found.name} has passed, with {left}: drain it again to go on"
+            f"the deadline of the drain of host {found.name} has passed, with {left}: drain it again to continue"
         )

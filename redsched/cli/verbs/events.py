@@ -19,15 +19,17 @@ HEADS = ("TIME", "KIND", "CLAIM", "HOST", "PROJECT", "CONSUMER", "WHAT")
 SHOWN = ("claim", "host", "project", "consumer")
 REASON = "reason"
 
-FollowOption = Annotated[bool, typer.Option("--follow", help="Go on with new ones until Ctrl-C.")]
-WideOption = Annotated[bool, typer.Option("--wide", help="One line for each, however narrow the terminal is.")]
+FollowOption = Annotated[bool, typer.Option("--follow", help="Show new events as they arrive, until Ctrl-C.")]
+WideOption = Annotated[
+    bool, typer.Option("--wide", help="One line for each event, whatever the width of the terminal.")
+]
 
 
 def events(
-    claim: Annotated[Many, many("Only of this claim.", completed=completion.claims)] = [],  # noqa: B006 - typer reads it
-    project: Annotated[Many, many("Only of this project.")] = [],  # noqa: B006
-    host: Annotated[Many, many("Only of this host.", completed=completion.hosts)] = [],  # noqa: B006
-    kind: Annotated[Many, many("Only of this kind, such as claimed.")] = [],  # noqa: B006
+    claim: Annotated[Many, many("Only events of this claim.", completed=completion.claims)] = [],  # noqa: B006 - typer reads it
+    project: Annotated[Many, many("Only events of this project.")] = [],  # noqa: B006
+    host: Annotated[Many, many("Only events of this host.", completed=completion.hosts)] = [],  # noqa: B006
+    kind: Annotated[Many, many("Only events of this kind, such as claimed.")] = [],  # noqa: B006
     follow: FollowOption = False,
     limit: Limit = 100,
     after: After = "",
@@ -35,9 +37,9 @@ def events(
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Show the latest events, or those after one.
+    """Show the latest events, or those after a given one.
 
-    With --follow they are shown as they arrive, with --json one per line.
+    --follow shows events as they arrive; with --json, one per line.
     """
     given = (("claim", claim), ("project", project), ("host", host), ("kind", kind))
     wanted = EventFilter(**{what: filter_names(what, value) for what, value in given})

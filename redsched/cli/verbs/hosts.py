@@ -16,25 +16,25 @@ from redsched.schema.responses import HostAnswer
 
 HEADS = ("HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE")
 NONE = "no hosts: start an agent with `redsched agent`, or report one"
-NONE_LEFT = "no hosts by these filters: leave them out to see all"
+NONE_LEFT = "no hosts match these filters: leave them out to see all"
 SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "TOTAL", "RESERVED", "RATIO")
-UNMOVABLE_HEADS = ("CLAIM", "NO OTHER PLACE BECAUSE")
+UNMOVABLE_HEADS = ("UNMOVABLE CLAIM", "REASON")
 FAILED_HEADS = ("CLAIM", "FAILED MOVES", "NEXT MOVE", "LAST FAILURE")
 MOVING = {"move": "moved to", "evacuate": "evacuated to"}
-POOL_HEADS = ("POOL", "LIES IN", "TRAITS")
+POOL_HEADS = ("POOL", "PARENT", "TRAITS")
 
 UntilEmpty = Annotated[int, seconds("--wait", most=MAX_DEADLINE_S, help="How long to wait until the host is empty.")]
 
 
 def list_hosts(
-    zone: Annotated[Many, many("Only of this zone.")] = [],  # noqa: B006 - typer reads it, nobody writes it
-    status: Annotated[list[ListedStatus], many(f"Only with this status: {', '.join(ListedStatus)}.")] = [],  # noqa: B006
+    zone: Annotated[Many, many("Only hosts in this zone.")] = [],  # noqa: B006 - typer reads it, nobody writes it
+    status: Annotated[list[ListedStatus], many(f"Only hosts with this status: {', '.join(ListedStatus)}.")] = [],  # noqa: B006
     limit: Limit = 100,
     after: After = "",
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """List hosts with what is free on them."""
+    """List hosts with their free amounts."""
     wanted = filter_names("zone", zone)
     page = with_scheduler(url, lambda s: s.hosts.list(zone=wanted, status=status, limit=limit, after=after))
     if as_json:
@@ -47,7 +47,7 @@ def list_hosts(
 def show(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
     """Show one host: its slots, pools, traits, labels, metrics and aggregates.
 
-    While it is drained or evacuated, also what is left to move.
+    While it is drained or evacuated, also show what is left to move.
     """
     view = with_scheduler(url, lambda s: s.hosts.get(name))
     if as_json:
@@ -96,18 +96,18 @@ def drain(
     move: Annotated[bool, typer.Option("--move", help="Move its claims to other hosts, a few each second.")] = False,
     deadline: Annotated[
         int,
-        seconds("--deadline", most=MAX_DEADLINE_S, help="How long claims are moved, such as 90m; 0: no limit."),
+        seconds("--deadline", most=MAX_DEADLINE_S, help="Time for which claims are moved, such as 90m; 0: no limit."),
     ] = 0,
     then: Annotated[
         AtDeadline | None,
-        typer.Option("--then", help="What to do with the remaining claims at the deadline; the default is keep."),
+        typer.Option("--then", help="What to do with the remaining claims at the deadline. Default: keep."),
     ] = None,
     wait: UntilEmpty = 0,
     url: Url = "",
 ) -> None:
     """Stop new claims on this host and empty it.
 
-    With --move its claims are moved to other hosts; without it they stay until they end.
+    With --move, its claims are moved to other hosts; without it, they stay until they end.
     """
 
     _refuse_half(name, move, deadline, then)
@@ -140,7 +140,7 @@ def enable(name: HostArgument, url: Url = "") -> None:
 
 
 def disable(name: HostArgument, url: Url = "") -> None:
-    """Stop new claims on this host; the claims it has stay."""
+    """Stop new claims on this host; existing claims stay."""
     _set_status(url, name, HostStatus.DISABLED)
 
 
@@ -148,14 +148,14 @@ def write_off(
     name: HostArgument,
     evacuate: Annotated[bool, typer.Option("--evacuate", help="Move its claims to other hosts, one by one.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Even though its lease runs, because its machine is off.")
+        bool, typer.Option("--force", help="Write it off even if its lease is valid, because its machine is off.")
     ] = False,
     wait: UntilEmpty = 0,
     url: Url = "",
 ) -> None:
     """Write this host off, because it will not come back.
 
-    Refused while its lease runs, unless forced.
+    Refused while its lease is valid, unless forced.
     """
     if wait and not evacuate:
         raise InvalidRequest(
@@ -186,7 +186,9 @@ def _alive(error: ClaimState, name: str, evacuate: bool) -> ClaimState:
 
 def remove(
     name: HostArgument,
-    force: Annotated[bool, typer.Option("--force", help="Even though it holds claims, which end with it.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Remove it even if it holds claims, which end with it.")
+    ] = False,
     url: Url = "",
 ) -> None:
     """Remove this host. Refused while it holds claims, unless forced."""

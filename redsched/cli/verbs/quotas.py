@@ -19,7 +19,7 @@ Project = Annotated[str, named("PROJECT", "The project's name.", "project", comp
 
 
 def list_quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:
-    """List the quotas of projects, and what is used of them."""
+    """List the quotas of projects with their usage."""
     page = with_scheduler(url, lambda s: s.quotas.list(limit=limit, after=after))
     if as_json:
         return tables.show_json({"quotas": [QuotaAnswer.of(one) for one in page.items], "next": page.next})
@@ -29,18 +29,20 @@ def list_quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, 
 
 
 def show(project: Project, as_json: AsJson = False, url: Url = "") -> None:
-    """Show the quota of a project, and what is used of it."""
+    """Show the quota of a project with its usage."""
     found = with_scheduler(url, lambda s: s.quotas.get(project))
     return tables.show_json(QuotaAnswer.of(found)) if as_json else _show([found])
 
 
 def set_quota(
     project: Project,
-    limit: Annotated[list[str], typer.Argument(metavar="CLASS=LIMIT...", help="Such as VCPU=100, or claims=50.")],
+    limit: Annotated[
+        list[str], typer.Argument(metavar="CLASS=LIMIT...", help="Limits by class, such as VCPU=100, or claims=50.")
+    ],
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Limit what a project's claims take together. What is not named is not limited."""
+    """Limit the total usage of a project's claims. Classes that are not listed have no limit."""
     asked = Quota(project, options.amounts(limit))
     found, new = with_scheduler(url, lambda s: s.quotas.put(asked))
     if as_json:
@@ -49,19 +51,20 @@ def set_quota(
 
 
 def delete(project: Project, url: Url = "") -> None:
-    """Delete the quota of a project: nothing limits it any more."""
+    """Delete the quota of a project, which then has no limits."""
     with_scheduler(url, lambda s: s.quotas.delete(project))
     print(f"quota of project {project} is deleted")
 
 
 def usage(
     by: Annotated[
-        list[str], typer.Option(help="class, zone or project; again or with commas for more.", show_default="class")
+        list[str],
+        typer.Option(help="class, zone or project. Repeatable, or separated by commas.", show_default="class"),
     ] = [],  # noqa: B006 - typer reads it, nobody writes it
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Show what all claims use together."""
+    """Show the total usage of all claims."""
     groups = usage_by(",".join(by) or "class")
     rows = with_scheduler(url, lambda s: s.usage(groups))
     if as_json:

@@ -26,31 +26,44 @@ def select(
     asked: RequestOptions,
     mode: Annotated[str, typer.Option(help="incremental: as many places as fit.", show_default=False)] = "",
     alternates: Annotated[
-        int | None, typer.Option(min=0, max=MAX_ALTERNATES, help="Further hosts that fit.", show_default=False)
+        int | None,
+        typer.Option(min=0, max=MAX_ALTERNATES, help="Number of further hosts to return that fit.", show_default=False),
     ] = None,
-    consumer: Annotated[str, typer.Option(help="What it is for.", show_default=False)] = "",
-    claim_id: Annotated[list[str], typer.Option("--id", help="A claim id, one for each place.")] = [],  # noqa: B006 - typer reads it, nobody writes it
+    consumer: Annotated[str, typer.Option(help="Purpose of the claims.", show_default=False)] = "",
+    claim_id: Annotated[list[str], typer.Option("--id", help="Claim id. Repeatable, one for each place.")] = [],  # noqa: B006 - typer reads it, nobody writes it
     lease_s: Annotated[
-        int | None, seconds("--lease", least=1, most=MAX_LEASE_S, help="How long a host has to take it up: 90, 5m.")
+        int | None,
+        seconds(
+            "--lease",
+            least=1,
+            most=MAX_LEASE_S,
+            help="Time within which a host must take up the claim, such as 90 or 5m.",
+        ),
     ] = None,
     until: Annotated[
-        str, typer.Option(help="active: wait until hosts have confirmed, else give it back.", show_default=False)
+        str,
+        typer.Option(help="active: wait until the hosts have confirmed, or release the claims.", show_default=False),
     ] = "",
     queue_timeout_s: Annotated[
-        int | None, seconds("--wait", most=MAX_WAIT_S, help="How long to wait for room where nothing fits.")
+        int | None, seconds("--wait", most=MAX_WAIT_S, help="How long to wait for room if nothing fits.")
     ] = None,
     confirm_timeout_s: Annotated[
         int | None,
         seconds("--confirm-timeout", most=MAX_WAIT_S, help="How long --until active waits. Default: the lease."),
     ] = None,
     on_exit: Annotated[
-        OnExit | None, typer.Option(help="What becomes of it when its work ends by itself. Default: release.")
+        OnExit | None, typer.Option(help="What happens to a claim when its work ends by itself. Default: release.")
     ] = None,
     max_attempts: Annotated[
         int | None,
-        typer.Option(min=1, max=MAX_ATTEMPTS, help="Hosts tried before it has failed. Default: 3.", show_default=False),
+        typer.Option(
+            min=1,
+            max=MAX_ATTEMPTS,
+            help="Number of placements after which a claim fails. Default: 3.",
+            show_default=False,
+        ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Select without claiming: write nothing.")] = False,
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
@@ -85,7 +98,7 @@ def explain(
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Say why hosts fit or do not. Writes nothing."""
+    """Explain why hosts fit a request or not. Writes nothing."""
     request = request_of(asked)
     named = [check_name("host", host) for host in on]
     found = with_scheduler(url, lambda s: s.explain(request, *(s.host_names(MAX_HOSTS) if every else named)))
@@ -108,7 +121,7 @@ def _selection_row(one: Selection, member: tuple[str, ...]) -> tuple[object, ...
 
 
 def _show_explanation(found: Explanation) -> None:
-    unsearched = f", the pools of {found.unsearched} of them not searched" if found.unsearched else ""
+    unsearched = f"; the pools of {found.unsearched} of these were not searched" if found.unsearched else ""
     print(f"{found.fits} of {found.hosts} hosts fit{unsearched}")
     if found.reasons:
         tables.show_table(("REASON", "HOSTS"), ((one.reason, one.hosts) for one in found.reasons), "")
@@ -117,7 +130,7 @@ def _show_explanation(found: Explanation) -> None:
     for one in found.exceeded or ():
         tables.say(f"the project's quota does not allow it: {one.detail}")
     if found.exceeded is None:
-        print("what the project uses of its quota is being counted: try again")
+        print("the project's usage is still being counted: try again")
     for host in found.checks:
         print(f"{host.host}: {host.reason or 'fits'}")
         tables.show_table(("CHECK", "OK", "DETAIL"), ((one.name, one.ok, one.detail) for one in host.checks), "")

@@ -16,20 +16,22 @@ from redsched.server.supervisor import Workers
 LOOK_EVERY_S = 0.2
 
 HostOption = Annotated[str, typer.Option("--host", help="Address to listen on.")]
-PortOption = Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0: any free one.")]
-WorkersOption = Annotated[int, typer.Option("--workers", min=1, max=256, help="API processes on the one port.")]
+PortOption = Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0: any free port.")]
+WorkersOption = Annotated[
+    int, typer.Option("--workers", min=1, max=256, help="Number of API processes, which share the port.")
+]
 FleetOption = Annotated[
     str,
-    typer.Option("--fleet", metavar="FILE|N", help="Simulated hosts: a fleet file, or how many.", show_default=False),
+    typer.Option("--fleet", metavar="FILE|N", help="Simulated hosts: a fleet file or a number.", show_default=False),
 ]
 
 
 def api(host: HostOption = "127.0.0.1", port: PortOption = 8080, workers: WorkersOption = 1, url: Url = "") -> None:
-    """Serve the REST API over a store, until Ctrl-C."""
+    """Serve the REST API over a store until Ctrl-C."""
     environment = {"REDSCHED_REDIS_URL": checked_url(settings_for(url))}
     with until_ended(), Workers(host, port, workers) as serving:
         serving.start(environment)
-        print(f"the API answers on {serving.url}, its documentation on {serving.url}/docs", flush=True)
+        print(f"the API listens on {serving.url}, its documentation is at {serving.url}/docs", flush=True)
         while True:
             serving.revive()
             time.sleep(LOOK_EVERY_S)
@@ -37,12 +39,14 @@ def api(host: HostOption = "127.0.0.1", port: PortOption = 8080, workers: Worker
 
 def agent(
     fleet: FleetOption = "",
-    collector: Annotated[str, typer.Option("--collector", help="Who looks at the host: an installed one.")] = "machine",
+    collector: Annotated[
+        str, typer.Option("--collector", help="Collector of the host's data: machine, or an installed one.")
+    ] = "machine",
     url: Url = "",
 ) -> None:
-    """Run the agent of this machine until Ctrl-C: report it and run its claims.
+    """Run the agent of this machine until Ctrl-C: report the host and run its claims.
 
-    With --fleet it runs the agent of simulated hosts instead.
+    With --fleet, it runs the agent of simulated hosts instead.
     """
     settings = settings_for(url)
     store = checked_url(settings)

@@ -7,22 +7,22 @@ from redsched.store.commands.schema import SCHEMA
 
 
 def init(url: Url = "") -> None:
-    """Declare the cells new, so that nobody waits for hosts that never were.
+    """Declare the cells new, so that no scheduler waits for hosts that never existed.
 
     Cells that exist already are not changed.
     """
     settings = settings_for(url)
     new = declare(settings)
     for name in settings.cells:
-        print(f"cell {name} is {'declared' if name in new else 'known already: nothing was changed'}")
+        print(f"cell {name} is {'declared' if name in new else 'not changed: it exists already'}")
 
 
 def upgrade(url: Url = "") -> None:
-    """Shut older releases, beside which this one cannot work, out of the cells.
+    """Lock out of the cells older releases that cannot run beside this one.
 
     Stop their processes first.
     """
     settings = settings_for(url)
     upgrade_cells(settings)
     for name in settings.cells:
-        print(f"cell {name} is of schema {SCHEMA.number}; releases older than schema {SCHEMA.beside} are refused")
+        print(f"cell {name} has schema {SCHEMA.number}; releases older than schema {SCHEMA.beside} are refused")

@@ -25,17 +25,18 @@ from redsched.schema.types import Name, Need, ResourceClass, Topology, whole_fro
 
 
 class GroupBody(Part):
-    """Resources that must all come from one pool of the host."""
+    """Resources that must all come from the same pool of the host."""
 
     name: Name
     resources: Annotated[
-        dict[ResourceClass, Need], Field(description="Empty: only chooses a pool, for same_subtree.")
+        dict[ResourceClass, Need],
+        Field(description="Amounts by class. If empty, the group only selects a pool, for `same_subtree`."),
     ] = Field(default_factory=dict)
-    required: Annotated[Traits, Field(description="Traits the pool must have.")] = frozenset()
-    forbidden: Annotated[Traits, Field(description="Traits the pool must not have.")] = frozenset()
+    required: Annotated[Traits, Field(description="Traits that the pool must have.")] = frozenset()
+    forbidden: Annotated[Traits, Field(description="Traits that the pool must not have.")] = frozenset()
     any_of: Annotated[
         tuple[SomeTraits, ...],
-        Field(max_length=MAX_PARTS, description="Of each list, the pool must have one trait."),
+        Field(max_length=MAX_PARTS, description="Lists of traits: the pool must have at least one of each list."),
     ] = ()
 
     def made(self) -> Group:
@@ -48,7 +49,9 @@ class NumaCellBody(Part):
 
     cpus: Need
     memory_mb: Need
-    dedicated_cpus: Annotated[int, whole_from(0), Field(description="Of `cpus`, under the mixed policy.")] = 0
+    dedicated_cpus: Annotated[
+        int, whole_from(0), Field(description="How many of `cpus` are dedicated, with policy mixed.")
+    ] = 0
 
     def made(self) -> NumaCell:
         """Convert to the model's NUMA cell. Raises InvalidRequest."""
@@ -56,12 +59,15 @@ class NumaCellBody(Part):
 
 
 class NumaBody(Part):
-    """A guest's NUMA cells, each placed in a different NUMA node of the host."""
+    """A guest's NUMA cells, each placed on a different NUMA node of the host."""
 
     cells: Annotated[tuple[NumaCellBody, ...], Field(min_length=1, max_length=MAX_CELLS)]
-    policy: Annotated[CpuPolicy, Field(description="CPUs from VCPU, from PCPU, or from both.")] = CpuPolicy.SHARED
+    policy: Annotated[
+        CpuPolicy, Field(description="Class of the CPUs: VCPU (shared), PCPU (dedicated) or both (mixed).")
+    ] = CpuPolicy.SHARED
     page_size_kb: Annotated[
-        Annotated[int, whole_from(4, 1 << 30)] | None, Field(description="Huge pages of this size. null: any memory.")
+        Annotated[int, whole_from(4, 1 << 30)] | None,
+        Field(description="Size of the huge pages to use. null: ordinary memory."),
     ] = None
 
     def made(self) -> Numa:
@@ -70,12 +76,14 @@ class NumaBody(Part):
 
 
 class PciBody(Part):
-    """Devices of one class, each from any pool of the host that has the class."""
+    """Devices of one class. Each may come from any pool of the host that has the class."""
 
     resource_class: Annotated[ResourceClass, Field(alias="class")]
     count: Annotated[int, whole_from(1, MAX_DEVICES)] = 1
-    numa_policy: Annotated[NumaAffinity, Field(description="How near to the guest's NUMA cells.")] = NumaAffinity.LEGACY
-    required: Annotated[Traits, Field(description="Traits the device's pool must have.")] = frozenset()
+    numa_policy: Annotated[
+        NumaAffinity, Field(description="How close the devices must be to the guest's NUMA cells.")
+    ] = NumaAffinity.LEGACY
+    required: Annotated[Traits, Field(description="Traits that the device's pool must have.")] = frozenset()
 
     def made(self) -> PciDevices:
         """Convert to the model's devices. Raises InvalidRequest."""
@@ -83,11 +91,11 @@ class PciBody(Part):
 
 
 class SpreadBody(Part):
-    """Spreading: the numbers of places in any two zones, label values or hosts differ by at most `max_skew`."""
+    """An even spread: the numbers of places in any two zones, label values or hosts differ by at most `max_skew`."""
 
-    by: Annotated[Topology, Field(description="host, zone or label:<key>.")]
+    by: Annotated[Topology, Field(description="What to spread over: host, zone or label:<key>.")]
     max_skew: Annotated[int, whole_from(1, MAX_SKEW)] = 1
-    hard: Annotated[bool, Field(description="false: a wish.")] = True
+    hard: Annotated[bool, Field(description="Whether it is required. false: a preference.")] = True
 
     def made(self) -> Spread:
         """Convert to the model's spreading. Raises InvalidRequest."""
@@ -97,10 +105,12 @@ class SpreadBody(Part):
 class HintsBody(Part):
     """Placement relative to other work."""
 
-    same_host: Annotated[NameOrNames, Field(description="Claims on whose hosts it must be.")] = frozenset()
-    different_host: Annotated[NameOrNames, Field(description="Claims on whose hosts it must not be.")] = frozenset()
-    build_near_host_ip: Annotated[str, Field(description="An address in the network of the host's label `ip`.")] = ""
-    cidr: Annotated[str, Field(description="How near: /24.", examples=["/24"])] = ""
+    same_host: Annotated[NameOrNames, Field(description="Use only the hosts of these claims.")] = frozenset()
+    different_host: Annotated[NameOrNames, Field(description="Use none of the hosts of these claims.")] = frozenset()
+    build_near_host_ip: Annotated[
+        str, Field(description="Use only hosts whose label `ip` is in the network of this address.")
+    ] = ""
+    cidr: Annotated[str, Field(description="Prefix length of that network, by default /24.", examples=["/24"])] = ""
 
     def made(self) -> Hints:
         """Convert to the model's hints. Raises InvalidRequest."""
@@ -108,7 +118,7 @@ class HintsBody(Part):
 
 
 class RelationBody(Part):
-    """What the places of a gang's members must or must not share."""
+    """A relation between gang members: what their places must or must not share."""
 
     type: RelationType
     members: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MAX_COUNT)]

@@ -28,11 +28,14 @@ class AggregateBody(Strict):
     """A named set of hosts with metadata."""
 
     metadata: Annotated[
-        dict[MetadataKey, MetadataValue], Field(max_length=MAX_METADATA, description="See docs/constraints.md.")
+        dict[MetadataKey, MetadataValue],
+        Field(
+            max_length=MAX_METADATA, description="Keys and values. docs/constraints.md lists the keys with a meaning."
+        ),
     ] = Field(default_factory=dict)
     hosts: Annotated[
         frozenset[Name],
-        Field(max_length=MAX_HOSTS, json_schema_extra=as_list, description="All hosts that are in it."),
+        Field(max_length=MAX_HOSTS, json_schema_extra=as_list, description="All hosts of the aggregate."),
     ] = frozenset()
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"metadata": {"ssd": "true"}, "hosts": []}]})
@@ -43,16 +46,20 @@ class AggregateBody(Strict):
 
 
 class ServerGroupBody(Strict):
-    """Claims that are placed relative to each other."""
+    """A policy for placing claims relative to each other."""
 
     policy: GroupPolicy
-    by: Annotated[Topology, Field(description="What they share or do not: host, zone or label:<key>.")] = "host"
+    by: Annotated[Topology, Field(description="What members share or do not share: host, zone or label:<key>.")] = (
+        "host"
+    )
     max_per_host: Annotated[
-        int, whole_from(1, MAX_PER_HOST), Field(description="How many may share one, under anti-affinity.")
+        int,
+        whole_from(1, MAX_PER_HOST),
+        Field(description="How many members may share a host, zone or label value, under anti-affinity."),
     ] = 1
     count_by: Annotated[
         tuple[Topology, ...],
-        Field(max_length=MAX_TOPOLOGIES, description="Labels by which members are counted too, for spreading."),
+        Field(max_length=MAX_TOPOLOGIES, description="Further topologies by which members are counted, for `spread`."),
     ] = ()
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"policy": "anti-affinity", "max_per_host": 2}]})
@@ -63,10 +70,11 @@ class ServerGroupBody(Strict):
 
 
 class SharedPoolBody(Strict):
-    """A pool that several hosts of a cell may take from."""
+    """A pool that several hosts of a cell may use."""
 
     inventories: Annotated[
-        dict[ResourceClass, InventoryBody], Field(min_length=1, max_length=MAX_CLASSES, description="By class.")
+        dict[ResourceClass, InventoryBody],
+        Field(min_length=1, max_length=MAX_CLASSES, description="Inventories by class."),
     ]
     traits: Traits = frozenset()
     aggregates: Annotated[
@@ -74,10 +82,10 @@ class SharedPoolBody(Strict):
         Field(
             max_length=MAX_METADATA,
             json_schema_extra=as_list,
-            description="Whose hosts may take from it. Empty: all hosts.",
+            description="Aggregates whose hosts may use the pool. Empty: all hosts of the cell.",
         ),
     ] = frozenset()
-    cell: Annotated[GivenName, Field(description="The cell whose hosts may take from it.")] = "c1"
+    cell: Annotated[GivenName, Field(description="The cell whose hosts may use the pool.")] = "c1"
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"inventories": {"CUSTOM_SEAT": {"total": 100}}, "aggregates": ["licensed"]}]}
@@ -89,11 +97,15 @@ class SharedPoolBody(Strict):
 
 
 class QuotaBody(Strict):
-    """Limits on what the claims of a project may use together, over all cells."""
+    """Limits on the total usage of a project's claims, over all cells."""
 
     limits: Annotated[
         dict[ResourceClass | Literal["claims"], Amount],
-        Field(min_length=1, max_length=MAX_CLASSES, description="By class; `claims`: how many. Others have no limit."),
+        Field(
+            min_length=1,
+            max_length=MAX_CLASSES,
+            description="Limits by class; `claims` limits their number. Other classes are unlimited.",
+        ),
     ]
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"limits": {"VCPU": 100, "claims": 50}}]})

@@ -53,12 +53,14 @@ def _frozen_query(value: Any) -> tuple[Any, ...]:
     def frozen(one: Any, depth: int) -> Any:
         room[0] -= 1
         if depth > DEEPEST_QUERY or room[0] < 0:
-            raise InvalidRequest(f"is larger than {MAX_IN_QUERY} entries, or nested deeper than {DEEPEST_QUERY}")
+            raise InvalidRequest(
+                f"has more than {MAX_IN_QUERY} entries, or more than {DEEPEST_QUERY} levels: use a smaller query"
+            )
         if isinstance(one, list):
             return tuple([frozen(entry, depth + 1) for entry in one])
         if isinstance(one, str) or (isinstance(one, int | float) and abs(one) <= MAX_AMOUNT):
             return one
-        raise InvalidRequest(f"holds {shown(one)}: use texts, numbers up to 2^53-1, true, false and lists of them")
+        raise InvalidRequest(f"contains {shown(one)}: use strings, numbers up to 2^53-1, true, false and lists of them")
 
     frozen_value: tuple[Any, ...] = frozen(value, 0)
     return frozen_value

@@ -8,7 +8,7 @@ from redsched.model import ListedState, ListedStatus
 from redsched.schema.types import GivenLeaseS, GivenName, GivenToken, Strict
 
 MAX_VALUES = 100
-AnyName = Annotated[list[GivenName], Field(max_length=MAX_VALUES, description="Given several times: any of them.")]
+AnyName = Annotated[list[GivenName], Field(max_length=MAX_VALUES, description="Repeatable: matches any of the values.")]
 
 
 class PageQuery(Strict):
@@ -17,12 +17,12 @@ class PageQuery(Strict):
     # Not strict: query parameters are text, so "100" must become 100.
     model_config = ConfigDict(strict=False, extra="forbid")
 
-    limit: Annotated[int, Field(ge=1, le=1000, description="How many at most.")] = 100
-    after: Annotated[str, Field(pattern=r"^[!-~]{0,200}$", description="`next` of the page before.")] = ""
+    limit: Annotated[int, Field(ge=1, le=1000, description="Maximum number of items.")] = 100
+    after: Annotated[str, Field(pattern=r"^[!-~]{0,200}$", description="`next` of the previous page.")] = ""
 
 
 class ClaimsQuery(PageQuery):
-    """Filters of claims. A filter that is given several times matches any of its values."""
+    """Filters of claims. A repeated filter matches any of its values."""
 
     host: AnyName = Field(default_factory=list)
     project: AnyName = Field(default_factory=list)
@@ -30,7 +30,7 @@ class ClaimsQuery(PageQuery):
     zone: AnyName = Field(default_factory=list)
     state: Annotated[
         list[ListedState],
-        Field(max_length=MAX_VALUES, description="Ended claims are not listed, except shelved ones."),
+        Field(max_length=MAX_VALUES, description="Repeatable. Ended claims are not listed, except shelved ones."),
     ] = Field(default_factory=list)
     cell: AnyName = Field(default_factory=list)
 
@@ -38,30 +38,30 @@ class ClaimsQuery(PageQuery):
 class BulkQuery(ClaimsQuery):
     """Filters of a bulk call, at least one of which is required, and whether it is a dry run."""
 
-    dry_run: Annotated[bool, Field(description="Show which claims are meant, and do nothing.")] = False
+    dry_run: Annotated[bool, Field(description="List the selected claims without changing them.")] = False
 
 
 class BulkReleaseQuery(BulkQuery):
-    """The same, and how the claims are released."""
+    """The parameters of a bulk call, and how to release the claims."""
 
-    force: Annotated[bool, Field(description="Free at once, although their hosts may still run them.")] = False
+    force: Annotated[bool, Field(description="Free the claims at once, even if their hosts still run them.")] = False
 
 
 class BulkRenewQuery(BulkQuery):
-    """The same, and the requested lease."""
+    """The parameters of a bulk call, and the requested lease."""
 
     lease_s: GivenLeaseS
 
 
 class ClaimEventsQuery(PageQuery):
-    """Filters of one claim's events, and whether to start at the newest."""
+    """Filters of one claim's events, and whether to return the newest."""
 
     kind: AnyName = Field(default_factory=list)
-    newest: Annotated[bool, Field(description="The latest ones, by their times; not with `after`.")] = False
+    newest: Annotated[bool, Field(description="Return the latest events, by time. Excludes `after`.")] = False
 
 
 class EventsQuery(ClaimEventsQuery):
-    """Filters of events, and whether to start at the newest."""
+    """Filters of events, and whether to return the newest."""
 
     claim: AnyName = Field(default_factory=list)
     project: AnyName = Field(default_factory=list)
@@ -74,7 +74,10 @@ class HostsQuery(PageQuery):
     zone: AnyName = Field(default_factory=list)
     status: Annotated[
         list[ListedStatus],
-        Field(max_length=MAX_VALUES, description="Given several times: any of them. lost: written off and not back."),
+        Field(
+            max_length=MAX_VALUES,
+            description="Repeatable: any of the values. lost: written off, and not returned since.",
+        ),
     ] = Field(default_factory=list)
 
 
@@ -83,7 +86,7 @@ class ReleaseQuery(Strict):
 
     model_config = ConfigDict(strict=False, extra="forbid")
 
-    force: Annotated[bool, Field(description="Free at once, although its host may still run it.")] = False
+    force: Annotated[bool, Field(description="Free the claim at once, even if its host still runs it.")] = False
     token: Annotated[GivenToken | Literal[""], Field(description="Release only the placement with this token.")] = ""
 
 
@@ -92,7 +95,7 @@ class ForgetQuery(Strict):
 
     model_config = ConfigDict(strict=False, extra="forbid")
 
-    force: Annotated[bool, Field(description="Although it holds claims, has members or is in use.")] = False
+    force: Annotated[bool, Field(description="Delete it even if it holds claims, has members or is in use.")] = False
 
 
 class ExplainQuery(Strict):
@@ -100,19 +103,19 @@ class ExplainQuery(Strict):
 
     model_config = ConfigDict(strict=False, extra="forbid")
 
-    host: Annotated[list[GivenName], Field(max_length=1000, description="Show every check of these hosts.")] = Field(
-        default_factory=list
-    )
-    limit: Annotated[
-        int, Field(ge=0, le=1000, description="Show every check of so many hosts, in the order of their names.")
-    ] = 0
-    after: Annotated[str, Field(pattern=r"^[!-~]{0,200}$", description="The last host of the page before.")] = ""
+    host: Annotated[
+        list[GivenName], Field(max_length=1000, description="Hosts to show every check of. Repeatable.")
+    ] = Field(default_factory=list)
+    limit: Annotated[int, Field(ge=0, le=1000, description="Show every check of this many hosts, sorted by name.")] = 0
+    after: Annotated[str, Field(pattern=r"^[!-~]{0,200}$", description="The last host of the previous page.")] = ""
 
 
 class InboxQuery(Strict):
     """The position to read an inbox from."""
 
-    after: Annotated[str, Field(pattern=r"^([0-9]{1,19}(-[0-9]{1,19})?)?$", description="The last entry seen.")] = ""
+    after: Annotated[
+        str, Field(pattern=r"^([0-9]{1,19}(-[0-9]{1,19})?)?$", description="The `entry_id` of the last entry read.")
+    ] = ""
 
 
 class UsageQuery(Strict):
@@ -122,5 +125,5 @@ class UsageQuery(Strict):
 
     by: Annotated[
         list[Annotated[str, Field(pattern=r"^(class|zone|project)(,(class|zone|project)){0,2}$")]],
-        Field(max_length=MAX_VALUES, description="class, zone or project; several times, or with commas between."),
+        Field(max_length=MAX_VALUES, description="class, zone or project. Repeatable, or separated by commas."),
     ] = Field(default_factory=lambda: ["class"])

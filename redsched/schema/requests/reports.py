@@ -57,10 +57,10 @@ class InventoryBody(Part):
 class PoolBody(Part):
     """A part of a host that amounts are taken from: a NUMA node, a GPU, a group of identical devices."""
 
-    inventories: Annotated[dict[ResourceClass, InventoryBody], Field(description="What it has, by class.")] = Field(
-        default_factory=dict
-    )
-    parent: Annotated[Name | Literal[""], Field(description="The pool it lies in. Empty: the host itself.")] = ""
+    inventories: Annotated[
+        dict[ResourceClass, InventoryBody], Field(description="Inventories of the pool by class.")
+    ] = Field(default_factory=dict)
+    parent: Annotated[Name | Literal[""], Field(description="The parent pool. Empty: the host itself.")] = ""
     traits: Traits = frozenset()
 
     def made(self) -> Pool:
@@ -69,7 +69,7 @@ class PoolBody(Part):
 
 
 class AgentBody(Part):
-    """The agent that sends a report, and the report's number, which orders its reports."""
+    """The agent that sends a report, and the number that orders its reports."""
 
     journal: Name
     nonce: Name
@@ -80,32 +80,45 @@ class AgentBody(Part):
         return AgentStamp(self.journal, self.nonce, self.number)
 
 
-WAS_ACTIVE = "It had been active, and was not stopped because its gang failed."
+WAS_ACTIVE = "Whether it had been active, and was not stopped because of a failure of its gang"
 
 
 class HeldClaimBody(Strict):
-    """A claim that a host holds, as its journal has it."""
+    """A claim that a host holds, as recorded in its journal."""
 
     id: GivenName
-    token: Annotated[GivenToken | Literal[""], Field(description="Empty: local work, not claimed for.")] = ""
+    token: Annotated[
+        GivenToken | Literal[""], Field(description="The placement's token. Empty: local work without a claim.")
+    ] = ""
     state: Literal["claimed", "starting", "active", "ending"] = "active"
     slots: Annotated[dict[GivenSlot, GivenNeed], Field(description="Amounts by slot.")]
     project: GivenName | Literal[""] = ""
     consumer: GivenName | Literal[""] = ""
     digest: Annotated[str, Field(pattern="^[0-9a-f]{0,64}$")] = ""
-    group: Annotated[GivenName | Literal[""], Field(description="The server group that it counts in.")] = ""
+    group: Annotated[
+        GivenName | Literal[""], Field(description="The server group that counts the claim as a member.")
+    ] = ""
     counted: Annotated[
-        dict[GivenTopology, LabelValue], Field(description="Under which zone and label values it counts there.")
+        dict[GivenTopology, LabelValue], Field(description="The zone and label values under which the group counts it.")
     ] = Field(default_factory=dict)
-    placed: Annotated[GivenToken | Literal[""], Field(description="The placement's name; its token if left out.")] = ""
-    root: Annotated[GivenToken | Literal[""], Field(description="What it descends from; `placed` if left out.")] = ""
-    on_exit: Annotated[OnExit, Field(description="What becomes of it when its work ends.")] = OnExit.RELEASE
-    max_attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS, description="Hosts tried before it has failed.")] = 1
+    placed: Annotated[GivenToken | Literal[""], Field(description="The placement's name. Defaults to its token.")] = ""
+    root: Annotated[
+        GivenToken | Literal[""],
+        Field(description="The first placement in its chain of moves and retries. Defaults to `placed`."),
+    ] = ""
+    on_exit: Annotated[OnExit, Field(description="What happens to the claim when its work ends by itself.")] = (
+        OnExit.RELEASE
+    )
+    max_attempts: Annotated[
+        int, Field(ge=1, le=MAX_ATTEMPTS, description="Number of placements after which the claim fails.")
+    ] = 1
     alternates: Annotated[
-        list[GivenName], Field(max_length=MAX_ALTERNATES, description="Hosts where it goes next if it fails.")
+        list[GivenName], Field(max_length=MAX_ALTERNATES, description="Hosts to try first if it fails, in order.")
     ] = Field(default_factory=list)
-    was_active: Annotated[bool, Field(description=f"Of one that is ending: {WAS_ACTIVE.lower()}")] = False
-    work_ended_at_ms: Annotated[int | None, Field(ge=0, description="When its work ended, where it is kept.")] = None
+    was_active: Annotated[bool, Field(description=f"{WAS_ACTIVE}. Used in state ending.")] = False
+    work_ended_at_ms: Annotated[
+        int | None, Field(ge=0, description="When its work ended, for a claim that is kept afterwards.")
+    ] = None
 
 
 class EndedClaimBody(Strict):
@@ -113,21 +126,25 @@ class EndedClaimBody(Strict):
 
     id: GivenName
     token: GivenToken
-    placed: Annotated[GivenToken | Literal[""], Field(description="The placement's name; its token if left out.")] = ""
-    end_reason: Annotated[EndReason | Literal[""], Field(description="Why it ended, as it was answered then.")] = ""
-    was_active: Annotated[bool, Field(description=WAS_ACTIVE)] = False
+    placed: Annotated[GivenToken | Literal[""], Field(description="The placement's name. Defaults to its token.")] = ""
+    end_reason: Annotated[
+        EndReason | Literal[""], Field(description="Why it ended, as reported by the scheduler. Empty if unknown.")
+    ] = ""
+    was_active: Annotated[bool, Field(description=f"{WAS_ACTIVE}.")] = False
 
 
 class ReportBody(Strict):
-    """A host's report about itself. A PUT replaces everything except the claims."""
+    """A host's report about itself. A PUT replaces everything except its claims."""
 
-    inventories: Annotated[dict[ResourceClass, InventoryBody], Field(description="What the host has, by class.")]
+    inventories: Annotated[
+        dict[ResourceClass, InventoryBody], Field(description="Inventories of the host itself by class.")
+    ]
     cell: Name = "c1"
     zone: Name = "default"
     labels: dict[Name, LabelValue] = Field(default_factory=dict)
     traits: Traits = frozenset()
     metrics: dict[Name, float] = Field(default_factory=dict)
-    external: Annotated[dict[Slot, Amount], Field(description="Usage by slot that no claim explains.")] = Field(
+    external: Annotated[dict[Slot, Amount], Field(description="Usage by slot that belongs to no claim.")] = Field(
         default_factory=dict
     )
     pools: Annotated[dict[Name, PoolBody], Field(max_length=MAX_POOLS, description="The host's pools, by name.")] = (
@@ -136,8 +153,10 @@ class ReportBody(Strict):
     lease_s: LeaseS = 30
     agent: AgentBody | None = None
     epoch: Annotated[GivenEpoch, Field(description="The epoch that this report attests to.")] = ""
-    claims: Annotated[tuple[HeldClaimBody, ...], Field(description="What runs here. Matters when attesting.")] = ()
-    ended: Annotated[tuple[EndedClaimBody, ...], Field(description="Claims whose work has ended here.")] = ()
+    claims: Annotated[
+        tuple[HeldClaimBody, ...], Field(description="Claims that the host holds. Needed to attest.")
+    ] = ()
+    ended: Annotated[tuple[EndedClaimBody, ...], Field(description="Claims whose work has ended on the host.")] = ()
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -162,7 +181,7 @@ _NOT_OF_THE_HOST = frozenset(("agent", "epoch", "claims", "ended"))
 
 
 class ReportPatch(BaseModel):
-    """A merge patch of a report: the members to change, with null for those to remove."""
+    """A merge patch of a report: the members to change. null removes a member."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -25,59 +25,71 @@ Multiplier = Annotated[float, WithJsonSchema({"type": "number", "minimum": -1e6,
 
 
 class PlaceBody(Strict):
-    """The requirements of each place: amounts, and where they may come from."""
+    """The requirements of each place: amounts, and where they may be allocated."""
 
     resources: Annotated[
         dict[ResourceClass, Need], Field(description="Amounts by class, each from any pool of the host.")
     ] = Field(default_factory=dict)
     groups: Annotated[
-        tuple[GroupBody, ...], Field(max_length=MAX_PARTS, description="Amounts that one pool gives all of.")
+        tuple[GroupBody, ...],
+        Field(max_length=MAX_PARTS, description="Groups of amounts, each allocated from a single pool."),
     ] = ()
     group_policy: Annotated[
-        Literal["none", "isolate"], Field(description="isolate: no two groups from the same pool.")
+        Literal["none", "isolate"], Field(description="isolate: groups use different pools. none: they may share one.")
     ] = "none"
     same_subtree: Annotated[
         tuple[Names, ...],
         Field(
-            max_length=MAX_PARTS, description="Lists of groups: the pool of one is, or is above, those of the others."
+            max_length=MAX_PARTS,
+            description="Lists of groups: one group's pool must be, or contain, the pools of the others in its list.",
         ),
     ] = ()
-    required: Annotated[Traits, Field(description="Traits the host must have.")] = frozenset()
-    forbidden: Annotated[Traits, Field(description="Traits the host must not have.")] = frozenset()
+    required: Annotated[Traits, Field(description="Traits that the host must have.")] = frozenset()
+    forbidden: Annotated[Traits, Field(description="Traits that the host must not have.")] = frozenset()
     any_of: Annotated[
         tuple[SomeTraits, ...],
-        Field(max_length=MAX_PARTS, description="Of each list, the host must have one trait."),
+        Field(max_length=MAX_PARTS, description="Lists of traits: the host must have at least one of each list."),
     ] = ()
-    root_required: Annotated[Traits, Field(description="Traits the host itself must have, not a pool.")] = frozenset()
-    root_forbidden: Annotated[Traits, Field(description="Traits the host itself must not have.")] = frozenset()
-    zone: Annotated[NameOrNames, Field(description="One zone, or a list of which any will do.")] = frozenset()
+    root_required: Annotated[
+        Traits, Field(description="Traits that the host itself must have, not just one of its pools.")
+    ] = frozenset()
+    root_forbidden: Annotated[Traits, Field(description="Traits that the host itself must not have.")] = frozenset()
+    zone: Annotated[NameOrNames, Field(description="One zone, or a list of acceptable zones.")] = frozenset()
     member_of: Annotated[
         NameOrLists,
-        Field(description="One aggregate, a list of which any will do, or lists: one of each."),
+        Field(description="One aggregate; a list, of which one suffices; or several lists, one of each."),
     ] = ()
-    not_member_of: Annotated[NameOrNames, Field(description="In none of these aggregates.")] = frozenset()
-    hosts: Annotated[Names, Field(description="Only these hosts. Empty: any.")] = frozenset()
-    exclude_hosts: Annotated[Names, Field(description="Not these hosts.")] = frozenset()
+    not_member_of: Annotated[
+        NameOrNames, Field(description="One aggregate or a list: the host must be in none of them.")
+    ] = frozenset()
+    hosts: Annotated[Names, Field(description="Use only these hosts. Empty: any host.")] = frozenset()
+    exclude_hosts: Annotated[Names, Field(description="Do not use these hosts.")] = frozenset()
     labels: Annotated[
-        dict[Name, Condition], Field(description="Labels the host must have: a value, or an operator with its words.")
+        dict[Name, Condition],
+        Field(description="Labels that the host must have: a value, or an operator with its operands."),
     ] = Field(default_factory=dict)
     aggregate_metadata: Annotated[
-        dict[MetadataKey, MetadataValue], Field(description="Metadata that an aggregate of the host must have.")
+        dict[MetadataKey, MetadataValue], Field(description="Metadata that one of the host's aggregates must have.")
     ] = Field(default_factory=dict)
     properties: Annotated[
-        dict[MetadataKey, MetadataValue], Field(description="What the work is, for aggregates to match.")
+        dict[MetadataKey, MetadataValue], Field(description="Properties of the work, which aggregates may restrict.")
     ] = Field(default_factory=dict)
     query: Annotated[
-        Query, Field(description="Nova's JsonFilter, as a list.", examples=[[">=", "$free.MEMORY_MB", 1024]])
+        Query,
+        Field(
+            description="A query in the syntax of Nova's JsonFilter, as a list.",
+            examples=[[">=", "$free.MEMORY_MB", 1024]],
+        ),
     ] = ()
-    server_group: Annotated[Name | Literal[""], Field(description="The server group that it becomes a member of.")] = ""
+    server_group: Annotated[Name | Literal[""], Field(description="The server group that the claim joins.")] = ""
     spread: Annotated[
-        tuple[SpreadBody, ...], Field(max_length=MAX_PARTS, description="Over zones, label values or hosts.")
+        tuple[SpreadBody, ...],
+        Field(max_length=MAX_PARTS, description="Spread the places evenly over zones, label values or hosts."),
     ] = ()
     numa: Annotated[NumaBody | None, Field(description="The guest's NUMA cells.")] = None
-    pci: Annotated[tuple[PciBody, ...], Field(max_length=MAX_PARTS, description="Devices.")] = ()
-    hints: Annotated[HintsBody | None, Field(description="Where other work is.")] = None
-    count: Annotated[int, whole_from(1, MAX_COUNT), Field(description="Places, all alike.")] = 1
+    pci: Annotated[tuple[PciBody, ...], Field(max_length=MAX_PARTS, description="PCI devices.")] = ()
+    hints: Annotated[HintsBody | None, Field(description="Placement relative to other claims or to an address.")] = None
+    count: Annotated[int, whole_from(1, MAX_COUNT), Field(description="Number of identical places.")] = 1
 
     def _given(self) -> dict[str, Any]:
         words = given(self)
@@ -89,7 +101,7 @@ class PlaceBody(Strict):
 class MemberBody(PlaceBody, Part):
     """One kind of member of a gang."""
 
-    name: Annotated[Name, Field(description="What its selections show as `member`.")]
+    name: Annotated[Name, Field(description="The member's name, shown as `member` in its selections.")]
 
     def made(self) -> GangMember:
         """Convert to the model's member. Raises InvalidRequest."""
@@ -101,46 +113,56 @@ class SelectionRequest(PlaceBody):
     """A request for places. At least one of `resources`, `groups`, `numa`, `pci` and `members` is required."""
 
     members: Annotated[
-        tuple[MemberBody, ...], Field(max_length=MAX_COUNT, description="A gang: what each kind of member asks for.")
+        tuple[MemberBody, ...],
+        Field(max_length=MAX_COUNT, description="The members of a gang, each with its requirements."),
     ] = ()
     relations: Annotated[
-        tuple[RelationBody, ...], Field(max_length=MAX_PARTS, description="How the members lie to each other.")
+        tuple[RelationBody, ...],
+        Field(max_length=MAX_PARTS, description="Relations between the places of gang members."),
     ] = ()
-    mode: Annotated[Literal["all", "incremental"], Field(description="All places or none; or as many as fit.")] = "all"
+    mode: Annotated[
+        Literal["all", "incremental"], Field(description="all: all places or none. incremental: as many as fit.")
+    ] = "all"
     policy: Annotated[Name | Literal[""], Field(description="A weighing policy, such as spread or pack.")] = ""
-    weights: Annotated[dict[str, Multiplier], Field(description="Multipliers by weigher.")] = Field(
-        default_factory=dict
-    )
+    weights: Annotated[
+        dict[str, Multiplier], Field(description="Multipliers by weigher. They override those of the policy.")
+    ] = Field(default_factory=dict)
     alternates: Annotated[
-        int, whole_from(0, MAX_ALTERNATES), Field(description="Further hosts that fit, unclaimed.")
+        int,
+        whole_from(0, MAX_ALTERNATES),
+        Field(description="Number of further hosts to return that fit. They are not claimed."),
     ] = 0
-    project: Annotated[Name | Literal[""], Field(description="Whose it is.")] = ""
-    consumer: Annotated[Name | Literal[""], Field(description="What it is for.")] = ""
+    project: Annotated[Name | Literal[""], Field(description="The owner of the claims. Quotas apply to projects.")] = ""
+    consumer: Annotated[
+        Name | Literal[""], Field(description="The purpose of the claims, in the terms of their owner.")
+    ] = ""
     claim_ids: Annotated[
-        tuple[Name, ...], Field(max_length=MAX_COUNT, description="One id for each place, in order. Absent: made here.")
+        tuple[Name, ...],
+        Field(max_length=MAX_COUNT, description="One id for each place, in order. Generated if omitted."),
     ] = ()
-    lease_s: Annotated[LeaseS, Field(description="Seconds in which a host has to take the claim up.")] = 120
+    lease_s: Annotated[LeaseS, Field(description="Seconds within which a host must take up the claim.")] = 120
     until: Annotated[
-        Literal["claimed", "active"], Field(description="active: answer when the hosts have confirmed, or undo it.")
+        Literal["claimed", "active"],
+        Field(description="active: respond when the hosts have confirmed, or undo the request."),
     ] = "claimed"
     queue_timeout_s: Annotated[
-        int, whole_from(0, MAX_WAIT_S), Field(description="Seconds to wait for room where nothing fits.")
+        int, whole_from(0, MAX_WAIT_S), Field(description="Seconds to wait for room if nothing fits.")
     ] = 0
     confirm_timeout_s: Annotated[
         int,
         whole_from(0, MAX_WAIT_S),
-        Field(description="Seconds that until: active waits, over all attempts. 0: lease_s for each of them."),
+        Field(description="Seconds that `until: active` waits over all attempts. 0: lease_s for each attempt."),
     ] = 0
     on_exit: Annotated[
         OnExit,
-        Field(description="When the work that a hook named ends by itself: end the claim, place it again, keep."),
+        Field(description="What happens to a claim when the work that a hook named ends by itself."),
     ] = OnExit.RELEASE
     max_attempts: Annotated[
         int,
         whole_from(1, MAX_ATTEMPTS),
-        Field(description="Hosts tried before a claim has failed, counted from when it was active last."),
+        Field(description="Number of placements after which a claim fails, counted since it was last active."),
     ] = 3
-    claim: Annotated[bool, Field(description="false: a dry run, which writes nothing.")] = True
+    claim: Annotated[bool, Field(description="false: a dry run that writes nothing.")] = True
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"resources": {"VCPU": 2, "MEMORY_MB": 4096}, "alternates": 2}]}

@@ -9,11 +9,11 @@ from redsched.schema.types import Amount, GivenLeaseS, GivenName, GivenSlot, Giv
 
 MAX_DEADLINE_S = 86_400
 
-QueueTimeoutS = Annotated[int, Field(ge=0, le=MAX_WAIT_S, description="Seconds to wait for room.")]
+QueueTimeoutS = Annotated[int, Field(ge=0, le=MAX_WAIT_S, description="Seconds to wait for room if nothing fits.")]
 
 
 class TokenBody(Strict):
-    """The token of the claim's placement, as its selection returned it."""
+    """The token of the claim's placement, as returned by the selection."""
 
     token: GivenToken
 
@@ -35,7 +35,10 @@ class FailBody(TokenBody):
 
     alternates: Annotated[
         tuple[GivenName, ...] | None,
-        Field(max_length=MAX_ALTERNATES, description="Hosts to try. null: any but those that failed; []: none."),
+        Field(
+            max_length=MAX_ALTERNATES,
+            description="Hosts to try. null: any host except those on which it failed. []: none.",
+        ),
     ] = None
 
     model_config = ConfigDict(
@@ -46,11 +49,17 @@ class FailBody(TokenBody):
 class MoveBody(TokenBody):
     """The token, the target hosts and the deadline."""
 
-    hosts: Annotated[tuple[GivenName, ...], Field(max_length=1000, description="Only to these. Empty: any.")] = ()
-    live: Annotated[bool, Field(description="The work goes on meanwhile: the move has a deadline.")] = False
+    hosts: Annotated[
+        tuple[GivenName, ...], Field(max_length=1000, description="Move only to these hosts. Empty: any host.")
+    ] = ()
+    live: Annotated[bool, Field(description="The work continues during the move, which then has a deadline.")] = False
     deadline_s: Annotated[
         int,
-        Field(ge=0, le=MAX_DEADLINE_S, description="Seconds until the target must be active. 0: any, or 300 if live."),
+        Field(
+            ge=0,
+            le=MAX_DEADLINE_S,
+            description="Seconds within which the target must be active. 0: no deadline, or 300 s if live.",
+        ),
     ] = 0
     queue_timeout_s: QueueTimeoutS = 0
 
@@ -60,10 +69,11 @@ class MoveBody(TokenBody):
 
 
 class ResizeBody(TokenBody):
-    """The token, and the new amounts: those that are not named stay as they are, and 0 gives an amount up."""
+    """The token, and the new amounts. Amounts that are not listed do not change; 0 removes an amount."""
 
     resources: Annotated[
-        dict[ResourceClass, Amount], Field(max_length=64, description="Amounts by class, of the pool that it is of.")
+        dict[ResourceClass, Amount],
+        Field(max_length=64, description="Amounts by class, in the slot that the claim takes the class from."),
     ] = Field(default_factory=dict)
     slots: Annotated[dict[GivenSlot, Amount], Field(max_length=64, description="Amounts by slot.")] = Field(
         default_factory=dict
@@ -75,7 +85,7 @@ class ResizeBody(TokenBody):
 
 
 class UnshelveBody(Strict):
-    """Options of placing a shelved claim again."""
+    """Options of unshelving a claim."""
 
     queue_timeout_s: QueueTimeoutS = 0
 
@@ -85,12 +95,12 @@ class UnshelveBody(Strict):
 class DrainBody(Strict):
     """Options of draining a host."""
 
-    move: Annotated[bool, Field(description="Place its claims elsewhere, a few each second.")] = False
+    move: Annotated[bool, Field(description="Move its claims to other hosts, a few each second.")] = False
     deadline_s: Annotated[
-        int, Field(ge=0, le=MAX_DEADLINE_S, description="Seconds for which claims are moved. 0: any time.")
+        int, Field(ge=0, le=MAX_DEADLINE_S, description="Seconds for which claims are moved. 0: no deadline.")
     ] = 0
     then: Annotated[
-        AtDeadline | None, Field(description="What becomes of the claims that are left at the deadline. null: keep.")
+        AtDeadline | None, Field(description="What happens to the remaining claims at the deadline. null: keep.")
     ] = None
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"move": True, "deadline_s": 600, "then": "stop"}]})
@@ -99,7 +109,9 @@ class DrainBody(Strict):
 class LostBody(Strict):
     """Options of writing a host off."""
 
-    evacuate: Annotated[bool, Field(description="Place its claims elsewhere, one by one.")] = False
-    force: Annotated[bool, Field(description="Although its lease runs: its machine is known to be off.")] = False
+    evacuate: Annotated[bool, Field(description="Place its claims on other hosts, one by one.")] = False
+    force: Annotated[
+        bool, Field(description="Write it off even if its lease is valid, because its machine is known to be off.")
+    ] = False
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"evacuate": True}]})

@@ -19,45 +19,48 @@ class AggregateAnswer(Answer, shows=AggregateView):
 
 
 class AggregatesAnswer(Answer):
-    """A page of aggregates; `next` is the `after` of the next page, null on the last."""
+    """A page of aggregates. `next` is the `after` of the next page, null on the last one."""
 
     aggregates: list[AggregateAnswer]
     next: str | None
 
 
 class ServerGroupAnswer(Answer, shows=ServerGroupView):
-    """A server group, and its numbers of members by host, zone and label value."""
+    """A server group, and its number of members by host, zone and label value."""
 
     name: Annotated[str, From("group.name")]
     policy: Annotated[GroupPolicy, From("group.policy")]
     by: Annotated[str, From("group.by")]
     max_per_host: Annotated[int, From("group.max_per_host")]
     count_by: Annotated[list[str], From("group.count_by")]
-    members: Annotated[int, Field(description="Claims that are in it.")]
+    members: Annotated[int, Field(description="Number of claims in the group.")]
     counts: Annotated[
-        dict[str, dict[str, int]], Field(description="Members by host, by zone, and by what it counts besides.")
+        dict[str, dict[str, int]],
+        Field(description="Number of members by host, by zone, and by each topology of `count_by`."),
     ]
 
 
 class ServerGroupsAnswer(Answer):
-    """A page of server groups; `next` is the `after` of the next page, null on the last."""
+    """A page of server groups. `next` is the `after` of the next page, null on the last one."""
 
     server_groups: list[ServerGroupAnswer]
     next: str | None
 
 
 class SharedPoolAnswer(Answer, shows=SharedPoolView):
-    """A shared pool: its inventory of each class, with claimed and free amounts, and whose hosts may take from it."""
+    """A shared pool: its inventories with claimed and free amounts, and the aggregates whose hosts may use it."""
 
     name: str
     cell: str
     slots: dict[str, SlotAnswer]
     traits: list[str]
-    aggregates: Annotated[list[str], Field(description="Empty: all hosts of the cell.")]
+    aggregates: Annotated[
+        list[str], Field(description="Aggregates whose hosts may use it. Empty: all hosts of the cell.")
+    ]
 
 
 class SharedPoolsAnswer(Answer):
-    """A page of shared pools; `next` is the `after` of the next page, null on the last."""
+    """A page of shared pools. `next` is the `after` of the next page, null on the last one."""
 
     shared_pools: list[SharedPoolAnswer]
     next: str | None

@@ -11,7 +11,7 @@ from redsched.schema.answer import Answer, From
 
 
 class SlotAnswer(Answer, shows=SlotView):
-    """One slot of a host. free = capacity - claimed - external; it is below 0 if the host is overcommitted."""
+    """A slot of a host. free = capacity - claimed - external; it is negative if the slot is overcommitted."""
 
     total: int
     reserved: int
@@ -26,26 +26,26 @@ class SlotAnswer(Answer, shows=SlotView):
 
 
 class PoolAnswer(Answer, shows=PoolView):
-    """A pool of a host: its parent pool (empty: the host itself) and its traits."""
+    """A pool of a host: its parent pool (empty for the host itself) and its traits."""
 
     parent: str
     traits: list[str]
 
 
 class UnmovableAnswer(Answer):
-    """A claim that must leave its host, and why it cannot."""
+    """A claim that has to leave its host, and the reason why it cannot."""
 
     claim_id: str
     reason: str
 
 
 class FailedMovesAnswer(Answer):
-    """A claim whose last move away from its host has failed."""
+    """A claim whose last move off its host failed."""
 
     claim_id: str
-    count: Annotated[int, Field(description="How many moves in a row have failed.")]
-    next_at_ms: Annotated[int, Field(description="When it is moved again, Unix ms.")]
-    reason: Annotated[str, Field(description="Why the last one failed; empty where nothing was said.")]
+    count: Annotated[int, Field(description="Number of consecutive failed moves.")]
+    next_at_ms: Annotated[int, Field(description="Time of the next attempt, Unix ms.")]
+    reason: Annotated[str, Field(description="Why the last move failed; empty if no reason was given.")]
 
 
 def _unmovable(host: HostView) -> list[dict[str, Any]]:
@@ -65,7 +65,7 @@ class HostAnswer(Answer, shows=HostView):
     status: HostStatus
     alive: bool
     attested: bool
-    written_off: Annotated[bool, Field(description="It was written off, and has not come back.")]
+    written_off: Annotated[bool, Field(description="Whether it was written off and has not returned since.")]
     version: int
     lease_s: int
     slots: dict[str, SlotAnswer]
@@ -77,21 +77,21 @@ class HostAnswer(Answer, shows=HostView):
     aggregates: list[str]
     draining: Annotated[
         Literal["", "move", "evacuate", "stop"],
-        Field(description="How its claims leave: placed elsewhere, or (stop) released at the deadline of a drain."),
+        Field(description="How claims leave: moved, evacuated, or (stop) released at the deadline of a drain."),
     ]
-    drain_deadline_ms: Annotated[int | None, Field(description="The deadline of a drain with moves, Unix ms.")]
+    drain_deadline_ms: Annotated[int | None, Field(description="Deadline of a drain with `move`, Unix ms.")]
     drain_then: Annotated[
-        Literal["", "stop", "keep"], Field(description="What becomes of the claims that are left at that deadline.")
+        Literal["", "stop", "keep"], Field(description="What happens to the remaining claims at that deadline.")
     ]
     unmovable: Annotated[
         list[UnmovableAnswer],
         From(_unmovable),
-        Field(description="Those of them that have no other place now. Not told in lists."),
+        Field(description="Claims to be moved that fit on no other host now. Empty in lists."),
     ]
     failed_moves: Annotated[
         list[FailedMovesAnswer],
         From(_failed_moves),
-        Field(description="Those whose move has failed at its target. Not told in lists."),
+        Field(description="Claims whose move failed at the target. Empty in lists."),
     ]
 
 
@@ -103,13 +103,13 @@ class DrainAnswer(Answer, shows=HostView):
         DrainState,
         From("drain_state"),
         Field(
-            description="moving and stopping go on by themselves; waiting: until its claims end; overdue: the deadline "
-            "has passed, and the rest stays; empty: done; none: it is not being emptied."
+            description="moving, stopping: in progress; waiting: its claims stay until they end; overdue: the deadline "
+            "has passed and the remaining claims stay; empty: done; none: it is not being emptied."
         ),
     ]
     status: HostStatus
     draining: Literal["", "move", "evacuate", "stop"]
-    claims: Annotated[int, Field(description="How many are left.")]
+    claims: Annotated[int, Field(description="Number of remaining claims.")]
     drain_deadline_ms: int | None
     drain_then: Literal["", "stop", "keep"]
     unmovable: Annotated[list[UnmovableAnswer], From(_unmovable)]
@@ -119,18 +119,18 @@ class DrainAnswer(Answer, shows=HostView):
 class AcceptedAnswer(Answer):
     """Work in progress."""
 
-    watch: Annotated[str, Field(description="The path that tells how far it is. `Location` says the same.")]
+    watch: Annotated[str, Field(description="Path that shows the progress; same as `Location`.")]
 
 
 class HostsAnswer(Answer):
-    """A page of hosts; `next` is the `after` of the next page, null on the last."""
+    """A page of hosts. `next` is the `after` of the next page, null on the last one."""
 
     hosts: list[HostAnswer]
     next: str | None
 
 
 class ReportAnswer(Answer, shows=ReportResult):
-    """The result of a report. `attested` false: send the claims and this `epoch`. `drop`: placements to stop."""
+    """The result of a report. `attested` false: send `claims` and this `epoch`. `drop`: placements to stop."""
 
     outcome: Literal["OK", "ALREADY_DONE"]
     epoch: str
@@ -140,13 +140,13 @@ class ReportAnswer(Answer, shows=ReportResult):
 
 
 class HeartbeatAnswer(Answer):
-    """OK, or NOT_ATTESTED: the store is in a new epoch, so send a report that attests to it."""
+    """OK, or NOT_ATTESTED: the store is in a new epoch; send a report that attests to it."""
 
     outcome: Literal["OK", "NOT_ATTESTED"]
 
 
 class InboxEntryAnswer(Answer, shows=InboxEntry):
-    """One hint for a host's agent."""
+    """A hint for a host's agent: a claim to start or to end."""
 
     entry_id: str
     number: int

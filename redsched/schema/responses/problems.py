@@ -13,14 +13,14 @@ ProblemType = TypeAliasType("ProblemType", Annotated[str, WithJsonSchema({"type"
 
 
 class Problem(BaseModel):
-    """An RFC 9457 problem. Further members have facts for programs."""
+    """An RFC 9457 problem. Further members are details for programs."""
 
     model_config = ConfigDict(extra="allow")
 
     type: ProblemType
     title: str
     status: int
-    detail: Annotated[str, Field(description="What was wrong, the value seen, and what to do.")]
+    detail: Annotated[str, Field(description="The value seen, the rule it broke, and the next step.")]
 
 
 class FieldError(BaseModel):
@@ -31,21 +31,23 @@ class FieldError(BaseModel):
 
 
 class ReasonCount(Answer):
-    """The number of hosts that were excluded for one reason."""
+    """The number of hosts excluded for one reason."""
 
     reason: str
     hosts: int
 
 
 class Miss(Answer):
-    """A host that nearly fitted."""
+    """A host that nearly fits."""
 
     host: str
     needs: Amounts
     free: Amounts
-    changes: Annotated[list[str], Field(description="What together would make it fit; empty where none was found.")]
-    after: Annotated[str | None, Field(description="A claim after whose end it would fit.")] = None
-    member: Annotated[str | None, Field(description="The gang's member of which one place is meant.")] = None
+    changes: Annotated[
+        list[str], Field(description="Changes that together would make it fit; empty if none were found.")
+    ]
+    after: Annotated[str | None, Field(description="The claim whose end would make it fit.")] = None
+    member: Annotated[str | None, Field(description="For a gang: the member that the place is for.")] = None
 
 
 class InvalidProblem(Problem):
@@ -55,28 +57,29 @@ class InvalidProblem(Problem):
 
 
 class FailedAttempt(Answer):
-    """A placement that did not become active."""
+    """A placement that did not become active, and why."""
 
     claim_id: str
     host: str
-    at_ms: Annotated[int, Field(description="When it ended, or a scheduler saw that it had.")]
+    at_ms: Annotated[int, Field(description="When it ended, or when a scheduler found that it had.")]
     kind: Annotated[
-        str, Field(description="`failed`, `expired`, `released` or the like; `not-confirmed`; `unknown`: it was lost.")
+        str, Field(description="An end reason such as `failed` or `expired`; `not-confirmed`; `unknown`: it was lost.")
     ]
-    reason: Annotated[str, Field(description="What was seen, in words; empty where nothing was said.")]
+    reason: Annotated[str, Field(description="The cause as text; empty if none was given.")]
 
 
 class NotConfirmedProblem(Problem):
-    """504 of a selection with `until: active`: its failed attempts on each host."""
+    """504: a selection with `until: active` was not confirmed in time; its failed attempts on each host."""
 
     claim_ids: list[str] | None = None
     failed_attempts: Annotated[
-        list[FailedAttempt] | None, Field(description="By claim, in the order in which they were seen.")
+        list[FailedAttempt] | None,
+        Field(description="Failed attempts by claim, in the order in which they were found."),
     ] = None
 
 
 class NoValidHostProblem(Problem):
-    """409 of a selection: the reasons why no host fits."""
+    """409: no host fits; the reasons, and the nearest misses."""
 
     reasons: list[ReasonCount] | None = None
     nearest: list[Miss] | None = None

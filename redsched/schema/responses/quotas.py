@@ -16,24 +16,26 @@ def _used(quota: QuotaView) -> dict[str, int]:
 
 
 class QuotaAnswer(Answer, shows=QuotaView):
-    """A project's quota, and the usage of its claims, also of classes without a limit."""
+    """A project's quota and the usage of its claims."""
 
     project: str
-    limits: Annotated[Amounts, Field(description="By class; `claims`: how many.")]
+    limits: Annotated[Amounts, Field(description="Limits by class; `claims` limits their number.")]
     used: Annotated[
-        Amounts, From(_used), Field(description="By class, also of classes without a limit; `claims`: how many.")
+        Amounts,
+        From(_used),
+        Field(description="Usage by class, including classes without a limit; `claims` is their number."),
     ]
 
 
 class QuotasAnswer(Answer):
-    """A page of quotas; `next` is the `after` of the next page, null on the last."""
+    """A page of quotas. `next` is the `after` of the next page, null on the last one."""
 
     quotas: list[QuotaAnswer]
     next: str | None
 
 
 class ExceededAnswer(Answer):
-    """A limit that the request would exceed: used + asked > limit."""
+    """A limit that the request would exceed: used + asked > limit, where `asked` is the requested amount."""
 
     resource: str
     limit: int
@@ -51,12 +53,12 @@ class QuotaProblem(Problem):
 class UsageRowAnswer(Answer):
     """The usage of a group of claims; `zone` and `project` are present if they were requested."""
 
-    used: Annotated[Amounts, Field(description="By class, where that was asked for; `claims`: how many.")]
-    zone: Annotated[str | None, Field(description="Of their hosts.")] = None
-    project: Annotated[str | None, Field(description="Empty: of none.")] = None
+    used: Annotated[Amounts, Field(description="Usage by class, if requested; `claims` is the number of claims.")]
+    zone: Annotated[str | None, Field(description="Zone of their hosts.")] = None
+    project: Annotated[str | None, Field(description="Their project. Empty: claims without a project.")] = None
 
 
 class UsageAnswer(Answer):
-    """A row for each combination that occurs, in order."""
+    """Usage, with a row for each combination of keys that occurs, sorted."""
 
     usage: list[UsageRowAnswer]

@@ -12,13 +12,13 @@ from redsched.schema.types import Amounts
 
 
 class Alternate(Answer):
-    """Another host that fitted at that moment. It is not claimed."""
+    """Another host that fitted at the time of the selection. It is not claimed."""
 
     host: str
 
 
 class SelectionAnswer(Answer):
-    """One place: its host and its claim. A dry run has no claim."""
+    """A place: its host and its claim. A dry run has no claim."""
 
     claim_id: str | None
     state: ClaimStatus | None
@@ -28,7 +28,7 @@ class SelectionAnswer(Answer):
     token: str | None
     expires_at_ms: int | None
     alternates: list[Alternate]
-    member: Annotated[str | None, Field(description="Of a gang: which member it is a place of.")] = None
+    member: Annotated[str | None, Field(description="For a gang: the member that the place is for.")] = None
 
 
 class SelectionsAnswer(Answer):
@@ -38,7 +38,7 @@ class SelectionsAnswer(Answer):
 
 
 class CheckAnswer(Answer):
-    """One check of one host."""
+    """A check of a host."""
 
     name: str
     ok: bool
@@ -46,7 +46,7 @@ class CheckAnswer(Answer):
 
 
 class HostCheckAnswer(Answer):
-    """The result of each check of a host; `reason` is the first check that failed."""
+    """The results of all checks of a host. `reason` is the first check that failed."""
 
     host: str
     reason: str | None
@@ -54,15 +54,17 @@ class HostCheckAnswer(Answer):
 
 
 class ExplanationAnswer(Answer):
-    """Why hosts fit or do not."""
+    """Why hosts fit or do not fit."""
 
     hosts: int
-    fits: Annotated[int, Field(description="Hosts that fit; at most so many where some are `unsearched`.")]
-    unsearched: Annotated[int, Field(description="Hosts among them whose pools were not searched, and may yet fail.")]
+    fits: Annotated[int, Field(description="Number of hosts that fit; an upper bound if some are `unsearched`.")]
+    unsearched: Annotated[
+        int, Field(description="Number of these hosts whose pools were not searched, so they may not fit.")
+    ]
     reasons: list[ReasonCount]
     nearest: list[Miss]
     exceeded: Annotated[
         list[ExceededAnswer] | None,
-        Field(description="What the project's quota does not allow, whatever fits; null while it is being counted."),
+        Field(description="Limits of the project's quota that the request exceeds; null while usage is being counted."),
     ]
     checks: list[HostCheckAnswer]

@@ -21,7 +21,7 @@ class ChangeAnswer(Answer, shows=Change):
 
 
 class EventAnswer(Answer):
-    """An event: its kind, its time, the cell's change that caused it (`seq`), and further facts."""
+    """An event: its kind, its time, the change of the cell that caused it (`seq`), and further fields."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -34,7 +34,7 @@ class EventAnswer(Answer):
 
 
 class EventsAnswer(Answer):
-    """A page of events; `next` is the `after` of the next page, null if there are no more now."""
+    """A page of events. `next` is the `after` of the next page, null if there are no more events yet."""
 
     events: list[EventAnswer]
     next: str | None
@@ -46,18 +46,18 @@ class AboutAnswer(Answer):
     name: str
     version: str
     summary: str
-    openapi: Annotated[str, Field(description="The path of the OpenAPI document.")]
-    docs: Annotated[str, Field(description="The path of a page to try it at.")]
+    openapi: Annotated[str, Field(description="Path of the OpenAPI document.")]
+    docs: Annotated[str, Field(description="Path of an interactive page for trying out the API.")]
 
 
 class HealthAnswer(Answer):
-    """The process responds."""
+    """The process is running."""
 
     status: Literal["ok"]
 
 
 class ReadyAnswer(Answer):
-    """Every worker's cache has caught up."""
+    """The service is ready: the caches of all workers have caught up."""
 
     status: Literal["ready"]
     detail: str

@@ -26,7 +26,9 @@ def test_hosts_lists_with_filters(redsched: Redsched) -> None:
 
 @pytest.mark.parametrize("option", [("--status", "disabled"), ("--zone", "az9"), ("--after", "h2")])
 def test_no_hosts_by_a_filter_is_not_called_no_hosts_at_all(redsched: Redsched, option: tuple[str, str]) -> None:
-    assert redsched("host", "list", *option).check().output == "no hosts match these filters: leave them out to see all\n"
+    assert (
+        redsched("host", "list", *option).check().output == "no hosts match these filters: leave them out to see all\n"
+    )
 
 
 def test_lost_hosts_can_be_listed(redsched: Redsched) -> None:

@@ -10,7 +10,7 @@ from redsched.store.codec.claim_fields import CLAIM, FIELDS, PLACEMENT
 SCRIPTS = {f"{name}.lua": text for name, text in scripts().items()}
 INCLUDES = {f"{name}.lua": text for name, text in includes().items()}
 
-INCLUDE = re.compile(r"^-- include: (\w+)$", re.MULTILINE)
+INCLUDE = re.compile(r"^ *-- include: (\w+)$", re.MULTILINE)
 GENERATED = {"claim_fields.lua"}
 IN_MEMORY = {"op", "hint", "reason", "unreadable"}
 """What scripts note of a placement while they run, beside its fields."""

@@ -4,7 +4,9 @@ import re
 
 import pytest
 
+import redsched.store.client.scripts as scripts_module
 from redsched.store.client.scripts import Contract, includes, load_all, scripts
+from tests.support.guard import composed as compose_unguarded
 
 SOURCES = dict(sorted(scripts().items()))
 UNNAMED: set[str] = set()
@@ -50,9 +52,9 @@ def test_the_fence_finds_its_keys_first(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(SOURCES.keys() - UNNAMED))
 def test_a_script_that_is_passed_the_deadlines_tells_a_silence_from_a_jump_of_time(name: str) -> None:
     """It costs nothing until the time has jumped. Without it a claim that ends a silence starts an epoch."""
-    text = load_all()[name].text
-    sees_deadlines = "deadlines" in load_all()[name].keys.names
-    assert ("fence(KEY.deadlines)" in text) is sees_deadlines
+    text, keys = load_all()[name].text, load_all()[name].keys.names
+    sees_deadlines = "deadlines" in keys
+    assert (sees_deadlines and f"fence(KEYS[{keys.index('deadlines') + 1}])" in text) is sees_deadlines
     assert "fence()" not in text or not sees_deadlines
 
 
@@ -97,20 +99,41 @@ CALL_FIELDS = {"decided_at_ms": "now_ms", "member_count": "members", "host_count
 
 @pytest.mark.parametrize("name", ["claim", "replace"])
 def test_a_claim_takes_its_arguments_from_where_the_header_has_them(name: str) -> None:
-    """By number, for a table of their names would be built anew in each of these calls, the most frequent ones."""
+    """Each under its own name, and what follows from behind the last one."""
     source = INCLUDES["claim_arguments"]
-    found = dict(re.findall(r"\b(\w+) = (?:tonumber\()?ARGV\[(\d+)\]", source))
-    for fields, values in re.findall(r"^  ((?:call\.\w+, )+call\.\w+) = (.+)$", source, re.MULTILINE):
-        numbers = [re.findall(r"ARGV\[(\d+)\]", value)[0] for value in values.split(", ")]
-        found |= dict(zip(fields.replace("call.", "").split(", "), numbers, strict=True))
+    found = dict(re.findall(r"\b(\w+) = (?:tonumber\()?ARG\.(\w+)\b(?! ~=)", source))
     names, keys = load_all()[name].arguments.names, load_all()[name].keys.names
-    assert {CALL_FIELDS.get(one, one): int(number) for one, number in found.items()} == {
-        one: number for number, one in enumerate(names, 1) if one not in ("lists", "request")
-    }
-    lists, request = names.index("lists") + 1, names.index("request") + 1
-    assert f"for i = 1, tonumber(ARGV[{lists}])" in source
-    assert f"ARGV[{request}]" in INCLUDES["claim_write"]
-    assert f"ARGV[{request}]" in INCLUDES["claim_again"]
-    assert set(re.findall(r"(?:local at = |ARGV\[)(\d+) \+ ", source)) == {str(len(names))}
+    assert found == {one: CALL_FIELDS.get(one, one) for one in found}
+    assert set(re.findall(r"\bARG\.(\w+)", source)) == set(names) - {"request"}
+    assert re.findall(r"local at = (\d+)", source) == [str(len(names))]
     assert set(re.findall(r"(?:local first = |KEYS\[)(\d+) \+ ", source)) == {str(len(keys))}
-    assert f"object_at(KEYS[{keys.index('quota') + 1}])" in source
+
+
+def composed(monkeypatch: pytest.MonkeyPatch, sources: dict[str, str], parts: dict[str, str]) -> dict[str, str]:
+    """The texts of scripts that include these parts."""
+    monkeypatch.setattr(scripts_module, "scripts", lambda: sources)
+    monkeypatch.setattr(scripts_module, "includes", lambda: parts)
+    return {name: compose_unguarded(name).text for name in sources}
+
+
+def test_an_include_comes_once_after_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever file asks for it."""
+    parts = {"a": "-- include: b\nA\n", "b": "B\n"}
+    assert composed(monkeypatch, {"x": "#!lua\n-- include: a\n-- include: b\nX\n"}, parts) == {"x": "#!lua\nB\nA\nX\n"}
+
+
+def test_an_include_of_a_function_is_its_own_unless_the_script_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`b` stands above the function; `c`, which only the function and the end of the script need, in both places."""
+    parts = {"b": "B\n", "c": "C\n", "d": "-- include: c\nD\n"}
+    source = (
+        "#!lua\n-- include: b\nfunction f()\n  -- include: b\n  -- include: c\n  -- include: d\nend\n-- include: c\n"
+    )
+    assert composed(monkeypatch, {"x": source}, parts) == {"x": "#!lua\nB\nfunction f()\nC\nD\nend\nC\n"}
+
+
+def test_names_become_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """KEY and ARG cost a script nothing. A name that the header lacks is refused when the scripts are loaded."""
+    source = "#!lua\n-- KEYS meta host\n-- ARGV id\nreturn {KEY.host, ARG.id}\n"
+    assert composed(monkeypatch, {"x": source}, {})["x"].endswith("return {KEYS[2], ARGV[1]}\n")
+    with pytest.raises(LookupError, match=r"x\.lua uses KEY\.claims, which its header does not name: add it there"):
+        composed(monkeypatch, {"x": source.replace("KEY.host", "KEY.claims")}, {})

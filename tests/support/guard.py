@@ -31,7 +31,7 @@ OF_ALL_KINDS = {"object": r"(aggregate|server-group|pool|quota):.+", "names": "(
 OUTSIDE = {"binding": r"rs:\{(claim|server-group):.+\}"}
 """Keys that lie in no cell."""
 
-composed = scripts._compose
+composed = scripts.compose
 """As the package composes a script."""
 
 found: list[str] = []
@@ -42,7 +42,7 @@ def install() -> None:
     """Guard all scripts that this process runs from now on."""
     if hasattr(script_client.ScriptClient.run, "guarded"):
         return
-    scripts._compose = _composing(composed)  # type: ignore[assignment]  # mypy wants its parameter's name
+    scripts.compose = _composing(composed)  # type: ignore[assignment]  # mypy wants its parameter's name
     scripts.load_all.cache_clear()
     _watch_errors()
     _watch_keys()
@@ -51,12 +51,12 @@ def install() -> None:
 @contextmanager
 def lifted() -> Iterator[None]:
     """Run scripts as they are, to see what a server says of them."""
-    guarded, scripts._compose = scripts._compose, composed
+    guarded, scripts.compose = scripts.compose, composed
     scripts.load_all.cache_clear()
     try:
         yield
     finally:
-        scripts._compose = guarded
+        scripts.compose = guarded
         scripts.load_all.cache_clear()
 
 

@@ -11,8 +11,8 @@
 -- have to be undone ('' else). max_attempts: '' for one. on_exit: '' for release.
 -- gang_members: as it is kept with each claim; '' for none.
 -- alternates: hosts that fit too, a space between them; so many of those that no member gets are kept with each claim.
--- Then the hosts' names; then each amount list as length, slot, amount ...; then each member as id, candidates, host
--- number, list number ... (numbers from 1); then the conditions, if there are any: claim_conditions.lua
+-- Then each amount list as length, slot, amount ...; then each member as id and candidates, each of which is the
+-- numbers of a host and of an amount list, as `1:1 2:1` (from 1); then the conditions, if any: claim_conditions.lua
 -- Reply outcome, epoch, now_ms, then by outcome
 --   OK        n, host, token, expires_at_ms, state, candidate number of each member; then the number of groups and
 --             pools written, kind, name, version, length, field, value ... of each; then the hosts looked at
@@ -29,9 +29,9 @@
 -- include: claim_arguments
 -- include: claim_known
 -- include: claim_new
--- include: claim_objects
 -- include: fence
 -- include: place_members
 local cell = fence(KEY.deadlines)
 local call = parse_call()
-return known_outcome(cell, call) or (call.objects and unsuited(cell, call)) or place_members(cell, call, write_new)
+return known_outcome(cell, call) or (call.conditions and call.conditions.unsuited(cell, call))
+  or place_members(cell, call, write_new)

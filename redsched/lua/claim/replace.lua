@@ -21,18 +21,18 @@
 -- include: claim_arguments
 -- include: claim_decision
 -- include: claim_left
--- include: claim_objects
 -- include: fence
 -- include: place_members
 -- include: quota_usage
 local cell = fence(KEY.deadlines)
 local call = parse_call(parse_again)
-local refusal = again_outcome(cell, call) or outdated(cell, call) or (call.objects and unsuited(cell, call))
+local asked = call.conditions
+local refusal = again_outcome(cell, call) or outdated(cell, call) or (asked and asked.unsuited(cell, call))
 if refusal then
   return refusal
 end
 for _, member in ipairs(call.members) do
   member.used = call.quota and quota_usage(member.again.claim)
-  member.left = call.objects and left_behind(call, member)
+  member.left = asked and left_behind(call, member)
 end
 return place_members(cell, call, write_again)

@@ -52,7 +52,7 @@ class ClaimWire:
         self.objects: tuple[str, ...] = ()
         self.keys = self._first_keys(keys)
         self.last_keys = self._further_keys(keys)
-        self.arguments: Arguments = [*self._head(call_id), *self._hosts, *amounts, *members, *self._bases()]
+        self.arguments: Arguments = [*self._head(call_id), *amounts, *members, *self._bases()]
         if shared or call.rules or call.limits or any(member.group for member in call.members):
             self._add_conditions(keys, shared)
 
@@ -115,14 +115,14 @@ class ClaimWire:
         """Return the members with their candidates. Equal amounts are listed once, as most candidates take the same."""
         members: Arguments = []
         for member in self._call.members:
-            members += (member.id, len(member.candidates))
             amounts: Amounts | None = None
-            number = 0
+            number, candidates = 0, list[str]()
             for one in member.candidates:
                 if one.amounts is not amounts:
                     amounts = one.amounts
                     number = self._lists.setdefault(tuple(amounts.items()), len(self._lists) + 1)
-                members += (self._number_of[one.host], number)
+                candidates.append(f"{self._number_of[one.host]}:{number}")
+            members += (member.id, " ".join(candidates))
         return members
 
     def _add_conditions(self, keys: Keys, shared: Sequence[tuple[int, str, int]]) -> None:

@@ -10,7 +10,7 @@
 local SCHEMA = 2 -- as in redsched/store/commands/schema.py
 
 local function text(number)
-  return string.format('%.0f', number)
+  return string.format('%d', number)
 end
 
 -- The 40 digits after a label of INFO. A plain find, as this runs in every script and a pattern costs as much as INFO.
@@ -25,13 +25,16 @@ end
 
 -- `unattested` counts the known hosts that are still to attest; -1 after a wipe forgot them: then only time settles it.
 local function mint(cell, replid, wiped)
+  local settling = redis.call('HMGET', KEYS[1], 'settle_s', 'unattested')
+  -- Wiped, and still waiting: another epoch knows no more of the hosts.
+  local by_time = wiped or (not cell.settled and settling[2] == '-1')
   local former_ms = tonumber(string.match(cell.epoch, '^%d+') or '0')
   cell.epoch = text(math.max(cell.now_ms, former_ms + 1)) .. '-' .. string.sub(replid, 1, 8)
-  local unattested = (wiped or cell.by_time) and -1 or redis.call('ZCARD', KEYS[3])
-  cell.settled, cell.by_time = unattested == 0, unattested < 0 -- raise_epoch.lua may mint another epoch at once
+  local unattested = by_time and -1 or redis.call('ZCARD', KEYS[3])
+  cell.settled = unattested == 0
   redis.call('HSET', KEYS[1], 'epoch', cell.epoch, 'seq', text(cell.seq), 'now_ms', text(cell.now_ms),
     'replid', replid, 'run_id', run_id(), 'settled', cell.settled and '1' or '0',
-    'settle_at_ms', text(cell.now_ms + cell.settle_ms), 'unattested', text(unattested))
+    'settle_at_ms', text(cell.now_ms + tonumber(settling[1] or '60') * 1000), 'unattested', text(unattested))
   if wiped then
     redis.call('HSET', KEYS[1], 'schema', text(SCHEMA))
   end
@@ -52,17 +55,16 @@ end
 
 local function fence(deadlines)
   local time = redis.call('TIME')
-  local meta = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'now_ms', 'replid', 'run_id', 'settled', 'settle_at_ms',
-    'jump_s', 'remember_s', 'keep_s', 'settle_s', 'unattested', 'declared_seq', 'oldest')
-  if tonumber(meta[14] or '0') > SCHEMA then
-    error({err = 'SCHEMA writers of this cell are of schema ' .. meta[14] .. ' or later, this release of ' .. SCHEMA})
+  local meta = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'now_ms', 'replid', 'settled', 'declared_seq',
+    'remember_s', 'keep_s', 'jump_s', 'oldest')
+  if meta[10] and tonumber(meta[10]) > SCHEMA then
+    error({err = 'SCHEMA writers of this cell are of schema ' .. meta[10] .. ' or later, this release of ' .. SCHEMA})
   end
   local cell = {
     now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000),
-    epoch = meta[1] or '', seq = tonumber(meta[2] or '0'), settled = meta[6] == '1',
-    remember_ms = tonumber(meta[9] or '600') * 1000, keep_ms = tonumber(meta[10] or '60') * 1000,
-    settle_ms = tonumber(meta[11] or '60') * 1000, declared_seq = tonumber(meta[13] or '0'),
-    by_time = meta[6] ~= '1' and meta[12] == '-1', -- wiped, and still waiting: another epoch knows no more of the hosts
+    epoch = meta[1] or '', seq = tonumber(meta[2] or '0'), settled = meta[5] == '1',
+    declared_seq = tonumber(meta[6] or '0'), remember_ms = tonumber(meta[7] or '600') * 1000,
+    keep_ms = tonumber(meta[8] or '60') * 1000,
   }
   local replication = redis.call('INFO', 'replication')
   local replid = id_after(replication, 'master_replid:')
@@ -72,7 +74,8 @@ local function fence(deadlines)
   end
   if replid ~= meta[4] then
     -- The first replica has connected to this same process, or the last one has left: a new id, but no change of data.
-    if meta[5] ~= run_id() or string.find(id_after(replication, 'master_replid2:'), '[^0]') then
+    if redis.call('HGET', KEYS[1], 'run_id') ~= run_id()
+        or string.find(id_after(replication, 'master_replid2:'), '[^0]') then
       mint(cell, replid, false)
       return cell
     end
@@ -80,7 +83,7 @@ local function fence(deadlines)
   end
   local noted_ms = tonumber(meta[3])
   local passed_ms = cell.now_ms - noted_ms
-  local jumped = passed_ms > tonumber(meta[8] or '15') * 1000
+  local jumped = passed_ms > tonumber(meta[9] or '15') * 1000
   -- A cell that waits for its hosts to attest must give them their full time.
   local harmless = jumped and deadlines and cell.settled and leases_outlast(deadlines, noted_ms, cell.now_ms)
   if (jumped and not harmless) or passed_ms < -1000 then
@@ -90,7 +93,7 @@ local function fence(deadlines)
   if passed_ms >= 500 then
     redis.call('HSET', KEYS[1], 'now_ms', text(cell.now_ms))
   end
-  if not cell.settled and cell.now_ms >= tonumber(meta[7]) then
+  if not cell.settled and cell.now_ms >= tonumber(redis.call('HGET', KEYS[1], 'settle_at_ms')) then
     cell.settled = true
     redis.call('HSET', KEYS[1], 'settled', '1')
   end

@@ -1,35 +1,13 @@
--- Server groups, shared pools and quotas, as scripts change what is counted in them. Numbers change in memory (`was`,
--- `now`); each object is written once, groups and pools with one entry of the feed. A gang is passed like them, and is
--- no matter of the feed: gangs.lua.
---
--- What a field is now; its object's `hash` where that has been read, else the store. Unreadable lets nothing in (MOST).
+-- Server groups, shared pools and quotas, as scripts change what is counted in them. Numbers change in memory
+-- (object_counts.lua); each object is written once, groups and pools with one entry of the feed. A gang is passed like
+-- them, and is no matter of the feed: gangs.lua.
 -- include: fence
 -- include: in_chunks
+-- include: object_counts
 -- include: publish
 -- include: quota_write
 -- include: read_hash
 -- include: to_int
-local function number_of(object, field)
-  local number = object.now[field]
-  if not number then
-    if object.kind == 'quota' and not object.hash then
-      object.hash = read_hash(object.key)
-    end
-    local stored
-    if object.hash then
-      stored = object.hash[field]
-    else
-      stored = redis.call('HGET', object.key, field)
-    end
-    number = to_int(stored, 0, MOST)
-    object.was[field], object.now[field] = number, number
-  end
-  return number
-end
-
-local function add(object, field, amount)
-  object.now[field] = math.max(0, math.min(MOST, number_of(object, field) + amount))
-end
 
 -- Those of which a number has changed, with their changes as `fields`, `set` and `gone`; quotas apart, for the feed
 -- does not tell of them. A count of 0 is no field: a group would keep one for every host that a member ever was on.

@@ -6,7 +6,7 @@
 -- include: object_at
 -- include: transitions
 local function parse_again(call, at)
-  local key_at = #KEYS - 2 * #call.members - (call.gang and 1 or 0) - (ARGV[12] ~= '' and 1 or 0)
+  local key_at = #KEYS - 2 * #call.members - (call.gang and 1 or 0) - (ARG.request ~= '' and 1 or 0)
   for _, member in ipairs(call.members) do
     member.again = {token = ARGV[at + 1], end_reason = ARGV[at + 2], move_deadline_ms = tonumber(ARGV[at + 3]),
       host_key = KEYS[key_at + 1], gang_key = KEYS[key_at + 2]}

@@ -3,46 +3,46 @@
 --
 -- Hosts and candidates become tables only when they are looked at: mostly the first candidate fits, and tables for all
 -- of them would cost a tenth of the whole claim.
--- include: claim_conditions
+-- include: conditions
 -- include: object_at
-local SLOT_FIELDS = {'capacity.', 'claimed.', 'external.', 'min.', 'max.', 'step.'}
+local HOST_FIELDS = {'version', 'epoch', 'status', 'alive_until_ms', 'inbox', 'claims', 'starting'}
 
 local function parse_call(parse_more)
-  local call = {epoch = ARGV[1], decided_at_ms = tonumber(ARGV[2]), seen_seq = tonumber(ARGV[3]),
-    fresh = ARGV[4] == '1', lease_ms = tonumber(ARGV[5]), digest = ARGV[6], project = ARGV[7], consumer = ARGV[8],
-    members = {}, hosts = {}, lists = {}}
-  call.member_count, call.host_count = tonumber(ARGV[9]), tonumber(ARGV[10])
-  call.quota = call.project ~= '' and object_at(KEYS[7]) or nil
-  call.limited, call.gang = ARGV[13] == '1', ARGV[14] == '1'
-  call.call_id, call.max_attempts, call.on_exit = ARGV[15], ARGV[16], ARGV[17]
-  call.most_alternates, call.alternates, call.gang_members = tonumber(ARGV[18]), ARGV[19], ARGV[20]
-  local at = 20 + call.host_count -- past the hosts' names
+  local call = {
+    epoch = ARG.epoch, decided_at_ms = tonumber(ARG.now_ms), seen_seq = tonumber(ARG.seen_seq),
+    fresh = ARG.fresh == '1', lease_ms = tonumber(ARG.lease_ms), digest = ARG.digest, project = ARG.project,
+    consumer = ARG.consumer, limited = ARG.limited == '1', gang = ARG.gang == '1', call_id = ARG.call_id,
+    max_attempts = ARG.max_attempts, on_exit = ARG.on_exit, most_alternates = ARG.most_alternates,
+    alternates = ARG.alternates, gang_members = ARG.gang_members, member_count = tonumber(ARG.members),
+    host_count = tonumber(ARG.hosts), quota = ARG.project ~= '' and object_at(KEY.quota) or nil,
+    members = {}, hosts = {}, lists = {}, conditions = nil, others = nil,
+  }
+  local at = 20
   local function take()
     at = at + 1
     return ARGV[at]
   end
-  for i = 1, tonumber(ARGV[11]) do
-    local list = {fields = {'version', 'epoch', 'status', 'alive_until_ms', 'inbox', 'claims', 'starting'}}
+  for i = 1, tonumber(ARG.lists) do
+    local list, fields = {}, {unpack(HOST_FIELDS)}
     for number = 1, tonumber(take()) do
-      local slot = take()
-      list[number] = {slot = slot, amount = tonumber(take()), claimed = 'claimed.' .. slot}
-      for kind = 1, #SLOT_FIELDS do
-        list.fields[#list.fields + 1] = SLOT_FIELDS[kind] .. slot
-      end
+      local slot, last = take(), 6 * number + 1
+      local claimed = 'claimed.' .. slot
+      list[number] = {slot = slot, amount = tonumber(take()), claimed = claimed}
+      fields[last + 1], fields[last + 2], fields[last + 3] = 'capacity.' .. slot, claimed, 'external.' .. slot
+      fields[last + 4], fields[last + 5], fields[last + 6] = 'min.' .. slot, 'max.' .. slot, 'step.' .. slot
     end
+    list.fields = fields
     call.lists[i] = list
   end
   for i = 1, call.member_count do
-    local member = {id = take(), key = KEYS[7 + i], candidates = tonumber(take())}
-    member.first = at + 1
-    at = at + 2 * member.candidates
-    call.members[i] = member
+    call.members[i] = {id = take(), key = KEYS[7 + i], candidates = take()}
   end
   if parse_more then
     at = parse_more(call, at)
   end
   if at < #ARGV then
-    parse_conditions(call, at)
+    call.conditions = conditions()
+    call.conditions.parse(call, at)
   end
   return call
 end
@@ -51,9 +51,10 @@ local function host_of(call, number)
   local host = call.hosts[number]
   if not host then
     local first = 7 + call.member_count + 3 * (number - 1)
-    host = {name = ARGV[20 + number], slots = {}, seen = {}, placed = 0,
-      keys = {host = KEYS[first + 1], claims = KEYS[first + 2], inbox = KEYS[first + 3]}}
-    if call.objects then
+    local key = KEYS[first + 1]
+    host = {name = string.match(key, '}:host:(.+)$'), slots = {}, seen = {}, placed = 0,
+      keys = {host = key, claims = KEYS[first + 2], inbox = KEYS[first + 3]}}
+    if call.conditions then
       host.domains = {host = host.name}
       host.keys.attributes = call.attributes_at and KEYS[call.attributes_at + number]
       host.limit = call.limits[number]

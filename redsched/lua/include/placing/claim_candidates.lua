@@ -3,7 +3,6 @@
 -- `host.slots` is what the host holds once the members placed so far have their amounts, so that the members of one
 -- call see each other although nothing is written before all of them have a place.
 -- include: claim_arguments
--- include: claim_rules
 -- include: fit
 -- include: to_int
 local function closed_because(cell, known, epoch, status, alive_until_ms)
@@ -61,21 +60,22 @@ local function lacking(host, list)
 end
 
 local function first_fit(cell, call, member)
-  for number = 1, member.candidates do
-    local at = member.first + 2 * number - 2
-    local host, list = host_of(call, tonumber(ARGV[at])), call.lists[tonumber(ARGV[at + 1])]
+  local number = 0
+  for host_number, list_number in string.gmatch(member.candidates, '(%d+):(%d+)') do
+    local host, list = host_of(call, tonumber(host_number)), call.lists[tonumber(list_number)]
+    number = number + 1
     look(cell, host, list)
     host.cause = host.closed
     if host.closed == '' then
-      host.cause = lacking(host, list) or (call.objects and violated_rule(member, host)) or ''
+      host.cause = lacking(host, list) or (call.conditions and call.conditions.violated_rule(member, host)) or ''
     end
     if host.cause == '' then
       for _, entry in ipairs(list) do
         local slot = host.slots[entry.slot]
         slot.claimed, slot.taken = slot.claimed + entry.amount, true
       end
-      if call.objects then
-        place(member, host, list)
+      if call.conditions then
+        call.conditions.place(member, host, list)
       end
       member.amounts, member.candidate, host.placed = list, number, host.placed + 1
       return host

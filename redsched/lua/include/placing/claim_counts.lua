@@ -1,7 +1,7 @@
 -- What rules count by domain, in the hash of a group or in the tally of one call: domain_of() a host, false for none;
 -- read_least() for a skew rule, count_in() for a place that is taken.
 -- include: in_chunks
--- include: objects
+-- include: object_counts
 -- include: to_int
 local function domain_of(host, by)
   local domain = host.domains[by]

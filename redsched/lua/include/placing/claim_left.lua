@@ -11,7 +11,7 @@
 -- they are released.
 -- include: claim_arguments
 -- include: claim_counts
--- include: objects
+-- include: object_counts
 -- include: to_int
 local function is_written_off(host_key)
   return redis.call('HGET', host_key, 'epoch') == 'lost'

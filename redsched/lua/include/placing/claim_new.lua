@@ -1,15 +1,14 @@
 -- write_new(): the hash of a claim that is new, with its deadline.
--- include: claim_objects
 -- include: fence
 
 -- The alternates that are kept with the claims of a call: those that none of them got.
 local function alternates_left(call)
-  local chosen, left = {}, {}
+  local chosen, left, most = {}, {}, tonumber(call.most_alternates)
   for _, member in ipairs(call.members) do
     chosen[member.host.name] = true
   end
   for name in string.gmatch(call.alternates, '%S+') do
-    if not chosen[name] and #left < call.most_alternates then
+    if not chosen[name] and #left < most then
       left[#left + 1] = name
     end
   end
@@ -26,8 +25,8 @@ local function write_new(cell, call, member, expires, entry_id)
     claim[#claim + 1] = 'amount.' .. entry.slot
     claim[#claim + 1] = text(entry.amount)
   end
-  if call.objects then
-    add_conditions(claim, member)
+  if call.conditions then
+    call.conditions.add_to_claim(claim, member)
   end
   if call.call_id ~= '' then
     claim[#claim + 1], claim[#claim + 2] = 'call_id', call.call_id

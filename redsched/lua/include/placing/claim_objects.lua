@@ -1,5 +1,5 @@
 -- The groups and shared pools of one call of claim.lua: unsuited() reads them, and returns the reply to a call that
--- cannot be judged, or nil. add_conditions(), append_objects(): their part in a claim and in the reply.
+-- cannot be judged, or nil. add_conditions(): their part in a claim.
 -- include: fence
 -- include: read_hash
 -- include: to_int
@@ -82,18 +82,4 @@ local function add_conditions(claim, member)
       put('counted.' .. topology, domain)
     end
   end
-end
-
-local function append_objects(objects, reply)
-  reply[#reply + 1] = #objects
-  for _, object in ipairs(objects) do
-    reply[#reply + 1] = object.kind
-    reply[#reply + 1] = object.own_name
-    reply[#reply + 1] = object.version
-    reply[#reply + 1] = #object.fields
-    for _, value in ipairs(object.fields) do
-      reply[#reply + 1] = value
-    end
-  end
-  return reply
 end

@@ -6,7 +6,7 @@
 -- rules the call brings: a scheduler may not have heard of it yet. What a member leaves behind on a host that was
 -- written off (claim_left.lua) does not hold it.
 -- include: claim_counts
--- include: objects
+-- include: object_counts
 -- include: to_int
 local NOTHING_LEFT = {members = 0}
 

@@ -1,7 +1,6 @@
 -- The writes once every member has a place. tell_placed(): a placement's entry of the feed; `more` follow.
 -- write_claimed_host(): what a host holds now, once however many of the members it took. write_beside(): the gang that
 -- the claims of a call form, and the request that they came from.
--- include: claim_objects
 -- include: fence
 -- include: notify
 -- include: in_chunks
@@ -43,7 +42,7 @@ local function write_claimed_host(host)
 end
 
 local function write_beside(call)
-  local request = ARGV[12] ~= ''
+  local request = ARG.request ~= ''
   if call.gang then
     local fields = {'waiting', text(#call.members)}
     for _, member in ipairs(call.members) do
@@ -53,6 +52,6 @@ local function write_beside(call)
     in_chunks('HSET', KEYS[#KEYS - (request and 1 or 0)], fields)
   end
   if request then
-    redis.call('SET', KEYS[#KEYS], ARGV[12], 'PX', text(KEPT_MS))
+    redis.call('SET', KEYS[#KEYS], ARG.request, 'PX', text(KEPT_MS))
   end
 end

@@ -1,13 +1,24 @@
 -- place_members(): place each member of a call on the first of its candidates that fits, or none of them. `write`
 -- stores the new state of a member. Returns the reply.
 -- include: claim_candidates
--- include: claim_objects
 -- include: claim_write
 -- include: fence
 -- include: publish
--- include: quota_claim
--- include: quota_write
--- include: objects
+-- include: quota_steps
+local function append_objects(objects, reply)
+  reply[#reply + 1] = #objects
+  for _, object in ipairs(objects) do
+    reply[#reply + 1] = object.kind
+    reply[#reply + 1] = object.own_name
+    reply[#reply + 1] = object.version
+    reply[#reply + 1] = #object.fields
+    for _, value in ipairs(object.fields) do
+      reply[#reply + 1] = value
+    end
+  end
+  return reply
+end
+
 local function place_members(cell, call, write)
   for number, member in ipairs(call.members) do
     member.host = first_fit(cell, call, member)
@@ -16,13 +27,14 @@ local function place_members(cell, call, write)
     end
   end
 
-  local over = over_quota(cell, call)
+  local asked, quota = call.conditions, call.quota and quota_steps()
+  local over = quota and quota.over(cell, call)
   if over then
     return over
   end
 
   -- Every check has passed. From here on, only writes.
-  local objects = call.objects and changed_objects(call.objects) or {}
+  local objects = asked and asked.changed_objects(call.objects) or {}
   local expires = text(cell.now_ms + call.lease_ms)
   for number, member in ipairs(call.members) do
     local entry_id = append_placed(cell, member, #call.members - number + #objects)
@@ -33,11 +45,11 @@ local function place_members(cell, call, write)
       write_claimed_host(host)
     end
   end
-  if call.objects then
-    write_objects(cell, objects, 'claimed')
+  if asked then
+    asked.write_objects(cell, objects, 'claimed')
   end
-  if call.quota then
-    write_quota(cell, call.quota)
+  if quota then
+    quota.write(cell, call.quota)
   end
   write_beside(call)
   finish(cell)

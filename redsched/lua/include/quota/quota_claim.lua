@@ -2,7 +2,7 @@
 -- where they do not fit, or nil.
 -- include: add_usage
 -- include: quota_room
--- include: objects
+-- include: object_counts
 local function usage_of(list)
   if not list.usage then
     local usage = {claims = 1}
@@ -19,7 +19,10 @@ end
 
 -- The usage that one more placement adds to that of its claim (`member.used`).
 local function added_usage(member)
-  local usage, before = usage_of(member.amounts), member.used or {}
+  local usage, before = usage_of(member.amounts), member.used
+  if not before then
+    return usage
+  end
   local added = {}
   for class, amount in pairs(usage) do
     added[class] = math.max(0, amount - (before[class] or 0))
@@ -27,16 +30,21 @@ local function added_usage(member)
   return added
 end
 
-local function over_quota(cell, call)
-  local quota, more = call.quota, {}
-  if not quota then
-    return nil
+local function usage_of_all(members)
+  if #members == 1 then
+    return added_usage(members[1])
   end
-  for _, member in ipairs(call.members) do
+  local all = {}
+  for _, member in ipairs(members) do
     for class, amount in pairs(added_usage(member)) do
-      more[class] = (more[class] or 0) + amount
+      all[class] = (all[class] or 0) + amount
     end
   end
+  return all
+end
+
+local function over_quota(cell, call)
+  local quota, more = call.quota, usage_of_all(call.members)
   local refusal = quota_refusal(cell, quota, more, call.limited)
   if not refusal then
     for class, amount in pairs(more) do

@@ -4,7 +4,7 @@
 --   SETTLING (hosts may still bring back claims that count)
 --   UNSHARED (of several cells this one has no share of the limits in this epoch)
 -- include: read_hash
--- include: objects
+-- include: object_counts
 -- include: to_int
 local function quota_refusal(cell, quota, more, limited)
   quota.hash = quota.hash or read_hash(quota.key)

@@ -1,0 +1,14 @@
+-- conditions(): the functions that parse, check and count what a call of claim.lua or replace.lua asks beyond hosts and
+-- their amounts. Few calls do: the others save the time that it takes to create these functions.
+-- include: fence
+-- include: object_counts
+-- include: in_chunks
+-- include: publish
+local function conditions()
+  -- include: claim_conditions
+  -- include: claim_objects
+  -- include: claim_rules
+  -- include: objects
+  return {parse = parse_conditions, unsuited = unsuited, violated_rule = violated_rule, place = place,
+    add_to_claim = add_conditions, changed_objects = changed_objects, write_objects = write_objects}
+end

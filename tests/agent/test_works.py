@@ -70,7 +70,7 @@ class NotedSteps:
     async def renew_missing(self, work: JournalEntry) -> None:
         await self._note("ask about")
 
-    async def lose(self, work: JournalEntry) -> None:
+    async def stop_freed(self, work: JournalEntry) -> None:
         await self._note("lose")
 
 

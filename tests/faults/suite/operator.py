@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from redsched.errors import RedschedError, Unavailable
+from redsched.errors import NotFound, RedschedError, Unavailable
 from redsched.model import ENDING_OR_ENDED, EndReason, HostStatus
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
@@ -51,13 +51,16 @@ class Operator:
                     await self._say(lambda scheduler, it=others: _set(scheduler, it, HostStatus.ENABLED))  # type: ignore[misc]
 
     async def says(self, word: Word) -> None:
-        """Say something as often as it takes. Raises TimeoutError, and what else redsched raises."""
+        """Say something as often as it takes: a store that was wiped knows a host only when it has reported again.
+
+        Raises TimeoutError, and what else redsched raises.
+        """
         until = time.monotonic() + SAID_WITHIN_S
         while True:
             try:
                 await self._say(word)
                 return
-            except Unavailable as error:
+            except (Unavailable, NotFound) as error:
                 if time.monotonic() > until:
                     raise TimeoutError(f"an operator was not heard within {SAID_WITHIN_S:g} s: {error}") from error
             await asyncio.sleep(PAUSE_S)

@@ -39,4 +39,5 @@ def whereabouts(claim_id: str, watcher: Watcher) -> str:
         return f"ended ({claims.ended[claim_id]})" if claim_id in claims.ended else "not there"
     seen = f"seen {gone.last.get('state')} on {gone.last.get('host')} last at {at(gone.seen_ms)}"
     lease = f" with a lease until {at(gone.expires_ms)}" if gone.expires_ms else ""
-    return f"{seen}{lease}, gone by {at(gone.gone_ms)} ({gone.end_reason})"
+    reason = f": {gone.reason}" if gone.reason else ""
+    return f"{seen}{lease}, gone by {at(gone.gone_ms)} ({gone.end_reason}{reason})"

@@ -74,7 +74,7 @@ class DeclaredService(ABC, Generic[View]):
             if refuse_changed(answer, f"{self.word} {name}").outcome is Outcome.IN_USE:
                 use = "has just come into use"
         if use and not force:
-            raise ClaimState(f"{self.word} {name} {use}: end that first, or force it")
+            raise ClaimState(f"{self.word} {name} {use}: stop using it first, or force it")
         await self._after_delete(view)
 
     async def _after_delete(self, found: View) -> None:

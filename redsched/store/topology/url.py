@@ -165,7 +165,7 @@ def _places(kind: Kind, places: str) -> list[str]:
 def _node(place: str, scheme: str) -> Address:
     found = _HOST.fullmatch(place)
     if not found:
-        raise _SafeReason(f"{place!r} is not host:port") if "@" not in place else ValueError
+        raise _SafeReason(f"{place!r} is not of the form host:port") if "@" not in place else ValueError
     port = int(found["port6"] or found["port"] or _DEFAULT_PORT[scheme])
     if not 0 < port < 65_536:
         raise _SafeReason(f"port {port} is not one of 1 to 65535")

@@ -50,7 +50,7 @@ class InvalidRequest(RedschedError, ValueError):
 class ClaimIdReused(RedschedError):
     """The claim id already exists with other content."""
 
-    problem, title, status, exit_code = "claim-id-reused", "Claim id used for another request", 422, 2
+    problem, title, status, exit_code = "claim-id-reused", "The claim id belongs to another request", 422, 2
 
 
 class Conflict(RedschedError):
@@ -68,13 +68,13 @@ class NoValidHost(Conflict):
 class ClaimState(Conflict):
     """The state of the claim or the host does not allow this operation."""
 
-    problem, title = "claim-state", "Not possible in this state"
+    problem, title = "claim-state", "The current state does not allow this"
 
 
 class StaleToken(Conflict):
     """The token is not the current one of the claim's placement."""
 
-    problem, title = "stale-token", "The claim was placed anew since"
+    problem, title = "stale-token", "The claim was placed again since"
 
 
 class OtherAgent(Conflict):
@@ -86,7 +86,7 @@ class OtherAgent(Conflict):
 class PreconditionFailed(Conflict):
     """The object's tag matches none of the given ones. `facts` has `tag`, the current one, if the object exists."""
 
-    problem, title, status = "precondition-failed", "It was changed since it was read", 412
+    problem, title, status = "precondition-failed", "It has changed since it was read", 412
 
 
 class NotConfirmed(Conflict):
@@ -96,7 +96,7 @@ class NotConfirmed(Conflict):
     "reason"}], the outcome of each placement.
     """
 
-    problem, title, status = "not-confirmed", "No host has confirmed it", 504
+    problem, title, status = "not-confirmed", "No host confirmed in time", 504
 
 
 class QuotaExceeded(RedschedError):
@@ -136,14 +136,14 @@ class Settling(Unavailable):
 class SchemaMismatch(Unavailable):
     """This release cannot write the store's schema, or cannot write it beside the releases that are using the store."""
 
-    problem, title = "wrong-release", "The store is of another release"
+    problem, title = "wrong-release", "The store belongs to another release"
     retry_after_s = 5
 
 
 class NotDurable(Unavailable):
     """The change was made, but too few replicas or disks acknowledged it in time. `reply` is the script's reply."""
 
-    problem, title = "not-durable", "Too few copies"
+    problem, title = "not-durable", "Too few copies acknowledged"
 
     def __init__(self, detail: str, facts: Mapping[str, Any] | None = None, reply: Sequence[Any] = ()) -> None:
         super().__init__(detail, facts)

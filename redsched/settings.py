@@ -28,34 +28,32 @@ class Settings(BaseSettings):
 
     redis_url: str = Field(
         "",
-        description="The store: redis://, rediss://, unix://, sentinel:// or cluster:// URL. "
+        description="URL of the store: redis://, rediss://, unix://, sentinel:// or cluster://. "
         "Empty: `up` starts a private one.",
     )
     cells: Annotated[tuple[str, ...], NoDecode] = Field(
         ("c1",), description="The cells this process schedules over, comma-separated."
     )
-    pool_size: int = Field(4, ge=1, le=64, description="Connections of one process for reads.")
+    pool_size: int = Field(4, ge=1, le=64, description="Number of connections of a process for reads.")
     reply_timeout_s: Seconds = Field(5.0, description="How long one reply of the store may take.")
     resend_for_s: Seconds = Field(
         10.0,
-        description="How long a call whose reply was lost is sent again before its outcome is called unknown.",
+        description="How long a call whose reply was lost is retried before its outcome is reported as unknown.",
     )
     durability: str = Field(
         "none",
-        description="What the answer to a claim waits for: none, replicas=N, fsync, or replicas=N,fsync.",
+        description="What the response to a claim waits for: none, replicas=N, fsync, or replicas=N,fsync.",
     )
     durability_timeout_s: Seconds = Field(2.0, description="How long a claim waits for that before it is undone.")
 
     poll_s: Seconds = Field(0.03, description="Pause between two polls of the feed.")
     tick_s: Seconds = Field(1.0, description="How often a scheduler ticks the store's clock and sweeps what is due.")
-    catch_up_timeout_s: Seconds = Field(5.0, description="How long a request waits for the feed before it answers 503.")
-    select_timeout_s: Seconds = Field(
-        10.0, description="How long one selection may go on trying before it answers 503."
-    )
+    catch_up_timeout_s: Seconds = Field(5.0, description="How long a request waits for the feed before it returns 503.")
+    select_timeout_s: Seconds = Field(10.0, description="How long a selection may retry before it returns 503.")
 
     candidates: int = Field(8, ge=1, le=64, description="Hosts that one claim call tries in order for each place.")
     pick_from: int = Field(
-        4, ge=1, le=64, description="The first host is a random one of this many best; 1: always the best."
+        4, ge=1, le=64, description="Number of best hosts of which the first is picked at random; 1: always the best."
     )
     policy: str = Field("spread", description="The weighing policy of requests that name none.")
     weights: dict[str, Factor] = Field(
@@ -69,10 +67,10 @@ class Settings(BaseSettings):
     )
     metrics_required: bool = Field(False, description="Refuse hosts that lack a metric of metrics_weights.")
     metrics_unavailable: Factor = Field(
-        -10_000.0, description="What the metrics weigher takes for a host that lacks a metric."
+        -10_000.0, description="Value that the metrics weigher uses for a host that lacks a metric."
     )
     image_props_weights: dict[str, Factor] = Field(
-        default_factory=dict, description="Factor of each property that the image_props weigher looks at, as JSON."
+        default_factory=dict, description="Factor of each property that the image_props weigher uses, as JSON."
     )
     gpu_shares: dict[GpuShare, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(
         default_factory=lambda: {250: 1.0, 500: 1.0, 1000: 1.0},
@@ -87,38 +85,46 @@ class Settings(BaseSettings):
     )
 
     max_claims_per_host: int = Field(
-        0, ge=0, description="How many claims a host may have where no aggregate says another number; 0: any."
+        0, ge=0, description="Maximum number of claims on a host, unless an aggregate sets it; 0: no limit."
     )
     max_starting_per_host: int = Field(
-        0, ge=0, description="How many claims of a host may be starting at once, likewise; 0: any."
+        0,
+        ge=0,
+        description="Maximum number of claims starting at once on a host, unless an aggregate sets it; 0: no limit.",
     )
 
     check_s: float = Field(
-        300.0, ge=0, description="How often one scheduler checks that all agrees, and repairs what does not; 0: never."
+        300.0,
+        ge=0,
+        description="How often a scheduler checks the store for inconsistencies and repairs them; 0: never.",
     )
     events_keep_s: float = Field(86_400.0, ge=0, description="How long events are kept; 0: none is recorded.")
-    events_most: int = Field(100_000, ge=1000, description="How many events are kept in the log of a cell at most.")
+    events_most: int = Field(100_000, ge=1000, description="Maximum number of events in the log of a cell.")
 
-    max_body_bytes: int = Field(1_048_576, ge=1024, description="The largest request body the API reads; more is 413.")
+    max_body_bytes: int = Field(
+        1_048_576, ge=1024, description="Largest request body that the API accepts; larger ones get 413."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged, to stderr.")
 
     host_name: str = Field("", description="The agent's host name. Empty: this machine's.")
     zone: str = Field("default", description="The zone of this machine.")
     labels: dict[str, str] = Field(default_factory=dict, description="Further labels of this machine, as JSON.")
-    lease_s: int = Field(30, ge=2, le=3600, description="A host's lease: without a heartbeat for so long it is down.")
-    collect_s: Seconds = Field(5.0, description="Pause between two looks of the agent at its machine.")
-    report_s: Seconds = Field(300.0, description="How often the agent reports in full although nothing changed.")
+    lease_s: int = Field(
+        30, ge=2, le=3600, description="A host's lease: without a heartbeat for this long, it is down."
+    )
+    collect_s: Seconds = Field(5.0, description="How often the agent collects the data of its machine.")
+    report_s: Seconds = Field(300.0, description="How often the agent sends a full report even if nothing changed.")
     compare_s: Seconds = Field(60.0, description="How often the agent compares its journal with the store's claims.")
-    reserved_vcpu: int = Field(0, ge=0, description="VCPU kept back from claims on this machine.")
-    reserved_memory_mb: int = Field(512, ge=0, description="MEMORY_MB kept back from claims on this machine.")
-    reserved_disk_gb: int = Field(1, ge=0, description="DISK_GB kept back from claims on this machine.")
+    reserved_vcpu: int = Field(0, ge=0, description="VCPU of this machine that claims may not use.")
+    reserved_memory_mb: int = Field(512, ge=0, description="MEMORY_MB of this machine that claims may not use.")
+    reserved_disk_gb: int = Field(1, ge=0, description="DISK_GB of this machine that claims may not use.")
     ratio_vcpu: float = Field(4.0, gt=0, le=MAX_RATIO, description="allocation_ratio of VCPU on this machine.")
     ratio_memory: float = Field(1.0, gt=0, le=MAX_RATIO, description="allocation_ratio of MEMORY_MB on this machine.")
     ratio_disk: float = Field(1.0, gt=0, le=MAX_RATIO, description="allocation_ratio of DISK_GB on this machine.")
     disk_path: str = Field("/", description="The file system whose size is DISK_GB.")
     external_vcpu_from_load: bool = Field(
         False,
-        description="Count the 1-minute load that claims do not explain as external VCPU; else external VCPU is 0.",
+        description="Report the 1-minute load that claims do not cause as external VCPU; otherwise it is 0.",
     )
     journal: str = Field(
         "", description="The agent's journal file. Empty: redsched/<host>.sqlite in the user's state folder."
@@ -130,12 +136,14 @@ class Settings(BaseSettings):
         "", description="Command or http(s) URL that starts, stops and resizes work. Empty: confirm at once."
     )
     hook_timeout_s: Seconds = Field(300.0, description="How long a hook may run.")
-    work_watch_s: Seconds = Field(2.0, description="How often the agent looks whether the work that hooks named runs.")
+    work_watch_s: Seconds = Field(
+        2.0, description="How often the agent checks that the work that hooks named still runs."
+    )
     numa_pools: bool = Field(
         False, description="Report VCPU, PCPU, MEMORY_MB and huge pages by NUMA node, in pools numa0, numa1, ..."
     )
     dedicated_cpus: str = Field(
-        "", description="CPUs of this machine given out whole, as PCPU, such as 2-7,10-15. Empty: none."
+        "", description="CPUs of this machine that are allocated whole, as PCPU, such as 2-7,10-15. Empty: none."
     )
     pci_devices: list[dict[str, Any]] = Field(
         default_factory=list, description="The PCI devices of this machine that claims may take, as JSON."
@@ -167,7 +175,7 @@ class Settings(BaseSettings):
         for name in cells:
             check_name("cell", name)
         if not cells or len(set(cells)) != len(cells) or max(map(len, cells)) > MAX_CELL_NAME:
-            raise InvalidRequest(f"cells: name each once, one at least, with up to {MAX_CELL_NAME} characters")
+            raise InvalidRequest(f"cells must be one or more different names of up to {MAX_CELL_NAME} characters")
         return cells
 
     @field_validator("durability")
@@ -178,15 +186,15 @@ class Settings(BaseSettings):
             len({word.partition("=")[0] for word in options}) < len(options)
             or not all(re.fullmatch("fsync|replicas=[1-9][0-9]?", word) for word in options)
         ):
-            raise InvalidRequest(f"durability: {text!r} is not none, replicas=N, fsync, or replicas=N,fsync")
+            raise InvalidRequest("durability must be none, replicas=N, fsync or replicas=N,fsync")
         return text
 
     @model_validator(mode="after")
     def _check_wait(self) -> Self:
         if self.durability != "none" and self.durability_timeout_s >= self.reply_timeout_s:
             raise InvalidRequest(
-                f"durability_timeout_s: {self.durability_timeout_s:g} is not below reply_timeout_s, "
-                f"{self.reply_timeout_s:g}: the connection would be given up before"
+                f"durability_timeout_s is {self.durability_timeout_s:g}, and must be below reply_timeout_s, "
+                f"{self.reply_timeout_s:g}: otherwise the connection is closed first"
             )
         return self
 

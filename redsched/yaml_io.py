@@ -25,7 +25,7 @@ def parse_yaml(text: str) -> Any:
     except yaml.YAMLError as error:
         raise InvalidRequest(f"not YAML: {' '.join(str(error).split())}") from error
     except RecursionError as error:
-        raise InvalidRequest("not YAML that can be read: nested too deeply") from error
+        raise InvalidRequest("not readable as YAML: nested too deeply") from error
 
 
 class _Loader(yaml.SafeLoader):

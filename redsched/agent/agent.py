@@ -155,10 +155,10 @@ class Agent:
             self.backoff.failed(error)
             next_s = 0.0
         except (RedschedError, OSError) as error:
-            _log.error("a host met an error", host=host.name, error=str(error))
+            _log.error("host task failed", host=host.name, error=str(error))
             next_s = AGAIN_S
         except Exception:
-            _log.exception("a host met an error", host=host.name)
+            _log.exception("host task failed", host=host.name)
             next_s = AGAIN_S
         if host.name in self.hosts:
             turns.set(host, next_s)
@@ -238,7 +238,7 @@ class Agent:
         if not host.epoch:
             # One log line for all of them: ten thousand hosts leave an epoch together.
             if not self._unopened:
-                _log.info("hosts have to attest anew", first=host.name)
+                _log.info("hosts have to attest again", first=host.name)
             self._unopened.add(host.name)
         self._beats.set(host, random.uniform(0.0, SPREAD_S))
 
@@ -252,7 +252,7 @@ class Agent:
 
     def _stop_host(self, host: Host, error: OtherAgent) -> None:
         """Stop serving a host that another agent has taken over. Its work keeps running."""
-        _log.error("another agent speaks for this host; this one stops", host=host.name, reason=str(error))
+        _log.error("another agent speaks for this host, stopping", host=host.name, reason=str(error))
         self.hosts.pop(host.name, None)
         self._by_cell[host.cell.name].pop(host.name, None)
         self._unopened.discard(host.name)

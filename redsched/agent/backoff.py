@@ -44,7 +44,7 @@ class StoreBackoff:
     def succeeded(self) -> None:
         """Record that the store has replied, and reset the back-off."""
         if self.is_down:
-            _log.info("the store answers again")
+            _log.info("store available again")
         self._pause_s = self._until_s = 0.0
         self._available.set()
 
@@ -54,7 +54,7 @@ class StoreBackoff:
         if now_s < self._until_s:
             return
         if not self.is_down:
-            _log.warning("the store does not answer; trying again", error=str(error))
+            _log.warning("store unavailable, retrying", error=str(error))
         self._pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, self._pause_s * 2))
         self._until_s = now_s + self._pause_s * random.uniform(0.5, 1.5)
         self._available.clear()

@@ -169,7 +169,7 @@ class Host:
                 raise StoreUnavailable(f"host {self.name} cannot attest: the store answers {answer.outcome}")
             elif is_newer(epoch, answer.epoch):
                 await self._raise_epoch_above(epoch, answer.epoch)
-        raise StoreUnavailable(f"host {self.name} cannot attest: the store's epoch changes faster than it can answer")
+        raise StoreUnavailable(f"host {self.name} cannot attest: the store's epoch changes faster than it can report")
 
     async def _leave_epoch(self) -> str:
         """Record durably that the host leaves its epoch, before it attests to the new one, and return the new one."""
@@ -236,7 +236,7 @@ class Host:
         self.on_open(self, drop)
 
     def _close(self) -> None:
-        _log.debug("the host has to attest anew", host=self.name, epoch=self._seen_epoch, left=self.epoch)
+        _log.debug("host has to attest again", host=self.name, epoch=self._seen_epoch, left=self.epoch)
         self.epoch = ""
         self.opened.clear()
         self.on_closed(self)

@@ -92,5 +92,7 @@ class InboxWatcher:
         is_elsewhere = poll.clock.epoch != before.epoch or poll.clock.seq < before.seq or is_gap
         if is_elsewhere:
             self._seq = 0
-            _log.info("the feed goes on elsewhere", cell=self.cell.name, epoch=poll.clock.epoch, seq=poll.clock.seq)
+            _log.info(
+                "feed continues on another server", cell=self.cell.name, epoch=poll.clock.epoch, seq=poll.clock.seq
+            )
         return is_elsewhere

@@ -67,10 +67,10 @@ def _check(collectors: Sequence[Collector], settings: Settings) -> None:
         raise InvalidRequest("an agent needs at least one host to speak for")
     name, times = Counter(collector.name for collector in collectors).most_common(1)[0]
     if times > 1:
-        raise InvalidRequest(f"host {name!r} is given {times} times: names are unique")
+        raise InvalidRequest(f"host {name!r} is given {times} times: names must be unique")
     for collector in collectors:
         if collector.cell not in settings.cells:
             raise InvalidRequest(
-                f"host {collector.name!r} is of cell {collector.cell!r}, which is not among "
+                f"host {collector.name!r} is in cell {collector.cell!r}, which is not one of "
                 f"{', '.join(settings.cells)}: add it to REDSCHED_CELLS"
             )

@@ -188,14 +188,14 @@ class ReplicaUpdater:
                 for one in waiting:
                     one.take()
             except RedschedError as error:
-                log.warning("feed", cell=self.cell.name, problem=error.detail)
+                log.warning("feed read failed", cell=self.cell.name, problem=error.detail)
                 pause = min(max(pause, 0.05) * 2, LONGEST_PAUSE_S)
                 _fail(waiting, error)
             except asyncio.CancelledError:
                 self._waiting[:0] = waiting  # `stop` fails them
                 raise
             except Exception as error:  # a defect must not stop the updates silently
-                log.exception("feed", cell=self.cell.name)
+                log.exception("feed update failed", cell=self.cell.name)
                 _fail(waiting, StoreUnavailable(f"cell {self.cell.name}: the feed could not be applied: {error!r}"))
             self._apply_replies()
             # Not wait_for: before Python 3.12 it can lose a cancellation that arrives together with the wake-up.
@@ -211,7 +211,7 @@ class ReplicaUpdater:
             self.stats.polls += 1
             self.next_deadline_ms = poll.next_deadline_ms
             if poll.clock is None or poll.clock.epoch != self.epoch or poll.clock.seq < self.seq:
-                log.info("snapshot", cell=self.cell.name, why="the store is in another epoch, or went back")
+                log.info("taking a snapshot", cell=self.cell.name, reason="the store has a new epoch, or has gone back")
                 await self._raise_epoch_if_rolled_back(poll.clock)
                 await self._restart()
                 continue
@@ -219,7 +219,7 @@ class ReplicaUpdater:
             try:
                 batch = await self._replica.advance(self.cell, poll.changes, poll.clock.seq)
             except Gap as gap:
-                log.info("snapshot", cell=self.cell.name, why=str(gap))
+                log.info("taking a snapshot", cell=self.cell.name, reason=str(gap))
                 await self._restart()
                 continue
             if batch:
@@ -236,7 +236,7 @@ class ReplicaUpdater:
     async def _raise_epoch_if_rolled_back(self, clock: Clock | None) -> None:
         """Start a new epoch if the store lost some of this epoch's changes, which its fence has not noticed."""
         if clock is not None and clock.epoch == self.epoch and clock.seq < self.seq:
-            log.warning("the store has gone back", cell=self.cell.name, epoch=clock.epoch, seq=clock.seq, had=self.seq)
+            log.warning("store has gone back", cell=self.cell.name, epoch=clock.epoch, seq=clock.seq, had=self.seq)
             await self.cell.raise_epoch(clock.epoch)
 
     async def _restart(self) -> None:

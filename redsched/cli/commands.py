@@ -81,7 +81,7 @@ NOUNS: Mapping[str, Noun] = {
             ),
             "shelve": Entry(
                 "verbs.claim_verbs:shelve",
-                "Free the amounts of a claim but keep the claim, or of all that match filters.",
+                "Free the amounts of a claim, or of all that match filters, and keep the claims.",
             ),
             "unshelve": Entry("verbs.claim_verbs:unshelve", "Place a shelved claim again, or all that match filters."),
         },

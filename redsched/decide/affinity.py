@@ -133,7 +133,7 @@ def _affinity_rule(rule: ClaimRule) -> Rule:
     def detail(columns: Columns, row: int) -> str:
         held = sorted(counts(columns, group, by))
         domain = columns.domain(by, row) or f"no {by}"
-        return f"group {group} lies in {by} {', '.join(held) or 'none yet'}, this is {domain}"
+        return f"the members of group {group} are in {by} {', '.join(held) or 'none yet'}, this is {domain}"
 
     return Rule(SERVER_GROUP, passes, detail, dynamic=True)
 

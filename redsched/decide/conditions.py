@@ -80,8 +80,8 @@ def _wanted(what: str, operator: str, text: str) -> float:
     number = number_of(text)
     if math.isnan(number):
         raise InvalidRequest(
-            f"{what}: {operator} compares numbers, and {text[:80]!r} is none; "
-            "for texts use s== s!= s< s<= s> s>= <in> <or> <all-in>"
+            f"{what}: {operator} compares numbers, and {text[:80]!r} is not a number; "
+            "for strings use s== s!= s< s<= s> s>= <in> <or> <all-in>"
         )
     return number
 
@@ -114,11 +114,11 @@ def _in_range(what: str, rest: str) -> Matches:
     found = _RANGE.match(rest)
     if found is None:
         raise InvalidRequest(
-            f"{what}: <range-in> {rest[:80]!r} is no range: write '<range-in> [ 10 20 ]', or ( ) for bounds outside"
+            f"{what}: <range-in> {rest[:80]!r} is not a range: write '<range-in> [ 10 20 ]'; ( ) exclude the bounds"
         )
     low, high = (_wanted(what, "<range-in>", one) for one in (found[2], found[3]))
     if low > high:
-        raise InvalidRequest(f"{what}: <range-in> begins at {low:g}, above its end {high:g}")
+        raise InvalidRequest(f"{what}: <range-in> starts at {low:g}, above its end {high:g}: swap them")
     above = _compares(_NUMERIC[">=" if found[1] == "[" else ">"], low)
     below = _compares(_NUMERIC["<=" if found[4] == "]" else "<"], high)
     return lambda text: above(text) and below(text)

@@ -90,7 +90,7 @@ class Token:
         epoch, _, seq = text.rpartition(".")
         epoch_ms, _, epoch_id = epoch.partition("-")
         if not (epoch_ms.isdecimal() and seq.isdecimal() and epoch_id.isalnum() and text.isascii() and len(text) <= 64):
-            raise InvalidRequest(f"token {text[:80]!r} is not a token: pass it as the claim's answer gave it")
+            raise InvalidRequest(f"token {text[:80]!r} is malformed: pass the token that the claim shows")
         return cls(int(epoch_ms), epoch_id, int(seq))
 
 

@@ -73,10 +73,10 @@ class Numa:
         check_size("numa cells", self.cells, MAX_CELLS)
         for cell in self.cells:
             if cell.dedicated_cpus and self.policy is not CpuPolicy.MIXED:
-                raise InvalidRequest(f"dedicated_cpus is for the mixed policy, and this is {self.policy}")
+                raise InvalidRequest(f"dedicated_cpus requires the policy mixed, not {self.policy}")
             if self.page_size_kb is not None and cell.memory_mb * 1024 % self.page_size_kb:
                 raise InvalidRequest(
-                    f"memory_mb {cell.memory_mb} is no whole number of pages of {self.page_size_kb} KB"
+                    f"memory_mb {cell.memory_mb} is not a multiple of the page size, {self.page_size_kb} KB"
                 )
         if self.page_size_kb is not None:
             check_range("page_size_kb", self.page_size_kb, 4, 1 << 30)
@@ -138,7 +138,7 @@ class Hints:
         for claim_id in self.same_host | self.different_host:
             check_name("claim id", claim_id)
         if self.cidr and not self.build_near_host_ip:
-            raise InvalidRequest("cidr says how near to build_near_host_ip, which is not given")
+            raise InvalidRequest("cidr requires build_near_host_ip: add it, or remove cidr")
         if self.build_near_host_ip:
             self._check_network()
 
@@ -146,11 +146,13 @@ class Hints:
         try:
             ip_address(self.build_near_host_ip)
         except ValueError:
-            raise InvalidRequest(f"build_near_host_ip {self.build_near_host_ip!r} is no address") from None
+            raise InvalidRequest(f"build_near_host_ip {self.build_near_host_ip!r} is not an IP address") from None
         try:
             ip_network(self.network(), strict=False)
         except ValueError:
-            raise InvalidRequest(f"cidr {self.cidr!r} is not one: use /24") from None
+            raise InvalidRequest(
+                f"cidr {self.cidr!r} is not a prefix length of that address: use one such as /24"
+            ) from None
 
     def network(self) -> str:
         """Return the network around the address, such as `10.0.0.5/24`. The default length is /24, as in Nova."""

@@ -65,7 +65,7 @@ class ServerGroup:
         for one in self.count_by:
             check_topology(one)
         if self.max_per_host != 1 and self.policy is not GroupPolicy.ANTI_AFFINITY:
-            raise InvalidRequest(f"max_per_host says how many may share under anti-affinity, not under {self.policy}")
+            raise InvalidRequest(f"max_per_host applies to anti-affinity only, not to {self.policy}: leave it out")
 
     def topologies(self) -> tuple[str, ...]:
         """Return every topology by which its members are counted, `host` first."""
@@ -84,7 +84,7 @@ class SharedPool:
     def __post_init__(self) -> None:
         check_name("pool", self.name)
         if not self.inventories:
-            raise InvalidRequest("inventories is empty: a shared pool has at least one")
+            raise InvalidRequest("inventories is empty: a shared pool needs at least one")
         check_provided(self.inventories, self.traits)
         check_size("aggregates", self.aggregates, MAX_METADATA)
         for aggregate in self.aggregates:
@@ -107,7 +107,7 @@ class Exceeded:
     @property
     def detail(self) -> str:
         """All its values in one sentence."""
-        return f"{self.used} of {self.limit} {self.resource} are used, {self.asked} more asked for"
+        return f"{self.used} of {self.limit} {self.resource} are used, {self.asked} more requested"
 
 
 @dataclass(frozen=True, slots=True)

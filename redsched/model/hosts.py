@@ -73,7 +73,9 @@ class Inventory:
                 f"allocation_ratio must be above 0 and at most {MAX_RATIO:g}, not {self.allocation_ratio!r}"
             )
         if self.capacity > MAX_AMOUNT:
-            raise InvalidRequest(f"total x allocation_ratio is {self.capacity}, above the largest amount {MAX_AMOUNT}")
+            raise InvalidRequest(
+                f"total x allocation_ratio is {self.capacity}, above the largest amount {MAX_AMOUNT}: lower one of them"
+            )
 
     @property
     def capacity(self) -> int:
@@ -142,7 +144,7 @@ class HostReport:
         slots = self.slots()
         for slot, amount in self.external.items():
             if slot not in slots:
-                raise InvalidRequest(f"external names {slot!r}, which is not among the inventories")
+                raise InvalidRequest(f"external has {slot!r}, which has no inventory: add one, or leave it out")
             check_amount(f"external {slot}", amount)
         check_lease(self.lease_s)
 
@@ -150,11 +152,11 @@ class HostReport:
         for name, pool in self.pools.items():
             check_name("pool", name)
             if pool.parent and pool.parent not in self.pools:
-                raise InvalidRequest(f"pool {name!r} lies in {pool.parent!r}, which is no pool of this host")
+                raise InvalidRequest(f"pool {name!r} has the parent {pool.parent!r}, which is not a pool of this host")
             above, seen = pool.parent, {name}
             while above:
                 if above in seen:
-                    raise InvalidRequest(f"pool {name!r} lies in itself: parents must form a tree")
+                    raise InvalidRequest(f"pool {name!r} is its own ancestor: parents must form a tree")
                 seen.add(above)
                 above = self.pools[above].parent
 

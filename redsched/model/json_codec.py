@@ -75,7 +75,7 @@ def from_text(text: str, of: type[T], names: Mapping[str, Any]) -> T:
         found: T = _made(of, json.loads(text), tuple(names.items()))
     except (TypeError, ValueError, AttributeError) as error:
         # InvalidRequest is a ValueError too; include its message about the field in the sentence.
-        raise InvalidRequest(f"this is not the text of a {of.__name__}: {error}") from error
+        raise InvalidRequest(f"not a {of.__name__} in JSON: {error}") from error
     return found
 
 

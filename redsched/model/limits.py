@@ -21,7 +21,7 @@ def check_range(what: str, value: int, low: int, high: int) -> None:
 def check_size(what: str, objects: Sized, most: int) -> None:
     """Raise InvalidRequest if there are more than `most` objects."""
     if len(objects) > most:
-        raise InvalidRequest(f"{what} has {len(objects)} entries: {most} at most")
+        raise InvalidRequest(f"{what} has {len(objects)} entries: at most {most} are allowed")
 
 
 def check_any_of(any_of: Sequence[frozenset[str]]) -> None:
@@ -29,9 +29,7 @@ def check_any_of(any_of: Sequence[frozenset[str]]) -> None:
     check_size("any_of", any_of, MAX_PARTS)
     for one in any_of:
         if not one:
-            raise InvalidRequest(
-                "any_of holds an empty list, which no host can satisfy: name at least one trait in each"
-            )
+            raise InvalidRequest("any_of has an empty list, which no host can satisfy: name at least one trait in each")
         for trait in one:
             check_trait(trait)
 

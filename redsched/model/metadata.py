@@ -38,4 +38,4 @@ def _check_word(key: str, value: str) -> None:
     else:
         check_name("label", key.removeprefix(LABEL_KEY))
     if value not in (REQUIRED, FORBIDDEN):
-        raise InvalidRequest(f"metadata {key!r} is {REQUIRED} or {FORBIDDEN}, not {value!r}")
+        raise InvalidRequest(f"metadata {key!r} must be {REQUIRED} or {FORBIDDEN}, not {value!r}")

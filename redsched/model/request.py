@@ -25,9 +25,9 @@ class GangMember:
     def __post_init__(self) -> None:
         check_name("member", self.name)
         if self.request.members:
-            raise InvalidRequest(f"member {self.name!r} has members of its own: list them all beside each other")
+            raise InvalidRequest(f"member {self.name!r} has members itself: list all members side by side")
         if self.request.project:
-            raise InvalidRequest(f"member {self.name!r} names a project: that of the whole call stands beside members")
+            raise InvalidRequest(f"member {self.name!r} has a project: set the project of the request instead")
 
     @property
     def count(self) -> int:
@@ -61,14 +61,14 @@ class Request(RequestFields):
     def _check_members(self) -> None:
         for name in _PLACE_FIELDS:
             if getattr(self, name) != _DEFAULTS[name]:
-                raise InvalidRequest(f"{name} stands beside members: give it to each member that it is meant for")
+                raise InvalidRequest(f"{name} cannot be combined with members: set it in each member that needs it")
         names = [one.name for one in self.members]
         check_size("members", names, MAX_COUNT)
         if len(set(names)) != len(names):
-            raise InvalidRequest("members names one twice: each needs a name of its own")
+            raise InvalidRequest(f"members has a name twice: {', '.join(names)}: use a different name for each")
         for name in (name for relation in self.relations for name in relation.members):
             if name not in names:
-                raise InvalidRequest(f"a relation names {name!r}, which is no member: use {', '.join(names)}")
+                raise InvalidRequest(f"a relation names {name!r}, which is not a member: use {', '.join(names)}")
 
     def shape(self) -> str:
         """Return canonical JSON of all that a decision depends on: equal shapes have equal masks and scores."""

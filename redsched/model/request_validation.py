@@ -27,10 +27,10 @@ _ON_EXIT = frozenset(OnExit)
 def check_asked(request: RequestFields) -> None:
     """Raise InvalidRequest if a request without members requests nothing."""
     if request.relations:
-        raise InvalidRequest("relations name members, and there are none: give members")
+        raise InvalidRequest("relations requires members: add them, or leave out relations")
     if not (request.resources or request.groups or request.numa or request.pci):
         raise InvalidRequest(
-            'resources is empty: ask for at least one amount, such as {"VCPU": 1}, or for groups, numa, pci or members'
+            'resources is empty: request at least one amount, such as {"VCPU": 1}, or for groups, numa, pci or members'
         )
 
 
@@ -53,11 +53,9 @@ def check_places(request: RequestFields, places: int) -> None:
     """Raise InvalidRequest unless this number of places, over all members, is allowed with these claim ids."""
     check_range("places of all members together", places, 1, MAX_COUNT)
     if request.claim_ids and len(request.claim_ids) != places:
-        raise InvalidRequest(
-            f"claim_ids holds {len(request.claim_ids)} ids for count {places}: give one for each place"
-        )
+        raise InvalidRequest(f"claim_ids has {len(request.claim_ids)} ids for {places} places: give one for each place")
     if len(set(request.claim_ids)) != len(request.claim_ids):
-        raise InvalidRequest("claim_ids names an id twice: each place needs an id of its own")
+        raise InvalidRequest("claim_ids has an id twice: use a different id for each place")
 
 
 def _check_amounts(request: RequestFields) -> None:
@@ -72,13 +70,13 @@ def _check_amounts(request: RequestFields) -> None:
 def _check_groups(request: RequestFields) -> None:
     names = [group.name for group in request.groups]
     if len(set(names)) != len(names):
-        raise InvalidRequest("groups names one twice: each needs a name of its own")
+        raise InvalidRequest(f"groups has a name twice: {', '.join(names)}: use a different name for each")
     related = frozenset().union(*request.same_subtree)
     for name in sorted(related.difference(names)):
-        raise InvalidRequest(f"same_subtree names {name!r}, which is no group: use {', '.join(names) or 'groups'}")
+        raise InvalidRequest(f"same_subtree names {name!r}, which is not a group: use {', '.join(names) or 'groups'}")
     for group in request.groups:
         if not group.resources and group.name not in related:
-            raise InvalidRequest(f"group {group.name!r} asks for no resources, and no same_subtree names it")
+            raise InvalidRequest(f"group {group.name!r} has no resources and is not in same_subtree: add either")
 
 
 def _check_traits(request: RequestFields) -> None:
@@ -101,7 +99,7 @@ def _check_where(request: RequestFields) -> None:
             check_name(what, name)
     for names in request.member_of:
         if not names:
-            raise InvalidRequest("member_of holds an empty list, which no host can satisfy: name an aggregate in each")
+            raise InvalidRequest("member_of has an empty list, which no host can satisfy: name an aggregate in each")
         for name in names:
             check_name("aggregate", name)
     for what, name in (
@@ -124,7 +122,7 @@ def _check_conditions(request: RequestFields) -> None:
 def _check_spread(request: RequestFields) -> None:
     by = [one.by for one in request.spread]
     if len(set(by)) != len(by):
-        raise InvalidRequest("spread names one topology twice: give it once")
+        raise InvalidRequest(f"spread has a topology twice: {', '.join(by)}: give each once")
 
 
 def _check_numbers(request: RequestFields) -> None:
@@ -132,18 +130,18 @@ def _check_numbers(request: RequestFields) -> None:
     check_range("alternates", request.alternates, 0, MAX_ALTERNATES)
     check_lease(request.lease_s)
     if request.mode not in ("all", "incremental"):
-        raise InvalidRequest(f"mode is all or incremental, not {request.mode!r}")
+        raise InvalidRequest(f"mode must be all or incremental, not {request.mode!r}")
     if request.until not in ("claimed", "active"):
-        raise InvalidRequest(f"until is claimed or active, not {request.until!r}")
+        raise InvalidRequest(f"until must be claimed or active, not {request.until!r}")
     check_range("queue_timeout_s", request.queue_timeout_s, 0, MAX_WAIT_S)
     check_range("confirm_timeout_s", request.confirm_timeout_s, 0, MAX_WAIT_S)
     if request.confirm_timeout_s and request.until != "active":
-        raise InvalidRequest("confirm_timeout_s needs until: active, which it limits")
+        raise InvalidRequest("confirm_timeout_s requires until: active")
     if request.on_exit not in _ON_EXIT:
-        raise InvalidRequest(f"on_exit is {', '.join(OnExit)}, not {request.on_exit!r}")
+        raise InvalidRequest(f"on_exit must be one of {', '.join(OnExit)}, not {request.on_exit!r}")
     check_range("max_attempts", request.max_attempts, 1, MAX_ATTEMPTS)
     if request.group_policy not in ("none", "isolate"):
-        raise InvalidRequest(f"group_policy is none or isolate, not {request.group_policy!r}")
+        raise InvalidRequest(f"group_policy must be none or isolate, not {request.group_policy!r}")
 
 
 def _check_weights(request: RequestFields) -> None:

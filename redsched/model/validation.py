@@ -78,7 +78,7 @@ def check_topology(value: str) -> str:
     if value not in ("host", "zone"):
         kind, _, key = value.partition(":")
         if kind != "label":
-            raise InvalidRequest(f"by {value[:80]!r} is not a way to count: use host, zone or label:<key>")
+            raise InvalidRequest(f"by {value[:80]!r} is not a topology: use host, zone or label:<key>")
         check_name("label", key)
     return value
 
@@ -137,4 +137,4 @@ def check_metadata(key: str, value: str) -> None:
 def check_condition(key: str, text: str) -> None:
     """Raise InvalidRequest unless this is a valid condition on a label: a value, or an operator with its operands."""
     if not _METADATA_VALUE.match(text) and text:
-        raise InvalidRequest(f"label {key!r} is asked for as {text[:80]!r}: use up to 255 printable ASCII characters")
+        raise InvalidRequest(f"label {key!r} has the condition {text[:80]!r}: use up to 255 printable ASCII characters")

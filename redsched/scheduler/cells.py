@@ -88,7 +88,7 @@ class Cells:
     def named(self, name: str) -> Cell:
         """The cell of that name. Raises NotFound."""
         if name not in self._cells:
-            raise NotFound(f"there is no cell {name!r} here: this scheduler has {', '.join(self._cells)}")
+            raise NotFound(f"there is no cell {name!r} here: this scheduler serves {', '.join(self._cells)}")
         return self._cells[name]
 
     async def catch_up(self) -> None:
@@ -110,7 +110,7 @@ class Cells:
             # The cell may have settled since that was read, and its host have brought it back before.
             known = await self.known([claim_id])
         if known is None:
-            raise NotFound(f"there is no claim {claim_id!r}: it never was, or it ended longer ago than is remembered")
+            raise NotFound(f"there is no claim {claim_id!r}: it never existed, or ended too long ago to be remembered")
         cell, claims = known
         return cell, claims[claim_id]
 

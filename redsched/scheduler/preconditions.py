@@ -10,8 +10,10 @@ def refuse_changed(answer: ScriptResult, what: str) -> ScriptResult:
     if answer.outcome is not Outcome.CHANGED:
         return answer
     if not answer.facts:
-        raise PreconditionFailed(f"{what} is not there, and the condition asks for one that is: declare it without")
+        raise PreconditionFailed(
+            f"{what} does not exist, and the condition requires it to: declare it without the condition"
+        )
     (tag,) = answer.facts
     raise PreconditionFailed(
-        f'{what} has the tag "{tag}": it was changed since it was read, read it again', {"tag": tag}
+        f'{what} has the tag "{tag}": it has changed since it was read; read it again', {"tag": tag}
     )

@@ -66,7 +66,7 @@ class Workers:
         while not registry.listens():
             self._raise_failure(registry)
             if time.monotonic() > deadline:
-                raise StoreUnavailable(f"the API did not start within {START_TIMEOUT_S:g} s: look at the store")
+                raise StoreUnavailable(f"the API did not start within {START_TIMEOUT_S:g} s: check the store")
             time.sleep(0.01)
 
     def revive(self) -> None:
@@ -74,7 +74,7 @@ class Workers:
         for number, process in enumerate(self._processes):
             if process.poll() is None or time.monotonic() - self._started_at[number] < RESTART_PAUSE_S:
                 continue
-            log.warning("worker ended, starting it anew", worker=number, pid=process.pid, exit_code=process.returncode)
+            log.warning("worker exited, restarting it", worker=number, pid=process.pid, exit_code=process.returncode)
             mark_process_dead(process.pid, str(self.folder))  # type: ignore[no-untyped-call]
             self._processes[number] = self._launch(number)
             self._started_at[number] = time.monotonic()
@@ -108,7 +108,7 @@ class Workers:
     def _raise_failure(self, registry: WorkerRegistry) -> None:
         ended = [one for one in self._processes if one.poll() is not None]
         if ended:
-            message = f"a worker of the API ended with exit code {ended[0].returncode} at its start: see its log above"
+            message = f"an API worker exited with code {ended[0].returncode} at startup: see its log above"
             raise registry.failure() or RedschedError(message)
 
 

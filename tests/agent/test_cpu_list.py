@@ -28,5 +28,5 @@ def test_what_is_no_list_is_reported_with_the_way_to_write_one(text: str) -> Non
 
 
 def test_a_range_that_runs_backwards_is_reported() -> None:
-    with pytest.raises(InvalidRequest, match=r"'7-2' runs backwards"):
+    with pytest.raises(InvalidRequest, match=r"'7-2' is a descending range"):
         parse_cpus("0,7-2")

@@ -94,7 +94,7 @@ async def test_a_command_may_have_arguments_of_its_own(tmp_path: Path) -> None:
 async def test_an_exit_code_fails_it_with_its_last_words(tmp_path: Path) -> None:
     with pytest.raises(HookFailed, match=r"start for c1\.a ended with exit code 3: no more disks"):
         await hook(tmp_path, "echo first >&2; echo 'no more disks' >&2; echo; exit 3").run(START)
-    with pytest.raises(HookFailed, match="it said nothing on stderr"):
+    with pytest.raises(HookFailed, match="it printed nothing on stderr"):
         await hook(tmp_path, "exit 1").run(START)
 
 
@@ -244,7 +244,7 @@ def test_pids_get_the_start_times_of_their_processes() -> None:
         ("a 'b", "cannot be read as a command"),
         ("http://", "is not a URL of a server"),
         ("http://host:port/", "is not a URL"),
-        ("https://user:secret@host/", "cannot carry a user name"),
+        ("https://user:secret@host/", "must not contain a user name"),
     ],
 )
 def test_a_hook_that_cannot_be_is_reported_at_the_start(command: str, expected: str) -> None:

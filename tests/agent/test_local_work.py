@@ -216,7 +216,7 @@ async def test_a_file_that_cannot_be_read_ends_no_claim(world: World, capsys: py
 
         def is_said(seen: list[str] = seen) -> bool:
             seen.append(capsys.readouterr().out)
-            return "what it said before stands" in "".join(seen)
+            return "local file invalid, keeping its previous content" in "".join(seen)
 
         await wait_until(is_said)
     (world.folder / "local.yaml").unlink()
@@ -232,15 +232,15 @@ async def test_a_file_that_cannot_be_read_ends_no_claim(world: World, capsys: py
         ("[]", "must have `local:`"),
         ("local: []\nmore: 1", "must have `local:`"),
         ("local: [7]", "entry 1: it must be a mapping"),
-        ("local: [{id: a, slots: {VCPU: 1}, cpus: 2}]", "entry 1: unknown word 'cpus'"),
+        ("local: [{id: a, slots: {VCPU: 1}, cpus: 2}]", "entry 1: unknown key 'cpus'"),
         ("local: [{id: a}]", "slots must be a mapping"),
-        ("local: [{id: a, slots: {}}]", "holds nothing"),
+        ("local: [{id: a, slots: {}}]", "has no amounts"),
         ("local: [{id: a, slots: {VCPU: 0}}]", "VCPU must be a whole number from 1"),
         ("local: [{id: a, slots: {CPU: 1}}]", "unknown resource class 'CPU'"),
         ("local: [{slots: {VCPU: 1}}]", "claim '' is not a name"),
         ("local: [{id: 7, slots: {VCPU: 1}}]", "id must be text, not 7: put it in quotes"),
-        ("local: [{id: a, slots: {VCPU: 1}, host: h9}]", "host 'h9' is none that this agent speaks for"),
-        ("local: [{id: a, slots: {VCPU: 1}}, {id: a, slots: {VCPU: 1}}]", "entry 2: 'a' is there already"),
+        ("local: [{id: a, slots: {VCPU: 1}, host: h9}]", "host 'h9' is not one that this agent speaks for"),
+        ("local: [{id: a, slots: {VCPU: 1}}, {id: a, slots: {VCPU: 1}}]", "entry 2: 'a' is given twice"),
         ("local: [{id: a, slots: {VCPU: 1}, project: 'x y'}]", "project 'x y' is not a name"),
     ],
 )

@@ -104,7 +104,7 @@ def test_the_load_of_claims_is_averaged_like_the_kernels() -> None:
 
 def test_collectors_are_found_by_their_entry_point() -> None:
     assert isinstance(load_collector("machine", Settings()), MachineCollector)
-    with pytest.raises(InvalidRequest, match=r"no collector 'mine'.*there are machine"):
+    with pytest.raises(InvalidRequest, match=r"unknown collector 'mine'.*have machine"):
         load_collector("mine", Settings())
 
 
@@ -209,8 +209,8 @@ def test_what_the_gpu_driver_has_is_no_device_to_pass_through(tree: SysTree) -> 
     ("settings", "expected"),
     [
         ({"dedicated_cpus": "6-9"}, r"names CPU 8, which is not online: .* CPUs of 0-7"),
-        ({"dedicated_cpus": "two"}, "'two' is no CPU's number"),
-        ({"pci_devices": [{"vendor": "8086"}]}, "pci_devices, entry 1: unknown word 'vendor'"),
+        ({"dedicated_cpus": "two"}, "'two' is not a CPU number"),
+        ({"pci_devices": [{"vendor": "8086"}]}, "pci_devices, entry 1: unknown key 'vendor'"),
     ],
 )
 def test_settings_that_the_machine_cannot_meet_are_reported_at_the_start(

@@ -31,7 +31,7 @@ async def test_the_work_of_one_who_goes_is_cancelled() -> None:
     await started.wait()
     await messages.put({"type": "http.request", "body": b""})
     await messages.put({"type": "http.disconnect"})
-    with pytest.raises(NotConfirmed, match="connection was closed"):
+    with pytest.raises(NotConfirmed, match="client disconnected"):
         await waiting
     assert cancelled.is_set()
 

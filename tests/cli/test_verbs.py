@@ -48,7 +48,7 @@ def test_fail_of_a_target_leaves_the_claim_where_it_runs(redsched: Redsched) -> 
 def test_fail_names_the_next_host(redsched: Redsched) -> None:
     claimed(redsched)
     assert "is claimed on h2 now" in redsched("claim", "fail", "mine").check().output
-    redsched("claim", "fail", "mine").check_failed(3, "has failed and is given back", "none of 2 hosts")
+    redsched("claim", "fail", "mine").check_failed(3, "has failed and is released", "none of 2 hosts")
 
 
 def test_fail_may_only_end_it(redsched: Redsched) -> None:

@@ -45,15 +45,15 @@ def test_a_condition_lets_through_what_it_says(text: str, passing: list[str], fa
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (">= five", "label 'x': >= compares numbers, and 'five' is none; for texts use s=="),
-        ("> nan", "> compares numbers, and 'nan' is none"),
-        ("< inf", "< compares numbers, and 'inf' is none"),
+        (">= five", "label 'x': >= compares numbers, and 'five' is not a number; for strings use s=="),
+        ("> nan", "> compares numbers, and 'nan' is not a number"),
+        ("< inf", "< compares numbers, and 'inf' is not a number"),
         (">=", "the operator '>=' has no value after it, as in '>= 5'"),
         ("s== ", "the operator 's==' has no value after it"),
         ("<or> a <or>", "an <or> has no value after it"),
-        ("<range-in> 10 20", "'10 20' is no range"),
-        ("<range-in> [ 20 10 ]", "begins at 20, above its end 10"),
-        ("<range-in> [ a 10 ]", "<range-in> compares numbers, and 'a' is none"),
+        ("<range-in> 10 20", "'10 20' is not a range"),
+        ("<range-in> [ 20 10 ]", "starts at 20, above its end 10"),
+        ("<range-in> [ a 10 ]", "<range-in> compares numbers, and 'a' is not a number"),
     ],
 )
 def test_a_malformed_condition_is_an_error_that_says_what_is_wrong(text: str, message: str) -> None:

@@ -183,8 +183,8 @@ words = Weigher("words", lambda columns, request, rows: np.full(np.shape(columns
         ),
         ("unwilling", "failed: OSError: no such thing"),
         ("wordy", "yielded 'r': it must yield redsched.Rule"),
-        ("numbers", r"answered int64 of shape \(64,\): it must answer bool of shape \(64,\), one for each row"),
-        ("short", r"answered bool of shape \(\): it must answer bool of shape \(64,\)"),
+        ("numbers", r"returned int64 of shape \(64,\): it must return bool of shape \(64,\), one for each row"),
+        ("short", r"returned bool of shape \(\): it must return bool of shape \(64,\)"),
     ],
 )
 def test_a_filter_that_fails_is_named(installing: Installing, name: str, message: str) -> None:
@@ -195,7 +195,7 @@ def test_a_filter_that_fails_is_named(installing: Installing, name: str, message
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("fails", "failed: ZeroDivisionError"), ("words", r"answered <U1 of shape \(1,\): it must answer float64")],
+    [("fails", "failed: ZeroDivisionError"), ("words", r"returned <U1 of shape \(1,\): it must return float64")],
 )
 def test_a_weigher_that_fails_is_named(installing: Installing, name: str, message: str) -> None:
     installing("broken", BROKEN, {"redsched.weighers": {name: f"broken:{name}"}})

@@ -31,7 +31,7 @@ def check(columns: Columns, host: str = "h1", **conditions: Any) -> HostCheck:
         ({"status": "draining"}, {}, "draining", "draining"),
         ({}, {"zones": frozenset({"az2", "az3"})}, "zone", "needs zone az2 or az3, is az1"),
         ({"zone": ""}, {"zones": frozenset({"az2"})}, "zone", "needs zone az2, is none"),
-        ({}, {"hosts": frozenset({"h2"})}, "hosts", "is none of the hosts asked for"),
+        ({}, {"hosts": frozenset({"h2"})}, "hosts", "is none of the requested hosts"),
         ({}, {"exclude_hosts": frozenset({"h1"})}, "exclude_hosts", "is one of the excluded hosts"),
         ({}, {"required": frozenset({"CUSTOM_A"})}, "required:CUSTOM_A", "needs CUSTOM_A, does not have it"),
         (
@@ -78,7 +78,7 @@ def check(columns: Columns, host: str = "h1", **conditions: Any) -> HostCheck:
             {"label.ip": "ten"},
             {"hints": NEAR},
             "build_near_host_ip",
-            "needs an address in 10.0.0.0/24, has ten, which is no address",
+            "needs an address in 10.0.0.0/24, has ten, which is not an address",
         ),
         (
             {},

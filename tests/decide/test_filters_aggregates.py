@@ -95,7 +95,7 @@ def test_two_keys_may_be_satisfied_by_two_aggregates() -> None:
     reason, details = refusal(columns, "h2", aggregate_metadata={"disk": "ssd", "net": ">= 40"})
     assert reason == "aggregate_metadata:disk"
     assert details == [
-        "needs an aggregate with disk ssd, has none that says it",
+        "needs an aggregate with disk ssd, has none with that key",
         "needs an aggregate with net >= 40, has b 10",
     ]
 
@@ -186,7 +186,7 @@ def test_labels_are_wanted_and_forbidden_likewise() -> None:
     assert fitting(columns) == ["h1", "h2", "h3"]
     assert refusal(columns, "h1", labels={"rack.row": "r4"}) == (
         "aggregate-labels",
-        ["aggregate a is not for requests that ask for label rack.row"],
+        ["aggregate a is not for requests that request label rack.row"],
     )
 
 

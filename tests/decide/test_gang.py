@@ -88,7 +88,7 @@ def test_a_member_has_the_calls_project_and_its_policy_and_weights_where_it_has_
     (_, bare), (_, kept) = requests_of(call)
     assert (bare.policy, bare.weights, bare.project) == ("pack", {"spread": 1.0}, "a")
     assert kept == replace(own.request, project="a")
-    with pytest.raises(InvalidRequest, match="names a project"):
+    with pytest.raises(InvalidRequest, match="has a project"):
         GangMember("other", Request({"VCPU": 1}, project="b"))
 
 

@@ -116,4 +116,6 @@ def test_the_explanation_counts_what_holds() -> None:
     columns = fleet("affinity", "host", "h1", h1=2, h3=1)
     with ignoring_lost_members(columns, claim_on()):
         told = Decider(columns, Settings()).explain(ASKED, "h2")
-    assert [one.detail for one in told.checks[0].checks if not one.ok] == ["group g lies in host h3, this is h2"]
+    assert [one.detail for one in told.checks[0].checks if not one.ok] == [
+        "the members of group g are in host h3, this is h2"
+    ]

@@ -325,9 +325,9 @@ def test_a_weigher_that_fails_is_told_likewise() -> None:
     ("path", "message"),
     [
         ("RamFilter", "nova_filters names 'RamFilter': give the import path of a class"),
-        (NOVAS + "Absent", "names 'tests.support.novas.Absent', of which no object can be made: AttributeError"),
-        ("no.such.module.Filter", "of which no object can be made: ModuleNotFoundError"),
-        (NOVAS + "NeedsArguments", "of which no object can be made: TypeError"),
+        (NOVAS + "Absent", "names 'tests.support.novas.Absent', which cannot be instantiated: AttributeError"),
+        ("no.such.module.Filter", "which cannot be instantiated: ModuleNotFoundError"),
+        (NOVAS + "NeedsArguments", "which cannot be instantiated: TypeError"),
         (NOVAS + "Nothing", "'tests.support.novas.Nothing', which has no method host_passes or filter_all"),
     ],
 )
@@ -337,7 +337,7 @@ def test_what_is_no_class_for_nova_is_refused(path: str, message: str) -> None:
 
 
 def test_a_class_that_is_named_twice_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="two classes of one name"):
+    with pytest.raises(InvalidRequest, match="two classes of the same name"):
         plugin_registry(Settings(nova_weighers=(NOVAS + "RAMWeigher", NOVAS + "RAMWeigher")))
 
 

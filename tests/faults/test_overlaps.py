@@ -78,7 +78,7 @@ class PlayedServer:
 
     def _needs_process(self, what: str) -> None:
         if not self.running:
-            raise StoreUnavailable(f"the private store does not run any more: {what}")
+            raise StoreUnavailable(f"the private store is no longer running: {what}")
         self.calls.append(what)
 
 

@@ -125,5 +125,5 @@ async def test_a_cell_that_this_release_cannot_read_is_refused_and_left_as_it_is
         before = client.hgetall("rs:{c1}:meta")
         refused = present.run(command)
         assert refused.returncode == SchemaMismatch.exit_code
-        assert "cell c1 is of schema 1, and this release reads no schema before 2" in refused.stderr
+        assert "cell c1 has schema 1, and this release reads no schema before 2" in refused.stderr
         assert client.hgetall("rs:{c1}:meta") == before

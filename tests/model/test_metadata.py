@@ -26,10 +26,10 @@ def test_metadata_that_mean_something_are_taken(key: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("trait:HW_CPU_X86_AVX2", "yes", "metadata 'trait:HW_CPU_X86_AVX2' is required or forbidden, not 'yes'"),
+        ("trait:HW_CPU_X86_AVX2", "yes", "metadata 'trait:HW_CPU_X86_AVX2' must be required or forbidden, not 'yes'"),
         ("trait:HW_CPU_AVX", "required", "unknown trait 'HW_CPU_AVX'"),
         ("label:a:b", "required", "label 'a:b' is not a name"),
-        ("label:rack", "Required", "is required or forbidden, not 'Required'"),
+        ("label:rack", "Required", "must be required or forbidden, not 'Required'"),
         ("max_claims_per_host", "many", "metadata 'max_claims_per_host' must be a whole number (0: no limit)"),
         ("max_io_ops_per_host", "-1", "metadata 'max_io_ops_per_host' must be a whole number"),
         ("max_starting_per_host", "1.5", "must be a whole number"),

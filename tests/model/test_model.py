@@ -33,21 +33,21 @@ def test_capacity_is_exact(inventory: Inventory, capacity: int) -> None:
         ({"resources": {"VCPU": True}}, "not True"),
         ({"resources": {"VCPU": 10**5000}}, "more than 40 digits"),
         ({"resources": {"VCPUS": 1}}, "unknown resource class 'VCPUS'"),
-        ({"resources": {f"CUSTOM_{n}": 1 for n in range(65)}}, "65 entries: 64 at most"),
+        ({"resources": {f"CUSTOM_{n}": 1 for n in range(65)}}, "65 entries: at most 64"),
         ({"required": frozenset({"AVX2"})}, "unknown trait 'AVX2'"),
-        ({"any_of": (frozenset(),)}, "any_of holds an empty list"),
+        ({"any_of": (frozenset(),)}, "any_of has an empty list"),
         ({"any_of": (frozenset({"FAST"}),)}, "unknown trait 'FAST'"),
         ({"hosts": frozenset({"a/b"})}, "host 'a/b' is not a name"),
-        ({"labels": {"k": "v\n"}}, "label 'k' is asked for as"),
+        ({"labels": {"k": "v\n"}}, "label 'k' has the condition"),
         ({"count": 201}, "count must be a whole number from 1 to 200"),
         ({"alternates": 51}, "alternates must be a whole number from 0 to 50"),
-        ({"until": "done"}, "until is claimed or active, not 'done'"),
+        ({"until": "done"}, "until must be claimed or active, not 'done'"),
         ({"queue_timeout_s": 3601}, "queue_timeout_s must be a whole number from 0 to 3600"),
         ({"until": "active", "confirm_timeout_s": -1}, "confirm_timeout_s must be a whole number from 0 to 3600"),
-        ({"confirm_timeout_s": 5}, "confirm_timeout_s needs until: active"),
+        ({"confirm_timeout_s": 5}, "confirm_timeout_s requires until: active"),
         ({"lease_s": 0}, "lease_s must be a whole number from 1"),
-        ({"claim_ids": ("a",), "count": 2}, "1 ids for count 2"),
-        ({"claim_ids": ("a", "a"), "count": 2}, "names an id twice"),
+        ({"claim_ids": ("a",), "count": 2}, "1 ids for 2 places"),
+        ({"claim_ids": ("a", "a"), "count": 2}, "has an id twice"),
         ({"claim_ids": ("rs:{c1}",)}, "claim id 'rs:{c1}' is not a name"),
         ({"weights": {"spread": 1e9}}, "must be between"),
     ],
@@ -105,7 +105,7 @@ def test_shape_and_digest_are_canonical_in_every_part() -> None:
 
 def test_a_report_names_external_usage_only_of_what_it_has() -> None:
     """A misspelt class would otherwise hide what is used."""
-    with pytest.raises(InvalidRequest, match="external names 'MEMORY_MB'"):
+    with pytest.raises(InvalidRequest, match="external has 'MEMORY_MB'"):
         HostReport("h1", {"VCPU": Inventory(1)}, external={"MEMORY_MB": 1})
 
 

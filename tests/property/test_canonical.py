@@ -64,15 +64,15 @@ def test_parts_come_back_as_what_they_were() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "not the text of a Request"),
-        ("[]", "not the text of a Request"),
+        ("", "not a Request in JSON"),
+        ("[]", "not a Request in JSON"),
         ('{"resources": {"VCPU": 1}, "colour": "red"}', "colour of Request is not known to this release"),
         ('{"resources": {"VCPU": 0}}', "VCPU must be a whole number from 1"),
-        ('{"numa": {"policy": "shared"}}', "not the text of a Request"),
+        ('{"numa": {"policy": "shared"}}', "not a Request in JSON"),
     ],
 )
 def test_what_is_no_request_is_refused(text: str, says: str) -> None:
-    with pytest.raises(InvalidRequest, match="not the text of a Request") as refused:
+    with pytest.raises(InvalidRequest, match="not a Request in JSON") as refused:
         Request.from_canonical(text)
     assert says in refused.value.detail
 
@@ -83,5 +83,5 @@ def test_what_becomes_of_a_claim_is_part_of_what_was_asked_for() -> None:
     assert plain.digest() != keep.digest()
     assert plain.shape() == keep.shape()
     assert "on_exit" not in plain.canonical()
-    with pytest.raises(InvalidRequest, match="on_exit is release, replace, keep, not 'restart'"):
+    with pytest.raises(InvalidRequest, match="on_exit must be one of release, replace, keep, not 'restart'"):
         Request({"VCPU": 1}, on_exit="restart")  # type: ignore[arg-type]

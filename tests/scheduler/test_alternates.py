@@ -100,7 +100,9 @@ async def test_without_its_request_it_ends_and_says_so(clean_store: str) -> None
         found = (await work.scheduler.select(TWO)).selections[0]
         async with raw_client(clean_store) as raw:
             await raw.delete(work.store.keys.request(TWO.digest()))
-        with pytest.raises(ClaimState, match="has failed and is given back; the request of claim mine is not known"):
+        with pytest.raises(
+            ClaimState, match="has failed and is released; the store does not have the request of claim mine"
+        ):
             await work.scheduler.migrations.fail("mine", found.token or "")
         assert await work.held() == {}
 
@@ -143,7 +145,7 @@ async def test_a_target_that_fails_is_not_placed_on_other_hosts(clean_store: str
     async with at_work(clean_store, 6, 5, 4) as work:
         claim = await work.active(TWO)
         target, _ = await work.scheduler.migrations.move("mine", claim.token, hosts=("h1",))
-        with pytest.raises(ClaimState, match=r"active on h0, where it stays: .* move it again to one of h2"):
+        with pytest.raises(ClaimState, match=r"it stays active on h0: .* move it again to one of h2"):
             await work.scheduler.migrations.fail("mine", target.token, ("h2",))
         assert await work.held() == {"h0": ["mine"], "h1": ["mine"]}
 

@@ -188,7 +188,7 @@ async def test_what_cannot_be_read_is_refused_by_its_line(living: Scheduler) -> 
         (spoilt(lines, 1, kind="flavour"), 2, "flavour"),
         (lines[1:], 1, "head"),
         ([*lines, lines[0]], len(lines) + 1, "head"),
-        ([*lines, lines[1]], len(lines) + 1, "already"),
+        ([*lines, lines[1]], len(lines) + 1, "twice"),
         (spoilt(lines, 0, format=99), 1, "99"),
         (spoilt(lines, 0, seq="x"), 1, "seq"),
         (spoilt(lines, at["host"], status="asleep"), at["host"] + 1, "asleep"),
@@ -211,7 +211,7 @@ async def test_what_cannot_be_read_is_refused_by_its_line(living: Scheduler) -> 
 
 async def test_a_file_that_was_cut_off_is_not_taken_for_a_whole_one(living: Scheduler) -> None:
     lines = list(archive_lines(await living.export()))
-    with pytest.raises(InvalidRequest, match="cut off"):
+    with pytest.raises(InvalidRequest, match="truncated"):
         read(lines[:-1])
     with pytest.raises(InvalidRequest, match="empty"):
         read([])

@@ -476,7 +476,7 @@ async def test_until_active_is_told_that_all_hosts_were_silent(clean_store: str)
             ("mine", "h1", "expired"),
         ]
         assert all(one["reason"].startswith("its lease ") for one in attempts)
-        told = r"claim mine: expired on h0 \(its lease .*\); expired on h1 \(its lease .*\); all .*"
+        told = r"claim mine: expired on h0 \(its lease .*\); expired on h1 \(its lease .*\); everything .*"
         assert re.fullmatch(told, refused.value.detail)
 
 
@@ -496,7 +496,7 @@ async def test_until_active_lists_each_failure(clean_store: str) -> None:
         assert before.now_ms <= first.pop("at_ms") <= second.pop("at_ms") <= after.now_ms
         assert first == {"claim_id": "mine", "host": "h0", "kind": "failed", "reason": "exit code 1\n  no image"}
         assert second == {"claim_id": "mine", "host": "h1", "kind": "failed", "reason": "exit code 2\n"}
-        assert refused.value.detail == f"claim mine: {told}; all that was claimed is given back"
+        assert refused.value.detail == f"claim mine: {told}; everything that was claimed is released"
         assert await work.held() == {}
 
 
@@ -508,7 +508,8 @@ async def test_what_was_not_active_in_time_says_so_and_not_that_it_was_released(
         assert now.reason is not None
         assert (now.state, now.end_reason) == (ENDED, EndReason.FAILED)
         assert now.reason.text == (
-            "given back, for not all that was claimed was active in time: claim mine: not confirmed by h0 within 1 s"
+            "released, because not everything that was claimed was active in time: "
+            "claim mine: not confirmed by h0 within 1 s"
         )
 
 

@@ -87,7 +87,7 @@ async def test_a_member_that_no_host_takes_apart_from_the_others_stays_and_says_
         await drain(work, "h0")
         [(claim_id, reason)] = (await unmovable(work, "h0")).items()
         assert claim_id == "one"
-        assert reason.endswith("; the relations of its gang are kept: apart with two (h1)")
+        assert reason.endswith("; the relations of its gang must hold: apart with two (h1)")
         assert await now(work) == {"one": "h0", "two": "h1"}
 
 
@@ -102,7 +102,7 @@ async def test_a_member_whose_zone_has_no_other_host_stays_and_says_which_relati
         await drain(work, "h0")
         [(claim_id, reason)] = (await unmovable(work, "h0")).items()
         assert claim_id == "one"
-        assert reason.endswith("; the relations of its gang are kept: same-zone with two (h1)")
+        assert reason.endswith("; the relations of its gang must hold: same-zone with two (h1)")
         assert await now(work) == {"one": "h0", "two": "h1"}
 
 

@@ -151,7 +151,7 @@ async def test_what_finds_no_place_is_shown_with_the_reason_and_tried_again(clea
         assert "6 VCPU" in unmovable["large"]
         async with raw_client(clean_store) as raw:
             await raw.delete(work.store.keys.request(large.digest))
-        assert "is not known" in (await work.scheduler.hosts.get("h0")).unmovable["large"]
+        assert "does not have the request" in (await work.scheduler.hosts.get("h0")).unmovable["large"]
 
 
 async def test_what_could_not_be_moved_moves_when_there_is_room(clean_store: str) -> None:

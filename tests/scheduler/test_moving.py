@@ -215,7 +215,7 @@ async def test_a_place_of_several_moves_alone(clean_store: str) -> None:
     async with at_work(clean_store, 8, 8) as work:
         found = await work.scheduler.select(Request({"VCPU": 2}, count=3))
         first = found.selections[0]
-        with pytest.raises(ClaimState, match="stands or falls with its gang"):
+        with pytest.raises(ClaimState, match="belongs to a gang that is not active yet"):
             await work.scheduler.migrations.move(first.claim_id or "", first.token or "")
         await work.work()
         target, _ = await work.scheduler.migrations.move(first.claim_id or "", first.token or "")
@@ -262,7 +262,7 @@ async def test_what_cannot_be_moved_says_so(clean_store: str) -> None:
             await work.scheduler.migrations.move("none", claim.token)
         async with raw_client(clean_store) as raw:
             await raw.delete(work.store.keys.request(claim.digest))
-        with pytest.raises(ClaimState, match="request of claim mine is not known"):
+        with pytest.raises(ClaimState, match="does not have the request of claim mine"):
             await work.scheduler.migrations.move("mine", claim.token)
         await work.scheduler.claims.release("mine", force=True)
         with pytest.raises(ClaimState):

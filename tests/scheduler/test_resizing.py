@@ -27,7 +27,7 @@ def test_what_is_not_named_stays(slots: dict[str, int], resources: dict[str, int
 @pytest.mark.parametrize(
     ("slots", "resources", "says"),
     [
-        ({}, {"PCPU": 4}, "holds PCPU of numa0/PCPU, numa1/PCPU: say in `slots`"),
+        ({}, {"PCPU": 4}, "holds PCPU in several slots: use `slots` to resize one of numa0/PCPU, numa1/PCPU"),
         ({}, {"VCPUS": 4}, "unknown resource class"),
         ({}, {"VCPU": -1}, "VCPU must be"),
         ({"numa0/PCPU": 0, "numa1/PCPU": 0, "gpu0/VGPU": 0}, {"VCPU": 0}, "release it instead"),

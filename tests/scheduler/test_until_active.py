@@ -417,7 +417,7 @@ async def test_nothing_is_kept_of_those_who_waited_for_one_id_on_two_hosts(clean
         words = scheduler._tasks["c1"].confirmations
         async with asyncio.timeout(30):
             first, second = await asyncio.gather(words.wait({"mine": "h0"}, 30), words.wait({"mine": "h1"}, 30))
-        assert [str(one) for one in (*first, *second)] == ["not known any more", "not known any more"]
+        assert [str(one) for one in (*first, *second)] == ["no longer known", "no longer known"]
         assert (words._waits, words._on) == ({}, {})
 
 

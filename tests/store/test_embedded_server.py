@@ -62,7 +62,7 @@ def test_a_server_on_path_comes_before_the_embedded_one(tmp_path: Path, monkeypa
     [
         ("Redis server v=6.2.14 sha=0:0", "it is Redis 6.2.14, and 7.0 or newer is needed"),
         ("Valkey server v=7.2.9 sha=0:0", "it is Valkey 7.2.9, and 8.0 or newer is needed"),
-        ("hello", "--version says 'hello'"),
+        ("hello", "--version prints 'hello'"),
     ],
 )
 def test_what_cannot_be_used_is_passed_over_with_a_reason(
@@ -71,7 +71,7 @@ def test_what_cannot_be_used_is_passed_over_with_a_reason(
     old = fake_binary(tmp_path, says)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
     assert pick_server().path != old
-    assert find_servers()[0].problem == f"{old} is passed over: {why}"
+    assert find_servers()[0].problem == f"{old} is skipped: {why}"
 
 
 def test_an_old_binary_asked_for_by_name_is_refused_with_its_reason(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ class ClaimLifecycle:
 
         If the store accepts the older token, it has lost the newer one: begin a new epoch.
         """
-        _log.warning("an order by an older token is discarded", host=self._host.name, claim=work.id, token=work.token)
+        _log.warning("inbox entry with an older token discarded", host=self._host.name, claim=work.id, token=work.token)
         answer = await self._accept(work, entry_id)
         if answer.outcome in _DONE:
             await self._context.backoff.call(self._host.begin_new_epoch)
@@ -172,7 +172,7 @@ class ClaimLifecycle:
 
     async def fail(self, work: JournalEntry, reason: str, began: bool) -> None:
         """Clean up and report the failure. The store frees the amounts once nothing is left of the work."""
-        _log.warning("a claim has failed on its host", host=self._host.name, claim=work.id, reason=reason)
+        _log.warning("claim failed on its host", host=self._host.name, claim=work.id, reason=reason)
         # An earlier process of this agent may have begun to start the work too.
         may_be_there = began or work.state is not ClaimStatus.CLAIMED
         is_gone = not may_be_there or await self._context.stop_once(work)

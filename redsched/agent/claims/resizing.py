@@ -58,7 +58,7 @@ class ResizeSteps:
             except HookFailed as error:
                 reason = str(error)
         if reason:
-            _log.warning("a claim could not be resized", host=self._host.name, claim=work.id, reason=reason)
+            _log.warning("claim could not be resized", host=self._host.name, claim=work.id, reason=reason)
             kept = work.before or work.amounts
             return work.with_amounts(work.amounts, resizing_to=kept, before=kept)
         if named := named_in(output):

@@ -64,7 +64,7 @@ class LocalWork:
             if getattr(self, what):
                 check_name(what, getattr(self, what))
         if not self.amounts:
-            raise InvalidRequest(f"local work {self.id!r} holds nothing: name its amounts by slot")
+            raise InvalidRequest(f"local work {self.id!r} has no amounts: give them by slot")
         for slot, amount in self.amounts.items():
             check_amount(check_slot(slot), amount, minimum=1)
 
@@ -131,8 +131,8 @@ def load_collector(name: str, settings: Settings) -> Collector:
     found = {point.name: point for point in entry_points(group=GROUP)}
     if name not in found:
         known = ", ".join(sorted(found)) or "none"
-        raise InvalidRequest(f"no collector {name!r} in the entry points {GROUP!r}: there are {known}")
+        raise InvalidRequest(f"unknown collector {name!r}: the entry points {GROUP!r} have {known}")
     try:
         return cast(Collector, found[name].load()(settings))
     except (ImportError, AttributeError, TypeError) as error:
-        raise InvalidRequest(f"collector {name!r} ({found[name].value}) cannot be made: {error}") from error
+        raise InvalidRequest(f"collector {name!r} ({found[name].value}) cannot be created: {error}") from error

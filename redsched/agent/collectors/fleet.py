@@ -63,7 +63,7 @@ def parse_fleet(text: str) -> list[HostReport]:
     for number, entry in enumerate(entries, 1):
         for report in _in_entry(number, entry):
             if report.name in hosts:
-                raise InvalidRequest(f"entry {number}: host {report.name!r} is there already: names are unique")
+                raise InvalidRequest(f"entry {number}: host {report.name!r} is given twice: names must be unique")
             hosts[report.name] = report
         if len(hosts) > MAX_HOSTS:
             raise InvalidRequest(f"entry {number}: a fleet file has at most {MAX_HOSTS} hosts")
@@ -75,7 +75,7 @@ def _entries(document: object) -> list[object]:
         raise InvalidRequest("it must have `hosts:` with a list of hosts under it")
     unknown = sorted(str(key) for key in document.keys() - {"hosts"})
     if unknown:
-        raise InvalidRequest(f"unknown word {unknown[0]!r} beside `hosts`")
+        raise InvalidRequest(f"unknown key {unknown[0]!r} beside `hosts`: remove it")
     if not document["hosts"]:
         raise InvalidRequest("`hosts` is empty: describe at least one host")
     return list(document["hosts"])
@@ -108,7 +108,7 @@ def _names(entry: Mapping[str, Any]) -> list[str]:
     if isinstance(repeat, bool) or not isinstance(repeat, int) or not 1 <= repeat <= MAX_HOSTS:
         raise InvalidRequest(f"repeat must be a whole number from 1 to {MAX_HOSTS}, not {repeat!r}")
     if "{n}" not in name:
-        raise InvalidRequest("with `repeat` the name needs {n}, where the number goes, such as rack1-{n}")
+        raise InvalidRequest("with `repeat`, the name must contain {n} for the number, such as rack1-{n}")
     return [name.replace("{n}", str(number)) for number in range(1, repeat + 1)]
 
 
@@ -165,12 +165,12 @@ def _inventory(name: str, value: object) -> Inventory:
 def _check_keys(where: str, given: Mapping[str, Any], known: set[str]) -> None:
     unknown = sorted(given.keys() - known)
     if unknown:
-        raise InvalidRequest(f"{where}unknown word {unknown[0]!r}: use {', '.join(sorted(known))}")
+        raise InvalidRequest(f"{where}unknown key {unknown[0]!r}: use {', '.join(sorted(known))}")
 
 
 def _mapping(what: str, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidRequest(f"{what} must be a mapping (word: value), not {value!r:.80}")
+        raise InvalidRequest(f"{what} must be a mapping (key: value), not {value!r:.80}")
     for key in value:
         _text(f"{what}: the key", key)
     return value

@@ -49,7 +49,7 @@ class LocalFile:
             try:
                 self._local_work = self._read()
             except InvalidRequest as error:
-                _log.error("what it said before stands", error=str(error))
+                _log.error("local file invalid, keeping its previous content", error=str(error))
         return self._local_work.get(host, ())
 
     def _state(self) -> object:
@@ -78,17 +78,17 @@ def _by_host(document: object, hosts: frozenset[str]) -> ByHost:
         except InvalidRequest as error:
             raise InvalidRequest(f"entry {number}: {error}") from error
         if work.id in by_host.setdefault(host, {}):
-            raise InvalidRequest(f"entry {number}: {work.id!r} is there already: ids are unique on a host")
+            raise InvalidRequest(f"entry {number}: {work.id!r} is given twice: ids must be unique on a host")
         by_host[host][work.id] = work
     return {host: tuple(works.values()) for host, works in by_host.items()}
 
 
 def _entry(entry: object, hosts: frozenset[str]) -> tuple[str, LocalWork]:
     if not isinstance(entry, dict):
-        raise InvalidRequest(f"it must be a mapping (word: value), not {entry!r:.80}")
+        raise InvalidRequest(f"it must be a mapping (key: value), not {entry!r:.80}")
     unknown = sorted(str(key) for key in entry.keys() - _KEYS)
     if unknown:
-        raise InvalidRequest(f"unknown word {unknown[0]!r}: use {', '.join(sorted(_KEYS))}")
+        raise InvalidRequest(f"unknown key {unknown[0]!r}: use {', '.join(sorted(_KEYS))}")
     slots = without_units(entry.get("slots"), "slots")
     if not isinstance(slots, dict) or not all(isinstance(slot, str) for slot in slots):
         raise InvalidRequest(f"slots must be a mapping (slot: amount), not {slots!r:.80}")
@@ -107,7 +107,7 @@ def _host(entry: Mapping[str, Any], hosts: frozenset[str]) -> str:
     if not host and len(hosts) == 1:
         return next(iter(hosts))
     if host not in hosts:
-        raise InvalidRequest(f"host {host!r} is none that this agent speaks for: name one of its hosts")
+        raise InvalidRequest(f"host {host!r} is not one that this agent speaks for: name one of its hosts")
     return host
 
 

@@ -145,7 +145,7 @@ def _parse_json(text: str) -> Mapping[str, Any]:
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):
-        _log.warning("a hook printed JSON that cannot be read; its work stays unnamed", output=text[:200])
+        _log.warning("hook printed invalid JSON; its work stays unnamed", output=text[:200])
         return {}
     return fields if isinstance(fields, dict) else {}
 

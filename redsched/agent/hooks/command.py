@@ -158,4 +158,4 @@ def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None
 
 def _last_line(text: bytes | bytearray) -> str:
     lines = text.decode(errors="replace").split("\n")
-    return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "it said nothing on stderr")
+    return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "it printed nothing on stderr")

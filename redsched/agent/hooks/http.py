@@ -98,7 +98,7 @@ def _check(url: str) -> SplitResult:
         raise InvalidRequest(f"hook {url[:200]!r} is not a URL of a server: use http://host:port/path or https://...")
     if parts.username or parts.password:
         raise InvalidRequest(
-            "a hook's URL cannot carry a user name: it would end up in logs; use an https server of yours"
+            "a hook's URL must not contain a user name, which would appear in logs: use an https server of your own"
         )
     return parts
 
@@ -109,7 +109,7 @@ def _read(response: http.client.HTTPResponse, deadline: float) -> Output:
     while part := response.read1(65_536):
         body.add(part)
         if monotonic() > deadline:
-            raise TimeoutError("its answer does not end")
+            raise TimeoutError("its response does not end")
     return body
 
 

@@ -175,6 +175,6 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
     if row and row[0] != sql.VERSION:
         raise JournalBroken(
             f"journal {path} has schema {row[0]}, this release reads only schema {sql.VERSION}: start the release that "
-            "wrote it and end the claims of its hosts, or move the file away to begin with an empty one, which starts "
-            "the work of claims that are still there anew"
+            "wrote it and end the claims of its hosts, or move the file away to start with an empty one, which "
+            "restarts the work of claims that are still there"
         )

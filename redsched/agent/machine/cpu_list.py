@@ -13,7 +13,7 @@ def parse_cpus(text: str) -> frozenset[int]:
         first, dash, last = part.partition("-")
         low, high = _cpu(first, text), _cpu(last if dash else first, text)
         if high < low:
-            raise InvalidRequest(f"CPU list {text[:80]!r}: {part[:20]!r} runs backwards")
+            raise InvalidRequest(f"CPU list {text[:80]!r}: {part[:20]!r} is a descending range")
         found.update(range(low, high + 1))
     return frozenset(found)
 
@@ -22,6 +22,6 @@ def _cpu(text: str, whole: str) -> int:
     text = text.strip()
     if not (text.isascii() and text.isdecimal()) or len(text) > 4 or int(text) >= MAX_CPUS:
         raise InvalidRequest(
-            f"CPU list {whole[:80]!r}: {text[:20]!r} is no CPU's number: use numbers and ranges, such as 2-7,10-15"
+            f"CPU list {whole[:80]!r}: {text[:20]!r} is not a CPU number: use numbers and ranges, such as 2-7,10-15"
         )
     return int(text)

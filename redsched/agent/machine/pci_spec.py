@@ -55,7 +55,7 @@ def _read(entry: Mapping[str, Any]) -> DeviceSpec:
     known = [field.name for field in fields(DeviceSpec)]
     unknown = sorted(entry.keys() - set(known))
     if unknown:
-        raise InvalidRequest(f"unknown word {unknown[0]!r}: use {', '.join(known)}")
+        raise InvalidRequest(f"unknown key {unknown[0]!r}: use {', '.join(known)}")
     if not entry.keys() & {"vendor_id", "product_id", "address"}:
         raise InvalidRequest("it would offer every device: give vendor_id, product_id or address")
     return DeviceSpec(
@@ -72,14 +72,16 @@ def _read(entry: Mapping[str, Any]) -> DeviceSpec:
 def _pci_id(word: str, entry: Mapping[str, Any]) -> str:
     text = _text(word, entry.get(word, "*")).lower().removeprefix("0x")
     if text != "*" and not _ID.match(text):
-        raise InvalidRequest(f"{word} {text[:20]!r} is no id: use its four hexadecimal digits, such as 8086")
+        raise InvalidRequest(f"{word} {text[:20]!r} is not an id: use four hexadecimal digits, such as 8086")
     return text
 
 
 def _address(entry: Mapping[str, Any]) -> str:
     text = _text("address", entry.get("address", "*")).lower()
     if not _ADDRESS.match(text):
-        raise InvalidRequest(f"address {text[:40]!r} is none: use one such as 0000:3b:00.0, with * where any will do")
+        raise InvalidRequest(
+            f"address {text[:40]!r} is not a PCI address: use one such as 0000:3b:00.0, with * as a wildcard"
+        )
     return text
 
 

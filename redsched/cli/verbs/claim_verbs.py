@@ -173,7 +173,7 @@ def shelve(
     as_json: AsJson = False,
     url: Url = "",
 ) -> int:
-    """Free the amounts of a claim but keep the claim, or of all that match filters.
+    """Free the amounts of a claim, or of all that match filters, and keep the claims.
 
     `redsched claim unshelve` places it again.
     """

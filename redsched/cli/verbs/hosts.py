@@ -129,8 +129,7 @@ def _refuse_half(name: str, move: bool, deadline: int, then: AtDeadline | None) 
         )
     if then and not deadline:
         raise InvalidRequest(
-            "--then says what happens at the deadline: "
-            f"use `redsched host drain {name} --move --deadline 600 --then {then}`"
+            f"--then applies at the deadline: use `redsched host drain {name} --move --deadline 600 --then {then}`"
         )
 
 

@@ -65,7 +65,7 @@ def _detail_of(key: str, wanted: Condition) -> Rule:
     def detail(columns: Columns, row: int) -> str:
         mine = aggregates_of(columns, row)
         pairs = [f"{name} {value}" for name, one, value in metadata(columns.declared) if one == key and name in mine]
-        return f"needs an aggregate with {key} {wanted.text}, has {', '.join(pairs) or 'none that says it'}"
+        return f"needs an aggregate with {key} {wanted.text}, has {', '.join(pairs) or 'none with that key'}"
 
     return Rule(
         f"{AGGREGATE_METADATA}:{key}",

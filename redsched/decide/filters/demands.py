@@ -82,7 +82,7 @@ def demands(request: Request) -> Iterator[Rule]:
     """Yield the rules that the metadata of aggregates impose on a request."""
     yield _rule(AGGREGATE_PROJECTS, lambda declared: _of_projects(request, declared))
     yield _rule(AGGREGATE_TRAITS, lambda declared: _of_words(TRAIT_KEY, "require", _required(request), declared))
-    yield _rule(AGGREGATE_LABELS, lambda declared: _of_words(LABEL_KEY, "ask for label", _asked(request), declared))
+    yield _rule(AGGREGATE_LABELS, lambda declared: _of_words(LABEL_KEY, "request label", _asked(request), declared))
     yield _rule(AGGREGATE_PROPERTIES, lambda declared: _of_properties(request, declared))
 
 

@@ -48,4 +48,4 @@ def _detail_of(columns: Columns, row: int) -> str:
     text = texts.text(row) if texts else ""
     if not text:
         return f"has no label {ADDRESS}"
-    return f"has {text}" + (", which is no address" if _address(text) == (0, 0) else "")
+    return f"has {text}" + (", which is not an address" if _address(text) == (0, 0) else "")

@@ -73,7 +73,7 @@ def hosts(request: Request) -> Iterator[Rule]:
         yield Rule(
             HOSTS,
             lambda columns, rows: _named(columns, request.hosts, rows),
-            lambda columns, row: "is" + _among(columns, request.hosts, row) + "the hosts asked for",
+            lambda columns, row: "is" + _among(columns, request.hosts, row) + "the requested hosts",
         )
     if request.exclude_hosts:
         yield Rule(

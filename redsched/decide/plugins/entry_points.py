@@ -127,8 +127,8 @@ def _checked(point: EntryPoint, columns: Columns, rows: Rows, dtype: type[np.gen
     wanted = np.shape(columns.present[rows])
     if given.shape != wanted or not np.can_cast(given.dtype, dtype, "safe"):
         raise PluginError(
-            f"{_named(point)} answered {given.dtype} of shape {given.shape}: "
-            f"it must answer {np.dtype(dtype)} of shape {wanted}, one for each row"
+            f"{_named(point)} returned {given.dtype} of shape {given.shape}: "
+            f"it must return {np.dtype(dtype)} of shape {wanted}, one for each row"
         )
     return given.astype(dtype, copy=False)[()]
 

@@ -32,8 +32,8 @@ def compared(at: str, relation: Relation, left: Operand, right: Operand) -> Test
     if left.is_number or right.is_number:
         if left.number is None or right.number is None:
             raise InvalidRequest(
-                f"{at} compares {left.name} with {right.name}, a number with a text: numbers have no quotes, and only "
-                "labels are read as either"
+                f"{at} compares {left.name} with {right.name}, a number with a string: write numbers without quotes; "
+                "only labels can be either"
             )
         return _numbers(relation, left.number, right.number)
     return _texts(relation, left, right)

@@ -59,7 +59,7 @@ def _check_size(query: Any) -> None:
     while level:
         nodes, depth = nodes + len(level), depth + 1
         if nodes > MAX_NODES or depth > MAX_DEPTH + 1:
-            raise InvalidRequest(f"query is too large: {MAX_NODES} entries at most, {MAX_DEPTH} lists in each other")
+            raise InvalidRequest(f"query is too large: use at most {MAX_NODES} entries and {MAX_DEPTH} levels")
         level = [one for within in level if isinstance(within, tuple | list) for one in within]
 
 
@@ -70,7 +70,7 @@ def _node(at: str, value: Any, variables: dict[str, Operand]) -> Test:
         raise InvalidRequest(f"{at} is {shown(value)}: use a list with an operator first, or true or false")
     name, *arguments = value
     if not isinstance(name, str) or name not in (*_COMBINE, *RELATIONS, "in"):
-        raise InvalidRequest(f"{at}[0] is {shown(name)}, which is no operator: {_OPERATORS}")
+        raise InvalidRequest(f"{at}[0] is {shown(name)}, which is not an operator: {_OPERATORS}")
     if name in _COMBINE:
         return _combined(at, name, arguments, variables)
     return _comparison(at, name, arguments, variables)
@@ -78,7 +78,7 @@ def _node(at: str, value: Any, variables: dict[str, Operand]) -> Test:
 
 def _combined(at: str, name: str, arguments: list[Any], variables: dict[str, Operand]) -> Test:
     if not arguments:
-        raise InvalidRequest(f"{at}: {name} has nothing to combine: give it at least one list")
+        raise InvalidRequest(f"{at}: {name} has no arguments: give it at least one list")
     tests = [_node(f"{at}[{number}]", one, variables) for number, one in enumerate(arguments, 1)]
     return _COMBINE[name](tests)
 

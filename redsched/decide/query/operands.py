@@ -75,7 +75,7 @@ def operand(at: str, value: object) -> Operand:
         return _variable(at, value) if value.startswith("$") else Operand(shown(value), text=value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MAX_AMOUNT:
         raise InvalidRequest(
-            f"{at} compares {shown(value)}: use texts, numbers from -(2^53-1) to 2^53-1, or variables ({HELP})"
+            f"{at} compares {shown(value)}: use strings, numbers from -(2^53-1) to 2^53-1, or variables ({HELP})"
         )
     constant = np.float64(value) if isinstance(value, float) else np.int64(value)
     return Operand(str(value), number=lambda _columns, _rows: constant)
@@ -96,7 +96,7 @@ def _variable(at: str, name: str) -> Operand:
 def _amount(name: str, key: str) -> Operand:
     kind = name[1:].partition(".")[0]
     if check_slot(key).startswith(SHARED_POOL):
-        raise InvalidRequest("a shared pool is no host's: ask for an amount of it among the resources")
+        raise InvalidRequest("a shared pool belongs to no host: request an amount of it in resources")
     if kind == "free":
         return Operand(name, lambda columns, rows: free_on(columns, key, rows))
     return Operand(name, lambda columns, rows: columns.amounts[kind][key][rows])

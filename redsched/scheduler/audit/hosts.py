@@ -17,7 +17,7 @@ OVERDUE_MS = 15_000
 SHOWN = 40
 
 NOT_HEARD = "left alone until the host has attested, which recomputes it; or use `redsched host write-off`"
-UNREADABLE = "an amount of a claim is no whole number: release that claim with --force"
+UNREADABLE = "an amount of a claim is not a whole number: release that claim with --force"
 TOO_MUCH = "nothing of what is claimed is taken away: release claims, or report the capacity that there is"
 
 

@@ -52,7 +52,7 @@ class Maintenance:
                 async with asyncio.timeout(GIVE_UP_S):
                     await self._recording.give_up()
             except (RedschedError, TimeoutError) as error:
-                log.info("upkeep", cell=self._cell.name, problem=str(error))
+                log.info("maintenance failed", cell=self._cell.name, problem=str(error))
 
     async def record(self) -> None:
         """Record new events if this scheduler holds the duty. Raises StoreUnavailable, OutcomeUnknown."""

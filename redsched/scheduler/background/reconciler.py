@@ -58,7 +58,7 @@ class Reconciler:
             await asyncio.sleep(max(0, due_ms - self._updater.now_ms()) / 1000)
             await self._reconcile(claim.id, claim)
         except RedschedError as error:
-            log.warning("reconcile", cell=self._store.name, claim=claim.id, problem=error.detail)
+            log.warning("reconcile failed", cell=self._store.name, claim=claim.id, problem=error.detail)
         finally:
             self._begun.discard(attempt)
 
@@ -81,7 +81,7 @@ class Reconciler:
             await self._place_again(claim)
         except (NoValidHost, QuotaExceeded, ClaimState) as error:
             # It has ended, or waits for room: its events and its reason say so.
-            log.debug("reconcile", cell=self._store.name, claim=claim.id, problem=error.detail)
+            log.debug("reconcile failed", cell=self._store.name, claim=claim.id, problem=error.detail)
 
     async def _reconcile(self, claim_id: str, claim: Claim | None) -> None:
         """Reconcile one claim. Errors are logged."""
@@ -93,4 +93,4 @@ class Reconciler:
             )
             await self._store.claims.reconcile([claim_id], counted_by(claim) if claim else (), gang_done)
         except RedschedError as error:
-            log.warning("reconcile", cell=self._store.name, claim=claim_id, problem=error.detail)
+            log.warning("reconcile failed", cell=self._store.name, claim=claim_id, problem=error.detail)

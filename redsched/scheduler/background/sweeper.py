@@ -55,7 +55,7 @@ class Sweeper:
             try:
                 await duty()
             except RedschedError as error:
-                log.warning("sweep", cell=self._cell.name, problem=error.detail)
+                log.warning("sweep failed", cell=self._cell.name, problem=error.detail)
 
     async def _mark_lapsed(self, now_ms: int) -> None:
         """Handle each lapsed lease once: a host that is down stays in the list for as long as it is known."""

@@ -141,22 +141,22 @@ class _ArchiveReader:
         if kind not in KINDS:
             raise InvalidRequest(f"kind {kind!r:.80} is not known: use one of {', '.join(KINDS)}")
         if (kind == "head") == (self._head is not None):
-            raise InvalidRequest("the head must be the first line, and there is one: is it a whole export of one cell?")
+            raise InvalidRequest("the head must be the first line, and occur once: use the whole export of one cell")
         if kind == "head":
             self._head = _head(item)
             return
         self._lines += 1
         name, thing = getattr(self, f"_{kind.replace('-', '_')}")(item)
         if name in self._found[kind]:
-            raise InvalidRequest(f"{kind} {name!r} is there already: take one of the two out")
+            raise InvalidRequest(f"{kind} {name!r} is there twice: remove one of them")
         self._found[kind][name] = thing
 
     def archive(self) -> Archive:
         if self._head is None:
-            raise InvalidRequest("the file is empty: give what `redsched export` has written")
+            raise InvalidRequest("the file is empty: use one that `redsched export` has written")
         if self._lines != self._head.lines:
             raise InvalidRequest(
-                f"the head tells of {self._head.lines} lines, and {self._lines} follow: the file was cut off or "
+                f"the head gives {self._head.lines} lines, but {self._lines} follow: the file was truncated or "
                 "edited; export again, or correct `lines` in its first line"
             )
         parts = {name: tuple(self._found[kind].values()) for kind, (name, _) in _DECLARED.items()}
@@ -171,8 +171,8 @@ class _ArchiveReader:
         for claim_id, item in self._found["claim"].items():
             if item["state"] != "ended" and item["host"] not in self._found["host"]:
                 raise InvalidRequest(
-                    f"claim {claim_id} is on host {item['host']!r}, which is no line of this file: add it, or take the "
-                    "claim out"
+                    f"claim {claim_id} is on host {item['host']!r}, which has no line in this file: add it, or remove "
+                    "the claim"
                 )
 
     def _aggregate(self, item: dict[str, Any]) -> tuple[str, Any]:
@@ -194,7 +194,7 @@ class _ArchiveReader:
     def _host(self, item: dict[str, Any]) -> tuple[str, Any]:
         status = item.pop("status", HostStatus.ENABLED.value)
         if status not in set(HostStatus):
-            raise InvalidRequest(f"status {status!r:.80} is none: use {', '.join(HostStatus)}")
+            raise InvalidRequest(f"unknown status {status!r:.80}: use {', '.join(HostStatus)}")
         one = replace(from_text(as_text(item), HostReport, {}), cell=self._cell)
         self._statuses[one.name] = HostStatus(status)
         return one.name, one
@@ -203,7 +203,7 @@ class _ArchiveReader:
         _check_fields(item, "id", "fields")
         values = item["fields"]
         if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
-            raise InvalidRequest("fields must be texts by name, as `redsched export` writes them")
+            raise InvalidRequest("fields must map names to strings, as `redsched export` writes them")
         check_name("claim", str(item["id"]))
         checked_claim(self._cell, item["id"], values)
         return item["id"], values
@@ -213,9 +213,7 @@ class _ArchiveReader:
         text = as_text(item["request"])
         digest = Request.from_canonical(text).digest()
         if digest != item["digest"]:
-            raise InvalidRequest(
-                f"the request's digest is {digest}, not {item['digest']!r:.80}: put back what was there"
-            )
+            raise InvalidRequest(f"the request's digest is {digest}, not {item['digest']!r:.80}: restore the request")
         return digest, text
 
     @property
@@ -237,7 +235,7 @@ def checked_claim(cell: str, claim_id: str, values: Mapping[str, str]) -> Claim:
         if name.startswith(AMOUNT):
             check_slot(name[len(AMOUNT) :])
             if parse_int(value, -1) < 0:
-                raise InvalidRequest(f"claim {claim_id}: {name} is {value[:80]!r}, and must be a whole number")
+                raise InvalidRequest(f"claim {claim_id}: {name} must be a whole number, not {value[:80]!r}")
     return claim
 
 
@@ -245,12 +243,12 @@ def _head(item: dict[str, Any]) -> Head:
     item.pop("consistent", None)
     if item.get("format") != FORMAT:
         raise InvalidRequest(
-            f"format {item.get('format')!r:.80} is not that of this release, {FORMAT}: use another one"
+            f"format {item.get('format')!r:.80} is not the {FORMAT} of this release: use the release that wrote it"
         )
     head = from_text(as_text(item), Head, {})
     for name in ("seq", "seq_after", "exported_at_ms", "lines"):
         if type(getattr(head, name)) is not int:
-            raise InvalidRequest(f"{name} of the head must be a whole number: put back what was there")
+            raise InvalidRequest(f"{name} of the head must be a whole number: restore it")
     Token.parse(f"{head.epoch}.0")
     check_name("cell", head.cell)
     return head
@@ -258,21 +256,21 @@ def _head(item: dict[str, Any]) -> Head:
 
 def _object(line: str) -> dict[str, Any]:
     if len(line) > MAX_LINE:
-        raise InvalidRequest(f"it is longer than {MAX_LINE} characters: no line of an export is")
+        raise InvalidRequest(f"it has more than {MAX_LINE} characters, which no line of an export has")
     try:
         item = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InvalidRequest(
-            f"it is not JSON ({error}): restore the line, or take it out and correct `lines`"
-        ) from None
+        raise InvalidRequest(f"it is not JSON ({error}): restore the line, or remove it and correct `lines`") from None
     if not isinstance(item, dict):
-        raise InvalidRequest("it is no JSON object: each line is one, with its `kind`")
+        raise InvalidRequest("it is not a JSON object: each line must be one, with its `kind`")
     return item
 
 
 def _check_fields(item: Mapping[str, Any], *names: str) -> None:
     if set(item) != set(names):
-        raise InvalidRequest(f"it has {', '.join(sorted(item)) or 'nothing'}, and should have {', '.join(names)}")
+        raise InvalidRequest(
+            f"it has the members {', '.join(sorted(item)) or 'none'}, and must have {', '.join(names)}"
+        )
 
 
 def _codec(of: type[Any]) -> Fields:

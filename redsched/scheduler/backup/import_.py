@@ -58,15 +58,15 @@ async def _refuse_used(store: CellStore) -> None:
     there = [f"{len(names)} {what} ({', '.join(sorted(names)[:3])}...)" for what, names in found.items() if names]
     if there:
         raise ClaimState(
-            f"cell {store.name} is not empty, it has {'; '.join(there)}: import into an empty cell, or only what "
-            "people declared, with --declared"
+            f"cell {store.name} is not empty, it has {'; '.join(there)}: import into an empty cell, or import only "
+            "declared objects, with --declared"
         )
 
 
 async def _import_declared(store: CellStore, archive: Archive, notes: list[str]) -> dict[str, int]:
     existing = set(await store.hosts.names())
     notes += [
-        f"server group {group.name} stays as it is: its members are not counted by what the file says"
+        f"server group {group.name} is not changed: its members are not counted by the topologies in the file"
         for group in archive.groups
         if (await store.declared.put_group(group)).outcome is Outcome.IN_USE
     ]
@@ -102,7 +102,7 @@ async def _import_claims(store: CellStore, archive: Archive, notes: list[str]) -
             if answer.outcome is Outcome.OK:
                 imported += len(batch) - len(answer.facts)
             elif answer.outcome is Outcome.IN_USE:
-                notes.append(f"host {host} has attested meanwhile: its own word on its claims stands")
+                notes.append(f"host {host} has attested in the meantime: its own report of its claims prevails")
             elif answer.outcome is Outcome.RETRY:
                 raise RedschedError(f"the keys {', '.join(answer.facts)} of claims on {host} were not passed")
             else:

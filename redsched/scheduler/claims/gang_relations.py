@@ -99,7 +99,7 @@ def narrowed(place: Request, held: Iterable[Held], columns: Columns) -> Request:
         for one in held:
             place = _NARROW[one.relation.type](place, one, columns)
     except InvalidRequest as error:
-        raise ClaimState(f"the relations of its gang cannot be kept: {error.detail}") from error
+        raise ClaimState(f"the relations of its gang cannot hold: {error.detail}") from error
     return place
 
 
@@ -168,4 +168,4 @@ def _aggregates(columns: Columns, host: str) -> list[str]:
 
 
 def _broken(held: Held, why: str) -> NoValidHost:
-    return NoValidHost(f"the relations of its gang cannot be kept, {held}: {why}")
+    return NoValidHost(f"the relations of its gang cannot hold, {held}: {why}")

@@ -58,7 +58,7 @@ class ClaimFilter:
         names = [one.name for one in fields(self)]
         if not any(getattr(self, name) for name in names):
             raise InvalidRequest(
-                f"without a filter every claim would be meant: give at least one of {', '.join(names)}"
+                f"a filter is required, or every claim would be selected: give at least one of {', '.join(names)}"
             )
 
     def matches(self, claim: Claim) -> bool:
@@ -197,5 +197,5 @@ def cursor(after: str) -> Position:
     """Parse the `next` of a page. Raises InvalidRequest."""
     host, colon, claim_id = after.partition(":")
     if after and not (colon and claim_id):
-        raise InvalidRequest(f"after {after[:140]!r} is not the `next` of a page of claims: pass it as it was given")
+        raise InvalidRequest(f"after {after[:140]!r} is not the `next` of a page of claims: pass it unchanged")
     return host, claim_id

@@ -60,8 +60,8 @@ class MigrationService:
         """End the target of a move that failed to start; if its source has ended meanwhile, honour `alternates`."""
         if alternates:
             raise ClaimState(
-                f"on {claim.host} claim {claim.id} has only the target of a move, and it is {stays_on.state} on "
-                f"{stays_on.host}, where it stays: name no hosts, and move it again to one of {', '.join(alternates)}",
+                f"on {claim.host}, claim {claim.id} has only the target of a move; it stays {stays_on.state} on "
+                f"{stays_on.host}: leave out the hosts, and move it again to one of {', '.join(alternates)}",
                 {"claim_id": claim.id, "state": claim.state},
             )
         again = None if alternates is None else False
@@ -140,7 +140,7 @@ class MigrationService:
                 return claim, False
             by_shelving = " by shelving" if claim.end_reason is EndReason.SHELVED else ""
             raise ClaimState(
-                f"claim {claim.id} is {claim.state}{by_shelving}: only what is shelved, and has left its host, can be "
+                f"claim {claim.id} is {claim.state}{by_shelving}: only a shelved claim that has left its host can be "
                 "unshelved",
                 {"claim_id": claim.id, "state": claim.state},
             )
@@ -233,11 +233,11 @@ def _refuse_over(claim: Claim, besides: Collection[EndReason] = ()) -> None:
     """Raise ClaimState if a claim is ending or has ended, except for one of the reasons `besides`."""
     if claim.state in ENDING_OR_ENDED and claim.end_reason not in besides:
         raise ClaimState(
-            f"claim {claim.id} is {claim.state} ({claim.end_reason}): nothing can take its place",
+            f"claim {claim.id} is {claim.state} ({claim.end_reason}): it cannot be placed again",
             {"claim_id": claim.id, "state": claim.state},
         )
 
 
 def _error_though_ended(error: RedschedError, claim: Claim) -> RedschedError:
-    message = f"claim {claim.id} has failed and is given back; {error.detail}"
+    message = f"claim {claim.id} has failed and is released; {error.detail}"
     return type(error)(message, {**error.facts, "claim_id": claim.id})

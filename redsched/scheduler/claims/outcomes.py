@@ -21,20 +21,20 @@ def check_outcome(claim: Claim, answer: ScriptResult, ending: bool = False) -> S
     if outcome is Outcome.STALE:
         raise stale(claim)
     if outcome is Outcome.UNKNOWN:
-        raise NotFound(f"there is no claim {claim.id!r} any more")
+        raise NotFound(f"claim {claim.id!r} no longer exists")
     if outcome is Outcome.MOVING:
         raise ClaimState(
-            f"claim {claim.id} is being placed elsewhere: wait until only one of the two places is left",
+            f"claim {claim.id} is being placed elsewhere: wait until it has only one placement",
             {"claim_id": claim.id, "state": claim.state},
         )
     state = "is ending" if outcome is Outcome.ENDING else "has ended"
     if claim.state is ClaimStatus.PENDING:
         state = "is pending"
-    raise ClaimState(f"claim {claim.id} {state}: nothing but its release is possible", {"state": claim.state})
+    raise ClaimState(f"claim {claim.id} {state}: it can only be released", {"state": claim.state})
 
 
 def stale(claim: Claim) -> StaleToken:
     """Return the error for a token that is not the claim's."""
     return StaleToken(
-        f"the token is not that of the last placing of claim {claim.id}: read the claim, and use the one it has"
+        f"the token is not that of the latest placement of claim {claim.id}: read the claim, and use its token"
     )

@@ -169,13 +169,13 @@ class ReplacementPlacer:
         if not target.held or not isinstance(error, NoValidHost):
             return error
         kept = "; ".join(map(str, target.held))
-        return NoValidHost(f"{error.detail}; the relations of its gang are kept: {kept}", error.facts)
+        return NoValidHost(f"{error.detail}; the relations of its gang must hold: {kept}", error.facts)
 
     async def _read(self, cell: Cell, claim: Claim, token: str) -> Claim:
         """Read the claim at its new placement, or as it is now if that placement is gone already."""
         now = (await cell.store.claims.read([claim.id])).get(claim.id)
         if now is None:
-            raise NotFound(f"there is no claim {claim.id!r} any more")
+            raise NotFound(f"claim {claim.id!r} no longer exists")
         return now.at(token) or now
 
 
@@ -183,9 +183,9 @@ def raise_for(answer: ClaimAnswer, claim: Claim) -> None:
     """Raise if no other host would change the answer: the obstacle is the claim itself, or the epoch."""
     outcome = answer.outcome
     if outcome is Outcome.STALE:
-        raise StaleToken(f"claim {claim.id} was placed anew since this token: read the claim, and use the one it has")
+        raise StaleToken(f"claim {claim.id} has been placed again since this token: read the claim, and use its token")
     if outcome is Outcome.ENDED:
-        raise ClaimState(f"claim {claim.id} is ending or has ended: nothing can take its place", {"state": "ended"})
+        raise ClaimState(f"claim {claim.id} is ending or has ended: it cannot be placed again", {"state": "ended"})
     if outcome is Outcome.MOVING:
         raise ClaimState(
             f"claim {claim.id} is on its way to {claim.host}: wait until it is active there",
@@ -193,10 +193,10 @@ def raise_for(answer: ClaimAnswer, claim: Claim) -> None:
         )
     if outcome is Outcome.GANG:
         raise ClaimState(
-            f"claim {claim.id} stands or falls with its gang until all of it is active: it gets no place of its own",
+            f"claim {claim.id} belongs to a gang that is not active yet: it cannot be placed alone",
             {"claim_id": claim.id, "state": claim.state},
         )
     if outcome is Outcome.NO_CLAIM:
-        raise NotFound(f"there is no claim {claim.id!r} any more")
+        raise NotFound(f"claim {claim.id!r} no longer exists")
     if outcome in (Outcome.NOT_ATTESTED, Outcome.SETTLING):
-        raise Settling(f"claim {claim.id}: its host, or others, have not attested to the new epoch yet: try again")
+        raise Settling(f"claim {claim.id}: its host or others have not attested to the new epoch yet: try again")

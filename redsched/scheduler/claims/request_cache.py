@@ -43,8 +43,8 @@ class RequestCache:
         text = await self._store.requests.get(claim.digest) if claim.digest else None
         if text is None:
             raise ClaimState(
-                f"the request of claim {claim.id} is not known to the store: the claim is older than what is kept, or "
-                "was made by its host. Claim anew, and release this one",
+                f"the store does not have the request of claim {claim.id}: it has expired, or the claim was made by "
+                "its host. Make a new claim, and release this one",
                 {"claim_id": claim.id},
             )
         try:

@@ -27,6 +27,6 @@ def _slot(claim: Claim, resource_class: str) -> str:
     of = sorted(slot for slot in claim.amounts if split_slot(slot)[1] == resource_class)
     if len(of) > 1:
         raise InvalidRequest(
-            f"claim {claim.id} holds {resource_class} of {', '.join(of)}: say in `slots` which changes"
+            f"claim {claim.id} holds {resource_class} in several slots: use `slots` to resize one of {', '.join(of)}"
         )
     return of[0] if of else resource_class

@@ -98,8 +98,8 @@ class ClaimService:
         if answer.outcome is Outcome.FULL:
             slot = answer.facts[0]
             raise NoValidHost(
-                f"host {claim.host} has no room for {amounts.get(slot, 0)} {slot} of claim {claim.id}: ask for less, "
-                "or move it",
+                f"host {claim.host} has no room for {amounts.get(slot, 0)} {slot} of claim {claim.id}: request "
+                "less, or move it",
                 {"claim_id": claim.id, "slot": slot, "asked": amounts.get(slot, 0)},
             )
         check_outcome(claim, answer)

@@ -34,7 +34,8 @@ def elsewhere(request: Request, hosts: frozenset[str], exclude: frozenset[str]) 
 def _nowhere(requested: frozenset[str], hosts: frozenset[str]) -> str:
     """Say why none of the hosts named by the request or for this placement is left."""
     if requested and hosts and not requested & hosts:
-        return f"the request names only {_some(requested)}, which excludes {_some(hosts)}: claim anew, and release this"
+        names = f"the request names only {_some(requested)}, which excludes {_some(hosts)}"
+        return f"{names}: claim again, and release this one"
     by = "request names" if requested else "call names"
     return f"the {by} only {_some(requested or hosts)}, and the claim is there or has failed there"
 
@@ -59,7 +60,7 @@ def _members(request: Request, claim: Claim) -> list[GangMember]:
     fitting = [one for one in alike if +Counter(demand(one.request)) == +held]
     if len({one.request.shape() for one in fitting}) != 1:
         raise ClaimState(
-            f"which member of its gang claim {claim.id} is a place of cannot be told: claim the gang anew",
+            f"which member of its gang claim {claim.id} belongs to is ambiguous: claim the gang again",
             {"claim_id": claim.id},
         )
     return fitting
@@ -73,8 +74,8 @@ def _refuse_affinity(request: Request, fitting: Sequence[GangMember], claim: Cla
     if related or spread:
         how = "related to" if related else "spread with"
         raise ClaimState(
-            f"claim {claim.id} was {how} other places of its request, and alone it might break that: claim all of "
-            "them anew, and release these",
+            f"claim {claim.id} was {how} other places of its request, and cannot be placed alone: claim all of "
+            "them again, and release these",
             {"claim_id": claim.id},
         )
 
@@ -88,8 +89,8 @@ def _resized(request: Request, claim: Claim) -> Request:
         resources[name] += held[name] - asked[name]
     if min(resources.values()) < 0:
         raise ClaimState(
-            f"claim {claim.id} was resized to less than the groups, NUMA cells or devices of its request ask for: "
-            "claim anew, and release this one",
+            f"claim {claim.id} was resized below the groups, NUMA cells or devices of its request: "
+            "make a new claim, and release this one",
             {"claim_id": claim.id},
         )
     return replace(request, resources=dict(+resources))

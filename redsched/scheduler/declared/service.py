@@ -72,9 +72,9 @@ class DeclaredService(ABC, Generic[View]):
             # UNKNOWN just after it was found: it is in another cell, or an earlier attempt of this call deleted it.
             answer = await self._delete(cell, name, force, if_match if cell is home else None)
             if refuse_changed(answer, f"{self.word} {name}").outcome is Outcome.IN_USE:
-                use = "is in use since a moment ago"
+                use = "has just come into use"
         if use and not force:
-            raise ClaimState(f"{self.word} {name} {use}: end that first, or force it")
+            raise ClaimState(f"{self.word} {name} {use}: stop using it first, or force it")
         await self._after_delete(view)
 
     async def _after_delete(self, found: View) -> None:
@@ -239,9 +239,7 @@ class SharedPoolService(DeclaredService[SharedPoolView]):
         await self._cells.catch_up()
         for other in self._cells:
             if other is not home and pool.name in self._names(other):
-                raise ClaimState(
-                    f"pool {pool.name} is in cell {other.name}: take it back there first, or name that cell"
-                )
+                raise ClaimState(f"pool {pool.name} is in cell {other.name}: delete it there first, or name that cell")
         new = not self._is_known(pool.name)
         refuse_changed(await home.store.declared.put_pool(pool, if_match), f"{self.word} {pool.name}")
         return await self.get(pool.name), new
@@ -284,7 +282,7 @@ def _has_members(found: ServerGroupView) -> ClaimState:
 def _has_uncounted(group: ServerGroup, topologies: Sequence[str]) -> ClaimState:
     by = ", ".join(topologies)
     return ClaimState(
-        f"server group {group.name} has members from before it was taken back, and not all of them are counted by "
-        f"{by}: declare it without that, or end them first",
+        f"server group {group.name} has members from before it was deleted, and not all of them are counted by "
+        f"{by}: declare it without that, or release them first",
         {"uncounted": list(topologies)},
     )

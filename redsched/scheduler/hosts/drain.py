@@ -102,7 +102,7 @@ class DrainWorker:
         )
         if answer.outcome not in _STOPPED:
             # Its token has changed since it was read: the next round reads it again.
-            log.info("not stopped", cell=self._cell.name, claim=claim.id, host=claim.host, outcome=answer.outcome)
+            log.info("claim not stopped", cell=self._cell.name, claim=claim.id, host=claim.host, outcome=answer.outcome)
 
     async def _move(self, claim: Claim) -> None:
         try:
@@ -110,7 +110,7 @@ class DrainWorker:
         except (Conflict, NotFound) as error:
             # It is gone by now, or there is no place for it.
             self._pauses.back_off(claim.id, aio.now_s())
-            log.debug("not moved", cell=self._cell.name, claim=claim.id, host=claim.host, problem=error.detail)
+            log.debug("claim not moved", cell=self._cell.name, claim=claim.id, host=claim.host, problem=error.detail)
         else:
             self._pauses.forget(claim.id)
 

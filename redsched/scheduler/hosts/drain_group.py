@@ -66,7 +66,7 @@ class GroupDrain:
                 return True
             raise_for(answer, claim)
             if answer.outcome is Outcome.UNKNOWN:
-                raise NotFound(f"nobody has declared {', '.join(answer.unknown)} any more")
+                raise NotFound(f"{', '.join(answer.unknown)} is no longer declared")
             await cell.mark_down(answer)
         raise StoreUnavailable(f"no host could be claimed in {MAX_TRIES} tries, though some seemed free: retry")
 
@@ -142,13 +142,13 @@ def _refuse(what: str, claims: Sequence[Claim]) -> None:
         )
     if len(claims) > MAX_TOGETHER:
         raise ClaimState(
-            f"{what} has {len(claims)} members, and no more than {MAX_TOGETHER} move as a whole: release "
-            "some, and claim them anew"
+            f"{what} has {len(claims)} members, and at most {MAX_TOGETHER} move as a whole: release "
+            "some, and claim them again"
         )
     if len({one.project for one in claims}) > 1:
         raise ClaimState(
-            f"the members of {what} are of several projects, and do not move as a whole: release them, "
-            "and claim them anew"
+            f"the members of {what} belong to several projects, and do not move as a whole: release them, "
+            "and claim them again"
         )
 
 

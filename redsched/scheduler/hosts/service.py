@@ -153,9 +153,9 @@ class HostService:
         PreconditionFailed.
         """
         if deadline_s and not move:
-            raise InvalidRequest("deadline_s is how long claims are moved off a host: ask for move with it")
+            raise InvalidRequest("deadline_s limits how long claims are moved off a host: set move too")
         if then and not deadline_s:
-            raise InvalidRequest(f"then ({then}) is what happens at the deadline: give deadline_s with it")
+            raise InvalidRequest(f"then ({then}) applies at the deadline: set deadline_s too")
         cell, _ = await self._find(name)
         end = then or AtDeadline.KEEP
         _known(await cell.store.hosts.set_status(name, status, move, deadline_s, end, if_match), name)
@@ -229,8 +229,8 @@ class HostService:
                 answer = await cell.store.claims.report_local(host, one.id, _amounts(one), project, consumer, token)
                 if answer.outcome is Outcome.CONFLICT:
                     raise ClaimIdReused(
-                        f"local work on {host} has the id {one.id}, which is another claim's: give it one of its own, "
-                        "or say its token"
+                        f"local work on {host} has the id {one.id} of another claim: give it a different id, "
+                        "or report its token"
                     )
                 if answer.outcome is not Outcome.STALE:
                     break
@@ -243,14 +243,14 @@ def _amounts(held: JournaledClaim) -> dict[str, int]:
 
 
 def _other_agent(name: str) -> OtherAgent:
-    return OtherAgent(f"another agent, whose lease runs, speaks for host {name}: stop one of the two")
+    return OtherAgent(f"another agent with a valid lease speaks for host {name}: stop one of the two")
 
 
 def _alive(name: str, lease_ms: int) -> ClaimState:
     lease_s = -(-lease_ms // 1000)
     return ClaimState(
-        f"host {name} is alive: its lease runs for {lease_s} s, and written off it would attest again and keep its "
-        "claims. Drain it with moves to empty it; or stop its agent and try again once the lease has run out; force it "
+        f"host {name} is alive: its lease runs for {lease_s} s. If written off, it would attest again and keep its "
+        "claims. Drain it with moves to empty it; or stop its agent and try again once the lease has expired; force it "
         "only if its machine is off",
         {"host": name, "lease_ms": lease_ms},
     )

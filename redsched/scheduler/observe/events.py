@@ -128,5 +128,7 @@ def _parse(after: str) -> tuple[str, str]:
     name, _, entry = after.partition(":")
     ms, _, number = entry.partition("-")
     if not (name and all(part.isascii() and part.isdecimal() and len(part) <= 19 for part in (ms, number))):
-        raise InvalidRequest(f"after {after[:80]!r} is not an event's id, `<cell>:<ms>-<n>`: pass one as it was given")
+        raise InvalidRequest(
+            f"after {after[:80]!r} is not an event's id, `<cell>:<ms>-<n>`: pass an id as it was returned"
+        )
     return name, entry

@@ -31,7 +31,9 @@ def usage_by(text: str) -> tuple[UsageBy, ...]:
     unknown = [name for name in names if name not in set(UsageBy)]
     if unknown:
         known = ", ".join(UsageBy)
-        raise InvalidRequest(f"by {unknown[0][:80]!r} is nothing to sum by: use one or more of {known}, with commas")
+        raise InvalidRequest(
+            f"by {unknown[0][:80]!r} is not a key to sum by: use one or more of {known}, separated by commas"
+        )
     return tuple(UsageBy(name) for name in names)
 
 

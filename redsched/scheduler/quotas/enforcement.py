@@ -114,6 +114,6 @@ class Quotas:
 def _refusal(project: str, found: Sequence[Exceeded]) -> QuotaExceeded:
     message = ", ".join(one.detail for one in found)
     return QuotaExceeded(
-        f"the quota of project {project} does not allow it: {message}. Release something, or have the quota raised",
+        f"the quota of project {project} does not allow it: {message}. Release claims, or raise the quota",
         {"project": project, "exceeded": [asdict(one) for one in found]},
     )

@@ -188,7 +188,7 @@ class ConfirmationWaiter:
                     one for one in batch if self._may_have_failed(found.get(one))
                 )
             except RedschedError as error:
-                log.warning("host words", cell=self._store.name, problem=error.detail)
+                log.warning("confirmations not read", cell=self._store.name, problem=error.detail)
                 self._to_reread.update(batch)
                 await asyncio.sleep(AGAIN_AFTER_S)
                 continue
@@ -222,7 +222,7 @@ class ConfirmationWaiter:
             elif claim is None and self._updater.settled:
                 # Until then it may come back with its host.
                 host, now_ms = one.hosts[claim_id][-1], self._updater.now_ms()
-                one.is_lost(claim_id, FailedAttempt(claim_id, host, now_ms, UNKNOWN, "not known any more"))
+                one.is_lost(claim_id, FailedAttempt(claim_id, host, now_ms, UNKNOWN, "no longer known"))
 
     def _failure_of(self, claim: Claim) -> FailedAttempt:
         """Return the failure of a claim as it was read: what was seen, and when, is in its reason."""

@@ -49,8 +49,8 @@ def _is_partial(request: Request, held: dict[str, Claim]) -> bool:
 def id_reused(request: Request) -> ClaimIdReused:
     """Return the error for ids that belong to another request."""
     return ClaimIdReused(
-        f"claim id {', '.join(request.claim_ids)} is known with other content: "
-        "send what it was first sent with, or use new ids",
+        f"claim id {', '.join(request.claim_ids)} exists with other content: "
+        "repeat the original request, or use new ids",
         {"claim_ids": list(request.claim_ids)},
     )
 
@@ -63,8 +63,8 @@ def only_some_known(request: Request, held: dict[str, Claim]) -> ClaimState:
     """
     lost = [claim_id for claim_id in request.claim_ids if claim_id not in held]
     return ClaimState(
-        f"of these claims only {', '.join(held)} is known: the store has lost {', '.join(lost)}, or they were never "
-        "claimed with it: release what is known, and use new ids to claim again",
+        f"of these claims only {', '.join(held)} is known: the store has lost {', '.join(lost)}, or never had them: "
+        "release the known ones, and use new ids to claim again",
         {"claims": {claim_id: claim.state for claim_id, claim in held.items()}, "unknown": lost},
     )
 

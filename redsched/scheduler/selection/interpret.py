@@ -64,7 +64,7 @@ async def _read(cell: Cell, ids: Sequence[str]) -> Mapping[str, Claim]:
     try:
         return await cell.store.claims.read(ids)
     except StoreUnavailable as error:
-        raise OutcomeUnknown(f"the claim was made, and could not be read: {error.detail}") from error
+        raise OutcomeUnknown(f"the claim was made, but could not be read: {error.detail}") from error
 
 
 def _settling(request: Request) -> Settling:

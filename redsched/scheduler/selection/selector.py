@@ -90,7 +90,7 @@ class Selector:
         within = f"within {self._timeout_s:g} s"
         if attempt.sent:
             return OutcomeUnknown(
-                f"a claim was sent to the store and no answer came {within}; send it again with these claim_ids",
+                f"a claim was sent to the store and no reply came {within}; repeat the request with these claim_ids",
                 attempt.known_ids(),
             )
         return StoreUnavailable(f"no host could be claimed {within}, though some seemed free: retry")

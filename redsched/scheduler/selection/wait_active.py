@@ -117,7 +117,7 @@ class ActiveWaiter:
                 undoing = _Undoing(EndReason.RELEASED, "its caller went away before it was active", call_id)
                 await self._undone(cell, _claims(cell, found).values(), undoing, although_active=True)
         except RedschedError as error:
-            log.warning("undo", problem=error.detail, facts=dict(error.facts))
+            log.warning("undo failed", problem=error.detail, facts=dict(error.facts))
 
     async def _undone(
         self, cell: Cell, claims: Collection[Claim], undoing: _Undoing, although_active: bool = False
@@ -160,7 +160,7 @@ class ActiveWaiter:
                 cell.released.note(claim.id, answer, undoing.end_reason)
             return True
         raise OutcomeUnknown(
-            f"claim {claim_id} was not confirmed in time and could not be undone either: ask for it, or release it",
+            f"claim {claim_id} was not confirmed in time and could not be undone either: read it, or release it",
             {"claim_ids": [claim_id]},
         )
 
@@ -186,12 +186,12 @@ async def _present(cell: Cell, known: Mapping[str, Claim]) -> Mapping[str, Claim
 
 def _not_in_time(missing: Sequence[FailedAttempt]) -> str:
     """Return the reason of the release, which is stored with each claim."""
-    return f"given back, for not all that was claimed was active in time: {sentence(missing)}"
+    return f"released, because not everything that was claimed was active in time: {sentence(missing)}"
 
 
 def _not_confirmed(claim_ids: Iterable[str], missing: Sequence[FailedAttempt]) -> NotConfirmed:
     facts = {"claim_ids": list(claim_ids), "failed_attempts": [asdict(one) for one in missing]}
-    return NotConfirmed(f"{sentence(missing)}; all that was claimed is given back", facts)
+    return NotConfirmed(f"{sentence(missing)}; everything that was claimed is released", facts)
 
 
 def _active(place: Selection, now: Claim) -> Selection:

@@ -105,5 +105,5 @@ class WaitQueue:
         try:
             return one.may_fit()
         except Exception:  # whatever it is, the request's own attempt will raise it
-            log.debug("room", exc_info=True)
+            log.debug("wait queue check failed", exc_info=True)
             return True

@@ -59,7 +59,7 @@ class Call:
 
     def _unknown(self, error: BaseException) -> OutcomeUnknown:
         return OutcomeUnknown(
-            f"{self.script.name} was sent to the store at {without_password(self.url)} and no answer came: {error}; "
+            f"{self.script.name} was sent to the store at {without_password(self.url)} and no reply came: {error}; "
             "send it again with the same id to learn its outcome"
         )
 

@@ -63,12 +63,12 @@ def check_fsync(url: str, name: str, version: tuple[int, ...], persistence: Mapp
     where = without_password(url)
     if version < _WAITAOF[name]:
         raise StoreUnavailable(
-            f"REDSCHED_DURABILITY asks for fsync, and the store at {where} has no WAITAOF: "
+            f"REDSCHED_DURABILITY requires fsync, but the store at {where} has no WAITAOF: "
             "it needs Redis 7.2, Valkey 8 or newer"
         )
     if not int(persistence.get("aof_enabled", 0)):
         raise StoreUnavailable(
-            f"REDSCHED_DURABILITY asks for fsync, and the store at {where} keeps no append-only file: "
+            f"REDSCHED_DURABILITY requires fsync, but the store at {where} keeps no append-only file: "
             "set appendonly yes, with appendfsync always or everysec"
         )
 

@@ -63,7 +63,7 @@ class PipelineExecutor:
             if not refused:
                 return
         for call in refused:
-            call.refused(StoreUnavailable("the store forgets scripts as fast as they are loaded: try again"))
+            call.refused(StoreUnavailable("the store drops scripts as fast as they are loaded: try again"))
 
     async def _send_once(
         self, connection: AbstractConnection, calls: Sequence[Call], durable: bool

@@ -289,7 +289,9 @@ class ClaimCommands:
             if answer.outcome is not Outcome.RETRY:
                 return answer
             beside |= dict.fromkeys(answer.facts)
-        raise StoreUnavailable(f"{script}: what claims count in changes faster than it can be read: try again")
+        raise StoreUnavailable(
+            f"{script}: the objects that the claims count in change faster than they can be read: try again"
+        )
 
     async def resize(
         self,

@@ -55,7 +55,7 @@ class DeclaredCommands:
             answer = await self._empty_and_delete(name, if_match)
             if answer.outcome is not Outcome.CHANGED or if_match is not None:
                 return answer
-        raise StoreUnavailable(f"aggregate {name} is declared anew all the time: try again")
+        raise StoreUnavailable(f"aggregate {name} changes faster than it can be declared: try again")
 
     async def _empty_and_delete(self, name: str, if_match: IfMatch) -> ScriptResult:
         """Delete an aggregate if it has not changed since it was read here; else CHANGED."""

@@ -102,7 +102,7 @@ class RepairCommands:
             if answer.outcome is not Outcome.RETRY:
                 return answer
             objects.update(answer.facts)
-        raise StoreUnavailable("what these claims count in changes faster than it can be read: try again")
+        raise StoreUnavailable("the objects that these claims count in change faster than they can be read: try again")
 
     async def _with_ids(
         self,

@@ -47,8 +47,8 @@ class SchemaCommands:
         answer = await self._cell.answer("schema", (), (SCHEMA.number, SCHEMA.beside, 0))
         if answer.outcome is Outcome.OLDER:
             raise SchemaMismatch(
-                f"cell {self._cell.name} is of schema {answer.facts[0]}, and releases may be at work on it that this "
-                f"one (schema {SCHEMA.number}) cannot work beside: stop those, then run `redsched upgrade`"
+                f"cell {self._cell.name} has schema {answer.facts[0]}, and releases may be using it that this "
+                f"one (schema {SCHEMA.number}) cannot run beside: stop them, then run `redsched upgrade`"
             )
         return True
 
@@ -68,7 +68,7 @@ class SchemaCommands:
         found = None if stored is None else parse_int(stored, SCHEMA.number)
         if found is not None and found < SCHEMA.reads:
             raise SchemaMismatch(
-                f"cell {self._cell.name} is of schema {found}, and this release reads no schema before {SCHEMA.reads}: "
-                "go on with the release that wrote it; or end its claims with that one, and give this an empty store"
+                f"cell {self._cell.name} has schema {found}, and this release reads no schema before {SCHEMA.reads}: "
+                "keep using the release that wrote it; or end its claims with that release, and use an empty store"
             )
         return found

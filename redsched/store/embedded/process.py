@@ -98,7 +98,7 @@ class ServerProcess(ABC):
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
-            raise StoreUnavailable(f"the private store does not run any more{self._log_tail()}: start it again")
+            raise StoreUnavailable(f"the private store is no longer running{self._log_tail()}: start it again")
         return self._process
 
     def _spawn(self, kept: Sequence[int]) -> None:
@@ -133,7 +133,7 @@ class ServerProcess(ABC):
                 except (exceptions.ConnectionError, exceptions.TimeoutError):
                     pass
                 time.sleep(0.005)
-        raise StoreUnavailable(f"{self.binary} gave no answer for {START_TIMEOUT_S:g} s{self._log_tail()}")
+        raise StoreUnavailable(f"{self.binary} did not respond within {START_TIMEOUT_S:g} s{self._log_tail()}")
 
     def _log_tail(self) -> str:
         lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []

@@ -38,7 +38,7 @@ class PrivateServer(ServerProcess):
         """Start a server and return it once it answers. Raises StoreUnavailable with the end of the server's log."""
         chosen = inspect(binary) if binary else pick_server()
         if chosen.problem:
-            raise StoreUnavailable(f"{chosen.problem}: give another binary")
+            raise StoreUnavailable(f"{chosen.problem}: use another binary")
         server = cls(chosen, data_dir)
         try:
             server.launch()
@@ -87,12 +87,10 @@ def _lock(data_dir: Path) -> int:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(data_dir / "redsched.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise StoreUnavailable(f"the data folder {data_dir} cannot be used: {error.strerror}: give another") from error
+        raise StoreUnavailable(f"the data folder {data_dir} cannot be used: {error.strerror}: use another") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(lock)
-        raise StoreUnavailable(
-            f"another private store uses {data_dir}: stop that one or give another folder"
-        ) from error
+        raise StoreUnavailable(f"another private store uses {data_dir}: stop it, or use another folder") from error
     return lock

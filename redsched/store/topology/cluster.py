@@ -56,7 +56,7 @@ class Topology:
                 await self.client.initialize()
                 await self.client.nodes_manager.initialize()
             except (RedisError, RedisClusterException, OSError) as error:
-                raise RedisConnectionError(f"no node of the cluster tells its slots: {error}") from error
+                raise RedisConnectionError(f"no node of the cluster returns its slots: {error}") from error
             self._is_stale = False
 
     async def invalidate(self, error: BaseException) -> None:

@@ -120,7 +120,7 @@ def to_redsched_error(error: BaseException, url: str) -> RedschedError:
     if text.startswith("SCHEMA"):
         # The server appends the name of the script.
         reason = text.removeprefix("SCHEMA ").partition(" script:")[0]
-        return SchemaMismatch(f"the store at {where} is of a newer redsched: {reason}; upgrade this process")
+        return SchemaMismatch(f"the store at {where} was written by a newer redsched: {reason}; upgrade this process")
     if isinstance(error, ResponseError) and not text.startswith(_NOT_NOW) and UNREADABLE not in text:
         return RedschedError(f"the store at {where} refused a command: {text}")
     return StoreUnavailable(f"the store at {where} cannot be used now: {text}; check that it runs and is the primary")

@@ -61,7 +61,7 @@ class EndpointConnection(Connection):
         except NOT_HERE as error:
             await self._place.invalidate(error)
             await self.disconnect(nowait=True)
-            raise RedisConnectionError(f"{self.host}:{self.port} is not the one to ask now: {error}") from error
+            raise RedisConnectionError(f"{self.host}:{self.port} is not the node to use now: {error}") from error
 
 
 class EndpointTlsConnection(EndpointConnection, SSLConnection):

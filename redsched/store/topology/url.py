@@ -79,8 +79,8 @@ def parse(url: str) -> StoreUrl:
         shown = isinstance(error, _SafeReason) and "@" not in re.sub("^[^/]*//[^/?#]*", "", url)
         why = f": {error}" if shown else ""
         raise InvalidRequest(
-            f"store URL {_hidden(url)!r} is not understood{why}: use {SHAPES}, "
-            "and write / # ? @ , of a password as %2F %23 %3F %40 %2C"
+            f"store URL {_hidden(url)!r} is not valid{why}: use {SHAPES}, "
+            "and write / # ? @ , in a password as %2F %23 %3F %40 %2C"
         ) from None
 
 
@@ -136,7 +136,7 @@ def _options(parts: SplitResult) -> dict[str, str]:
     allowed = _ALLOWED[parts.scheme]
     for name in found:
         if name not in allowed:
-            raise _SafeReason(f"option {name!r} is none of {', '.join(allowed)}; timeouts and the like are settings")
+            raise _SafeReason(f"option {name!r} is not one of {', '.join(allowed)}; timeouts and the like are settings")
     if _TLS_OPTION in allowed and not _is_yes(found, _TLS_OPTION) and any(name in TLS_OPTIONS for name in found):
         raise _SafeReason("ssl_ options need tls=yes")
     return found
@@ -165,7 +165,7 @@ def _places(kind: Kind, places: str) -> list[str]:
 def _node(place: str, scheme: str) -> Address:
     found = _HOST.fullmatch(place)
     if not found:
-        raise _SafeReason(f"{place!r} is no host:port") if "@" not in place else ValueError
+        raise _SafeReason(f"{place!r} is not of the form host:port") if "@" not in place else ValueError
     port = int(found["port6"] or found["port"] or _DEFAULT_PORT[scheme])
     if not 0 < port < 65_536:
         raise _SafeReason(f"port {port} is not one of 1 to 65535")

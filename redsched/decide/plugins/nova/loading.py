@@ -21,7 +21,7 @@ def load(setting: str, paths: Iterable[str], methods: tuple[str, ...]) -> Iterat
         if not any(callable(getattr(plugin, method, None)) for method in methods):
             raise InvalidRequest(f"{setting} names {path!r}, which has no method {' or '.join(methods)}")
         if name in seen:
-            raise InvalidRequest(f"{setting} names {path!r} and {seen[name]!r}: two classes of one name")
+            raise InvalidRequest(f"{setting} names {path!r} and {seen[name]!r}: two classes of the same name")
         seen[name] = path
         yield name, plugin
 
@@ -33,7 +33,7 @@ def _make(setting: str, path: str) -> Any:
     try:
         return getattr(import_module(module), name)()
     except Exception as error:  # the class's module may raise anything
-        raise InvalidRequest(f"{setting} names {path!r}, of which no object can be made: {error!r}") from error
+        raise InvalidRequest(f"{setting} names {path!r}, which cannot be instantiated: {error!r}") from error
 
 
 def calling(name: str, host: str, call: Callable[[], Answer]) -> Answer:

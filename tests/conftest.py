@@ -4,6 +4,7 @@
 killed, paused and restarted at will. tests/support/servers.py says which suite runs against which kinds.
 """
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 import redis
 
+from redsched import pacing
 from redsched.store.embedded.server import PrivateServer, ServerBinary
 from tests.support import guard
 from tests.support.profiles import LONG, SHORT_EXAMPLES, SHORT_STEPS, load_profile, profile_name
@@ -23,11 +25,14 @@ OPTIONS = {"REDSCHED_TEST_PROFILE", "REDSCHED_TEST_SERVERS"}
 """Variables of the suites themselves."""
 StartedOnce = Callable[[Path], PrivateServer]
 
+YOUNG = 10_000
+"""Objects that a test may make before the collector looks at them."""
 STATE = pytest.StashKey[TemporaryDirectory[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the profile, guard the scripts, and keep the settings of whoever runs the tests out of them."""
+    gc.set_threshold(YOUNG)
     config.addinivalue_line("markers", "long: played only in the long run (scripts/test --long)")
     load_profile()
     for name in [name for name in os.environ if name.startswith("REDSCHED_") and name not in OPTIONS]:
@@ -37,12 +42,19 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["XDG_STATE_HOME"] = config.stash[STATE].name
     os.environ[guard.GUARDED] = "1"
     guard.install()
+    # redis-py reads its version from the metadata of its package for each client.
+    redis.utils.get_lib_version = cache(redis.utils.get_lib_version)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Delete what the tests' agents have journaled by default."""
     if STATE in config.stash:
         config.stash[STATE].cleanup()
+
+
+def pytest_collection_finish() -> None:
+    """Exempt modules and tests from garbage collection: a million objects that live as long as this process."""
+    pacing.freeze_existing_objects()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

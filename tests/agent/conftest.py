@@ -23,6 +23,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import alternate_fields
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 from redsched.store.store import Store
+from tests.support.cells import usual_settings
 from tests.support.waiting import wait_until
 
 H1 = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
@@ -205,7 +206,7 @@ class World:
 @pytest.fixture
 async def world(clean_store: str, tmp_path: Path) -> AsyncIterator[World]:
     """An empty cell on each kind of server."""
-    async with Store.connect(clean_store, Settings()) as store:
+    async with Store.connect(clean_store, usual_settings()) as store:
         cell = store.cell("c1")
         await cell.init()
         made = World(clean_store, cell, tmp_path)

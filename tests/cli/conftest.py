@@ -8,8 +8,8 @@ import redis
 
 from redsched.model import HostReport, Inventory
 from redsched.scheduler import Scheduler
-from redsched.settings import Settings
 from tests.cli.parts import Ran, run
+from tests.support.cells import usual_settings
 
 REPORTS = [
     HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(16_384)}, zone="az1", lease_s=3600),
@@ -36,7 +36,7 @@ def redsched(store: str) -> Redsched:
 
 
 async def _report(url: str) -> None:
-    async with Scheduler.connect(url, Settings()) as scheduler:
+    async with Scheduler.connect(url, usual_settings()) as scheduler:
         await scheduler.init()
         for report in REPORTS:
             await scheduler.hosts.report(report)

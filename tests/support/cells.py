@@ -7,6 +7,7 @@ that it declares, so a script that touches another one fails wherever it is run.
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import redis.asyncio as redis
@@ -71,10 +72,16 @@ class DeclaredKeysRunner(ScriptClient):
         return notes, int(persistence["rdb_changes_since_last_save"])
 
 
+@cache
+def usual_settings() -> Settings:
+    """Return the settings of an environment without any, read once: that takes longer than most calls."""
+    return Settings()
+
+
 @asynccontextmanager
 async def declared_keys_cell(url: str, name: str = "c1") -> AsyncIterator[CellStore]:
     """The typed calls of a cell, through `DeclaredKeysRunner`."""
-    settings = Settings()
+    settings = usual_settings()
     async with raw_client(url) as operator:
         await operator.execute_command("ACL", "SETUSER", USER, "reset", "on", f">{PASSWORD}", "+@all")
         router = router_to(url.replace("unix://", f"unix://{USER}:{PASSWORD}@"), settings)

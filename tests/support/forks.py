@@ -17,4 +17,5 @@ JOBS = (
 """Modules with functions that run in such processes."""
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["redsched.cli", *sorted({entry.module for entry in entries().values()}), "pytest", *JOBS])
+COMMANDS = sorted({entry.module for entry in entries().values()})
+FORKS.set_forkserver_preload(["redsched.cli", *COMMANDS, "pytest", *JOBS, "tests.support.preloaded"])

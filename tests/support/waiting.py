@@ -5,7 +5,9 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable
 
-PAUSE_S = 0.005
+PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.05
+COST = 2
+"""A check pauses at least so many times as long as it took: checks of six servers would fill a processor."""
 
 
 async def wait_until(
@@ -13,19 +15,24 @@ async def wait_until(
 ) -> None:
     """Return once `predicate` (plain or a coroutine function) is true; fail the test after `timeout` seconds."""
     deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
+    while (since := time.monotonic()) < deadline:
         result = predicate()
         if await result if inspect.isawaitable(result) else result:
             return
-        await asyncio.sleep(PAUSE_S)
+        await asyncio.sleep(pause_s(time.monotonic() - since))
     raise AssertionError(f"not so within {timeout:g} s: {what or predicate}")
 
 
 def wait_until_sync(predicate: Callable[[], bool], timeout: float = 10.0, what: str = "") -> None:
     """The same for tests without an event loop."""
     deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
+    while (since := time.monotonic()) < deadline:
         if predicate():
             return
-        time.sleep(PAUSE_S)
+        time.sleep(pause_s(time.monotonic() - since))
     raise AssertionError(f"not so within {timeout:g} s: {what or predicate}")
+
+
+def pause_s(took_s: float) -> float:
+    """Return how long to wait after a check that took so long."""
+    return min(max(PAUSE_S, COST * took_s), LONGEST_PAUSE_S)

@@ -5,6 +5,7 @@ So no constructor changes an object that it was given, and nobody adds himself, 
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -15,21 +16,44 @@ ADDING = {"append", "appendleft", "add", "extend", "insert", "setdefault", "upda
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-TREES = {path.relative_to(ROOT): ast.parse(path.read_text()) for path in MODULES}
-NODES = [node for tree in TREES.values() for node in ast.walk(tree)]
-FIELDS = {ast.unparse(node.target): node for node in NODES if isinstance(node, ast.AnnAssign)}
-ALIASES = {
-    ast.unparse(node.targets[0])
-    for node in NODES
-    if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("Callable[")
-}
-CALLBACKS = {
-    name.removeprefix("self.")
-    for name, node in FIELDS.items()
-    if ast.unparse(node.annotation).split("[")[0].removesuffix(" | None") in {"Callable", *ALIASES}
-}
-PROPERTIES = {node.name for node in NODES if isinstance(node, Function) and node.decorator_list}
-METHODS = {node.name for node in NODES if isinstance(node, Function)} - PROPERTIES - FIELDS.keys()
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """All modules, parsed by the first test that looks at them: every process collects these tests."""
+    return {path.relative_to(ROOT): ast.parse(path.read_text()) for path in MODULES}
+
+
+@cache
+def nodes() -> list[ast.AST]:
+    return [node for tree in trees().values() for node in ast.walk(tree)]
+
+
+@cache
+def fields() -> dict[str, ast.AnnAssign]:
+    """The annotated names of all modules and classes."""
+    return {ast.unparse(node.target): node for node in nodes() if isinstance(node, ast.AnnAssign)}
+
+
+@cache
+def callbacks() -> set[str]:
+    """The names of fields that hold a function."""
+    aliases = {
+        ast.unparse(node.targets[0])
+        for node in nodes()
+        if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("Callable[")
+    }
+    return {
+        name.removeprefix("self.")
+        for name, node in fields().items()
+        if ast.unparse(node.annotation).split("[")[0].removesuffix(" | None") in {"Callable", *aliases}
+    }
+
+
+@cache
+def methods() -> set[str]:
+    """The names of functions and methods that are no property or field."""
+    functions = [node for node in nodes() if isinstance(node, Function)]
+    properties = {node.name for node in functions if node.decorator_list}
+    return {node.name for node in functions} - properties - fields().keys()
 
 
 def is_own(node: ast.expr) -> bool:
@@ -57,7 +81,7 @@ def method_calls(tree: ast.AST) -> Iterator[tuple[ast.expr, ast.Call]]:
 
 def is_connection(argument: ast.expr) -> bool:
     """Whether an argument is `self`, or a method."""
-    return ast.unparse(argument) == "self" or (isinstance(argument, ast.Attribute) and argument.attr in METHODS)
+    return ast.unparse(argument) == "self" or (isinstance(argument, ast.Attribute) and argument.attr in methods())
 
 
 def changes_of_others(constructor: Function) -> Iterator[str]:
@@ -73,7 +97,7 @@ def changes_of_others(constructor: Function) -> Iterator[str]:
 def connections(tree: ast.AST) -> Iterator[str]:
     """Where a callback of another object is set, or `self` or a method is put into a collection of one."""
     for one in assigned(tree):
-        if isinstance(one, ast.Attribute) and one.attr in CALLBACKS and not is_own(one):
+        if isinstance(one, ast.Attribute) and one.attr in callbacks() and not is_own(one):
             yield ast.unparse(one)
     for owner, call in method_calls(tree):
         is_foreign = isinstance(owner, ast.Attribute) and not is_own(owner)
@@ -82,7 +106,9 @@ def connections(tree: ast.AST) -> Iterator[str]:
 
 
 def test_a_constructor_changes_no_object_but_its_own() -> None:
-    constructors = ((path, one) for path, tree in TREES.items() for one in ast.walk(tree) if isinstance(one, Function))
+    constructors = (
+        (path, one) for path, tree in trees().items() for one in ast.walk(tree) if isinstance(one, Function)
+    )
     found = {
         f"{path}:{one.lineno}": changes
         for path, one in constructors
@@ -92,4 +118,4 @@ def test_a_constructor_changes_no_object_but_its_own() -> None:
 
 
 def test_nobody_connects_himself_to_another_object_afterwards() -> None:
-    assert {str(path): found for path, tree in TREES.items() if (found := [*connections(tree)])} == {}
+    assert {str(path): found for path, tree in trees().items() if (found := [*connections(tree)])} == {}

@@ -1,6 +1,8 @@
 """The double check: what a host fails because of what it measures, and what it must not take for foreign."""
 
+import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import redis
@@ -8,6 +10,8 @@ import redis
 from redsched.agent.claims.capacity_check import missing_capacity
 from redsched.agent.collectors.base import Named, Observation, Work
 from redsched.model import ClaimStatus, EndReason, HostReport, Inventory, Pool
+from redsched.store.codec.results import ScriptResult
+from redsched.store.commands.claims import ClaimCommands
 from tests.agent.conftest import H1, StartProcess, World
 from tests.support.waiting import wait_until
 
@@ -114,6 +118,33 @@ async def test_claims_that_start_together_share_a_look(world: World, monkeypatch
     for number in range(5):
         await world.reaches(f"a{number}", ClaimStatus.ACTIVE)
     assert machine.looks == looks
+
+
+@pytest.mark.usefixtures("looks_anew")
+async def test_a_claim_that_was_released_before_it_was_accepted_fails_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store has given its room to another claim, while its host waits for the reply to the call that accepts it."""
+    asked, replies, accept = asyncio.Event(), asyncio.Event(), ClaimCommands.accept
+
+    async def accept_late(self: ClaimCommands, host: str, claim_id: str, *rest: Any) -> ScriptResult:
+        if claim_id != "a":
+            return await accept(self, host, claim_id, *rest)
+        await self.release(host, claim_id)
+        asked.set()
+        await replies.wait()
+        return await accept(self, host, claim_id, *rest)
+
+    monkeypatch.setattr(ClaimCommands, "accept", accept_late)
+    machine = Machine()
+    await world.start([machine], hook=world.hook)
+    await world.place("a", ALL)
+    await asked.wait()
+    looks = machine.looks
+    await world.place("b", ALL)
+    await wait_until(lambda: machine.looks > looks + 1)
+    replies.set()
+    await world.reaches("b", ClaimStatus.ACTIVE)
 
 
 @pytest.mark.usefixtures("looks_anew")

@@ -28,7 +28,7 @@ ASK_AGAIN_S = 0.05
 """Pause before a retry in the new epoch, so that a stale replica of the store is not queried in a busy loop."""
 
 LOOK_AGAIN_S = 0.1
-"""Pause before checking again whether ending claims have freed room."""
+"""Pause before checking again whether claims that may be over have freed room."""
 
 _log = structlog.get_logger("redsched.agent")
 
@@ -117,7 +117,8 @@ class LifecycleContext:
         """Return what the host lacks to hold these amounts beside its other claims, as text; '' for nothing.
 
         The store reassigns room as soon as this host reports that work is gone; the host may still be waiting for the
-        reply, or may have died before it was journaled. So wait for ending claims, for half a lease at most.
+        reply, or may have died before it was journaled. It also reassigns the room of a released claim that this host
+        has journaled and not accepted yet. So wait for both, for half a lease at most.
         """
         until = aio.now_s() + self.lease_s / 2
         while True:
@@ -126,7 +127,7 @@ class LifecycleContext:
             )
             others = [one for one in self.held.values() if one.placed != work.placed]
             reason = missing_capacity(report, [one.amounts for one in others], amounts)
-            staying = [one.amounts for one in others if one.state is not ClaimStatus.ENDING]
+            staying = [one.amounts for one in others if one.state not in (ClaimStatus.CLAIMED, ClaimStatus.ENDING)]
             if not reason or missing_capacity(report, staying, amounts) or aio.now_s() >= until:
                 return reason
             await asyncio.sleep(LOOK_AGAIN_S)

@@ -1,6 +1,6 @@
 """Declarations of routes' request bodies and responses, and the OpenAPI document built from them.
 
-Bodies are read and responses written without FastAPI (request_body.py, render.py), so this module adds the models to
+Bodies are read and responses written without FastAPI (request_body.py, responses.py), so this module adds the models to
 the document and references them by name.
 """
 

@@ -45,7 +45,7 @@ from redsched.model.hosts import (
     ListedStatus,
     Pool,
 )
-from redsched.model.limits import MAX_CLASSES, MAX_LEASE_S
+from redsched.model.limits import MAX_CLASSES, MAX_DEADLINE_S, MAX_LEASE_S
 from redsched.model.one_of import OneOf, accepts, values_of
 from redsched.model.request import GangMember, Request
 from redsched.model.request_validation import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_COUNT, MAX_WAIT_S
@@ -59,6 +59,7 @@ __all__ = [
     "MAX_ATTEMPTS",
     "MAX_CLASSES",
     "MAX_COUNT",
+    "MAX_DEADLINE_S",
     "MAX_LABELS",
     "MAX_LEASE_S",
     "MAX_RATIO",

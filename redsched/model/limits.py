@@ -6,6 +6,8 @@ from redsched.errors import InvalidRequest
 from redsched.model.validation import check_trait, shown
 
 MAX_LEASE_S = 86_400
+MAX_DEADLINE_S = 86_400
+"""The longest deadline of a move or a drain."""
 MAX_CLASSES = 64
 """The most classes of a pool, or of one part of a request: a script reads and writes them in one command."""
 MAX_PARTS = 64

@@ -39,7 +39,7 @@ class DeclaredKind(Generic[View, Body]):
     put: Callable[[Scheduler, str, Body, IfMatch], Awaitable[tuple[View, bool]]]
     body: type[Body]
     answer: type[Answer]
-    page: type[BaseModel]
+    page: type[Answer]
     examples: Mapping[str, Any]
     forced: bool = True
     """Whether deleting an object that is in use is refused, unless forced."""
@@ -72,7 +72,7 @@ def add_routes(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
 def _add_list(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
     async def list_things(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
         page = await kind.service(scheduler(request)).list(**query.model_dump())
-        return responses.answer({kind.slug: [kind.answer.of(one) for one in page.items], "next": page.next})
+        return responses.answer(kind.page.of(page))
 
     router.add_api_route(
         f"/{kind.path}",

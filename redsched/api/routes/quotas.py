@@ -10,7 +10,6 @@ from redsched.api.routes.common import KNOWN_QUERY, scheduler
 from redsched.api.routes.declared_kind import DeclaredKind, add_routes
 from redsched.errors import InvalidRequest, OutcomeUnknown
 from redsched.scheduler import QuotaView, usage_by
-from redsched.schema import render
 from redsched.schema.requests import QuotaBody, UsageQuery
 from redsched.schema.responses import QuotaAnswer, QuotasAnswer, UsageAnswer
 
@@ -42,4 +41,4 @@ add_routes(router, QUOTAS)
 async def get_usage(request: Request, query: Annotated[UsageQuery, Query()]) -> Response:
     """Return the usage of all claims that have not ended, summed by zone, project and class, as `by` names them."""
     rows = await scheduler(request).usage(usage_by(",".join(query.by)))
-    return responses.answer({"usage": [render.usage(one) for one in rows]})
+    return responses.answer(UsageAnswer.of(rows))

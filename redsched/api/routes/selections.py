@@ -20,7 +20,6 @@ from redsched.errors import (
     QuotaExceeded,
     Settling,
 )
-from redsched.schema import render
 from redsched.schema.requests import ExplainQuery, SelectionRequest
 from redsched.schema.responses import ExplanationAnswer, SelectionsAnswer
 
@@ -82,7 +81,7 @@ async def select(request: Request) -> Response:
     selecting = scheduler(request).select(asked)
     waits = asked.queue_timeout_s or asked.until == "active"
     found = await (unless_gone(request, selecting) if waits else selecting)
-    shown = render.selections(found.selections)
+    shown = SelectionsAnswer.of(found)
     if found.fresh and (first := found.selections[0].claim_id):  # a dry run has no ids
         return responses.created(shown, responses.claim_path(first))
     return responses.answer(shown)
@@ -103,4 +102,4 @@ async def explain(request: Request, query: Annotated[ExplainQuery, Query()]) -> 
     asked = (await read(request, SelectionRequest)).request()
     known = scheduler(request)
     hosts = [*query.host, *(known.host_names(query.limit, query.after) if query.limit else ())]
-    return responses.answer(render.explanation(await known.explain(asked, *dict.fromkeys(hosts))))
+    return responses.answer(ExplanationAnswer.of(await known.explain(asked, *dict.fromkeys(hosts))))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from redsched.scheduler import QuotaView
+from redsched.scheduler import Exceeded, Page, QuotaView, UsageRow
 from redsched.schema.answer import Answer, From
 from redsched.schema.responses.problems import Problem
 from redsched.schema.types import Amounts
@@ -27,14 +27,14 @@ class QuotaAnswer(Answer, shows=QuotaView):
     ]
 
 
-class QuotasAnswer(Answer):
+class QuotasAnswer(Answer, shows=Page):
     """A page of quotas. `next` is the `after` of the next page, null on the last one."""
 
-    quotas: list[QuotaAnswer]
+    quotas: Annotated[list[QuotaAnswer], From("items")]
     next: str | None
 
 
-class ExceededAnswer(Answer):
+class ExceededAnswer(Answer, shows=Exceeded):
     """A limit that the request would exceed: used + asked > limit, where `asked` is the requested amount."""
 
     resource: str
@@ -50,15 +50,19 @@ class QuotaProblem(Problem):
     exceeded: list[ExceededAnswer] | None = None
 
 
-class UsageRowAnswer(Answer):
+class UsageRowAnswer(Answer, shows=UsageRow):
     """The usage of a group of claims; `zone` and `project` are present if they were requested."""
 
+    zone: Annotated[str | None, From(lambda row: row.of.get("zone")), Field(description="Zone of their hosts.")] = None
+    project: Annotated[
+        str | None,
+        From(lambda row: row.of.get("project")),
+        Field(description="Their project. Empty: claims without a project."),
+    ] = None
     used: Annotated[Amounts, Field(description="Usage by class, if requested; `claims` is the number of claims.")]
-    zone: Annotated[str | None, Field(description="Zone of their hosts.")] = None
-    project: Annotated[str | None, Field(description="Their project. Empty: claims without a project.")] = None
 
 
 class UsageAnswer(Answer):
     """Usage, with a row for each combination of keys that occurs, sorted."""
 
-    usage: list[UsageRowAnswer]
+    usage: Annotated[list[UsageRowAnswer], From(lambda rows: [UsageRowAnswer.of(row) for row in rows])]

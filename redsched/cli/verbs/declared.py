@@ -14,13 +14,13 @@ from redsched.cli.context import with_scheduler
 from redsched.cli.options import After, AsJson, Limit, RequestFile, Url
 from redsched.cli.verbs.hosts import SLOT_HEADS, slot_row
 from redsched.errors import NotFound
-from redsched.model import GroupPolicy
+from redsched.model import Aggregate, GroupPolicy, ServerGroup
 from redsched.model.validation import check_name
 from redsched.scheduler import AggregateView, Page, Scheduler, ServerGroupView, SharedPoolView
 from redsched.scheduler.declared.service import DeclaredService
 from redsched.schema import declarations, responses
 from redsched.schema.parsing import merged
-from redsched.schema.requests import AggregateBody, ServerGroupBody, SharedPoolBody
+from redsched.schema.requests import SharedPoolBody
 
 View = TypeVar("View")
 
@@ -109,7 +109,7 @@ def set_aggregate(
 
     async def put(scheduler: Scheduler) -> tuple[AggregateView, bool]:
         body = await AGGREGATES.changed(scheduler, name, request, change)
-        return await scheduler.aggregates.put(options.as_model(body, AggregateBody).aggregate(name))
+        return await scheduler.aggregates.put(options.as_model(body, Aggregate, name))
 
     AGGREGATES.say(*with_scheduler(url, put), name, as_json)
 
@@ -144,7 +144,7 @@ def set_server_group(
 
     async def put(scheduler: Scheduler) -> tuple[ServerGroupView, bool]:
         body = await SERVER_GROUPS.changed(scheduler, name, request, lambda _: said)
-        return await scheduler.server_groups.put(options.as_model(body, ServerGroupBody).server_group(name))
+        return await scheduler.server_groups.put(options.as_model(body, ServerGroup, name))
 
     SERVER_GROUPS.say(*with_scheduler(url, put), name, as_json)
 
@@ -180,8 +180,8 @@ def set_shared_pool(
 
     async def put(scheduler: Scheduler) -> tuple[SharedPoolView, bool]:
         found = await SHARED_POOLS.changed(scheduler, name, request, lambda _: said)
-        body = options.as_model(found, SharedPoolBody)
-        return await scheduler.pools.put(body.pool(name), body.cell)
+        body = options.as_model(found, SharedPoolBody, name)
+        return await scheduler.pools.put(body, body.cell)
 
     SHARED_POOLS.say(*with_scheduler(url, put), name, as_json)
 

@@ -7,7 +7,6 @@ from pydantic import Field
 from redsched.scheduler import Exceeded, Page, QuotaView, UsageRow
 from redsched.schema.answer import Answer, From
 from redsched.schema.responses.problems import Problem
-from redsched.schema.types import Amounts
 
 
 def _used(quota: QuotaView) -> dict[str, int]:
@@ -19,9 +18,9 @@ class QuotaAnswer(Answer, shows=QuotaView):
     """A project's quota and the usage of its claims."""
 
     project: str
-    limits: Annotated[Amounts, Field(description="Limits by class; `claims` limits their number.")]
+    limits: Annotated[dict[str, int], Field(description="Limits by class; `claims` limits their number.")]
     used: Annotated[
-        Amounts,
+        dict[str, int],
         From(_used),
         Field(description="Usage by class, including classes without a limit; `claims` is their number."),
     ]
@@ -59,7 +58,9 @@ class UsageRowAnswer(Answer, shows=UsageRow):
         From(lambda row: row.of.get("project")),
         Field(description="Their project. Empty: claims without a project."),
     ] = None
-    used: Annotated[Amounts, Field(description="Usage by class, if requested; `claims` is the number of claims.")]
+    used: Annotated[
+        dict[str, int], Field(description="Usage by class, if requested; `claims` is the number of claims.")
+    ]
 
 
 class UsageAnswer(Answer):

@@ -1,16 +1,15 @@
 """Declarations of routes' request bodies and responses, and the OpenAPI document built from them.
 
-Bodies are read and responses written without FastAPI (request_body.py, render.py), so this module adds the models to
+Bodies are read and responses written without FastAPI (request_body.py, responses.py), so this module adds the models to
 the document and references them by name.
 """
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any
 
 from fastapi import FastAPI
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic import TypeAdapter
 
 from redsched.api.problems import MEDIA_TYPE, BodyTooLarge, InternalError, UnsupportedMediaType, all_problems
 from redsched.errors import (
@@ -27,7 +26,10 @@ from redsched.errors import (
     StoreUnavailable,
     Unavailable,
 )
+from redsched.model import Aggregate, Quota, Request, ServerGroup
 from redsched.schema import examples, requests, responses
+from redsched.schema.answer import Answer
+from redsched.schema.parsing import adapter
 from redsched.schema.responses import InvalidProblem, NotConfirmedProblem, NoValidHostProblem, Problem, QuotaProblem
 
 REF = "#/components/schemas/{model}"
@@ -57,7 +59,7 @@ BODY = (BodyTooLarge, UnsupportedMediaType, InvalidRequest)
 
 
 def answers(
-    good: dict[int, type[BaseModel] | None], *errors: type[RedschedError], store: bool = True, etag: bool = False
+    good: dict[int, type[Answer] | None], *errors: type[RedschedError], store: bool = True, etag: bool = False
 ) -> dict[int | str, dict[str, Any]]:
     """Return `responses` of a route: its successful responses by status, and its errors; `store` adds 503.
 
@@ -73,26 +75,27 @@ def answers(
 
 
 def body(
-    model: type[BaseModel],
+    model: Any,
     named: Mapping[str, Any] | None = None,
     media_type: str = "application/json",
     required: bool = True,
 ) -> dict[str, Any]:
     """Return `openapi_extra` of a route that reads `model`, with the model's example or the `named` examples."""
+    adapter(model)  # now, so that the first request need not wait for it
     content: dict[str, Any] = {"schema": ref(model)}
     if named:
         content["examples"] = {name: {"value": value} for name, value in named.items()}
     else:
-        content["example"] = cast(dict[str, Any], model.model_config["json_schema_extra"])["examples"][0]
+        content["example"] = model.model_config["json_schema_extra"]["examples"][0]
     return {"requestBody": {"required": required, "content": {media_type: content}}}
 
 
-def ref(model: type[BaseModel]) -> dict[str, str]:
+def ref(model: Any) -> dict[str, str]:
     """Return the reference to a model in the document."""
     return {"$ref": REF.format(model=model.__name__)}
 
 
-def _good(status: int, model: type[BaseModel] | None) -> dict[str, Any]:
+def _good(status: int, model: type[Answer] | None) -> dict[str, Any]:
     said: dict[str, Any] = {"description": HTTPStatus(status).phrase}
     if status in LOCATED:
         said["headers"] = {"Location": {"schema": {"type": "string"}, "description": LOCATED[status], "required": True}}
@@ -116,7 +119,7 @@ def _merged(known: dict[str, Any] | None, error: type[RedschedError]) -> dict[st
     return found
 
 
-def _problem_model(error: type[RedschedError]) -> type[BaseModel]:
+def _problem_model(error: type[RedschedError]) -> type[Problem]:
     if issubclass(error, NoValidHost):
         return NoValidHostProblem
     if issubclass(error, QuotaExceeded):
@@ -126,8 +129,9 @@ def _problem_model(error: type[RedschedError]) -> type[BaseModel]:
     return InvalidProblem if error.status == 422 else Problem
 
 
-def _models() -> list[type[BaseModel]]:
-    return [getattr(module, name) for module in (requests, responses) for name in module.__all__]
+def _models() -> list[Any]:
+    own = [getattr(module, name) for module in (requests, responses) for name in module.__all__]
+    return [Request, Aggregate, ServerGroup, Quota, *own]
 
 
 def install(app: FastAPI) -> None:
@@ -138,8 +142,8 @@ def install(app: FastAPI) -> None:
 def _with_models(plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
     def openapi() -> dict[str, Any]:
         document = plain()
-        pairs = [(model, "validation") for model in _models()]
-        _, schema = models_json_schema(pairs, ref_template=REF)  # type: ignore[arg-type]
+        adapters = [(model.__name__, "validation", adapter(model)) for model in _models()]
+        _, schema = TypeAdapter.json_schemas(adapters, ref_template=REF)  # type: ignore[arg-type]
         schema["$defs"]["ProblemType"]["enum"] = [f"/problems/{name}" for name in all_problems()]
         document.setdefault("components", {}).setdefault("schemas", {}).update(schema["$defs"])
         _add_examples(document)

@@ -14,9 +14,12 @@ from redsched.errors import InvalidRequest
 from redsched.schema.parsing import Model, parse
 
 
-async def read(request: Request, model: type[Model]) -> Model:
-    """Return the body as `model`. Raises UnsupportedMediaType, BodyTooLarge or InvalidRequest."""
-    return parse(await read_bytes(request), model)
+async def read(request: Request, model: type[Model], name: str = "") -> Model:
+    """Return the body as `model`, of which the path says the `name`.
+
+    Raises UnsupportedMediaType, BodyTooLarge or InvalidRequest.
+    """
+    return parse(await read_bytes(request), model, name)
 
 
 async def read_if_any(request: Request, model: type[Model]) -> Model:

@@ -132,13 +132,13 @@ def names_force(command: str) -> Iterator[None]:
         raise ClaimState(error.detail.replace("force it", f"use `{command}`"), error.facts) from error
 
 
-def as_model(body: dict[str, Any], model: type[Model]) -> Model:
+def as_model(body: dict[str, Any], model: type[Model], name: str = "") -> Model:
     """Parse a body as REST does. Raises InvalidRequest."""
     try:
         text = to_json(body)
     except PydanticSerializationError as error:
         raise InvalidRequest(f"the options cannot be encoded as JSON: {error}") from error
-    return parse(text, model)
+    return parse(text, model, name)
 
 
 def amounts(given: Iterable[str]) -> dict[str, int]:

@@ -15,7 +15,6 @@ from redsched.cli.options import Many
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.model.units import without_units
-from redsched.schema.requests import SelectionRequest
 
 NOT_GIVEN: tuple[object, ...] = ([], {}, "", None)
 
@@ -173,7 +172,7 @@ def request_of(asked: RequestOptions, **more: Any) -> Request:
     body |= {name: value for name, value in said.items() if value not in NOT_GIVEN}
     if not body.keys() & {"resources", "groups", "numa", "pci", "members"}:
         raise InvalidRequest("the request is empty: give CLASS=AMOUNT, --group, --numa, --pci or --request")
-    return options.as_model(body, SelectionRequest).request()
+    return options.as_model(body, Request)
 
 
 def _plain(asked: RequestOptions) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The domain model as plain data: inventories, reports, requests, claims, tokens, and what operators declare.
 
-Frozen, validated on construction, and free of I/O. `redsched.api` has the pydantic models of HTTP bodies,
-`redsched.store` reads and writes Redis; both convert to and from these classes.
+Frozen, validated on construction, and free of I/O. The types of the fields also describe JSON bodies, which pydantic
+reads straight into these dataclasses (`redsched.schema.parsing`). `redsched.store` converts them to and from Redis.
 """
 
 from redsched.model.candidate import Candidate, ClaimRule, HostLimit, RuleKind
@@ -35,7 +35,6 @@ from redsched.model.declared import CLAIMS, Aggregate, Exceeded, GroupPolicy, Qu
 from redsched.model.hosts import (
     MAX_LABELS,
     MAX_RATIO,
-    MAX_TRAITS,
     NUMA_NODE,
     AgentStamp,
     AtDeadline,
@@ -45,10 +44,18 @@ from redsched.model.hosts import (
     ListedStatus,
     Pool,
 )
-from redsched.model.limits import MAX_CLASSES, MAX_LEASE_S
+from redsched.model.limits import (
+    MAX_ALTERNATES,
+    MAX_ATTEMPTS,
+    MAX_CLASSES,
+    MAX_COUNT,
+    MAX_DEADLINE_S,
+    MAX_LEASE_S,
+    MAX_TRAITS,
+    MAX_WAIT_S,
+)
 from redsched.model.one_of import OneOf, accepts, values_of
 from redsched.model.request import GangMember, Request
-from redsched.model.request_validation import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_COUNT, MAX_WAIT_S
 
 __all__ = [
     "CLAIMS",
@@ -59,6 +66,7 @@ __all__ = [
     "MAX_ATTEMPTS",
     "MAX_CLASSES",
     "MAX_COUNT",
+    "MAX_DEADLINE_S",
     "MAX_LABELS",
     "MAX_LEASE_S",
     "MAX_RATIO",

@@ -1,28 +1,40 @@
 """The compound parts of a request: groups, guest NUMA, devices, spreading, hints, gang relations."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import ip_address, ip_network
+from typing import Annotated
+
+from pydantic import Field
 
 from redsched.errors import InvalidRequest
-from redsched.model.claims import Amounts
-from redsched.model.limits import MAX_CLASSES, check_any_of, check_range, check_size
+from redsched.model.limits import MAX_CLASSES, MAX_COUNT, MAX_PARTS, check_any_of, check_range, check_size
+from redsched.model.lists import NameOrNames, SomeTraits, Traits
+from redsched.model.types import Name, Need, ResourceClass, Topology, whole_from
 from redsched.model.validation import check_amount, check_class, check_name, check_topology, check_trait
 
 MAX_CELLS = 16
 MAX_DEVICES = 64
 MAX_SKEW = 1_000_000
+MAX_PAGE_KB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """Resources that must all come from one pool. Without resources it only selects a pool, for same_subtree."""
 
-    name: str
-    resources: Amounts = field(default_factory=dict)
-    required: frozenset[str] = frozenset()
-    forbidden: frozenset[str] = frozenset()
-    any_of: tuple[frozenset[str], ...] = ()
+    name: Name
+    resources: Annotated[
+        Mapping[ResourceClass, Need],
+        Field(description="Amounts by class. If empty, the group only selects a pool, for `same_subtree`."),
+    ] = field(default_factory=dict)
+    required: Annotated[Traits, Field(description="Traits that the pool must have.")] = frozenset()
+    forbidden: Annotated[Traits, Field(description="Traits that the pool must not have.")] = frozenset()
+    any_of: Annotated[
+        tuple[SomeTraits, ...],
+        Field(max_length=MAX_PARTS, description="Lists of traits: the pool must have at least one of each list."),
+    ] = ()
 
     def __post_init__(self) -> None:
         check_name("group", self.name)
@@ -46,9 +58,11 @@ class CpuPolicy(StrEnum):
 class NumaCell:
     """One NUMA node of the guest. Under the mixed policy, `dedicated_cpus` of its `cpus` are PCPU."""
 
-    cpus: int
-    memory_mb: int
-    dedicated_cpus: int = 0
+    cpus: Need
+    memory_mb: Need
+    dedicated_cpus: Annotated[
+        int, whole_from(0), Field(description="How many of `cpus` are dedicated, with policy mixed.")
+    ] = 0
 
     def __post_init__(self) -> None:
         check_amount("cpus of a NUMA cell", self.cpus, 1)
@@ -63,9 +77,14 @@ class Numa:
     With `page_size_kb`, memory comes as whole huge pages of class CUSTOM_HUGE_PAGES_<size>KB.
     """
 
-    cells: tuple[NumaCell, ...]
-    policy: CpuPolicy = CpuPolicy.SHARED
-    page_size_kb: int | None = None
+    cells: Annotated[tuple[NumaCell, ...], Field(min_length=1, max_length=MAX_CELLS)]
+    policy: Annotated[
+        CpuPolicy, Field(description="Class of the CPUs: VCPU (shared), PCPU (dedicated) or both (mixed).")
+    ] = CpuPolicy.SHARED
+    page_size_kb: Annotated[
+        Annotated[int, whole_from(4, MAX_PAGE_KB)] | None,
+        Field(description="Size of the huge pages to use. null: ordinary memory."),
+    ] = None
 
     def __post_init__(self) -> None:
         if not self.cells:
@@ -79,7 +98,7 @@ class Numa:
                     f"memory_mb {cell.memory_mb} is not a multiple of the page size, {self.page_size_kb} KB"
                 )
         if self.page_size_kb is not None:
-            check_range("page_size_kb", self.page_size_kb, 4, 1 << 30)
+            check_range("page_size_kb", self.page_size_kb, 4, MAX_PAGE_KB)
 
 
 class NumaAffinity(StrEnum):
@@ -94,10 +113,12 @@ class NumaAffinity(StrEnum):
 class PciDevices:
     """`count` devices of a class, each from any pool that has the class."""
 
-    resource_class: str
-    count: int = 1
-    numa_policy: NumaAffinity = NumaAffinity.LEGACY
-    required: frozenset[str] = frozenset()
+    resource_class: Annotated[ResourceClass, Field(alias="class")]
+    count: Annotated[int, whole_from(1, MAX_DEVICES)] = 1
+    numa_policy: Annotated[
+        NumaAffinity, Field(description="How close the devices must be to the guest's NUMA cells.")
+    ] = NumaAffinity.LEGACY
+    required: Annotated[Traits, Field(description="Traits that the device's pool must have.")] = frozenset()
 
     def __post_init__(self) -> None:
         check_class(self.resource_class)
@@ -113,9 +134,9 @@ class Spread:
     Counts the members of the request's server group; without one, the places of the request itself.
     """
 
-    by: str
-    max_skew: int = 1
-    hard: bool = True
+    by: Annotated[Topology, Field(description="What to spread over: host, zone or label:<key>.")]
+    max_skew: Annotated[int, whole_from(1, MAX_SKEW)] = 1
+    hard: Annotated[bool, Field(description="Whether it is required. false: a preference.")] = True
 
     def __post_init__(self) -> None:
         check_topology(self.by)
@@ -129,10 +150,12 @@ class Hints:
     The address is compared with a host's label `ip`.
     """
 
-    same_host: frozenset[str] = frozenset()
-    different_host: frozenset[str] = frozenset()
-    build_near_host_ip: str = ""
-    cidr: str = ""
+    same_host: Annotated[NameOrNames, Field(description="Use only the hosts of these claims.")] = frozenset()
+    different_host: Annotated[NameOrNames, Field(description="Use none of the hosts of these claims.")] = frozenset()
+    build_near_host_ip: Annotated[
+        str, Field(description="Use only hosts whose label `ip` is in the network of this address.")
+    ] = ""
+    cidr: Annotated[str, Field(description="Prefix length of that network, by default /24.", examples=["/24"])] = ""
 
     def __post_init__(self) -> None:
         for claim_id in self.same_host | self.different_host:
@@ -173,7 +196,7 @@ class Relation:
     """A relation between every two places of the named members, including two places of the same member."""
 
     type: RelationType
-    members: tuple[str, ...]
+    members: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MAX_COUNT)]
 
     def __post_init__(self) -> None:
         if not self.members:

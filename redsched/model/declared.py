@@ -3,17 +3,33 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from redsched.errors import InvalidRequest
-from redsched.model.claims import Amounts
 from redsched.model.hosts import Inventory, check_provided
 from redsched.model.limits import MAX_CLASSES, check_range, check_size
+from redsched.model.lists import Traits, as_list
 from redsched.model.metadata import check_aggregate_metadata
+from redsched.model.types import (
+    Amount,
+    Body,
+    FromPath,
+    MetadataKey,
+    MetadataValue,
+    Name,
+    ResourceClass,
+    Topology,
+    whole_from,
+)
 from redsched.model.validation import check_amount, check_class, check_name, check_topology
 
 MAX_METADATA = 256
 MAX_PER_HOST = 1_000_000
 MAX_TOPOLOGIES = 8
+MAX_HOSTS = 100_000
+"""The most hosts of an aggregate."""
 
 
 class GroupPolicy(StrEnum):
@@ -26,12 +42,20 @@ class GroupPolicy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(Body):
     """A named set of hosts with metadata. docs/constraints.md lists the keys with a meaning."""
 
-    name: str
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    hosts: frozenset[str] = frozenset()
+    name: Annotated[str, FromPath()]
+    metadata: Annotated[
+        Mapping[MetadataKey, MetadataValue],
+        Field(
+            max_length=MAX_METADATA, description="Keys and values. docs/constraints.md lists the keys with a meaning."
+        ),
+    ] = field(default_factory=dict)
+    hosts: Annotated[
+        frozenset[Name],
+        Field(max_length=MAX_HOSTS, json_schema_extra=as_list, description="All hosts of the aggregate."),
+    ] = frozenset()
 
     def __post_init__(self) -> None:
         check_name("aggregate", self.name)
@@ -43,7 +67,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerGroup:
+class ServerGroup(Body):
     """Claims that are placed relative to each other: together or apart.
 
     `by` is what they share or must not share: the host, the zone, or a label's value. `max_per_host` is how many may
@@ -51,11 +75,20 @@ class ServerGroup:
     which to count them, so that requests can spread over those.
     """
 
-    name: str
+    name: Annotated[str, FromPath()]
     policy: GroupPolicy
-    by: str = "host"
-    max_per_host: int = 1
-    count_by: tuple[str, ...] = ()
+    by: Annotated[Topology, Field(description="What members share or do not share: host, zone or label:<key>.")] = (
+        "host"
+    )
+    max_per_host: Annotated[
+        int,
+        whole_from(1, MAX_PER_HOST),
+        Field(description="How many members may share a host, zone or label value, under anti-affinity."),
+    ] = 1
+    count_by: Annotated[
+        tuple[Topology, ...],
+        Field(max_length=MAX_TOPOLOGIES, description="Further topologies by which members are counted, for `spread`."),
+    ] = ()
 
     def __post_init__(self) -> None:
         check_name("server group", self.name)
@@ -73,13 +106,23 @@ class ServerGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedPool:
+class SharedPool(Body):
     """A pool shared by several hosts of a cell: those of its aggregates, or all hosts if it names none."""
 
-    name: str
-    inventories: Mapping[str, Inventory]
-    traits: frozenset[str] = frozenset()
-    aggregates: frozenset[str] = frozenset()
+    name: Annotated[str, FromPath()]
+    inventories: Annotated[
+        Mapping[ResourceClass, Inventory],
+        Field(min_length=1, max_length=MAX_CLASSES, description="Inventories by class."),
+    ]
+    traits: Traits = frozenset()
+    aggregates: Annotated[
+        frozenset[Name],
+        Field(
+            max_length=MAX_METADATA,
+            json_schema_extra=as_list,
+            description="Aggregates whose hosts may use the pool. Empty: all hosts of the cell.",
+        ),
+    ] = frozenset()
 
     def __post_init__(self) -> None:
         check_name("pool", self.name)
@@ -111,14 +154,21 @@ class Exceeded:
 
 
 @dataclass(frozen=True, slots=True)
-class Quota:
+class Quota(Body):
     """A project's limits over all cells: `limits` by class, and by `claims` for the number of its claims.
 
     Classes without a limit are unlimited. A limit below the current usage blocks new claims, and ends none.
     """
 
-    project: str
-    limits: Amounts
+    project: Annotated[str, FromPath()]
+    limits: Annotated[
+        Mapping[ResourceClass | Literal["claims"], Amount],
+        Field(
+            min_length=1,
+            max_length=MAX_CLASSES,
+            description="Limits by class; `claims` limits their number. Other classes are unlimited.",
+        ),
+    ]
 
     def __post_init__(self) -> None:
         check_name("project", self.project)

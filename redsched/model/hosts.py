@@ -4,14 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Decimal
 from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, WithJsonSchema
 
 from redsched.errors import InvalidRequest
-from redsched.model.claims import Amounts
-from redsched.model.limits import MAX_CLASSES, check_lease, check_size
+from redsched.model.limits import MAX_CLASSES, MAX_TRAITS, check_lease, check_size
+from redsched.model.lists import Traits
+from redsched.model.types import Amount, Body, FromPath, LabelValue, LeaseS, Name, Need, ResourceClass, Slot
 from redsched.model.validation import MAX_AMOUNT, check_amount, check_class, check_label_value, check_name, check_trait
 
 MAX_RATIO = 10_000.0
-MAX_TRAITS = 1000
 MAX_LABELS = 256
 """The most labels, and the most metrics, of one host."""
 MAX_POOLS = 256
@@ -47,6 +50,9 @@ class AtDeadline(StrEnum):
     """Keep them there, and move nothing more."""
 
 
+Ratio = Annotated[float, WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": MAX_RATIO})]
+
+
 @dataclass(frozen=True, slots=True)
 class Inventory:
     """The inventory of a slot.
@@ -54,12 +60,12 @@ class Inventory:
     capacity = floor((total - reserved) * allocation_ratio), at least 0 (Placement's formula).
     """
 
-    total: int
-    reserved: int = 0
-    allocation_ratio: float = 1.0
-    min_unit: int = 1
-    max_unit: int | None = None
-    step_size: int = 1
+    total: Amount
+    reserved: Amount = 0
+    allocation_ratio: Ratio = 1.0
+    min_unit: Need = 1
+    max_unit: Need | None = None
+    step_size: Need = 1
 
     def __post_init__(self) -> None:
         check_amount("total", self.total)
@@ -106,28 +112,36 @@ class Pool:
     `parent` is the pool that contains it; '' for the host itself.
     """
 
-    inventories: Mapping[str, Inventory] = field(default_factory=dict)
-    parent: str = ""
-    traits: frozenset[str] = frozenset()
+    inventories: Annotated[
+        Mapping[ResourceClass, Inventory], Field(description="Inventories of the pool by class.")
+    ] = field(default_factory=dict)
+    parent: Annotated[Name | Literal[""], Field(description="The parent pool. Empty: the host itself.")] = ""
+    traits: Traits = frozenset()
 
     def __post_init__(self) -> None:
         check_provided(self.inventories, self.traits)
 
 
 @dataclass(frozen=True, slots=True)
-class HostReport:
+class HostReport(Body):
     """A host's report of all it has. `external` is the usage by slot that belongs to no claim."""
 
-    name: str
-    inventories: Mapping[str, Inventory]
-    cell: str = "c1"
-    zone: str = "default"
-    labels: Mapping[str, str] = field(default_factory=dict)
-    traits: frozenset[str] = frozenset()
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    external: Amounts = field(default_factory=dict)
-    lease_s: int = 30
-    pools: Mapping[str, Pool] = field(default_factory=dict)
+    name: Annotated[str, FromPath()]
+    inventories: Annotated[
+        Mapping[ResourceClass, Inventory], Field(description="Inventories of the host itself by class.")
+    ]
+    cell: Name = "c1"
+    zone: Name = "default"
+    labels: Mapping[Name, LabelValue] = field(default_factory=dict)
+    traits: Traits = frozenset()
+    metrics: Mapping[Name, float] = field(default_factory=dict)
+    external: Annotated[Mapping[Slot, Amount], Field(description="Usage by slot that belongs to no claim.")] = field(
+        default_factory=dict
+    )
+    lease_s: LeaseS = 30
+    pools: Annotated[Mapping[Name, Pool], Field(max_length=MAX_POOLS, description="The host's pools, by name.")] = (
+        field(default_factory=dict)
+    )
 
     def __post_init__(self) -> None:
         for what in ("name", "cell", "zone"):
@@ -172,9 +186,9 @@ class HostReport:
 class AgentStamp:
     """The sender of a report and the report's order: the journal's id, the process' nonce, a counter."""
 
-    journal: str
-    nonce: str
-    number: int
+    journal: Name
+    nonce: Name
+    number: Need
 
     def __post_init__(self) -> None:
         check_name("journal", self.journal)

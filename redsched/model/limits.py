@@ -6,6 +6,15 @@ from redsched.errors import InvalidRequest
 from redsched.model.validation import check_trait, shown
 
 MAX_LEASE_S = 86_400
+MAX_DEADLINE_S = 86_400
+"""The longest deadline of a move or a drain."""
+MAX_COUNT = 200
+"""The most places of one request, over all its members."""
+MAX_ALTERNATES = 50
+MAX_WAIT_S = 3600
+MAX_ATTEMPTS = 100
+MAX_TRAITS = 1000
+"""The most traits of one host, pool or shared pool."""
 MAX_CLASSES = 64
 """The most classes of a pool, or of one part of a request: a script reads and writes them in one command."""
 MAX_PARTS = 64

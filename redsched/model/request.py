@@ -2,16 +2,20 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 from redsched.errors import InvalidRequest
 from redsched.model.json_codec import Fields, as_text, from_text
-from redsched.model.limits import check_size
+from redsched.model.limits import MAX_COUNT, check_size
 from redsched.model.record import record
-from redsched.model.request_fields import RequestFields
-from redsched.model.request_validation import MAX_COUNT, check_asked, check_fields, check_places
+from redsched.model.request_fields import PlaceFields, RequestFields
+from redsched.model.request_validation import check_asked, check_fields, check_places
+from redsched.model.types import Name
 from redsched.model.validation import check_name
 
 
@@ -34,16 +38,38 @@ class GangMember:
         """The number of places of this member."""
         return self.request.count
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return a schema that reads a member as JSON has it."""
+        return core_schema.no_info_after_validator_function(cls._from_body, handler.generate_schema(MemberBody))
+
+    @classmethod
+    def _from_body(cls, body: "MemberBody") -> "GangMember":
+        return cls(body.name, Request(**{one.name: getattr(body, one.name) for one in fields(PlaceFields)}))
+
+
+@record
+class MemberBody(PlaceFields):
+    """One kind of member of a gang, as a body has it: the name beside the requirements."""
+
+    name: Annotated[Name, Field(description="The member's name, shown as `member` in its selections.")] = field(
+        kw_only=True
+    )
+
 
 @record
 class Request(RequestFields):
     """A placement request. Each of `count` places takes all of it from one host; all places are placed, or none.
 
     `resources` may each come from another pool of the host (the root first), each of `groups` from a single pool. In a
-    gang, `members` hold the requests, and only fields that concern the whole call are set beside them.
+    gang, `members` hold the requests, and only fields that concern the whole call are set beside them. At least one of
+    `resources`, `groups`, `numa`, `pci` and `members` is required.
     """
 
-    members: tuple[GangMember, ...] = ()
+    members: Annotated[
+        tuple[GangMember, ...],
+        Field(max_length=MAX_COUNT, description="The members of a gang, each with its requirements."),
+    ] = ()
 
     def __post_init__(self) -> None:
         if self.members:

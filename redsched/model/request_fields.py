@@ -1,64 +1,161 @@
-"""The fields of a request that describe its places and the call; all but the members of a gang."""
+"""The fields of a request that describe its places and the call; all but the members of a gang.
+
+Types and descriptions are those of the REST API too: JSON is read into these fields, `zones` from `zone`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Literal
+from typing import Annotated, Literal
 
-from redsched.model.claims import Amounts, OnExit
+from pydantic import Field, WithJsonSchema
+
+from redsched.model.claims import OnExit
 from redsched.model.constraints import Group, Hints, Numa, PciDevices, Relation, Spread
 from redsched.model.json_codec import CustomJson
+from redsched.model.limits import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_COUNT, MAX_PARTS, MAX_WAIT_S
+from redsched.model.lists import NameOrLists, NameOrNames, Names, Query, SomeTraits, Traits
 from redsched.model.record import record
+from redsched.model.types import (
+    Body,
+    Condition,
+    LeaseS,
+    MetadataKey,
+    MetadataValue,
+    Name,
+    Need,
+    OrNull,
+    ResourceClass,
+    whole_from,
+)
 
 _NO_HINTS = Hints()
+Multiplier = Annotated[float, WithJsonSchema({"type": "number", "minimum": -1e6, "maximum": 1e6})]
 
 
 @record
-class RequestFields(CustomJson):
+class PlaceFields(CustomJson, Body):
+    """The requirements of each place: amounts, and where they may be allocated."""
+
+    resources: Annotated[
+        Mapping[ResourceClass, Need], Field(description="Amounts by class, each from any pool of the host.")
+    ] = field(default_factory=dict)
+    groups: Annotated[
+        tuple[Group, ...],
+        Field(max_length=MAX_PARTS, description="Groups of amounts, each allocated from a single pool."),
+    ] = ()
+    group_policy: Annotated[
+        Literal["none", "isolate"], Field(description="isolate: groups use different pools. none: they may share one.")
+    ] = "none"
+    same_subtree: Annotated[
+        tuple[Names, ...],
+        Field(
+            max_length=MAX_PARTS,
+            description="Lists of groups: one group's pool must be, or contain, the pools of the others in its list.",
+        ),
+    ] = ()
+    required: Annotated[Traits, Field(description="Traits that the host must have.")] = frozenset()
+    forbidden: Annotated[Traits, Field(description="Traits that the host must not have.")] = frozenset()
+    any_of: Annotated[
+        tuple[SomeTraits, ...],
+        Field(max_length=MAX_PARTS, description="Lists of traits: the host must have at least one of each list."),
+    ] = ()
+    root_required: Annotated[
+        Traits, Field(description="Traits that the host itself must have, not just one of its pools.")
+    ] = frozenset()
+    root_forbidden: Annotated[Traits, Field(description="Traits that the host itself must not have.")] = frozenset()
+    zones: Annotated[NameOrNames, Field(alias="zone", description="One zone, or a list of acceptable zones.")] = (
+        frozenset()
+    )
+    member_of: Annotated[
+        NameOrLists,
+        Field(description="One aggregate; a list, of which one suffices; or several lists, one of each."),
+    ] = ()
+    not_member_of: Annotated[
+        NameOrNames, Field(description="One aggregate or a list: the host must be in none of them.")
+    ] = frozenset()
+    hosts: Annotated[Names, Field(description="Use only these hosts. Empty: any host.")] = frozenset()
+    exclude_hosts: Annotated[Names, Field(description="Do not use these hosts.")] = frozenset()
+    labels: Annotated[
+        Mapping[Name, Condition],
+        Field(description="Labels that the host must have: a value, or an operator with its operands."),
+    ] = field(default_factory=dict)
+    aggregate_metadata: Annotated[
+        Mapping[MetadataKey, MetadataValue], Field(description="Metadata that one of the host's aggregates must have.")
+    ] = field(default_factory=dict)
+    properties: Annotated[
+        Mapping[MetadataKey, MetadataValue], Field(description="Properties of the work, which aggregates may restrict.")
+    ] = field(default_factory=dict)
+    """They are not of a host: an image's os_type, a flavour's name."""
+    query: Annotated[
+        Query,
+        Field(
+            description="A query in the syntax of Nova's JsonFilter, as a list.",
+            examples=[[">=", "$free.MEMORY_MB", 1024]],
+        ),
+    ] = ()
+    """Nested tuples of strings and numbers; () for none."""
+    server_group: Annotated[Name | Literal[""], Field(description="The server group that the claim joins.")] = ""
+    spread: Annotated[
+        tuple[Spread, ...],
+        Field(max_length=MAX_PARTS, description="Spread the places evenly over zones, label values or hosts."),
+    ] = ()
+    numa: Annotated[Numa | None, Field(description="The guest's NUMA cells.")] = None
+    pci: Annotated[tuple[PciDevices, ...], Field(max_length=MAX_PARTS, description="PCI devices.")] = ()
+    hints: Annotated[
+        Hints, OrNull(_NO_HINTS), Field(description="Placement relative to other claims or to an address.")
+    ] = _NO_HINTS
+    count: Annotated[int, whole_from(1, MAX_COUNT), Field(description="Number of identical places.")] = 1
+
+
+@record
+class RequestFields(PlaceFields):
     """The fields of a request, with their defaults."""
 
-    resources: Amounts = field(default_factory=dict)
-    groups: tuple[Group, ...] = ()
-    group_policy: Literal["none", "isolate"] = "none"
-    same_subtree: tuple[frozenset[str], ...] = ()
-    required: frozenset[str] = frozenset()
-    forbidden: frozenset[str] = frozenset()
-    any_of: tuple[frozenset[str], ...] = ()
-    root_required: frozenset[str] = frozenset()
-    root_forbidden: frozenset[str] = frozenset()
-    zones: frozenset[str] = frozenset()
-    member_of: tuple[frozenset[str], ...] = ()
-    not_member_of: frozenset[str] = frozenset()
-    hosts: frozenset[str] = frozenset()
-    exclude_hosts: frozenset[str] = frozenset()
-    labels: Mapping[str, str] = field(default_factory=dict)
-    aggregate_metadata: Mapping[str, str] = field(default_factory=dict)
-    properties: Mapping[str, str] = field(default_factory=dict)
-    """Properties of the work, not of a host (an image's os_type, a flavour's name), for aggregates to match."""
-    query: tuple[Any, ...] = ()
-    """Nova's JsonFilter: nested tuples of strings and numbers; () for none."""
-    server_group: str = ""
-    spread: tuple[Spread, ...] = ()
-    numa: Numa | None = None
-    pci: tuple[PciDevices, ...] = ()
-    hints: Hints = _NO_HINTS
-    policy: str = ""
-    weights: Mapping[str, float] = field(default_factory=dict)
-    count: int = 1
-    mode: Literal["all", "incremental"] = "all"
-    relations: tuple[Relation, ...] = ()
-    alternates: int = 0
-    project: str = ""
-    consumer: str = ""
-    claim_ids: tuple[str, ...] = ()
-    lease_s: int = 120
-    until: Literal["claimed", "active"] = "claimed"
-    """When the call returns: once the claims are made, or once their hosts have confirmed that the work runs."""
-    queue_timeout_s: int = 0
-    """How long to wait for room if nothing fits, in seconds."""
-    confirm_timeout_s: int = 0
-    """With `until: active`: seconds to wait for confirmations, over all attempts. 0: `lease_s` for each attempt."""
-    claim: bool = True
-    on_exit: OnExit = OnExit.RELEASE
-    """What happens to each claim when the work that its hook named (pids, a cgroup) ends by itself."""
-    max_attempts: int = 3
-    """Placements after which a claim has failed, counted since it was last active. A gang has one attempt."""
+    relations: Annotated[
+        tuple[Relation, ...],
+        Field(max_length=MAX_PARTS, description="Relations between the places of gang members."),
+    ] = ()
+    mode: Annotated[
+        Literal["all", "incremental"], Field(description="all: all places or none. incremental: as many as fit.")
+    ] = "all"
+    policy: Annotated[Name | Literal[""], Field(description="A weighing policy, such as spread or pack.")] = ""
+    weights: Annotated[
+        Mapping[str, Multiplier], Field(description="Multipliers by weigher. They override those of the policy.")
+    ] = field(default_factory=dict)
+    alternates: Annotated[
+        int,
+        whole_from(0, MAX_ALTERNATES),
+        Field(description="Number of further hosts to return that fit. They are not claimed."),
+    ] = 0
+    project: Annotated[Name | Literal[""], Field(description="The owner of the claims. Quotas apply to projects.")] = ""
+    consumer: Annotated[
+        Name | Literal[""], Field(description="The purpose of the claims, in the terms of their owner.")
+    ] = ""
+    claim_ids: Annotated[
+        tuple[Name, ...],
+        Field(max_length=MAX_COUNT, description="One id for each place, in order. Generated if omitted."),
+    ] = ()
+    lease_s: Annotated[LeaseS, Field(description="Seconds within which a host must take up the claim.")] = 120
+    until: Annotated[
+        Literal["claimed", "active"],
+        Field(description="active: respond when the hosts have confirmed, or undo the request."),
+    ] = "claimed"
+    queue_timeout_s: Annotated[
+        int, whole_from(0, MAX_WAIT_S), Field(description="Seconds to wait for room if nothing fits.")
+    ] = 0
+    confirm_timeout_s: Annotated[
+        int,
+        whole_from(0, MAX_WAIT_S),
+        Field(description="Seconds that `until: active` waits over all attempts. 0: lease_s for each attempt."),
+    ] = 0
+    on_exit: Annotated[
+        OnExit,
+        Field(description="What happens to a claim when the work that a hook named ends by itself."),
+    ] = OnExit.RELEASE
+    max_attempts: Annotated[
+        int,
+        whole_from(1, MAX_ATTEMPTS),
+        Field(description="Number of placements after which a claim fails, counted since it was last active."),
+    ] = 3
+    """A gang has one attempt."""
+    claim: Annotated[bool, Field(description="false: a dry run that writes nothing.")] = True

@@ -5,7 +5,18 @@ A request is built for each call, so fields that are nearly always empty are tes
 
 from redsched.errors import InvalidRequest
 from redsched.model.claims import OnExit
-from redsched.model.limits import MAX_CLASSES, MAX_PARTS, check_any_of, check_lease, check_range, check_size
+from redsched.model.limits import (
+    MAX_ALTERNATES,
+    MAX_ATTEMPTS,
+    MAX_CLASSES,
+    MAX_COUNT,
+    MAX_PARTS,
+    MAX_WAIT_S,
+    check_any_of,
+    check_lease,
+    check_range,
+    check_size,
+)
 from redsched.model.request_fields import RequestFields
 from redsched.model.validation import (
     check_amount,
@@ -16,11 +27,6 @@ from redsched.model.validation import (
     check_trait,
 )
 
-MAX_COUNT = 200
-"""The most places of one request, over all its members."""
-MAX_ALTERNATES = 50
-MAX_WAIT_S = 3600
-MAX_ATTEMPTS = 100
 _ON_EXIT = frozenset(OnExit)
 
 

@@ -1,8 +1,8 @@
 """Base of the response models: each describes a response, and builds it from the scheduler's dataclass.
 
 A field is read from the attribute of its name, or from the source in `From`, and converted by its type: another Answer
-by its own model, sets and maps in sorted order. A class names the dataclass that it shows; if that lacks an attribute,
-the import fails.
+by its own model, a `set` or `dict` in sorted order, a `Mapping` in its own. A field that equals its default is omitted.
+A class names the dataclass that it shows; if that lacks an attribute, the import fails.
 
     class QuotaAnswer(Answer, shows=QuotaView):
         project: str
@@ -33,7 +33,8 @@ class From:
 class Answer(BaseModel):
     """Base class of responses."""
 
-    model_config = ConfigDict(extra="forbid")
+    # Built when first used: the command line only calls `of`, which needs no validator.
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     def __init_subclass__(cls, shows: type | None = None, **more: Any) -> None:
         """Accept the class argument `shows`, which is checked once the fields are known."""
@@ -55,31 +56,28 @@ class Answer(BaseModel):
 
 @cache
 def _builder(model: type[Answer]) -> Callable[[Any], dict[str, Any]]:
-    """Return the function that builds a response: it reads all attributes at once, then converts and computes."""
-    sources = {name: _source(model, name) for name in model.model_fields}
-    attributes = {name: source for name, source in sources.items() if isinstance(source, str)}
-    computed = [(name, source) for name, source in sources.items() if not isinstance(source, str)]
-    shows = ((name, _show(model.model_fields[name].annotation)) for name in attributes)
-    shown = [(name, show) for name, show in shows if show]
-    names, order, read = tuple(attributes), tuple(sources), _reader(tuple(attributes.values()))
-
-    def plain(thing: Any) -> dict[str, Any]:
-        return dict(zip(names, read(thing), strict=True))
+    """Return the function that builds a response, from a plan that is made once for each model."""
+    plan = [(name, _reader(model, name)) for name in model.model_fields]
+    optional = [(name, one) for name, one in model.model_fields.items() if not one.is_required()]
+    defaults = [(name, one.get_default(call_default_factory=True)) for name, one in optional]
 
     def build(thing: Any) -> dict[str, Any]:
-        found = dict(zip(names, read(thing), strict=True))
-        for name, show in shown:
-            found[name] = show(found[name])
-        for name, source in computed:
-            found[name] = source(thing)
-        return {name: found[name] for name in order} if computed else found
+        found = {name: read(thing) for name, read in plan}
+        for name, default in defaults:
+            if found[name] == default:
+                del found[name]
+        return found
 
-    return build if shown or computed else plain
+    return build
 
 
-def _reader(attributes: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    getter = attrgetter(*attributes)
-    return getter if len(attributes) > 1 else lambda thing: (getter(thing),)
+def _reader(model: type[Answer], name: str) -> Show:
+    """Return the function that reads a field from the dataclass and converts it."""
+    source = _source(model, name)
+    if not isinstance(source, str):
+        return source
+    read, show = attrgetter(source), _show(model.model_fields[name].annotation)
+    return read if show is None else lambda thing: show(read(thing))
 
 
 def _source(model: type[Answer], name: str) -> str | Callable[[Any], Any]:
@@ -97,7 +95,7 @@ def _show(annotation: Any) -> Show | None:
         (inner,) = (_show(one) for one in arguments if one is not NoneType)
         return None if inner is None else lambda value: None if value is None else inner(value)
     if isinstance(annotation, type) and issubclass(annotation, Answer):
-        return _builder(annotation)
+        return annotation.of
     if origin is dict:
         return _mapping(_show(arguments[1]))
     return _sequence(_show(arguments[0])) if origin is list else None

@@ -235,7 +235,7 @@ async def test_what_the_model_refuses_is_reported_with_the_part_that_it_is_in(ap
     """No field of the schema is wrong here, only what stands in it."""
     body = {"members": [{"name": "web", **NEED}, {"name": "db", "groups": [{"name": "a", "resources": {"VCPUS": 1}}]}]}
     found = check_problem(await api.post("/v1/selections", json=body), 422, "invalid-request")
-    assert found["detail"].startswith("members[1]: groups[0]: unknown resource class 'VCPUS'")
+    assert found["detail"].startswith("members[1].groups[0]: unknown resource class 'VCPUS'")
 
 
 @pytest.mark.parametrize("route", ["/v1/selections", "/v1/explain"])

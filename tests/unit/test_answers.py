@@ -1,5 +1,8 @@
 """Answers are built by the models that describe them."""
 
+import subprocess
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -21,12 +24,17 @@ class Whole:
     last: Part | None
 
     @property
+    def amounts(self) -> dict[str, int]:
+        return {name: part.size for name, part in self.parts.items()}
+
+    @property
     def count(self) -> int:
         return len(self.parts)
 
 
 class PartAnswer(Answer, shows=Part):
     amount: Annotated[int, From("size")]
+    note: Annotated[str, From(lambda part: "small" if part.size < 2 else "")] = ""
 
 
 class WholeAnswer(Answer, shows=Whole):
@@ -36,21 +44,24 @@ class WholeAnswer(Answer, shows=Whole):
     last: PartAnswer | None
     count: int
     double: Annotated[int, From(lambda whole: 2 * whole.count)]
+    sizes: Annotated[Mapping[str, int], From("amounts")]
 
 
 def test_an_answer_reads_its_fields_from_the_dataclass() -> None:
-    """Nested ones by their own models, sets and maps in order; and it is of its own schema."""
+    """Nested ones by their own models, sets and dicts in order, defaults omitted; and it is of its own schema."""
     whole = Whole("w", {"b": Part(2), "a": Part(1)}, frozenset("zx"), Part(3))
     found = WholeAnswer.of(whole)
     assert found == {
         "name": "w",
-        "parts": {"a": {"amount": 1}, "b": {"amount": 2}},
+        "parts": {"a": {"amount": 1, "note": "small"}, "b": {"amount": 2}},
         "tags": ["x", "z"],
         "last": {"amount": 3},
         "count": 2,
         "double": 4,
+        "sizes": {"b": 2, "a": 1},
     }
     assert list(found["parts"]) == ["a", "b"]
+    assert list(found["sizes"]) == ["b", "a"]
     WholeAnswer.model_validate(found)
     assert WholeAnswer.of(Whole("w", {}, frozenset(), None))["last"] is None
 
@@ -60,3 +71,16 @@ def test_a_field_that_the_dataclass_has_not_is_found_at_import() -> None:
 
         class WrongAnswer(Answer, shows=Part):
             length: int
+
+
+def test_commands_import_the_models_of_responses_for_json_alone() -> None:
+    """Defining them takes as long as the whole of `redsched --help`."""
+    code = (
+        "import sys; from redsched.cli.commands import NOUNS, VERBS; from redsched.cli.groups import load\n"
+        "for noun in NOUNS.values():\n"
+        "    for name, entry in noun.verbs.items(): load(name, entry)\n"
+        "for name in ('select', 'explain', 'events', 'usage'): load(name, VERBS[name])\n"
+        "print(*(name for name in sys.modules if name.startswith('redsched.schema.responses.')))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []

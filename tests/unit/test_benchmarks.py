@@ -18,7 +18,8 @@ from benchmarks.trace_checks import (
     wrong_sums,
 )
 from redsched.agent.collectors.fleet import parse_fleet
-from redsched.schema.requests import SelectionRequest
+from redsched.model import Request
+from redsched.schema.parsing import parse
 
 NODES = """sn,cpu_milli,memory_mib,gpu,model
 big,64000,262144,2,P100
@@ -94,7 +95,7 @@ def test_what_a_task_does_not_need_is_not_asked_for() -> None:
 @pytest.mark.parametrize("policy", ["", "pack"])
 def test_the_api_takes_every_task_as_the_request_that_is_decided_in_process(policy: str) -> None:
     for task in tasks().values():
-        sent = SelectionRequest.model_validate_json(task.body(policy)).request()
+        sent = parse(task.body(policy), Request)
         assert (sent.digest(), sent.claim_ids) == (task.request(policy).digest(), (task.name,))
 
 

@@ -5,16 +5,14 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from redsched.api.app import create_app
 from redsched.decide.plugins.registry import plugin_registry
-from redsched.model import GroupPolicy, RelationType
-from redsched.schema.requests import SelectionRequest
-from redsched.schema.requests.declared import ServerGroupBody
+from redsched.model import GroupPolicy, RelationType, Request, ServerGroup
+from redsched.schema.parsing import adapter
 from redsched.settings import Settings
 from tests.decide.test_comparison_weighers import MORE_AND_LESS
 
@@ -126,20 +124,18 @@ def test_every_test_that_is_named_exists(named: str) -> None:
     assert name in defined_in(ROOT / file)
 
 
-def fields(model: type[BaseModel], above: str = "") -> Iterator[str]:
+def fields(model: type, above: str = "") -> Iterator[str]:
     """The names of a body's fields, those of its parts with the part's name in front: `hints.same_host`."""
-    for name, field in model.model_fields.items():
+    schema = adapter(model).json_schema()
+    return names_in(schema, schema["$defs"], above)
+
+
+def names_in(schema: dict[str, Any], parts: dict[str, Any], above: str) -> Iterator[str]:
+    for name, field in schema.get("properties", {}).items():
         yield f"{above}{name}"
         if name != "members":
-            for part in parts_of(field.annotation):
-                yield from fields(part, f"{above}{name}.")
-
-
-def parts_of(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for one in get_args(annotation):
-        yield from parts_of(one)
+            for part in re.findall(r"'#/\$defs/(\w+)'", str(field)):
+                yield from names_in(parts[part], parts, f"{above}{name}.")
 
 
 def metadata_keys() -> set[str]:
@@ -158,7 +154,7 @@ def known() -> set[str]:
     routes = {f"{verb.upper()} {path}" for path, verbs in paths.items() for verb in verbs}
     settings = {f"REDSCHED_{name.upper()}" for name in Settings.model_fields}
     words = {str(one) for enum in (GroupPolicy, RelationType) for one in enum}
-    asked = {*fields(SelectionRequest), *fields(ServerGroupBody)}
+    asked = {*fields(Request), *fields(ServerGroup)}
     return asked | settings | routes | words | made.weighers.keys() | made.policies.keys() | metadata_keys()
 
 

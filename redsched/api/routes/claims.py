@@ -25,7 +25,6 @@ from redsched.errors import (
 )
 from redsched.model import ClaimStatus
 from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Page
-from redsched.schema import render
 from redsched.schema.requests import (
     BulkQuery,
     BulkReleaseQuery,
@@ -60,7 +59,7 @@ PLACE_201 = answers({201: ClaimAnswer, 200: ClaimAnswer}, *REFUSED, NoValidHost,
 async def list_claims(request: Request, query: Annotated[ClaimsQuery, Query()]) -> Response:
     """Return a page of claims, sorted by host, then id. Ended claims are not listed."""
     page = await scheduler(request).claims.list(**query.model_dump())
-    return responses.answer({"claims": [render.claim(one) for one in page.items], "next": page.next})
+    return responses.answer(ClaimsAnswer.of(page))
 
 
 @router.delete("", summary="Release many claims", responses=BULK_202)
@@ -96,14 +95,14 @@ async def unshelve_claims(request: Request, query: Annotated[BulkQuery, Query()]
 @router.get("/{claim_id}", summary="Get a claim", responses=answers({200: ClaimAnswer}, InvalidRequest, NotFound))
 async def get_claim(request: Request, claim_id: ClaimId) -> Response:
     """Return a claim. Ended claims are kept for a limited time."""
-    return responses.answer(render.claim(await scheduler(request).claims.get(claim_id)))
+    return responses.answer(ClaimAnswer.of(await scheduler(request).claims.get(claim_id)))
 
 
 @router.post("/{claim_id}/confirm", summary="Confirm a claim", responses=VERB, openapi_extra=body(TokenBody))
 async def confirm_claim(request: Request, claim_id: ClaimId) -> Response:
     """Report that the work runs: the claim becomes active and no longer has a lease."""
     token = (await read(request, TokenBody)).token
-    return responses.answer(render.claim(await scheduler(request).claims.confirm(claim_id, token)))
+    return responses.answer(ClaimAnswer.of(await scheduler(request).claims.confirm(claim_id, token)))
 
 
 @router.post("/{claim_id}/renew", summary="Renew a claim", responses=VERB, openapi_extra=body(RenewBody))
@@ -111,7 +110,7 @@ async def renew_claim(request: Request, claim_id: ClaimId) -> Response:
     """Renew the claim's lease. An active claim has no lease and does not change."""
     asked = await read(request, RenewBody)
     found = await scheduler(request).claims.renew(claim_id, asked.token, asked.lease_s)
-    return responses.answer(render.claim(found))
+    return responses.answer(ClaimAnswer.of(found))
 
 
 @router.post("/{claim_id}/fail", summary="Fail a placement", responses=PLACE, openapi_extra=body(FailBody))
@@ -124,7 +123,7 @@ async def fail_claim(request: Request, claim_id: ClaimId) -> Response:
     """
     asked = await read(request, FailBody)
     found = await scheduler(request).migrations.fail(claim_id, asked.token, asked.alternates)
-    return responses.answer(render.claim(found))
+    return responses.answer(ClaimAnswer.of(found))
 
 
 @router.post(
@@ -138,7 +137,7 @@ async def move_claim(request: Request, claim_id: ClaimId) -> Response:
     asked = await read(request, MoveBody)
     moving = scheduler(request).migrations.move(claim_id, **asked.model_dump())
     found, _ = await (unless_gone(request, moving) if asked.queue_timeout_s else moving)
-    return responses.changed_claim(render.claim(found), claim_id, goes_on=len(found.placements) > 1)
+    return responses.changed_claim(ClaimAnswer.of(found), claim_id, goes_on=len(found.placements) > 1)
 
 
 @router.post("/{claim_id}/resize", summary="Resize a claim", responses=PLACE_202, openapi_extra=body(ResizeBody))
@@ -150,7 +149,7 @@ async def resize_claim(request: Request, claim_id: ClaimId) -> Response:
     """
     asked = await read(request, ResizeBody)
     found = await scheduler(request).claims.resize(claim_id, asked.token, asked.slots, asked.resources)
-    return responses.changed_claim(render.claim(found), claim_id, goes_on=bool(found.resizing_to))
+    return responses.changed_claim(ClaimAnswer.of(found), claim_id, goes_on=bool(found.resizing_to))
 
 
 @router.post("/{claim_id}/shelve", summary="Shelve a claim", responses=VERB_202, openapi_extra=body(TokenBody))
@@ -158,7 +157,7 @@ async def shelve_claim(request: Request, claim_id: ClaimId) -> Response:
     """Free the claim's amounts and keep the claim. 202: its host still has to report that the work is gone."""
     token = (await read(request, TokenBody)).token
     found = await scheduler(request).claims.shelve(claim_id, token)
-    return responses.changed_claim(render.claim(found), claim_id, goes_on=found.state is ClaimStatus.ENDING)
+    return responses.changed_claim(ClaimAnswer.of(found), claim_id, goes_on=found.state is ClaimStatus.ENDING)
 
 
 @router.post(
@@ -173,7 +172,7 @@ async def unshelve_claim(request: Request, claim_id: ClaimId) -> Response:
     asked = await read_if_any(request, UnshelveBody)
     claiming = scheduler(request).migrations.unshelve(claim_id, asked.queue_timeout_s)
     found, fresh = await (unless_gone(request, claiming) if asked.queue_timeout_s else claiming)
-    return responses.created(render.claim(found), responses.claim_path(claim_id), fresh)
+    return responses.created(ClaimAnswer.of(found), responses.claim_path(claim_id), fresh)
 
 
 @router.delete(
@@ -204,8 +203,8 @@ async def _bulk(query: BulkQuery, verb: Callable[..., Awaitable[Page[BulkResult]
     wanted = ClaimFilter(**query.model_dump(include=FILTERS))
     page = await verb(wanted, dry_run=query.dry_run, limit=query.limit, after=query.after, **more)
     if not any(one.outcome is BulkOutcome.ENDING for one in page.items):
-        return responses.answer(render.bulk(page))
-    return responses.accepted(render.bulk(page), _ending(query))
+        return responses.answer(BulkAnswer.of(page))
+    return responses.accepted(BulkAnswer.of(page), _ending(query))
 
 
 def _ending(query: BulkQuery) -> str:

@@ -5,8 +5,9 @@ from fastapi import APIRouter
 from redsched.api.routes.common import KNOWN_QUERY
 from redsched.api.routes.declared_kind import DeclaredKind, add_routes
 from redsched.errors import ClaimState, NotFound
+from redsched.model import Aggregate, ServerGroup
 from redsched.scheduler import AggregateView, ServerGroupView, SharedPoolView
-from redsched.schema.requests import AggregateBody, ServerGroupBody, SharedPoolBody
+from redsched.schema.requests import SharedPoolBody
 from redsched.schema.responses import (
     AggregateAnswer,
     AggregatesAnswer,
@@ -18,13 +19,13 @@ from redsched.schema.responses import (
 
 router = APIRouter(prefix="/v1", tags=["declared"], dependencies=[KNOWN_QUERY])
 
-AGGREGATES = DeclaredKind[AggregateView, AggregateBody](
+AGGREGATES = DeclaredKind[AggregateView, Aggregate](
     path="aggregates",
     singular="aggregate",
     example="licensed",
     service=lambda known: known.aggregates,
-    put=lambda known, name, body, tags: known.aggregates.put(body.aggregate(name), tags),
-    body=AggregateBody,
+    put=lambda known, aggregate, tags: known.aggregates.put(aggregate, tags),
+    body=Aggregate,
     answer=AggregateAnswer,
     page=AggregatesAnswer,
     examples={"aggregate": {"metadata": {"ssd": "true", "filter_tenant_id": "web"}, "hosts": ["h17"]}},
@@ -35,13 +36,13 @@ AGGREGATES = DeclaredKind[AggregateView, AggregateBody](
     put_errors=(NotFound,),
 )
 
-SERVER_GROUPS = DeclaredKind[ServerGroupView, ServerGroupBody](
+SERVER_GROUPS = DeclaredKind[ServerGroupView, ServerGroup](
     path="server-groups",
     singular="server group",
     example="web",
     service=lambda known: known.server_groups,
-    put=lambda known, name, body, tags: known.server_groups.put(body.server_group(name), tags),
-    body=ServerGroupBody,
+    put=lambda known, group, tags: known.server_groups.put(group, tags),
+    body=ServerGroup,
     answer=ServerGroupAnswer,
     page=ServerGroupsAnswer,
     examples={"server_group": {"policy": "anti-affinity", "by": "host", "max_per_host": 1, "count_by": ["label:rack"]}},
@@ -57,7 +58,7 @@ SHARED_POOLS = DeclaredKind[SharedPoolView, SharedPoolBody](
     singular="shared pool",
     example="licences",
     service=lambda known: known.pools,
-    put=lambda known, name, body, tags: known.pools.put(body.pool(name), body.cell, tags),
+    put=lambda known, pool, tags: known.pools.put(pool, pool.cell, tags),
     body=SharedPoolBody,
     answer=SharedPoolAnswer,
     page=SharedPoolsAnswer,

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel
 
 from redsched.api import etags, responses
 from redsched.api.openapi import BODY, answers, body
@@ -20,15 +19,15 @@ from redsched.schema.requests import ForgetQuery, PageQuery
 
 Errors = tuple[type[RedschedError], ...]
 View = TypeVar("View")
-Body = TypeVar("Body", bound=BaseModel)
+Body = TypeVar("Body")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredKind(Generic[View, Body]):
     """A kind of declared object: its names, its schemas, and its service in the scheduler.
 
-    `path` is the plural in the URL, `parameter` the name's path parameter. `put` declares an object from a name and a
-    body, under a condition, and returns it with whether it is new.
+    `path` is the plural in the URL, `parameter` the name's path parameter. `put` declares what was read from a body,
+    under a condition, and returns it with whether it is new.
     """
 
     path: str
@@ -36,10 +35,10 @@ class DeclaredKind(Generic[View, Body]):
     parameter: str = "name"
     example: str
     service: Callable[[Scheduler], DeclaredService[View]]
-    put: Callable[[Scheduler, str, Body, IfMatch], Awaitable[tuple[View, bool]]]
+    put: Callable[[Scheduler, Body, IfMatch], Awaitable[tuple[View, bool]]]
     body: type[Body]
     answer: type[Answer]
-    page: type[BaseModel]
+    page: type[Answer]
     examples: Mapping[str, Any]
     forced: bool = True
     """Whether deleting an object that is in use is refused, unless forced."""
@@ -72,7 +71,7 @@ def add_routes(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
 def _add_list(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
     async def list_things(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
         page = await kind.service(scheduler(request)).list(**query.model_dump())
-        return responses.answer({kind.slug: [kind.answer.of(one) for one in page.items], "next": page.next})
+        return responses.answer(kind.page.of(page))
 
     router.add_api_route(
         f"/{kind.path}",
@@ -104,10 +103,10 @@ def _add_get(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
 
 def _add_put(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
     async def put_thing(request: Request, name: _name_of(kind)) -> Response:  # type: ignore[valid-type]
-        asked = await read(request, kind.body)
+        asked = await read(request, kind.body, name)
         known = scheduler(request)
         service = kind.service(known)
-        _, new = await kind.put(known, name, asked, etags.if_match(request))
+        _, new = await kind.put(known, asked, etags.if_match(request))
         headers = await etags.etag_of(service, name)
         return responses.created(kind.answer.of(await service.get(name)), request.url.path, new, headers)
 

@@ -8,8 +8,7 @@ from redsched.api import responses
 from redsched.api.openapi import answers
 from redsched.api.routes.common import KNOWN_QUERY, ClaimId, scheduler
 from redsched.errors import InvalidRequest, NotFound
-from redsched.scheduler import EventFilter
-from redsched.schema import render
+from redsched.scheduler import EventFilter, Page
 from redsched.schema.requests import ClaimEventsQuery, EventsQuery
 from redsched.schema.responses import EventsAnswer
 
@@ -39,6 +38,5 @@ async def _page(request: Request, query: ClaimEventsQuery, wanted: EventFilter) 
         if query.after:
             raise InvalidRequest("newest and after both set where the list starts: use one of them")
         latest = await events.newest(query.limit, wanted)
-        return responses.answer({"events": [render.event(one) for one in latest], "next": None})
-    page = await events.list(query.limit, query.after, wanted)
-    return responses.answer({"events": [render.event(one) for one in page.items], "next": page.next})
+        return responses.answer(EventsAnswer.of(Page(tuple(latest))))
+    return responses.answer(EventsAnswer.of(await events.list(query.limit, query.after, wanted)))

@@ -25,7 +25,7 @@ WORD = answers({204: None}, InvalidRequest, NotFound, ClaimState, Settling, Outc
 async def list_hosts(request: Request, query: Annotated[HostsQuery, Query()]) -> Response:
     """Return a page of hosts, sorted by name, with free, claimed and external amounts and capacity per slot."""
     page = await scheduler(request).hosts.list(**query.model_dump())
-    return responses.answer({"hosts": [HostAnswer.of(one) for one in page.items], "next": page.next})
+    return responses.answer(HostsAnswer.of(page))
 
 
 @router.get("/{host}", summary="Get a host", responses=answers({200: HostAnswer}, InvalidRequest, NotFound, etag=True))

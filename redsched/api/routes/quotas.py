@@ -9,21 +9,21 @@ from redsched.api.openapi import answers
 from redsched.api.routes.common import KNOWN_QUERY, scheduler
 from redsched.api.routes.declared_kind import DeclaredKind, add_routes
 from redsched.errors import InvalidRequest, OutcomeUnknown
+from redsched.model import Quota
 from redsched.scheduler import QuotaView, usage_by
-from redsched.schema import render
-from redsched.schema.requests import QuotaBody, UsageQuery
+from redsched.schema.requests import UsageQuery
 from redsched.schema.responses import QuotaAnswer, QuotasAnswer, UsageAnswer
 
 router = APIRouter(prefix="/v1", tags=["quotas"], dependencies=[KNOWN_QUERY])
 
-QUOTAS = DeclaredKind[QuotaView, QuotaBody](
+QUOTAS = DeclaredKind[QuotaView, Quota](
     path="quotas",
     singular="quota",
     parameter="project",
     example="web",
     service=lambda known: known.quotas,
-    put=lambda known, name, body, tags: known.quotas.put(body.quota(name), tags),
-    body=QuotaBody,
+    put=lambda known, quota, tags: known.quotas.put(quota, tags),
+    body=Quota,
     answer=QuotaAnswer,
     page=QuotasAnswer,
     examples={"quota": {"limits": {"VCPU": 100, "claims": 50}}},
@@ -42,4 +42,4 @@ add_routes(router, QUOTAS)
 async def get_usage(request: Request, query: Annotated[UsageQuery, Query()]) -> Response:
     """Return the usage of all claims that have not ended, summed by zone, project and class, as `by` names them."""
     rows = await scheduler(request).usage(usage_by(",".join(query.by)))
-    return responses.answer({"usage": [render.usage(one) for one in rows]})
+    return responses.answer(UsageAnswer.of(rows))

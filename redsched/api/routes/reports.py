@@ -52,7 +52,7 @@ PATCH = {"labels": {"rack": "r5"}, "inventories": {"MEMORY_MB": {"reserved": 204
 )
 async def report_host(request: Request, host: HostName) -> Response:
     """Replace a host's report. Its claims are not replaced: a claim ends only if `ended` lists it."""
-    return await _report(request, host, await read(request, ReportBody))
+    return await _report(request, await read(request, ReportBody, host))
 
 
 @router.patch(
@@ -67,7 +67,7 @@ async def patch_host_report(request: Request, host: HostName) -> Response:
     """Apply a merge patch (RFC 7396) to the host's last report as stored. null removes a member."""
     patch = await read_object(request)
     last = declarations.report_of(await scheduler(request).hosts.get(host))
-    return await _report(request, host, parse(to_json(merged(last, patch)), ReportBody))
+    return await _report(request, parse(to_json(merged(last, patch)), ReportBody, host))
 
 
 @router.post(
@@ -79,8 +79,7 @@ async def patch_host_report(request: Request, host: HostName) -> Response:
 async def send_heartbeat(request: Request, host: HostName) -> Response:
     """Renew the host's lease. `NOT_ATTESTED`: the store is in a new epoch; send a report that attests to it."""
     asked = await read(request, HeartbeatBody)
-    stamp = asked.agent.made() if asked.agent else None
-    return responses.answer({"outcome": await scheduler(request).hosts.heartbeat(host, asked.lease_s, stamp)})
+    return responses.answer({"outcome": await scheduler(request).hosts.heartbeat(host, asked.lease_s, asked.agent)})
 
 
 @router.get("/inbox", summary="Read a host's inbox", responses=answers({200: InboxAnswer}, InvalidRequest, NotFound))
@@ -90,10 +89,10 @@ async def read_inbox(request: Request, host: HostName, query: Annotated[InboxQue
     return responses.answer({"entries": [InboxEntryAnswer.of(one) for one in entries]})
 
 
-async def _report(request: Request, host: str, asked: ReportBody) -> Response:
+async def _report(request: Request, asked: ReportBody) -> Response:
     found = await scheduler(request).hosts.report(
-        asked.report(host),
-        asked.agent.made() if asked.agent else None,
+        asked,
+        asked.agent,
         asked.epoch,
         [_held(one) for one in asked.claims],
         [

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from redsched import model
 from redsched.api import responses
 from redsched.api.disconnect import unless_gone
 from redsched.api.idempotency import PARAMETER, with_key
@@ -20,8 +21,7 @@ from redsched.errors import (
     QuotaExceeded,
     Settling,
 )
-from redsched.schema import render
-from redsched.schema.requests import ExplainQuery, SelectionRequest
+from redsched.schema.requests import ExplainQuery
 from redsched.schema.responses import ExplanationAnswer, SelectionsAnswer
 
 router = APIRouter(tags=["selections"])
@@ -69,7 +69,7 @@ EXAMPLES = {
         Settling,
         OutcomeUnknown,
     ),
-    openapi_extra={**body(SelectionRequest, EXAMPLES), "parameters": [PARAMETER]},
+    openapi_extra={**body(model.Request, EXAMPLES), "parameters": [PARAMETER]},
 )
 async def select(request: Request) -> Response:
     """Select hosts and claim the amounts on them.
@@ -78,11 +78,11 @@ async def select(request: Request) -> Response:
     504: with `until: active`, the hosts did not confirm in time, and everything is released.
     """
     refuse_query(request)  # here, because redsched/api/fast_path.py runs no dependencies
-    asked = with_key((await read(request, SelectionRequest)).request(), request)
+    asked = with_key(await read(request, model.Request), request)
     selecting = scheduler(request).select(asked)
     waits = asked.queue_timeout_s or asked.until == "active"
     found = await (unless_gone(request, selecting) if waits else selecting)
-    shown = render.selections(found.selections)
+    shown = SelectionsAnswer.of(found)
     if found.fresh and (first := found.selections[0].claim_id):  # a dry run has no ids
         return responses.created(shown, responses.claim_path(first))
     return responses.answer(shown)
@@ -93,14 +93,14 @@ async def select(request: Request) -> Response:
     dependencies=[KNOWN_QUERY],
     summary="Explain a selection",
     responses=answers({200: ExplanationAnswer}, *BODY, NotFound, NoValidHost, Settling),
-    openapi_extra=body(SelectionRequest, EXAMPLES),
+    openapi_extra=body(model.Request, EXAMPLES),
 )
 async def explain(request: Request, query: Annotated[ExplainQuery, Query()]) -> Response:
     """Explain a selection without claiming: the number of hosts excluded by each reason, and the nearest misses.
 
     Takes the body of a selection. Writes nothing.
     """
-    asked = (await read(request, SelectionRequest)).request()
+    asked = await read(request, model.Request)
     known = scheduler(request)
     hosts = [*query.host, *(known.host_names(query.limit, query.after) if query.limit else ())]
-    return responses.answer(render.explanation(await known.explain(asked, *dict.fromkeys(hosts))))
+    return responses.answer(ExplanationAnswer.of(await known.explain(asked, *dict.fromkeys(hosts))))

@@ -8,7 +8,7 @@ from redsched.cli import tables
 from redsched.cli.context import with_scheduler
 from redsched.cli.options import AsJson, Url
 from redsched.scheduler import Problem
-from redsched.schema import render
+from redsched.schema.responses.audit import AuditAnswer
 
 BROKEN = 1
 HEADS = ("INVARIANT", "WHAT", "WHERE", "FOUND", "SHOULD BE", "REPAIRED")
@@ -27,7 +27,7 @@ def audit(
     """
     report = with_scheduler(url, lambda s: s.repair() if repair else s.audit())
     if as_json:
-        tables.show_json(render.audit(report))
+        tables.show_json(AuditAnswer.of(report))
     else:
         print(f"audited {report.hosts} hosts and {report.claims} claims")
         tables.show_table(HEADS, map(_row, report.problems), "all is well")

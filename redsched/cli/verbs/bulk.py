@@ -13,7 +13,7 @@ from redsched.cli.options import Many, many
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import ListedState
 from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Page, Scheduler
-from redsched.schema import render
+from redsched.schema import responses
 
 HEADS = ("CLAIM", "HOST", "STATE", "OUTCOME")
 PAGE = 1000
@@ -78,7 +78,7 @@ def say(url: str, verb: ManyVerb, done: str, as_json: bool) -> int:
     found = with_scheduler(url, every_page)
     refused = any(one.outcome is BulkOutcome.REFUSED for one in found)
     if as_json:
-        tables.show_json(render.bulk(Page(tuple(found))))
+        tables.show_json(responses.BulkAnswer.of(Page(tuple(found))))
     else:
         tables.show_table(HEADS, map(_row, found), "no claims")
         _show_counts(found, done)

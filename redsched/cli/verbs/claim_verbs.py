@@ -10,12 +10,11 @@ from redsched.cli.context import with_scheduler
 from redsched.cli.options import AsJson, ClaimArgument, Url, seconds
 from redsched.cli.verbs import bulk
 from redsched.errors import InvalidRequest
-from redsched.model import ENDING_OR_ENDED, MAX_LEASE_S, MAX_WAIT_S, Claim
+from redsched.model import ENDING_OR_ENDED, MAX_DEADLINE_S, MAX_LEASE_S, MAX_WAIT_S, Claim
 from redsched.model.validation import check_name
 from redsched.scheduler import BulkResult, Page, Scheduler
-from redsched.schema import render
+from redsched.schema import responses
 from redsched.schema.requests import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
-from redsched.schema.requests.verbs import MAX_DEADLINE_S
 
 MaybeClaim = Annotated[
     str,
@@ -159,7 +158,7 @@ def resize(
 
     found = with_scheduler(url, work)
     if as_json:
-        return tables.show_json(render.claim(found))
+        return tables.show_json(responses.ClaimAnswer.of(found))
     wanted = f"; its host is resizing it to {tables.amounts(found.resizing_to)}" if found.resizing_to else ""
     print(f"{found.id} holds {tables.amounts(found.amounts)} of {found.host}{wanted}")
     return None
@@ -195,7 +194,7 @@ def _shelve(claim: str, token: str, as_json: bool, url: str) -> None:
 
     found = with_scheduler(url, work)
     if as_json:
-        return tables.show_json(render.claim(found))
+        return tables.show_json(responses.ClaimAnswer.of(found))
     ending = ": its host has yet to report that the work is gone" if found.state == "ending" else ""
     print(f"{found.id} is {'being ' if ending else ''}shelved{ending}")
     return None
@@ -242,6 +241,6 @@ def _show(url: str, work: Callable[[Scheduler], Awaitable[Claim]], as_json: bool
 
 def _show_claim(found: Claim, as_json: bool, said: str) -> None:
     if as_json:
-        return tables.show_json(render.claim(found))
+        return tables.show_json(responses.ClaimAnswer.of(found))
     print(said.format(found))
     return None

@@ -12,7 +12,7 @@ from redsched.cli.verbs import bulk
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, ListedState, Token
 from redsched.model.validation import check_name
 from redsched.scheduler import BulkResult, Page, Scheduler
-from redsched.schema import render
+from redsched.schema import responses
 
 CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT")
 PLACEMENT_HEADS = ("TOKEN", "STATE", "HOST", "AMOUNTS", "WHY")
@@ -40,7 +40,7 @@ def list_claims(
 def show(claim: ClaimArgument, as_json: AsJson = False, url: Url = "") -> None:
     """Show one claim: its placements, attempts and last failure."""
     found = with_scheduler(url, lambda s: s.claims.get(claim))
-    return tables.show_json(render.claim(found)) if as_json else _show_claim(found)
+    return tables.show_json(responses.ClaimAnswer.of(found)) if as_json else _show_claim(found)
 
 
 @bulk.takes_filters
@@ -92,7 +92,7 @@ def _release_each(claim: Sequence[str], token: str, force: bool, as_json: bool, 
 
 def _show_page(page: Page[Claim], as_json: bool) -> None:
     if as_json:
-        return tables.show_json({"claims": [render.claim(one) for one in page.items], "next": page.next})
+        return tables.show_json(responses.ClaimsAnswer.of(page))
     _show_claims(page.items)
     tables.show_more(page.next)
     return None

@@ -14,14 +14,13 @@ from redsched.cli.context import with_scheduler
 from redsched.cli.options import After, AsJson, Limit, RequestFile, Url
 from redsched.cli.verbs.hosts import SLOT_HEADS, slot_row
 from redsched.errors import NotFound
-from redsched.model import GroupPolicy
+from redsched.model import Aggregate, GroupPolicy, ServerGroup
 from redsched.model.validation import check_name
 from redsched.scheduler import AggregateView, Page, Scheduler, ServerGroupView, SharedPoolView
 from redsched.scheduler.declared.service import DeclaredService
-from redsched.schema import declarations
+from redsched.schema import declarations, responses
 from redsched.schema.parsing import merged
-from redsched.schema.requests import AggregateBody, ServerGroupBody, SharedPoolBody
-from redsched.schema.responses import AggregateAnswer, ServerGroupAnswer, SharedPoolAnswer
+from redsched.schema.requests import SharedPoolBody
 
 View = TypeVar("View")
 
@@ -34,12 +33,12 @@ Force = Annotated[bool, typer.Option("--force", help="Delete it even if it is in
 
 @dataclass(frozen=True, slots=True)
 class _Kind(Generic[View]):
-    """How the objects of one kind are named, accessed and shown; `key` is the JSON member for a list of them."""
+    """How the objects of one kind are named, accessed and shown: `json` shows one, `page` a page of them."""
 
     word: str
-    key: str
     service: Callable[[Scheduler], DeclaredService[View]]
     json: Callable[[View], dict[str, Any]]
+    page: Callable[[Page[View]], dict[str, Any]]
     heads: Sequence[str]
     row: Callable[[View], Sequence[object]]
     show: Callable[[View], None]
@@ -68,8 +67,7 @@ class _Kind(Generic[View]):
         """List them."""
         page: Page[View] = with_scheduler(url, lambda s: self.service(s).list(limit=limit, after=after))
         if as_json:
-            shown = [self.json(one) for one in page.items]
-            return tables.show_json({self.key: shown, "next": page.next})
+            return tables.show_json(self.page(page))
         tables.show_table(self.heads, map(self.row, page.items), f"no {self.word}s")
         tables.show_more(page.next)
         return None
@@ -111,7 +109,7 @@ def set_aggregate(
 
     async def put(scheduler: Scheduler) -> tuple[AggregateView, bool]:
         body = await AGGREGATES.changed(scheduler, name, request, change)
-        return await scheduler.aggregates.put(options.as_model(body, AggregateBody).aggregate(name))
+        return await scheduler.aggregates.put(options.as_model(body, Aggregate, name))
 
     AGGREGATES.say(*with_scheduler(url, put), name, as_json)
 
@@ -146,7 +144,7 @@ def set_server_group(
 
     async def put(scheduler: Scheduler) -> tuple[ServerGroupView, bool]:
         body = await SERVER_GROUPS.changed(scheduler, name, request, lambda _: said)
-        return await scheduler.server_groups.put(options.as_model(body, ServerGroupBody).server_group(name))
+        return await scheduler.server_groups.put(options.as_model(body, ServerGroup, name))
 
     SERVER_GROUPS.say(*with_scheduler(url, put), name, as_json)
 
@@ -182,8 +180,8 @@ def set_shared_pool(
 
     async def put(scheduler: Scheduler) -> tuple[SharedPoolView, bool]:
         found = await SHARED_POOLS.changed(scheduler, name, request, lambda _: said)
-        body = options.as_model(found, SharedPoolBody)
-        return await scheduler.pools.put(body.pool(name), body.cell)
+        body = options.as_model(found, SharedPoolBody, name)
+        return await scheduler.pools.put(body, body.cell)
 
     SHARED_POOLS.say(*with_scheduler(url, put), name, as_json)
 
@@ -213,9 +211,9 @@ def _words(found: Mapping[str, str]) -> str:
 
 AGGREGATES: _Kind[AggregateView] = _Kind(
     "aggregate",
-    "aggregates",
     lambda scheduler: scheduler.aggregates,
-    AggregateAnswer.of,
+    lambda one: responses.AggregateAnswer.of(one),
+    lambda page: responses.AggregatesAnswer.of(page),
     ("AGGREGATE", "HOSTS", "METADATA"),
     lambda one: (one.name, len(one.hosts), _words(one.metadata)),
     _show_aggregate,
@@ -223,9 +221,9 @@ AGGREGATES: _Kind[AggregateView] = _Kind(
 )
 SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
     "server group",
-    "server_groups",
     lambda scheduler: scheduler.server_groups,
-    ServerGroupAnswer.of,
+    lambda one: responses.ServerGroupAnswer.of(one),
+    lambda page: responses.ServerGroupsAnswer.of(page),
     ("SERVER GROUP", "POLICY", "BY", "AT MOST", "MEMBERS"),
     lambda one: (one.group.name, one.group.policy, one.group.by, one.group.max_per_host, one.members),
     _show_server_group,
@@ -233,9 +231,9 @@ SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
 )
 SHARED_POOLS: _Kind[SharedPoolView] = _Kind(
     "shared pool",
-    "shared_pools",
     lambda scheduler: scheduler.pools,
-    SharedPoolAnswer.of,
+    lambda one: responses.SharedPoolAnswer.of(one),
+    lambda page: responses.SharedPoolsAnswer.of(page),
     ("SHARED POOL", "CELL", "FREE", "AGGREGATES"),
     lambda one: (
         one.name,

@@ -12,7 +12,7 @@ from redsched.cli.context import checked_url, settings_for, with_scheduler
 from redsched.cli.options import After, AsJson, Limit, Many, Url, filter_names, many
 from redsched.cli.shutdown import run_until_ended
 from redsched.scheduler import EventFilter, EventView, Page, Scheduler
-from redsched.schema import render
+from redsched.schema import responses
 
 EVERY_S = 0.5
 HEADS = ("TIME", "KIND", "CLAIM", "HOST", "PROJECT", "CONSUMER", "WHAT")
@@ -47,7 +47,7 @@ def events(
         return run_until_ended(_follow(url, after, wanted, _Follower(as_json, wide)))
     page = with_scheduler(url, lambda s: _page(s, limit, after, wanted))
     if as_json:
-        return tables.show_json({"events": [render.event(one) for one in page.items], "next": page.next})
+        return tables.show_json(responses.EventsAnswer.of(page))
     tables.show_table(HEADS, map(_row, page.items), "no events", map(_note, page.items), wide)
     tables.show_more(page.next)
     return None
@@ -77,7 +77,7 @@ class _Follower:
     def show(self, one: EventView) -> None:
         """Show one event immediately."""
         if self._as_json:
-            print(json.dumps(json.loads(to_json(render.event(one)))), flush=True)
+            print(json.dumps(json.loads(to_json(responses.EventAnswer.of(one)))), flush=True)
         elif self._is_fitted:
             self._show_fitted(one)
         else:

@@ -9,10 +9,9 @@ from redsched.cli.context import with_scheduler
 from redsched.cli.options import After, AsJson, HostArgument, Limit, Many, Url, filter_names, many, seconds
 from redsched.cli.verbs.drain_progress import until_empty
 from redsched.errors import ClaimState, InvalidRequest
-from redsched.model import AtDeadline, HostStatus, ListedStatus
+from redsched.model import MAX_DEADLINE_S, AtDeadline, HostStatus, ListedStatus
 from redsched.scheduler import HostView, Scheduler, SlotView
-from redsched.schema.requests.verbs import MAX_DEADLINE_S
-from redsched.schema.responses import HostAnswer
+from redsched.schema import responses
 
 HEADS = ("HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE")
 NONE = "no hosts: start an agent with `redsched agent`, or report one"
@@ -38,7 +37,7 @@ def list_hosts(
     wanted = filter_names("zone", zone)
     page = with_scheduler(url, lambda s: s.hosts.list(zone=wanted, status=status, limit=limit, after=after))
     if as_json:
-        return tables.show_json({"hosts": [HostAnswer.of(one) for one in page.items], "next": page.next})
+        return tables.show_json(responses.HostsAnswer.of(page))
     tables.show_table(HEADS, map(_row, page.items), NONE_LEFT if zone or status or after else NONE)
     tables.show_more(page.next)
     return None
@@ -51,7 +50,7 @@ def show(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
     """
     view = with_scheduler(url, lambda s: s.hosts.get(name))
     if as_json:
-        return tables.show_json(HostAnswer.of(view))
+        return tables.show_json(responses.HostAnswer.of(view))
     print(f"{view.name}  cell {view.cell}  zone {view.zone}  {view.status}  {_state(view)}  {view.claims} claims")
     _show_draining(view)
     tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in sorted(view.slots.items())), "no slots")

@@ -10,8 +10,7 @@ from redsched.cli.context import with_scheduler
 from redsched.cli.options import After, AsJson, Limit, Url, named
 from redsched.model import Quota
 from redsched.scheduler import QuotaView, UsageRow, usage_by
-from redsched.schema import render
-from redsched.schema.responses import QuotaAnswer
+from redsched.schema import responses
 
 HEADS = ("PROJECT", "RESOURCE", "LIMIT", "USED")
 
@@ -22,7 +21,7 @@ def list_quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, 
     """List the quotas of projects with their usage."""
     page = with_scheduler(url, lambda s: s.quotas.list(limit=limit, after=after))
     if as_json:
-        return tables.show_json({"quotas": [QuotaAnswer.of(one) for one in page.items], "next": page.next})
+        return tables.show_json(responses.QuotasAnswer.of(page))
     _show(page.items)
     tables.show_more(page.next)
     return None
@@ -31,7 +30,7 @@ def list_quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, 
 def show(project: Project, as_json: AsJson = False, url: Url = "") -> None:
     """Show the quota of a project with its usage."""
     found = with_scheduler(url, lambda s: s.quotas.get(project))
-    return tables.show_json(QuotaAnswer.of(found)) if as_json else _show([found])
+    return tables.show_json(responses.QuotaAnswer.of(found)) if as_json else _show([found])
 
 
 def set_quota(
@@ -46,7 +45,7 @@ def set_quota(
     asked = Quota(project, options.amounts(limit))
     found, new = with_scheduler(url, lambda s: s.quotas.put(asked))
     if as_json:
-        return tables.show_json(QuotaAnswer.of(found))
+        return tables.show_json(responses.QuotaAnswer.of(found))
     return print(f"quota of project {project} is {'declared' if new else 'changed'}")
 
 
@@ -68,7 +67,7 @@ def usage(
     groups = usage_by(",".join(by) or "class")
     rows = with_scheduler(url, lambda s: s.usage(groups))
     if as_json:
-        return tables.show_json({"usage": [render.usage(one) for one in rows]})
+        return tables.show_json(responses.UsageAnswer.of(rows))
     return _show_usage([one for one in groups if one != "class"], rows)
 
 

@@ -1,6 +1,5 @@
 """`redsched select` and `explain`."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -11,8 +10,8 @@ from redsched.cli.options import AsJson, Url, seconds
 from redsched.cli.request_options import RequestOptions, request_of, takes_asked
 from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_LEASE_S, MAX_WAIT_S, OnExit
 from redsched.model.validation import check_name
-from redsched.scheduler import Explanation, Miss, Selection
-from redsched.schema import render
+from redsched.scheduler import Explanation, Miss, Selection, Selections
+from redsched.schema import responses
 
 SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
 GANG_HEADS = ("CLAIM", "MEMBER", *SELECTION_HEADS[1:])
@@ -82,7 +81,7 @@ def select(
         max_attempts=max_attempts,
         claim=False if dry_run else None,
     )
-    _show_selections(with_scheduler(url, lambda s: s.select(request)).selections, as_json)
+    _show_selections(with_scheduler(url, lambda s: s.select(request)), as_json)
 
 
 @takes_asked
@@ -103,16 +102,16 @@ def explain(
     named = [check_name("host", host) for host in on]
     found = with_scheduler(url, lambda s: s.explain(request, *(s.host_names(MAX_HOSTS) if every else named)))
     if as_json:
-        tables.show_json(render.explanation(found))
+        tables.show_json(responses.ExplanationAnswer.of(found))
     else:
         _show_explanation(found)
 
 
-def _show_selections(found: Sequence[Selection], as_json: bool) -> None:
+def _show_selections(found: Selections, as_json: bool) -> None:
     if as_json:
-        return tables.show_json(render.selections(found))
-    gang = any(one.member for one in found)
-    rows = (_selection_row(one, (one.member,) if gang else ()) for one in found)
+        return tables.show_json(responses.SelectionsAnswer.of(found))
+    gang = any(one.member for one in found.selections)
+    rows = (_selection_row(one, (one.member,) if gang else ()) for one in found.selections)
     return tables.show_table(GANG_HEADS if gang else SELECTION_HEADS, rows, "nothing selected")
 
 

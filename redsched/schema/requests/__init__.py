@@ -1,12 +1,12 @@
-"""Requests: bodies and queries, and their conversion to the types of `redsched.model`.
+"""Requests: bodies and queries that are no dataclass of `redsched.model`.
 
-selection.py   selections and explanations  constraints.py  their groups, NUMA, devices, hints, relations
-reports.py     reports of hosts             declared.py     objects that operators declare
+reports.py     reports of hosts             declared.py     shared pools
 verbs.py       verbs of claims and hosts    queries.py      lists and deletions
-lists.py       lists that mean sets         converting.py   conversion of bodies to the model
+
+Selections, aggregates, server groups and quotas are read straight into the model (`redsched.schema.parsing`).
 """
 
-from redsched.schema.requests.declared import AggregateBody, QuotaBody, ServerGroupBody, SharedPoolBody
+from redsched.schema.requests.declared import SharedPoolBody
 from redsched.schema.requests.queries import (
     BulkQuery,
     BulkReleaseQuery,
@@ -23,7 +23,6 @@ from redsched.schema.requests.queries import (
     UsageQuery,
 )
 from redsched.schema.requests.reports import HeartbeatBody, HeldClaimBody, ReportBody, ReportPatch
-from redsched.schema.requests.selection import SelectionRequest
 from redsched.schema.requests.verbs import (
     DrainBody,
     FailBody,
@@ -36,7 +35,6 @@ from redsched.schema.requests.verbs import (
 )
 
 __all__ = [
-    "AggregateBody",
     "BulkQuery",
     "BulkReleaseQuery",
     "BulkRenewQuery",
@@ -54,14 +52,11 @@ __all__ = [
     "LostBody",
     "MoveBody",
     "PageQuery",
-    "QuotaBody",
     "ReleaseQuery",
     "RenewBody",
     "ReportBody",
     "ReportPatch",
     "ResizeBody",
-    "SelectionRequest",
-    "ServerGroupBody",
     "SharedPoolBody",
     "TokenBody",
     "UnshelveBody",

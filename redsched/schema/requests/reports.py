@@ -1,25 +1,13 @@
 """Bodies of agents that use HTTP: reports and heartbeats of hosts."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field
 
-from redsched.model import (
-    MAX_ALTERNATES,
-    MAX_ATTEMPTS,
-    MAX_RATIO,
-    AgentStamp,
-    EndReason,
-    HostReport,
-    Inventory,
-    OnExit,
-    Pool,
-)
-from redsched.model.hosts import MAX_POOLS
-from redsched.schema.requests.converting import Part, given
-from redsched.schema.requests.lists import Traits
+from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, AgentStamp, EndReason, HostReport, OnExit
+from redsched.model.types import LabelValue
 from redsched.schema.types import (
-    Amount,
     GivenEpoch,
     GivenLeaseS,
     GivenName,
@@ -27,58 +15,8 @@ from redsched.schema.types import (
     GivenSlot,
     GivenToken,
     GivenTopology,
-    LabelValue,
-    LeaseS,
-    Name,
-    Need,
-    ResourceClass,
-    Slot,
     Strict,
 )
-
-Ratio = Annotated[float, WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": MAX_RATIO})]
-
-
-class InventoryBody(Part):
-    """The inventory of a slot. capacity = floor((total - reserved) * allocation_ratio)."""
-
-    total: Amount
-    reserved: Amount = 0
-    allocation_ratio: Ratio = 1.0
-    min_unit: Need = 1
-    max_unit: Need | None = None
-    step_size: Need = 1
-
-    def made(self) -> Inventory:
-        """Convert to the model's inventory. Raises InvalidRequest."""
-        return Inventory(**given(self))
-
-
-class PoolBody(Part):
-    """A part of a host that amounts are taken from: a NUMA node, a GPU, a group of identical devices."""
-
-    inventories: Annotated[
-        dict[ResourceClass, InventoryBody], Field(description="Inventories of the pool by class.")
-    ] = Field(default_factory=dict)
-    parent: Annotated[Name | Literal[""], Field(description="The parent pool. Empty: the host itself.")] = ""
-    traits: Traits = frozenset()
-
-    def made(self) -> Pool:
-        """Convert to the model's pool. Raises InvalidRequest."""
-        return Pool(**given(self))
-
-
-class AgentBody(Part):
-    """The agent that sends a report, and the number that orders its reports."""
-
-    journal: Name
-    nonce: Name
-    number: Need
-
-    def made(self) -> AgentStamp:
-        """Convert to the model's stamp. Raises InvalidRequest."""
-        return AgentStamp(self.journal, self.nonce, self.number)
-
 
 WAS_ACTIVE = "Whether it had been active, and was not stopped because of a failure of its gang"
 
@@ -133,51 +71,16 @@ class EndedClaimBody(Strict):
     was_active: Annotated[bool, Field(description=f"{WAS_ACTIVE}.")] = False
 
 
-class ReportBody(Strict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportBody(HostReport):
     """A host's report about itself. A PUT replaces everything except its claims."""
 
-    inventories: Annotated[
-        dict[ResourceClass, InventoryBody], Field(description="Inventories of the host itself by class.")
-    ]
-    cell: Name = "c1"
-    zone: Name = "default"
-    labels: dict[Name, LabelValue] = Field(default_factory=dict)
-    traits: Traits = frozenset()
-    metrics: dict[Name, float] = Field(default_factory=dict)
-    external: Annotated[dict[Slot, Amount], Field(description="Usage by slot that belongs to no claim.")] = Field(
-        default_factory=dict
-    )
-    pools: Annotated[dict[Name, PoolBody], Field(max_length=MAX_POOLS, description="The host's pools, by name.")] = (
-        Field(default_factory=dict)
-    )
-    lease_s: LeaseS = 30
-    agent: AgentBody | None = None
+    agent: AgentStamp | None = None
     epoch: Annotated[GivenEpoch, Field(description="The epoch that this report attests to.")] = ""
     claims: Annotated[
         tuple[HeldClaimBody, ...], Field(description="Claims that the host holds. Needed to attest.")
     ] = ()
     ended: Annotated[tuple[EndedClaimBody, ...], Field(description="Claims whose work has ended on the host.")] = ()
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "zone": "az1",
-                    "labels": {"rack": "r4"},
-                    "traits": ["HW_CPU_X86_AVX2"],
-                    "inventories": {"VCPU": {"total": 64, "allocation_ratio": 4.0}, "MEMORY_MB": {"total": 262144}},
-                    "external": {"VCPU": 1},
-                }
-            ]
-        }
-    )
-
-    def report(self, host: str) -> HostReport:
-        """Convert to the model's report of `host`. Raises InvalidRequest."""
-        return HostReport(host, **given(self, _NOT_OF_THE_HOST))
-
-
-_NOT_OF_THE_HOST = frozenset(("agent", "epoch", "claims", "ended"))
 
 
 class ReportPatch(BaseModel):
@@ -190,6 +93,6 @@ class HeartbeatBody(Strict):
     """A host's heartbeat."""
 
     lease_s: GivenLeaseS = 30
-    agent: AgentBody | None = None
+    agent: AgentStamp | None = None
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"lease_s": 30}]})

@@ -1,18 +1,19 @@
 """Responses about claims."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from redsched.model import ClaimStatus, EndReason, OnExit
-from redsched.scheduler import BulkOutcome
-from redsched.schema.answer import Answer
+from redsched.model import Amounts, Claim, ClaimStatus, EndReason, OnExit, Placement, Reason
+from redsched.scheduler import BulkOutcome, BulkResult, Page
+from redsched.schema.answer import Answer, From
+from redsched.schema.problem import members
 from redsched.schema.responses.problems import Problem
 from redsched.schema.responses.selections import Alternate
-from redsched.schema.types import Amounts
 
 
-class ReasonAnswer(Answer):
+class ReasonAnswer(Answer, shows=Reason):
     """Why a claim failed, expired, or lost its work."""
 
     at_ms: int
@@ -21,7 +22,7 @@ class ReasonAnswer(Answer):
     text: Annotated[str, Field(description="The cause: a hook's exit code and last output, a slot, a deadline.")]
 
 
-class PlacementAnswer(Answer):
+class PlacementAnswer(Answer, shows=Placement):
     """A placement that still holds amounts on its host."""
 
     placed: Annotated[str, Field(description="The placement's name: its first token.")]
@@ -29,7 +30,7 @@ class PlacementAnswer(Answer):
     root: Annotated[str, Field(description="The first placement in its chain of moves and retries.")]
     host: str
     state: ClaimStatus
-    slots: Amounts
+    slots: Annotated[Amounts, From("amounts")]
     end_reason: EndReason | None
     expires_at_ms: int | None
     move_deadline_ms: Annotated[
@@ -37,18 +38,28 @@ class PlacementAnswer(Answer):
     ]
 
 
-class ClaimAnswer(Answer):
+def _group(claim: Claim) -> str | None:
+    return None if claim.state is ClaimStatus.ENDED else claim.group
+
+
+def _alternates(claim: Claim) -> list[dict[str, Any]] | None:
+    return None if claim.state is ClaimStatus.ENDED else [Alternate.of(host) for host in claim.alternates]
+
+
+class ClaimAnswer(Answer, shows=Claim):
     """A claim as stored."""
 
-    claim_id: str
+    claim_id: Annotated[str, From("id")]
     cell: str
     host: str
     state: ClaimStatus
     token: str
-    slots: Amounts
+    slots: Annotated[Amounts, From("amounts")]
     project: str
     consumer: str
-    server_group: Annotated[str | None, Field(description="Null for an ended claim, because it is not kept.")]
+    server_group: Annotated[
+        str | None, From(_group), Field(description="Null for an ended claim, because it is not kept.")
+    ]
     end_reason: EndReason | None
     claimed_at_ms: int | None
     expires_at_ms: int | None
@@ -67,6 +78,7 @@ class ClaimAnswer(Answer):
     ]
     alternates: Annotated[
         list[Alternate] | None,
+        From(_alternates),
         Field(
             description="Hosts selected along with its first host. If it fails, the first of them that still fits is "
             "used next. Null for an ended claim, because they are not kept."
@@ -81,7 +93,7 @@ class ClaimAnswer(Answer):
         str, Field(description="Digest of the request. This field and the next ones are for its host's journal.")
     ]
     counted: Annotated[
-        dict[str, str], Field(description="The zone and label values under which its server group counts it.")
+        Mapping[str, str], Field(description="The zone and label values under which its server group counts it.")
     ]
     on_exit: Annotated[OnExit, Field(description="What happens to it when its work ends by itself.")]
     work_ended_at_ms: Annotated[
@@ -98,33 +110,40 @@ class AcceptedClaimAnswer(ClaimAnswer):
     watch: Annotated[str, Field(description="Path that shows the progress; same as `Location`.")]
 
 
-class ClaimsAnswer(Answer):
+class ClaimsAnswer(Answer, shows=Page):
     """A page of claims. `next` is the `after` of the next page, null on the last one."""
 
-    claims: list[ClaimAnswer]
+    claims: Annotated[list[ClaimAnswer], From("items")]
     next: str | None
 
 
-class BulkClaimAnswer(Answer):
+def _problem(result: BulkResult) -> dict[str, Any] | None:
+    return members(result.error) if result.error else None
+
+
+class BulkClaimAnswer(Answer, shows=BulkResult):
     """The result of a bulk call for one claim."""
 
-    claim_id: str
-    host: str
-    state: Annotated[ClaimStatus, Field(description="State of the claim when it was selected.")]
+    claim_id: Annotated[str, From("claim.id")]
+    host: Annotated[str, From("claim.host")]
+    state: Annotated[ClaimStatus, From("claim.state"), Field(description="State of the claim when it was selected.")]
     outcome: BulkOutcome
     problem: Annotated[
         Problem | None,
+        From(_problem),
         Field(description="For a refused claim: the problem that a call for this claim alone would return."),
     ]
 
 
-class BulkAnswer(Answer):
+class BulkAnswer(Answer, shows=Page):
     """A page of results, one for each claim. `next` is the `after` of the next call, null at the end."""
 
-    results: list[BulkClaimAnswer]
+    results: Annotated[list[BulkClaimAnswer], From("items")]
     next: str | None
     watch: Annotated[
-        str | None, Field(description="Path that lists the claims that are still ending. Null if there are none.")
+        str | None,
+        From(lambda _: None),  # the route knows its query
+        Field(description="Path that lists the claims that are still ending. Null if there are none."),
     ]
 
 

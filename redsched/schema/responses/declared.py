@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from redsched.model import GroupPolicy
-from redsched.scheduler import AggregateView, ServerGroupView, SharedPoolView
+from redsched.scheduler import AggregateView, Page, ServerGroupView, SharedPoolView
 from redsched.schema.answer import Answer, From
 from redsched.schema.responses.hosts import SlotAnswer
 
@@ -18,10 +18,10 @@ class AggregateAnswer(Answer, shows=AggregateView):
     hosts: list[str]
 
 
-class AggregatesAnswer(Answer):
+class AggregatesAnswer(Answer, shows=Page):
     """A page of aggregates. `next` is the `after` of the next page, null on the last one."""
 
-    aggregates: list[AggregateAnswer]
+    aggregates: Annotated[list[AggregateAnswer], From("items")]
     next: str | None
 
 
@@ -40,10 +40,10 @@ class ServerGroupAnswer(Answer, shows=ServerGroupView):
     ]
 
 
-class ServerGroupsAnswer(Answer):
+class ServerGroupsAnswer(Answer, shows=Page):
     """A page of server groups. `next` is the `after` of the next page, null on the last one."""
 
-    server_groups: list[ServerGroupAnswer]
+    server_groups: Annotated[list[ServerGroupAnswer], From("items")]
     next: str | None
 
 
@@ -59,8 +59,8 @@ class SharedPoolAnswer(Answer, shows=SharedPoolView):
     ]
 
 
-class SharedPoolsAnswer(Answer):
+class SharedPoolsAnswer(Answer, shows=Page):
     """A page of shared pools. `next` is the `after` of the next page, null on the last one."""
 
-    shared_pools: list[SharedPoolAnswer]
+    shared_pools: Annotated[list[SharedPoolAnswer], From("items")]
     next: str | None

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from redsched.model import HostStatus
-from redsched.scheduler import DrainState, HostView, InboxEntry, PoolView, ReportResult, SlotView
+from redsched.scheduler import DrainState, HostView, InboxEntry, Page, PoolView, ReportResult, SlotView
 from redsched.schema.answer import Answer, From
 
 
@@ -122,10 +122,10 @@ class AcceptedAnswer(Answer):
     watch: Annotated[str, Field(description="Path that shows the progress; same as `Location`.")]
 
 
-class HostsAnswer(Answer):
+class HostsAnswer(Answer, shows=Page):
     """A page of hosts. `next` is the `after` of the next page, null on the last one."""
 
-    hosts: list[HostAnswer]
+    hosts: Annotated[list[HostAnswer], From("items")]
     next: str | None
 
 

@@ -5,8 +5,9 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from typing_extensions import TypeAliasType
 
+from redsched import scheduler
+from redsched.model import Amounts
 from redsched.schema.answer import Answer
-from redsched.schema.types import Amounts
 
 # The API fills in the enum, because it defines further problems.
 ProblemType = TypeAliasType("ProblemType", Annotated[str, WithJsonSchema({"type": "string", "enum": []})])
@@ -30,14 +31,14 @@ class FieldError(BaseModel):
     message: str
 
 
-class ReasonCount(Answer):
+class ReasonCount(Answer, shows=scheduler.ReasonCount):
     """The number of hosts excluded for one reason."""
 
     reason: str
     hosts: int
 
 
-class Miss(Answer):
+class Miss(Answer, shows=scheduler.Miss):
     """A host that nearly fits."""
 
     host: str
@@ -46,8 +47,8 @@ class Miss(Answer):
     changes: Annotated[
         list[str], Field(description="Changes that together would make it fit; empty if none were found.")
     ]
-    after: Annotated[str | None, Field(description="The claim whose end would make it fit.")] = None
-    member: Annotated[str | None, Field(description="For a gang: the member that the place is for.")] = None
+    after: Annotated[str, Field(description="The claim whose end would make it fit.")] = ""
+    member: Annotated[str, Field(description="For a gang: the member that the place is for.")] = ""
 
 
 class InvalidProblem(Problem):

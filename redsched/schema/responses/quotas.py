@@ -4,10 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from redsched.scheduler import QuotaView
+from redsched.scheduler import Exceeded, Page, QuotaView, UsageRow
 from redsched.schema.answer import Answer, From
 from redsched.schema.responses.problems import Problem
-from redsched.schema.types import Amounts
 
 
 def _used(quota: QuotaView) -> dict[str, int]:
@@ -19,22 +18,22 @@ class QuotaAnswer(Answer, shows=QuotaView):
     """A project's quota and the usage of its claims."""
 
     project: str
-    limits: Annotated[Amounts, Field(description="Limits by class; `claims` limits their number.")]
+    limits: Annotated[dict[str, int], Field(description="Limits by class; `claims` limits their number.")]
     used: Annotated[
-        Amounts,
+        dict[str, int],
         From(_used),
         Field(description="Usage by class, including classes without a limit; `claims` is their number."),
     ]
 
 
-class QuotasAnswer(Answer):
+class QuotasAnswer(Answer, shows=Page):
     """A page of quotas. `next` is the `after` of the next page, null on the last one."""
 
-    quotas: list[QuotaAnswer]
+    quotas: Annotated[list[QuotaAnswer], From("items")]
     next: str | None
 
 
-class ExceededAnswer(Answer):
+class ExceededAnswer(Answer, shows=Exceeded):
     """A limit that the request would exceed: used + asked > limit, where `asked` is the requested amount."""
 
     resource: str
@@ -50,15 +49,21 @@ class QuotaProblem(Problem):
     exceeded: list[ExceededAnswer] | None = None
 
 
-class UsageRowAnswer(Answer):
+class UsageRowAnswer(Answer, shows=UsageRow):
     """The usage of a group of claims; `zone` and `project` are present if they were requested."""
 
-    used: Annotated[Amounts, Field(description="Usage by class, if requested; `claims` is the number of claims.")]
-    zone: Annotated[str | None, Field(description="Zone of their hosts.")] = None
-    project: Annotated[str | None, Field(description="Their project. Empty: claims without a project.")] = None
+    zone: Annotated[str | None, From(lambda row: row.of.get("zone")), Field(description="Zone of their hosts.")] = None
+    project: Annotated[
+        str | None,
+        From(lambda row: row.of.get("project")),
+        Field(description="Their project. Empty: claims without a project."),
+    ] = None
+    used: Annotated[
+        dict[str, int], Field(description="Usage by class, if requested; `claims` is the number of claims.")
+    ]
 
 
 class UsageAnswer(Answer):
     """Usage, with a row for each combination of keys that occurs, sorted."""
 
-    usage: list[UsageRowAnswer]
+    usage: Annotated[list[UsageRowAnswer], From(lambda rows: [UsageRowAnswer.of(row) for row in rows])]

@@ -4,20 +4,20 @@ from typing import Annotated
 
 from pydantic import Field
 
-from redsched.model import ClaimStatus
-from redsched.schema.answer import Answer
+from redsched.model import Amounts, ClaimStatus
+from redsched.scheduler import Check, Explanation, HostCheck, Selection, Selections
+from redsched.schema.answer import Answer, From
 from redsched.schema.responses.problems import Miss, ReasonCount
 from redsched.schema.responses.quotas import ExceededAnswer
-from redsched.schema.types import Amounts
 
 
 class Alternate(Answer):
     """Another host that fitted at the time of the selection. It is not claimed."""
 
-    host: str
+    host: Annotated[str, From(str)]
 
 
-class SelectionAnswer(Answer):
+class SelectionAnswer(Answer, shows=Selection):
     """A place: its host and its claim. A dry run has no claim."""
 
     claim_id: str | None
@@ -28,16 +28,16 @@ class SelectionAnswer(Answer):
     token: str | None
     expires_at_ms: int | None
     alternates: list[Alternate]
-    member: Annotated[str | None, Field(description="For a gang: the member that the place is for.")] = None
+    member: Annotated[str, Field(description="For a gang: the member that the place is for.")] = ""
 
 
-class SelectionsAnswer(Answer):
+class SelectionsAnswer(Answer, shows=Selections):
     """All places, in the order of `claim_ids`."""
 
     selections: list[SelectionAnswer]
 
 
-class CheckAnswer(Answer):
+class CheckAnswer(Answer, shows=Check):
     """A check of a host."""
 
     name: str
@@ -45,7 +45,7 @@ class CheckAnswer(Answer):
     detail: str
 
 
-class HostCheckAnswer(Answer):
+class HostCheckAnswer(Answer, shows=HostCheck):
     """The results of all checks of a host. `reason` is the first check that failed."""
 
     host: str
@@ -53,7 +53,7 @@ class HostCheckAnswer(Answer):
     checks: list[CheckAnswer]
 
 
-class ExplanationAnswer(Answer):
+class ExplanationAnswer(Answer, shows=Explanation):
     """Why hosts fit or do not fit."""
 
     hosts: int

@@ -4,8 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from redsched.scheduler import Change
-from redsched.schema.answer import Answer
+from redsched.model import Amounts
+from redsched.scheduler import Change, EventView, Page
+from redsched.schema.answer import Answer, From
 
 
 class ChangeAnswer(Answer, shows=Change):
@@ -20,7 +21,7 @@ class ChangeAnswer(Answer, shows=Change):
     fields: dict[str, Any]
 
 
-class EventAnswer(Answer):
+class EventAnswer(Answer, shows=EventView):
     """An event: its kind, its time, the change of the cell that caused it (`seq`), and further fields."""
 
     model_config = ConfigDict(extra="allow")
@@ -30,13 +31,20 @@ class EventAnswer(Answer):
     at_ms: int
     seq: int
     kind: str
-    slots: dict[str, int] = Field(default_factory=dict)
+    slots: Amounts = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, thing: EventView) -> dict[str, Any]:
+        """Return the response for an event: its facts are members beside the others."""
+        shown = super().of(thing)
+        slots = {"slots": shown.pop("slots")} if thing.slots else {}
+        return {**shown, **thing.facts, **slots}
 
 
-class EventsAnswer(Answer):
+class EventsAnswer(Answer, shows=Page):
     """A page of events. `next` is the `after` of the next page, null if there are no more events yet."""
 
-    events: list[EventAnswer]
+    events: Annotated[list[EventAnswer], From("items")]
     next: str | None
 
 

@@ -5,10 +5,9 @@ from typing import Annotated, Any
 from pydantic import Field, PlainValidator, WithJsonSchema
 
 from redsched.errors import InvalidRequest
-from redsched.model.hosts import MAX_TRAITS
-from redsched.model.limits import MAX_PARTS
+from redsched.model.limits import MAX_PARTS, MAX_TRAITS
+from redsched.model.types import Name, Trait
 from redsched.model.validation import MAX_AMOUNT, NAME_PATTERN, shown
-from redsched.schema.types import Name, Trait
 
 MAX_NAMES = 10_000
 DEEPEST_QUERY = 16

@@ -1,0 +1,104 @@
+"""JSON bodies are read straight into the dataclasses of the model, which describe them."""
+
+from typing import Any
+
+import pytest
+from pydantic_core import to_json
+
+from redsched.errors import InvalidRequest
+from redsched.model import (
+    Aggregate,
+    GangMember,
+    Group,
+    Hints,
+    HostReport,
+    Inventory,
+    PciDevices,
+    Quota,
+    Relation,
+    RelationType,
+    Request,
+    ServerGroup,
+    SharedPool,
+)
+from redsched.schema.parsing import parse
+from redsched.schema.requests import ReportBody
+
+AMOUNTS = {"VCPU": 2}
+
+
+def read(model: Any, body: Any, name: str = "") -> Any:
+    return parse(to_json(body), model, name)
+
+
+def test_a_body_gives_the_request_that_python_makes() -> None:
+    body = {
+        "resources": AMOUNTS,
+        "zone": ["az1", "az2"],
+        "member_of": [["a"], ["b", "c"]],
+        "groups": [{"name": "a", "resources": AMOUNTS, "required": ["HW_CPU_X86_AVX2"]}],
+        "pci": [{"class": "CUSTOM_NIC"}],
+        "hints": None,
+        "query": [">=", "$free.VCPU", [1]],
+    }
+    assert read(Request, body) == Request(
+        resources=AMOUNTS,
+        zones=frozenset({"az1", "az2"}),
+        member_of=(frozenset({"a"}), frozenset({"b", "c"})),
+        groups=(Group("a", AMOUNTS, frozenset({"HW_CPU_X86_AVX2"})),),
+        pci=(PciDevices("CUSTOM_NIC"),),
+        hints=Hints(),
+        query=(">=", "$free.VCPU", (1,)),
+    )
+
+
+def test_the_body_of_a_member_has_its_name_beside_its_requirements() -> None:
+    members = [{"name": "db", "count": 2, "resources": AMOUNTS, "zone": "az1"}]
+    found = read(Request, {"members": members, "relations": [{"type": "apart", "members": ["db"]}]})
+    db = GangMember("db", Request(resources=AMOUNTS, count=2, zones=frozenset({"az1"})))
+    assert found == Request(members=(db,), relations=(Relation(RelationType.APART, ("db",)),))
+
+
+@pytest.mark.parametrize(
+    ("model", "body"),
+    [
+        (Aggregate, {}),
+        (ServerGroup, {"policy": "affinity"}),
+        (SharedPool, {"inventories": {"VCPU": {"total": 1}}}),
+        (HostReport, {"inventories": {"VCPU": {"total": 1}}}),
+    ],
+)
+def test_a_body_takes_its_name_from_the_path_alone(model: Any, body: dict[str, Any]) -> None:
+    assert read(model, body, "n1").name == "n1"
+    with pytest.raises(InvalidRequest, match="name: is not a known field"):
+        read(model, {**body, "name": "n2"}, "n1")
+
+
+def test_a_report_is_one_of_the_model_and_has_what_only_agents_send() -> None:
+    found: ReportBody = read(ReportBody, {"inventories": {"VCPU": {"total": 1}}, "epoch": "1-a"}, "h1")
+    assert isinstance(found, HostReport)
+    assert (found.name, found.inventories, found.epoch) == ("h1", {"VCPU": Inventory(1)}, "1-a")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"resources": {}}, "resources is empty: "),
+        ({"resources": AMOUNTS, "spread": [{"by": "zonne"}]}, "spread[0]: "),
+        ({"members": [{"name": "a", "resources": AMOUNTS}, {"name": "b"}]}, "members[1]: resources is empty: "),
+        ({"members": [{"name": "a", "resources": AMOUNTS, "policy": "pack"}]}, "members[0].policy: is not a known"),
+        ({"resources": AMOUNTS, "pci": [{"resource_class": "CUSTOM_NIC"}]}, "pci[0].class: is required"),
+        ({"resources": {"VCPU": "2"}}, "resources.VCPU: Input should be a valid integer, not '2'"),
+        ([], "body: Input should be an object"),
+    ],
+)
+def test_an_error_names_the_part_that_it_is_about(body: Any, said: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        read(Request, body)
+    assert raised.value.detail.startswith(said)
+
+
+@pytest.mark.parametrize("model", [Request, HostReport, Aggregate, Quota])
+def test_python_constructs_the_model_without_pydantic(model: type) -> None:
+    """Each selection constructs a request, and validating its types again would take longer than all of its checks."""
+    assert not hasattr(model, "__pydantic_validator__")

@@ -20,6 +20,10 @@ MAX_CLASSES = 64
 MAX_PARTS = 64
 """The most items of any list in a request: groups, devices, cells and so on."""
 
+MAX_QUERY_ENTRIES = 200
+"""The most lists, strings and numbers of one query."""
+MAX_QUERY_DEPTH = 20
+
 
 def check_range(what: str, value: int, low: int, high: int) -> None:
     """Raise InvalidRequest unless `value` is an integer from `low` to `high`."""

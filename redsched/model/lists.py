@@ -5,13 +5,11 @@ from typing import Annotated, Any
 from pydantic import Field, PlainValidator, WithJsonSchema
 
 from redsched.errors import InvalidRequest
-from redsched.model.limits import MAX_PARTS, MAX_TRAITS
+from redsched.model.limits import MAX_PARTS, MAX_QUERY_DEPTH, MAX_QUERY_ENTRIES, MAX_TRAITS
 from redsched.model.types import Name, Trait
 from redsched.model.validation import MAX_AMOUNT, NAME_PATTERN, shown
 
 MAX_NAMES = 10_000
-DEEPEST_QUERY = 16
-MAX_IN_QUERY = 1000
 
 
 def as_list(schema: dict[str, Any]) -> None:
@@ -47,13 +45,13 @@ def _frozen_query(value: Any) -> tuple[Any, ...]:
     """Convert nested lists to nested tuples. `redsched.decide` interprets their contents."""
     if not isinstance(value, list):
         raise InvalidRequest(f'must be a list such as [">=", "$free.VCPU", 2], not {shown(value)}')
-    room = [MAX_IN_QUERY]
+    room = [MAX_QUERY_ENTRIES]
 
     def frozen(one: Any, depth: int) -> Any:
         room[0] -= 1
-        if depth > DEEPEST_QUERY or room[0] < 0:
+        if depth > MAX_QUERY_DEPTH or room[0] < 0:
             raise InvalidRequest(
-                f"has more than {MAX_IN_QUERY} entries, or more than {DEEPEST_QUERY} levels: use a smaller query"
+                f"has more than {MAX_QUERY_ENTRIES} entries, or more than {MAX_QUERY_DEPTH} levels: use a smaller query"
             )
         if isinstance(one, list):
             return tuple([frozen(entry, depth + 1) for entry in one])
@@ -69,7 +67,7 @@ _NAME = {"type": "string", "pattern": NAME_PATTERN}
 _NAMES = {"type": "array", "items": _NAME, "maxItems": MAX_NAMES}
 _LISTS = {"type": "array", "items": {**_NAMES, "minItems": 1}, "maxItems": MAX_PARTS}
 _LEAVES: list[dict[str, Any]] = [{"type": kind} for kind in ("string", "number", "boolean")]
-_QUERY = {"type": "array", "items": {"anyOf": [*_LEAVES, {"type": "array"}]}, "maxItems": MAX_IN_QUERY}
+_QUERY = {"type": "array", "items": {"anyOf": [*_LEAVES, {"type": "array"}]}, "maxItems": MAX_QUERY_ENTRIES}
 
 Traits = Annotated[frozenset[Trait], Field(max_length=MAX_TRAITS, json_schema_extra=as_list)]
 SomeTraits = Annotated[frozenset[Trait], Field(json_schema_extra=as_filled_list)]

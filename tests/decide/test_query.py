@@ -10,6 +10,8 @@ from redsched.cache.columns import Columns
 from redsched.decide.query import compile_query
 from redsched.decide.rules import ALL_ROWS
 from redsched.errors import InvalidRequest
+from redsched.model import Request
+from redsched.schema.parsing import parse
 from tests.support.columns import FIELDS, columns_of
 
 H1 = FIELDS | {
@@ -136,6 +138,17 @@ def test_a_query_may_be_twenty_lists_deep_and_no_deeper() -> None:
     assert hosts(nested(20)) == ["h1"]
     with pytest.raises(InvalidRequest, match="too large"):
         compile_query(nested(21))
+
+
+def test_a_body_may_hold_each_query_that_can_be_compiled() -> None:
+    """What parses bodies has the same bounds."""
+    largest = ["in", "$zone", *map(str, range(197))]
+    compile_query(largest)
+    for query in (nested(20), largest):
+        parse(json.dumps({"resources": {"VCPU": 1}, "query": query}).encode(), Request)
+    for query in (nested(21), [*largest, "more"]):
+        with pytest.raises(InvalidRequest, match="more than 200 entries, or more than 20 levels"):
+            parse(json.dumps({"resources": {"VCPU": 1}, "query": query}).encode(), Request)
 
 
 def test_a_query_says_what_it_found_at_a_host() -> None:

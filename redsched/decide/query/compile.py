@@ -18,11 +18,8 @@ from redsched.decide.query.compare import RELATIONS, Test, compared
 from redsched.decide.query.operands import Operand, operand
 from redsched.decide.text_match import everywhere
 from redsched.errors import InvalidRequest
+from redsched.model.limits import MAX_QUERY_DEPTH, MAX_QUERY_ENTRIES
 from redsched.model.validation import shown
-
-MAX_NODES = 200
-"""The most lists, texts and numbers of one query."""
-MAX_DEPTH = 20
 
 _OPERATORS = "use = < > <= >= in and or not"
 
@@ -58,8 +55,10 @@ def _check_size(query: Any) -> None:
     nodes, level, depth = 0, [query], 0
     while level:
         nodes, depth = nodes + len(level), depth + 1
-        if nodes > MAX_NODES or depth > MAX_DEPTH + 1:
-            raise InvalidRequest(f"query is too large: use at most {MAX_NODES} entries and {MAX_DEPTH} levels")
+        if nodes > MAX_QUERY_ENTRIES or depth > MAX_QUERY_DEPTH + 1:
+            raise InvalidRequest(
+                f"query is too large: use at most {MAX_QUERY_ENTRIES} entries and {MAX_QUERY_DEPTH} levels"
+            )
         level = [one for within in level if isinstance(within, tuple | list) for one in within]
 
 

@@ -210,6 +210,23 @@ async def test_of_two_agents_with_one_journal_one_stops(world: World) -> None:
         await world.reaches("a", ClaimStatus.ACTIVE)
 
 
+async def test_a_restarted_agent_whose_report_a_failover_lost_continues(world: World) -> None:
+    """The store has the record of the former process again: that one has ended, and its successor reports again."""
+    await world.stop(await world.start(hook=world.hook))
+    former = {field: value for field, value in (await world.host()).items() if field in ("agent.nonce", "agent.number")}
+    agent = await world.start(hook=world.hook)
+    with redis.Redis.from_url(world.url, protocol=2) as client:
+        client.hset("rs:{c1}:host:h1", mapping=former)
+
+    async def has_reported() -> bool:
+        return (await world.host())["agent.nonce"] != former["agent.nonce"] or agent.done()
+
+    await wait_until(has_reported)
+    await world.place("a")
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    assert not agent.done()
+
+
 async def test_an_agent_without_the_journal_waits_for_nobody_and_stops(world: World) -> None:
     await world.start()
     with pytest.raises(OtherAgent):

@@ -197,6 +197,26 @@ async def test_a_restarted_agent_continues_and_a_clone_of_its_journal_does_not(c
         assert (await cell.hosts.report(report_of(VCPU=1), stamp(5, nonce="clone"))).outcome is Outcome.NOT_OWNER
 
 
+async def test_a_restarted_agent_whose_report_was_lost_reports_again(cell: CellStore, raw: Any) -> None:
+    """A failover has brought back the record of its former process, with a lower number."""
+    await cell.hosts.report(report_of(), stamp(5))
+    before = await raw.hgetall("rs:{c1}:host:h1")
+    await cell.hosts.report(report_of(), stamp(6, nonce="restarted"))
+    await raw.hset("rs:{c1}:host:h1", mapping=before)
+    assert (await cell.hosts.heartbeat("h1", 60, stamp(6, nonce="restarted"))).outcome is Outcome.UNKNOWN
+    assert (await cell.hosts.report(report_of(), stamp(7, nonce="restarted"))).outcome is Outcome.OK
+    assert (await cell.hosts.heartbeat("h1", 60, stamp(7, nonce="restarted"))).outcome is Outcome.NOT_ATTESTED
+
+
+async def test_of_two_copies_of_a_journal_the_one_that_was_overtaken_ends(cell: CellStore, raw: Any) -> None:
+    """Its heartbeat cannot tell whether it was; its report can, whose number has been passed."""
+    await cell.hosts.report(report_of(), stamp(5))
+    assert (await cell.hosts.report(report_of(), stamp(6, nonce="clone"))).outcome is Outcome.OK
+    async with nothing_written(raw):
+        assert (await cell.hosts.heartbeat("h1", 60, stamp(5))).outcome is Outcome.UNKNOWN
+        assert (await cell.hosts.report(report_of(), stamp(6))).outcome is Outcome.NOT_OWNER
+
+
 @pytest.mark.parametrize("other", [stamp(99, journal="other"), None])
 async def test_another_journal_takes_over_only_when_the_lease_has_lapsed(
     cell: CellStore, raw: Any, other: AgentStamp | None

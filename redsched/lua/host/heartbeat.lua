@@ -5,6 +5,8 @@
 --   journal, nonce  '' without an agent
 -- Reply OK | NOT_ATTESTED (a new epoch has begun: attest) | UNKNOWN (report first) | NOT_OWNER (another agent speaks
 --   for the host); epoch, now_ms
+-- Another process with the same journal is answered UNKNOWN: either a failover has lost the report of its successor,
+-- which this one is, or there are two copies of the journal. The number of its next report tells them apart.
 -- include: fence
 -- include: publish
 local cell = fence(KEY.deadlines)
@@ -15,8 +17,10 @@ end
 if not host[1] then
   return answer('UNKNOWN')
 end
-if (host[4] or '') ~= ARG.journal or (host[5] or '') ~= ARG.nonce then
+if (host[4] or '') ~= ARG.journal then
   return answer('NOT_OWNER')
+elseif (host[5] or '') ~= ARG.nonce then
+  return answer('UNKNOWN')
 end
 if host[2] ~= cell.epoch then
   return answer('NOT_ATTESTED')

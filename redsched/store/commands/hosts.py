@@ -137,7 +137,7 @@ class HostCommands:
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: attest again")
 
     async def heartbeat(self, host: str, lease_s: int, stamp: AgentStamp | None = None) -> ScriptResult:
-        """Renew the host's lease. OK | NOT_ATTESTED | UNKNOWN | NOT_OWNER. (heartbeat.lua)"""
+        """Renew the host's lease. OK | NOT_ATTESTED | UNKNOWN (report first) | NOT_OWNER. (heartbeat.lua)"""
         journal, nonce, _ = _stamp(stamp)
         return await self._cell.answer(
             "heartbeat", (self._cell.keys.host(host), self._cell.keys.deadlines), (host, lease_s * 1000, journal, nonce)

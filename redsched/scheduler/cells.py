@@ -10,7 +10,7 @@ from redsched.cache.updater import ReplicaUpdater
 from redsched.decide import Decider
 from redsched.decide.plugins.registry import PluginRegistry
 from redsched.errors import NotFound, Settling
-from redsched.model import Claim
+from redsched.model import Claim, ClaimStatus
 from redsched.scheduler.background.expiry import Expiry
 from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.scheduler.claims.request_cache import RequestCache
@@ -115,15 +115,16 @@ class Cells:
         return cell, claims[claim_id]
 
     async def known(self, claim_ids: Sequence[str]) -> tuple[Cell, dict[str, Claim]] | None:
-        """The cell that has any of these ids, and those that it has; None where no cell does."""
+        """The cell that has any of these ids, and those that it has; None where no cell does.
+
+        Of several cells, one with a claim that goes on: audits end what the others have (audit/ids.py).
+        """
         cells = list(self._cells.values())
         found = await asyncio.gather(*(cell.store.claims.read(claim_ids) for cell in cells))
-        for cell, claims in zip(cells, found, strict=True):
-            # Without a host: only closed here, because the id moved on to another cell.
-            held = {claim_id: claim for claim_id, claim in claims.items() if claim.host}
-            if held:
-                return cell, held
-        return None
+        # Without a host: only closed here, because the id moved on to another cell.
+        held = [{one: claim for one, claim in claims.items() if claim.host} for claims in found]
+        known = [(cell, claims) for cell, claims in zip(cells, held, strict=True) if claims]
+        return min(known, key=lambda one: min(map(_how_ended, one[1].values())), default=None)
 
     async def close_to(self, claim_id: str) -> bool:
         """Let no host bring a claim back whose owner is told that it is not known; False if it is there. (void.lua)"""
@@ -142,6 +143,11 @@ class Cells:
         """Return the names of the cells that still wait for their hosts."""
         clocks = await asyncio.gather(*(cell.store.tick() for cell in self._cells.values()))
         return [name for name, clock in zip(self._cells, clocks, strict=True) if not clock.settled]
+
+
+def _how_ended(claim: Claim) -> int:
+    """Return 0 for a claim that goes on, 1 for one that is ending, 2 for one that has ended."""
+    return {ClaimStatus.ENDING: 1, ClaimStatus.ENDED: 2}.get(claim.state, 0)
 
 
 def refuse(unsettled: Sequence[str], what: str) -> None:

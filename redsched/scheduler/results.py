@@ -260,6 +260,8 @@ class RepairKind(StrEnum):
     """Recompute the deadlines and reconciliation times of claims, and which ended ones are kept."""
     GANG = "gang"
     """Recompute which members a gang waits for."""
+    TWO_CELLS = "two-cells"
+    """Release the claims of an id in all cells but one."""
     CACHE = "cache"
     """Reload this scheduler's replica."""
 

@@ -112,7 +112,7 @@ class Scheduler:
         return follow(self._cells, last_id)
 
     async def audit(self) -> AuditReport:
-        """Check invariants 1, 2, 5 and 10 over the live store. Raises StoreUnavailable."""
+        """Check invariants 1, 2, 3, 5 and 10 over the live store. Raises StoreUnavailable."""
         return await audit(self._cells)
 
     async def repair(self) -> AuditReport:

@@ -126,7 +126,7 @@ def build(store: Store, settings: Settings, plugins: PluginRegistry, observe: Ob
 
     tasks = {
         cell.name: build_tasks(
-            cell, settings, partial(migrations.place_again, cell), DrainWorker(cell, replacements, group_drain)
+            cell, cells, settings, partial(migrations.place_again, cell), DrainWorker(cell, replacements, group_drain)
         )
         for cell in cells
     }
@@ -159,10 +159,10 @@ def build_cell(store: CellStore, settings: Settings, plugins: PluginRegistry) ->
     return Cell(store, updater, Expiry(store, updater), ReleaseLog(store), RequestCache(store), settings, plugins)
 
 
-def build_tasks(cell: Cell, settings: Settings, place_again: PlaceAgain, drain: DrainWorker) -> CellTasks:
+def build_tasks(cell: Cell, cells: Cells, settings: Settings, place_again: PlaceAgain, drain: DrainWorker) -> CellTasks:
     """Build the background work on a cell."""
     reconciler = Reconciler(cell.store, cell.updater, place_again)
     confirmations = ConfirmationWaiter(cell.store, cell.updater, on_pending=reconciler.begin)
     cell.updater.add_listener(confirmations)
     sweeper = Sweeper(cell, (reconciler.run_once, drain.run_once), settings.tick_s)
-    return CellTasks(cell.updater, reconciler, confirmations, sweeper, Maintenance(cell, settings))
+    return CellTasks(cell.updater, reconciler, confirmations, sweeper, Maintenance(cell, cells, settings))

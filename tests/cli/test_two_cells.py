@@ -8,6 +8,8 @@ from redsched.model import HostReport, Inventory
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from tests.cli.parts import Ran, run
+from tests.support.cells import new_epoch
+from tests.support.placements import held_claim
 
 REPORTS = [
     HostReport("h1", {"VCPU": Inventory(8)}, lease_s=3600),
@@ -19,6 +21,13 @@ async def report(url: str) -> None:
     async with Scheduler.connect(url, Settings(cells=("c1", "c2"))) as scheduler:
         for one in REPORTS:
             await scheduler.hosts.report(one)
+
+
+async def bring_back(url: str, claim_id: str) -> None:
+    """Have h1 attest to a claim that its cell does not know."""
+    async with Scheduler.connect(url, Settings(cells=("c1", "c2"))) as scheduler:
+        store = scheduler._cells.named("c1").store
+        await store.hosts.attest("h1", await new_epoch(store), held=[held_claim(claim_id, "1-a.1")])
 
 
 def test_a_claim_in_the_second_cell_from_init_to_release(store: str) -> None:
@@ -40,3 +49,24 @@ def test_a_claim_in_the_second_cell_from_init_to_release(store: str) -> None:
     assert redsched("audit", "--json").json() == {"hosts": 2, "claims": 2, "problems": []}
     assert redsched("claim", "release", "mine").output == "mine is released\n"
     assert redsched("host", "remove", "h2").output == "h2 is removed\n"
+
+
+def test_an_audit_shows_an_id_with_claims_in_two_cells_and_releases_one(store: str) -> None:
+    def redsched(*arguments: str) -> Ran:
+        return run(*arguments, environment={"REDSCHED_REDIS_URL": store, "REDSCHED_CELLS": "c1,c2"})
+
+    with redis.Redis.from_url(store, protocol=2) as client:
+        client.flushall()
+    redsched("init").check()
+    asyncio.run(report(store))
+    redsched("select", "VCPU=12", "--id", "mine").check()
+    asyncio.run(bring_back(store, "mine"))
+    found = redsched("audit")
+    assert (found.exit_code, found.errors) == (1, "")
+    assert "active in c1, claimed in c2" in found.output
+    assert "in c2 alone" in found.output
+    repair = redsched("audit", "--repair", "--json")
+    [repaired] = repair.json()["problems"]
+    assert (repair.exit_code, repaired["thing"], repaired["repaired"]) == (0, "mine", True)
+    assert redsched("claim", "show", "mine", "--json").check().json()["cell"] == "c2"
+    assert "all is well" in redsched("audit").check().output

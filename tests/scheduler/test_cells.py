@@ -119,6 +119,20 @@ async def test_an_id_waits_for_the_cell_that_may_have_lost_its_claim(two_cells: 
     assert await other.claims.read(["mine"]) == {}
 
 
+async def test_a_claim_that_goes_on_is_found_before_one_that_has_ended_in_another_cell(two_cells: Scheduler) -> None:
+    """A host of b came back with it when its id had been sent again and released in a."""
+    request = Request({"VCPU": 2}, claim_ids=("mine",), hosts=frozenset({"a1"}))
+    await two_cells.select(request)
+    assert await two_cells.claims.release("mine")
+    b = two_cells._cells.named("b").store
+    await b.hosts.attest("b1", await new_epoch(b), held=[held_claim("mine", "1-a.1")])
+    await b.hosts.attest("b2", (await b.tick()).epoch)
+    found = await two_cells.claims.get("mine")
+    assert (found.cell, found.state) == ("b", ClaimStatus.ACTIVE)
+    assert not await two_cells.claims.release("mine")
+    assert (await two_cells.claims.get("mine")).state is ClaimStatus.ENDING
+
+
 async def test_a_host_that_attests_while_other_cells_are_examined_is_no_refusal(
     two_cells: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,8 +18,9 @@ import pytest
 from redsched import pacing
 from redsched.model import Candidate, GroupPolicy, Quota, ServerGroup
 from redsched.model.validation import MAX_AMOUNT
-from redsched.scheduler import ClaimFilter, Scheduler
+from redsched.scheduler import ClaimFilter, Problem, Scheduler
 from redsched.scheduler.audit.audit import repair_replica
+from redsched.scheduler.audit.ids import audit_ids
 from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
@@ -162,6 +163,28 @@ async def test_no_turn_of_the_loop_is_longer_for_more_claims(
         await restore(raw, filled.full)
     async with Scheduler.connect(filled.url, QUIET) as scheduler:
         counted = await counted_on(scheduler, name, monkeypatch)
+    assert counted.lines > 3 * MAX_LINES, "too little work to say anything"
+    assert counted.most <= MAX_LINES
+
+
+async def test_no_turn_of_the_loop_is_longer_for_more_ids_in_two_cells(
+    filled: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second cell has claims of an eighth of the ids."""
+    async with raw_client(filled.url) as raw:
+        await restore(raw, filled.full)
+    async with Scheduler.connect(filled.url, QUIET.model_copy(update={"cells": ("c1", "c2")})) as scheduler:
+        first, second = scheduler._cells
+        said = await second.store.hosts.report(report_of("other", VCPU=10_000))
+        held = [held_claim(f"h{one % HOSTS}-{one // HOSTS}", f"{said.epoch}.1") for one in range(HOSTS * CLAIMS // 8)]
+        await second.store.hosts.attest("other", said.epoch, held=held)
+        found = list[Problem]()
+
+        async def work() -> None:
+            found.extend(await audit_ids(first, scheduler._cells))
+
+        counted = await lines_of(work(), monkeypatch)
+    assert len(found) == len(held)
     assert counted.lines > 3 * MAX_LINES, "too little work to say anything"
     assert counted.most <= MAX_LINES
 

@@ -35,7 +35,9 @@ async def test_one_checks_the_store_and_each_its_own_replica(clean_store: str) -
         await one.init()
         await report_all(one, [report_of("h1", VCPU=8)])
         cells = [scheduler._cells.named("c1") for scheduler in (one, other)]
-        first, second = (Maintenance(cell, Settings()) for cell in cells)
+        first, second = (
+            Maintenance(cell, scheduler._cells, Settings()) for cell, scheduler in zip(cells, (one, other), strict=True)
+        )
         assert (await first.check()).problems == ()
         await raw.zadd(cells[0].store.keys.deadlines, {"nix": 2**50})
         await cells[1].updater.catch_up()

@@ -66,6 +66,8 @@ async def test_claims_are_read_with_what_they_have(reads: CellStore, double: Any
     assert (found["a"].amounts, found["a"].expires_at_ms) == ({"VCPU": 2}, 50)
     assert (found["b"].state, found["b"].end_reason, found["b"].amounts) == (ClaimStatus.ENDED, EndReason.EXPIRED, {})
     assert await reads.audit.claim_ids() in (["a", "b"], ["b", "a"])
+    assert await reads.audit.has_any(["gone", "b"])
+    assert not await reads.audit.has_any(["gone"])
 
 
 async def test_due_claims_come_oldest_first_and_in_pages(reads: CellStore, double: Any) -> None:

@@ -1,8 +1,8 @@
-"""Audit invariants 1, 2, 5 and 10 of docs/architecture.md in a live store under load, and repair violations.
+"""Audit invariants 1, 2, 3, 5 and 10 of docs/architecture.md in a live store under load, and repair violations.
 
 Each host is read with its claims in one script. Checks that span more than a host (deadlines, keys without a host,
 groups, pools and quotas) read at different instants, so a suspicion counts only if it is found again. After a repair,
-the audit runs once more: what it still finds was not repaired.
+the audit runs once more: what it still finds was not repaired. Ids are audited over all cells (ids.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,7 @@ from redsched.scheduler.audit.cache import cache_problems
 from redsched.scheduler.audit.counts import Counted, count_problems, legitimate_excess, read_counts
 from redsched.scheduler.audit.hosts import host_problems, lease_problems, load_of, stuck_endings
 from redsched.scheduler.audit.hosts import legitimate_excess as host_over
+from redsched.scheduler.audit.ids import audit_ids, repair_ids
 from redsched.scheduler.audit.leftovers import leftover_problems
 from redsched.scheduler.audit.recheck import LOOKS, confirmed, with_repaired
 from redsched.scheduler.audit.repair import repair_problems
@@ -26,7 +27,7 @@ from redsched.store.codec.results import AuditedHost, Clock
 
 async def audit(cells: Cells) -> AuditReport:
     """Audit all cells, and confirm each suspicion by looking again. Raises StoreUnavailable."""
-    return _merged([await audit_cell(cell) for cell in cells])
+    return _merged([_with(await audit_cell(cell), await audit_ids(cell, cells)) for cell in cells])
 
 
 async def repair(cells: Cells, operator: bool) -> AuditReport:
@@ -34,7 +35,12 @@ async def repair(cells: Cells, operator: bool) -> AuditReport:
 
     `operator` says that a person requested the repair: then claims that only a person may end are ended too.
     """
-    return _merged([await repair_cell(cell, operator) for cell in cells])
+    return _merged([await repair_with_ids(cell, cells, operator) for cell in cells])
+
+
+async def repair_with_ids(cell: Cell, cells: Cells, operator: bool) -> AuditReport:
+    """Repair one cell, as `repair` does, and its ids that other cells have a claim with too."""
+    return _with(await repair_cell(cell, operator), await repair_ids(cell, cells))
 
 
 async def audit_cell(cell: Cell) -> AuditReport:
@@ -74,6 +80,10 @@ async def repair_replica(cell: Cell) -> AuditReport:
     await repair_problems(cell, problems, operator=False)
     left = await cache_problems(cell.updater) if problems else ()
     return AuditReport(len(cell.updater.columns), 0, with_repaired(problems, left))
+
+
+def _with(report: AuditReport, more: Sequence[Problem]) -> AuditReport:
+    return replace(report, problems=(*report.problems, *more))
 
 
 def _merged(reports: Sequence[AuditReport]) -> AuditReport:

@@ -10,11 +10,11 @@ import structlog
 
 from redsched import aio
 from redsched.errors import RedschedError
-from redsched.scheduler.audit.audit import repair_cell, repair_replica
+from redsched.scheduler.audit.audit import repair_replica, repair_with_ids
 from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.periodic import repeat
 from redsched.scheduler.background.recorder import Recorder
-from redsched.scheduler.cells import Cell
+from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.results import AuditReport
 from redsched.settings import Settings
 
@@ -28,10 +28,10 @@ log = structlog.get_logger(__name__)
 
 
 class Maintenance:
-    """Maintenance of one cell."""
+    """Maintenance of one cell. `cells` are all of its scheduler, with which the ids of its claims are compared."""
 
-    def __init__(self, cell: Cell, settings: Settings) -> None:
-        self._cell, self._settings = cell, settings
+    def __init__(self, cell: Cell, cells: Cells, settings: Settings) -> None:
+        self._cell, self._cells, self._settings = cell, cells, settings
         self._recorder = Recorder(cell.store, settings)
         self._recording, self._checking = DutyLease(cell.store, "record"), DutyLease(cell.store, "check")
         self._tasks: list[asyncio.Task[None]] = []
@@ -63,7 +63,7 @@ class Maintenance:
         """Check and repair the replica, and the store if this scheduler holds the duty. Raises StoreUnavailable."""
         # The lease is shorter than the time to the next check, so that each check goes to the first that asks.
         if await self._checking.is_mine(self._settings.check_s * 0.7):
-            report = await repair_cell(self._cell, operator=False)
+            report = await repair_with_ids(self._cell, self._cells, operator=False)
         else:
             report = await repair_replica(self._cell)
         for one in report.broken:

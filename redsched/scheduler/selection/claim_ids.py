@@ -7,6 +7,7 @@ only after it has been voided in the first (docs/architecture.md, "Ids").
 
 import asyncio
 import os
+import re
 
 from redsched.model import Request
 from redsched.scheduler.cells import Cell, Cells, refuse
@@ -15,6 +16,8 @@ from redsched.store.codec.outcomes import Outcome
 BOUND_MS = 1_200_000
 """A binding outlives every copy of the call: copies are refused as late after remember_s. Later, a claim is found by
 reading it."""
+
+_UNIQUE = re.compile("[0-9a-f]{24}")
 
 
 def unique() -> str:
@@ -25,6 +28,12 @@ def unique() -> str:
 def claim_id_in(cell: Cell) -> str:
     """Return the id for a new claim; it begins with the name of the cell."""
     return f"{cell.name}.{unique()}"
+
+
+def is_made_in(claim_id: str, cell: Cell) -> bool:
+    """Return whether an id is one that `claim_id_in` returns for this cell, and not a caller's own."""
+    name, dot, rest = claim_id.rpartition(".")
+    return bool(dot) and name == cell.name and _UNIQUE.fullmatch(rest) is not None
 
 
 class ClaimIds:

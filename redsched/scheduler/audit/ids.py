@@ -1,0 +1,170 @@
+"""Audit callers' ids over all cells: only one cell has a claim with an id that goes on. Invariant 3.
+
+A cell that was wiped may settle before one of its hosts is back. Its claims are then unknown, so that a repeated id may
+be claimed in another cell, and the host brings the first claim back. The cell that the id is bound to keeps its claim,
+because the binding is of the last answer to the caller; the other claims are released.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import structlog
+
+from redsched import aio
+from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, Token
+from redsched.pacing import Spread, paced, paged
+from redsched.scheduler.audit.recheck import LOOKS, with_repaired
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.results import Problem, RepairKind
+from redsched.scheduler.selection.claim_ids import BOUND_MS, is_made_in
+from redsched.store.codec.claim_codec import counted_by
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
+from redsched.store.commands.claims import HOSTS_AT_ONCE, LOCAL
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedId:
+    """An id with claims that go on in several cells, as it was read."""
+
+    claims: Sequence[Claim]
+    """In the order of the cells' names."""
+    bound_to: str
+    """The cell that the id is bound to; '' for none."""
+    unsettled: str
+    """A cell of these that still waits for its hosts; '' if all have settled."""
+
+    @property
+    def kept(self) -> Claim | None:
+        """The claim that stays: that of the cell the id is bound to, or the last one that was made.
+
+        None while that cannot be said: a call that has bound the id to a cell without a claim may still claim it there.
+        """
+        if self.bound_to:
+            return next((one for one in self.claims if one.cell == self.bound_to), None)
+        return max(self.claims, key=lambda one: (one.claimed_at_ms or 0, one.cell))
+
+    def problem(self) -> Problem:
+        """Return this as a problem of the first of its cells."""
+        first, kept = self.claims[0], self.kept
+        found = ", ".join(f"{one.state} in {one.cell}" for one in self.claims)
+        if self.unsettled or kept is None:
+            return Problem(3, first.cell, first.id, "claim", found, "in one cell", advice=self._left_alone())
+        return Problem(3, first.cell, first.id, "claim", found, f"in {kept.cell} alone", RepairKind.TWO_CELLS, first.id)
+
+    def _left_alone(self) -> str:
+        if self.unsettled:
+            return f"an id with claims in two cells is left alone until cell {self.unsettled} has settled"
+        return f"an id that is bound to cell {self.bound_to} and not claimed there is left alone until it is not bound"
+
+
+async def audit_ids(cell: Cell, cells: Cells) -> tuple[Problem, ...]:
+    """Return the ids of a cell's claims that cells after it, by name, have a claim with too. Raises StoreUnavailable.
+
+    Over all cells, each pair of cells is compared once.
+    """
+    ids = await _ids_claimed_elsewhere(cell, [one for one in cells if one.name > cell.name])
+    for _ in range(LOOKS - 1):
+        ids = [one.claims[0].id async for one in _shared_ids(cells, ids)]
+    # An id of three cells is a problem of the first of them.
+    return tuple([one.problem() async for one in _shared_ids(cells, ids) if one.claims[0].cell == cell.name])
+
+
+async def repair_ids(cell: Cell, cells: Cells) -> tuple[Problem, ...]:
+    """Audit the ids of a cell's claims as `audit_ids` does, and release the claims that are not kept."""
+    before = await audit_ids(cell, cells)
+    for problem in before:
+        if problem.repair:
+            await _repair(cells, problem)
+    after = [one.problem() async for one in _shared_ids(cells, [one.thing for one in before])]
+    return with_repaired(before, after)
+
+
+async def _repair(cells: Cells, problem: Problem) -> None:
+    """Read an id once more, and release its claims but the one that is kept."""
+    async for one in _shared_ids(cells, [problem.thing]):
+        kept = one.kept
+        if one.unsettled or kept is None or not await _is_bound_to(cells.named(kept.cell), one):
+            return
+        for claim in one.claims:
+            if claim is not kept:
+                outcome = await _release(cells.named(claim.cell), claim, f"also claimed in cell {kept.cell}")
+                log.warning("repaired", cell=claim.cell, thing=claim.id, problem=problem.detail, outcome=outcome)
+
+
+async def _is_bound_to(cell: Cell, one: SharedId) -> bool:
+    """Bind the id to the cell whose claim is kept; return False if another call has bound it elsewhere meanwhile."""
+    return bool(one.bound_to) or await cell.store.bindings.bind(one.claims[0].id, "", BOUND_MS) == cell.name
+
+
+async def _release(cell: Cell, claim: Claim, reason: str) -> Outcome:
+    """Release a claim unless it has changed since it was read."""
+    answer = await cell.store.claims.release(
+        claim.host, claim.id, claim.token, objects=counted_by(claim), reason=reason
+    )
+    return answer.outcome
+
+
+async def _ids_claimed_elsewhere(cell: Cell, others: Sequence[Cell]) -> list[str]:
+    """Return the callers' ids of a cell's claims of which one of the other cells has a claim that goes on."""
+    found: dict[str, bool] = {}
+    if not others:
+        return []
+    async for ids in _callers_ids(cell):
+        for other in others:
+            if ids and await other.store.audit.has_any(ids):
+                claims = await other.store.claims.read(ids)
+                found.update((one, True) for one, claim in claims.items() if _goes_on(claim))
+    return list(found)
+
+
+async def _callers_ids(cell: Cell) -> AsyncIterator[list[str]]:
+    """Yield the callers' ids of the claims on hosts and of those that wait for a place, in pages."""
+    for hosts in chunks(await cell.store.hosts.names(), HOSTS_AT_ONCE):
+        async for page in _pages(cell, chain.from_iterable(await cell.store.hosts.claim_ids_of(hosts))):
+            yield page
+    waiting: Spread[int] = await cell.store.due.reconcile_times()
+    async for page in _pages(cell, waiting):
+        yield page
+    await waiting.free_in_slices()
+
+
+async def _pages(cell: Cell, ids: Iterable[str]) -> AsyncIterator[list[str]]:
+    async for page in paged(ids, CLAIMS_AT_ONCE):
+        yield [one for one in page if not is_made_in(one, cell)]
+
+
+async def _shared_ids(cells: Cells, ids: Sequence[str]) -> AsyncIterator[SharedId]:
+    """Read ids in pages, and yield those with claims in several cells."""
+    for some in chunks(ids, CLAIMS_AT_ONCE) if ids else ():
+        # Before the claims: a claim that comes back later, with its host, then counts as one of an unsettled cell.
+        unsettled = await cells.unsettled()
+        claims = await _claims_that_go_on(cells, some)
+        shared = [claim_id for claim_id in some if len(claims[claim_id]) > 1]
+        bindings = next(iter(cells)).store.bindings
+        bound = await aio.gather(map(bindings.cell_of, shared))
+        async for claim_id, bound_to in paced(zip(shared, bound, strict=True)):
+            waiting = next((one.cell for one in claims[claim_id] if one.cell in unsettled), "")
+            yield SharedId(claims[claim_id], bound_to, waiting)
+
+
+async def _claims_that_go_on(cells: Cells, ids: Sequence[str]) -> dict[str, list[Claim]]:
+    found: dict[str, list[Claim]] = {claim_id: [] for claim_id in ids}
+    for cell in sorted(cells, key=lambda one: one.name):
+        async for claim_id, claim in paced((await cell.store.claims.read(ids)).items()):
+            if _goes_on(claim):
+                found[claim_id].append(claim)
+    return found
+
+
+def _goes_on(claim: Claim) -> bool:
+    """Return whether a claim made for a request is not ending or ended, and not closed."""
+    if claim.state in ENDING_OR_ENDED or claim.digest == LOCAL:
+        return False
+    if claim.state is ClaimStatus.PENDING or not claim.closed:
+        return True
+    closed = Token.parse(claim.closed)
+    return any(Token.parse(one.root) > closed for one in claim.placements)

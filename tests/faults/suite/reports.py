@@ -15,14 +15,18 @@ def at(ms: int | None) -> str:
     return "never" if ms is None else datetime.fromtimestamp(ms / 1000).strftime("%H:%M:%S.%f")[:-3]
 
 
+def claim_in(problem: str, ledger: Ledger) -> str | None:
+    """Return the first claim that a problem names and a caller knows; None for none."""
+    return next((word for word in _WORD.findall(problem) if word in ledger.last), None)
+
+
 def explained(problem: str, ledger: Ledger, watcher: Watcher) -> str:
     """Return a problem with the last answer on the first claim that it names, unless it tells that itself."""
-    words = _WORD.findall(problem)
-    claim_id = next((word for word in words if word in ledger.last), None)
+    claim_id = claim_in(problem, ledger)
     if " was answered " in problem:
         return problem
     if claim_id is None:
-        known = next((word for word in words if word in together(watcher.now).claims), None)
+        known = next((word for word in _WORD.findall(problem) if word in together(watcher.now).claims), None)
         return f"{problem} [now {whereabouts(known, watcher)}]" if known else problem
     answer = ledger.last[claim_id]
     said = f"{answer.who} was answered '{answer.what}' at {at(answer.at_ms)}"

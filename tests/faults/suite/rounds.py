@@ -11,6 +11,7 @@ from tests.faults.suite.errors import told
 from tests.faults.suite.faults import BY_NAME
 from tests.faults.suite.faults.base import Breakage
 from tests.faults.suite.fleet import hosts_in
+from tests.faults.suite.histories import with_histories
 from tests.faults.suite.losses import came_back, count_lost, lost_shelved, note_active
 from tests.faults.suite.plan import Round
 from tests.faults.suite.promises import Excuses
@@ -56,7 +57,8 @@ async def play(world: World, round_: Round) -> Result:
     result.acknowledged = world.ledger.acknowledged - acknowledged
     result.over_committed = world.over_committed - over_committed
     result.wrong += wrong_so_far(world)
-    result.wrong = [explained(one, world.ledger, world.watcher) for one in result.wrong]
+    explanations = [explained(one, world.ledger, world.watcher) for one in result.wrong]
+    result.wrong = await with_histories(explanations, world.operator)
     return result
 
 

@@ -1,0 +1,31 @@
+"""The fault suite's complaints tell what happened to the claim that they name."""
+
+from collections import Counter
+
+from redsched.model import Request
+from redsched.scheduler import Scheduler
+from redsched.scheduler.background.recorder import Recorder
+from redsched.settings import Settings
+from tests.faults.suite.histories import with_histories
+from tests.faults.suite.ledger import Answer, Ledger
+from tests.faults.suite.operator import Operator
+from tests.scheduler.conftest import report_all, report_of
+
+SETTINGS = Settings(check_s=0)
+
+
+async def test_a_complaint_tells_the_events_of_the_claim_that_it_names(clean_store: str) -> None:
+    async with Scheduler.connect(clean_store, SETTINGS) as scheduler:
+        await scheduler.init()
+        await report_all(scheduler, [report_of("h1", VCPU=8)])
+        await scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
+        await scheduler.claims.release("mine")
+        await Recorder(scheduler._cells.named("c1").store, SETTINGS).record()
+    ledger = Ledger()
+    ledger.last["mine"] = Answer("s1", "placed", 0)
+    operator = Operator(clean_store, SETTINGS, ledger, dict)
+    about, other = await with_histories(["claim mine is lost", "the watcher is blind"], operator)
+    assert other == "the watcher is blind"
+    assert about.startswith("claim mine is lost [events of mine: ")
+    kinds = Counter(event.split()[1] for event in about.removesuffix("]").partition("mine: ")[2].split("; "))
+    assert kinds == {"claimed": 1, "released": 1}

@@ -35,7 +35,7 @@ class _Recorded(Exception):
     pass
 
 
-async def build(hosts: Sequence[str], clock: Clock, count: int) -> list[tuple[Any, ...]]:
+async def build(hosts: Sequence[str], clock: Clock, count: int, project: str = "") -> list[tuple[Any, ...]]:
     """`count` calls as a scheduler would send them: as many candidates, in an order of their own."""
     recorder, rng, commands = _Recorder(), Random(0), list[tuple[Any, ...]]()
     candidates = Settings().candidates
@@ -43,16 +43,17 @@ async def build(hosts: Sequence[str], clock: Clock, count: int) -> list[tuple[An
     for number, request in zip(range(count), requests(), strict=False):
         chosen = rng.sample(hosts, min(len(hosts), candidates))
         try:
-            await cell.claims.place(_call(request, f"raw-{clock.seq}-{number}", chosen, clock))
+            await cell.claims.place(_call(request, f"raw-{project}{clock.seq}-{number}", chosen, clock, project))
         except _Recorded:
             commands.append(recorder.command)
     return commands
 
 
-def _call(request: Request, claim_id: str, hosts: Sequence[str], clock: Clock) -> ClaimCall:
+def _call(request: Request, claim_id: str, hosts: Sequence[str], clock: Clock, project: str) -> ClaimCall:
     member = Member(claim_id, tuple(Candidate(host, request.resources) for host in hosts))
     lease_ms = request.lease_s * 1000
-    return ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, request.digest(), fresh=True, lease_ms=lease_ms)
+    decided = (clock.epoch, clock.now_ms, clock.seq)
+    return ClaimCall((member,), *decided, request.digest(), fresh=True, lease_ms=lease_ms, project=project)
 
 
 def usec(client: Any) -> int:

@@ -47,7 +47,8 @@ class Quotas:
             return await cell.store.claims.place(call)
 
         async def attempt() -> ClaimAnswer:
-            return await cell.store.claims.place(replace(call, limited=self._is_shared(call.project)))
+            limited = self._is_shared(call.project)
+            return await cell.store.claims.place(replace(call, limited=True) if limited else call)
 
         return await self._within(cell, call.project, attempt, lambda answer: answer.over)
 

@@ -259,6 +259,19 @@ async def test_a_bad_heartbeat_is_a_problem(api: httpx.AsyncClient, clean_store:
     assert held(clean_store) == before
 
 
+async def test_a_heartbeat_of_an_agents_former_process_asks_for_a_report(api: httpx.AsyncClient) -> None:
+    """Whose number says which of the two is the later one; the host itself is there, so it is no 404."""
+    former, now = ({"journal": "j", "nonce": nonce, "number": number} for nonce, number in (("a", 5), ("b", 6)))
+    for agent in (former, now):
+        answer = await api.put("/v1/hosts/h1/report", json={**REPORT, "agent": agent})
+        assert answer.status_code == 200, answer.text
+    answer = await api.post("/v1/hosts/h1/heartbeat", json={"agent": former})
+    assert (answer.status_code, answer.json()) == (200, {"outcome": "NOT_ATTESTED"})
+    check_problem(
+        await api.put("/v1/hosts/h1/report", json={**REPORT, "agent": {**former, "number": 6}}), 409, "other-agent"
+    )
+
+
 async def test_a_heartbeat_of_an_unknown_host_says_report_first(api: httpx.AsyncClient, clean_store: str) -> None:
     before = held(clean_store)
     check_problem(await api.post("/v1/hosts/h9/heartbeat", json={}), 404, "not-found")

@@ -27,7 +27,7 @@ from redsched.store.codec.results import AuditedHost, Clock
 
 async def audit(cells: Cells) -> AuditReport:
     """Audit all cells, and confirm each suspicion by looking again. Raises StoreUnavailable."""
-    return _merged([_with(await audit_cell(cell), await audit_ids(cell, cells)) for cell in cells])
+    return _merged([with_problems(await audit_cell(cell), await audit_ids(cell, cells)) for cell in cells])
 
 
 async def repair(cells: Cells, operator: bool) -> AuditReport:
@@ -35,12 +35,7 @@ async def repair(cells: Cells, operator: bool) -> AuditReport:
 
     `operator` says that a person requested the repair: then claims that only a person may end are ended too.
     """
-    return _merged([await repair_with_ids(cell, cells, operator) for cell in cells])
-
-
-async def repair_with_ids(cell: Cell, cells: Cells, operator: bool) -> AuditReport:
-    """Repair one cell, as `repair` does, and its ids that other cells have a claim with too."""
-    return _with(await repair_cell(cell, operator), await repair_ids(cell, cells))
+    return _merged([with_problems(await repair_cell(cell, operator), await repair_ids(cell, cells)) for cell in cells])
 
 
 async def audit_cell(cell: Cell) -> AuditReport:
@@ -82,7 +77,8 @@ async def repair_replica(cell: Cell) -> AuditReport:
     return AuditReport(len(cell.updater.columns), 0, with_repaired(problems, left))
 
 
-def _with(report: AuditReport, more: Sequence[Problem]) -> AuditReport:
+def with_problems(report: AuditReport, more: Sequence[Problem]) -> AuditReport:
+    """Return a report with further problems."""
     return replace(report, problems=(*report.problems, *more))
 
 

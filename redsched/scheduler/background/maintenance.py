@@ -10,7 +10,8 @@ import structlog
 
 from redsched import aio
 from redsched.errors import RedschedError
-from redsched.scheduler.audit.audit import repair_replica, repair_with_ids
+from redsched.scheduler.audit.audit import repair_cell, repair_replica, with_problems
+from redsched.scheduler.audit.ids import repair_ids
 from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.periodic import repeat
 from redsched.scheduler.background.recorder import Recorder
@@ -62,15 +63,21 @@ class Maintenance:
     async def check(self) -> AuditReport:
         """Check and repair the replica, and the store if this scheduler holds the duty. Raises StoreUnavailable."""
         # The lease is shorter than the time to the next check, so that each check goes to the first that asks.
-        if await self._checking.is_mine(self._settings.check_s * 0.7):
-            report = await repair_with_ids(self._cell, self._cells, operator=False)
-        else:
-            report = await repair_replica(self._cell)
-        for one in report.broken:
-            log.error("broken", cell=one.cell, thing=one.thing, problem=one.detail, advice=one.advice)
-        return report
+        if not await self._checking.is_mine(self._settings.check_s * 0.7):
+            return _logged(await repair_replica(self._cell))
+        # Logged first: the ids are compared with the other cells, which may be away.
+        report = _logged(await repair_cell(self._cell, operator=False))
+        ids = _logged(with_problems(AuditReport(0, 0, ()), await repair_ids(self._cell, self._cells)))
+        return with_problems(report, ids.problems)
 
     def _begin(self, work: Callable[[], Awaitable[object]], every_s: float) -> None:
         name = f"redsched-{work.__name__}-{self._cell.name}"
         working = repeat(work, every_s, log.bind(cell=self._cell.name), "upkeep", first_s=every_s)
         self._tasks.append(asyncio.create_task(working, name=name))
+
+
+def _logged(report: AuditReport) -> AuditReport:
+    """Return a report, with what it could not repair in this process's log."""
+    for one in report.broken:
+        log.error("broken", cell=one.cell, thing=one.thing, problem=one.detail, advice=one.advice)
+    return report

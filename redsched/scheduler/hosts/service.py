@@ -130,7 +130,8 @@ class HostService:
         answer = await cell.store.hosts.heartbeat(name, lease_s, stamp)
         if answer.outcome is Outcome.NOT_OWNER:
             raise _other_agent(name)
-        return _known(answer, name).outcome
+        # The host is there, so it is the record of another process of this agent: a report says which is the later one.
+        return Outcome.NOT_ATTESTED if answer.outcome is Outcome.UNKNOWN else answer.outcome
 
     async def inbox(self, name: str, after: str = "") -> Sequence[InboxEntry]:
         """Return the inbox entries for a host's agent after the entry `after`. Raises NotFound."""

@@ -9,6 +9,7 @@
 -- cell has been upgraded beyond what this release can write.
 local SCHEMA = 2 -- as in redsched/store/commands/schema.py
 
+-- `%d` is exact for all of its numbers where a C long has 64 bits, and a third of the cost of `%.0f`.
 local function text(number)
   return string.format('%d', number)
 end

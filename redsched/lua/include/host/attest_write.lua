@@ -1,5 +1,5 @@
 -- The writes of an attestation to its host: held_here(): the placements that it holds from now on, each to be accepted
--- again if the journal has lost it; host_fields(): their sums; write_hints(): its inbox, anew.
+-- again if the journal has lost it; host_fields(): their sums; write_notifications(): its inbox, written again.
 -- include: attest_merge
 -- include: notify
 -- include: in_chunks

@@ -1,4 +1,4 @@
--- The writes once every member has a place. tell_placed(): a placement's entry of the feed; `more` follow.
+-- The writes once every member has a place. append_placed(): a placement's entry of the feed; `more` follow.
 -- write_claimed_host(): what a host holds now, once however many of the members it took. write_beside(): the gang that
 -- the claims of a call form, and the request that they came from.
 -- include: fence

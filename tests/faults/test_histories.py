@@ -24,7 +24,7 @@ async def test_a_complaint_tells_the_events_of_the_claim_that_it_names(clean_sto
     ledger = Ledger()
     ledger.last["mine"] = Answer("s1", "placed", 0)
     operator = Operator(clean_store, SETTINGS, ledger, dict)
-    about, other = await with_histories(["claim mine is lost", "the watcher is blind"], operator)
+    about, other = await with_histories(["claim mine is lost", "the watcher is blind"], ledger, operator)
     assert other == "the watcher is blind"
     assert about.startswith("claim mine is lost [events of mine: ")
     kinds = Counter(event.split()[1] for event in about.removesuffix("]").partition("mine: ")[2].split("; "))

@@ -7,6 +7,7 @@ from redsched.errors import RedschedError
 from redsched.scheduler import Scheduler
 from redsched.scheduler.observe.events import EventFilter
 from redsched.scheduler.results import EventView
+from tests.faults.suite.ledger import Ledger
 from tests.faults.suite.operator import Operator
 from tests.faults.suite.reports import at, claim_in
 
@@ -15,9 +16,9 @@ WITHIN_S = 20.0
 _SHOWN = ("host", "state", "end_reason", "reason", "token")
 
 
-async def with_histories(problems: Sequence[str], operator: Operator) -> list[str]:
+async def with_histories(problems: Sequence[str], ledger: Ledger, operator: Operator) -> list[str]:
     """Return complaints, each with the events of the first claim that it names, as far as the store has them."""
-    claims = {problem: claim_in(problem, operator.ledger) for problem in problems}
+    claims = {problem: claim_in(problem, ledger) for problem in problems}
     if not any(claims.values()):
         return list(problems)
     try:

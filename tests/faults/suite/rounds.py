@@ -58,7 +58,7 @@ async def play(world: World, round_: Round) -> Result:
     result.over_committed = world.over_committed - over_committed
     result.wrong += wrong_so_far(world)
     explanations = [explained(one, world.ledger, world.watcher) for one in result.wrong]
-    result.wrong = await with_histories(explanations, world.operator)
+    result.wrong = await with_histories(explanations, world.ledger, world.operator)
     return result
 
 

@@ -70,7 +70,7 @@ def measure(server: PrivateServer, hosts: Sequence[str], clock: Clock, count: in
         connection = client.connection_pool.get_connection()
         packed = [connection.pack_commands(commands[at : at + batch]) for at in range(0, count, batch)]
         before, cpu_s, started = usec(client), cpu_of(server.pid), time.perf_counter()
-        outcomes = [_exchange(connection, some, min(batch, count - at * batch)) for at, some in enumerate(packed)]
+        outcomes = [exchange(connection, some, min(batch, count - at * batch)) for at, some in enumerate(packed)]
         seconds = time.perf_counter() - started
         spent = {"store": (cpu_of(server.pid) - cpu_s) / count * 1e6, "script": (usec(client) - before) / count}
         client.connection_pool.release(connection)
@@ -84,6 +84,7 @@ def refused() -> NoReturn:
     raise SystemExit("the server did not place every claim: the figures would mean nothing")
 
 
-def _exchange(connection: Any, packed: Any, count: int) -> list[str]:
+def exchange(connection: Any, packed: Any, count: int) -> list[str]:
+    """Send packed calls and return their outcomes."""
     connection.send_packed_command(packed)
     return [connection.read_response()[0] for _ in range(count)]

@@ -86,8 +86,8 @@ def measure(counted: CountedServer, hosts: Sequence[str], clock: Clock, calls: i
 
 
 def _send(connection: Any, commands: Sequence[tuple[Any, ...]]) -> None:
-    connection.send_packed_command(connection.pack_commands(commands))
-    if any(connection.read_response()[0] != "OK" for _ in commands):
+    packed = connection.pack_commands(commands)
+    if set(raw_claims.exchange(connection, packed, len(commands))) != {"OK"}:
         raw_claims.refused()
 
 

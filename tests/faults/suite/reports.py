@@ -43,7 +43,4 @@ def whereabouts(claim_id: str, watcher: Watcher) -> str:
         return f"ended ({claims.ended[claim_id]})" if claim_id in claims.ended else "not there"
     seen = f"seen {gone.last.get('state')} on {gone.last.get('host')} last at {at(gone.seen_ms)}"
     lease = f" with a lease until {at(gone.expires_ms)}" if gone.expires_ms else ""
-    # The log's recorder writes the reason a little later.
-    told_since = (view.others.get(f"reason:{claim_id}", {}).get("text", "") for view in watcher.now.values())
-    reason = "".join(f": {text}" for text in [gone.reason or next(filter(None, told_since), "")] if text)
-    return f"{seen}{lease}, gone by {at(gone.gone_ms)} ({gone.end_reason}{reason})"
+    return f"{seen}{lease}, gone by {at(gone.gone_ms)} ({gone.end_reason})"

@@ -46,8 +46,6 @@ class Gone:
     """When it was gone."""
     tried: frozenset[str] = frozenset()
     """The hosts on which it had failed."""
-    reason: str = ""
-    """Why its last placement ended, in full, as far as the store says."""
 
     @property
     def expires_ms(self) -> int | None:
@@ -120,9 +118,8 @@ class Watcher:
             self.gone.pop(claim_id, None)
         for claim_id in former.claims.keys() - view.claims.keys():
             end_reason, tried = view.ended.get(claim_id, "forgotten"), view.tried.get(claim_id, set())
-            reason = view.others.get(f"reason:{claim_id}", {}).get("text", "")
             self.gone[claim_id] = Gone(
-                end_reason, former.claims[claim_id], former.now_ms, view.now_ms, frozenset(tried), reason
+                end_reason, former.claims[claim_id], former.now_ms, view.now_ms, frozenset(tried)
             )
 
     def _over_quota(self) -> list[str]:

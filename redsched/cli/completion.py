@@ -1,6 +1,6 @@
 """Shell completion: names of hosts, claims and declared objects, read from the store while the user types.
 
-A shell shows whatever is printed, so errors are not: without a store, or after TIMEOUT_S, there are no names.
+A shell shows all output, so no errors are printed: without a store, or after TIMEOUT_S, there are no names.
 """
 
 import asyncio

@@ -66,7 +66,7 @@ def is_watched(work: JournalEntry) -> bool:
 
 
 def describe_end(named: Named, cgroups: Path = CGROUPS) -> str:
-    """Return text that says that nothing is left of the named work; '' while any of it is."""
+    """Return a description of named work that has ended completely; '' while any of it runs."""
     if any(is_running(pid, mark) for pid, mark in named.started.items()):
         return ""
     if named.cgroup and is_populated(named.cgroup, cgroups):

@@ -4,5 +4,5 @@
 -- Reply OK, epoch, now_ms
 -- include: fence
 local cell = fence()
-redis.call('HSET', KEY.meta, 'now_ms', string.format('%.0f', cell.now_ms))
+redis.call('HSET', KEY.meta, 'now_ms', text(cell.now_ms))
 return {'OK', cell.epoch, cell.now_ms}

@@ -26,13 +26,13 @@
 -- include: quota_usage
 local cell = fence(KEY.deadlines)
 local call = parse_call(parse_again)
-local asked = call.conditions
-local refusal = again_outcome(cell, call) or outdated(cell, call) or (asked and asked.unsuited(cell, call))
+local refusal = again_outcome(cell, call) or outdated(cell, call)
+  or (call.conditions and call.conditions.unsuited(cell, call))
 if refusal then
   return refusal
 end
 for _, member in ipairs(call.members) do
   member.used = call.quota and quota_usage(member.again.claim)
-  member.left = asked and left_behind(call, member)
+  member.left = call.conditions and left_behind(call, member)
 end
 return place_members(cell, call, write_again)

@@ -110,14 +110,14 @@ async def _release(cell: Cell, claim: Claim, reason: str) -> Outcome:
 
 async def _ids_claimed_elsewhere(cell: Cell, others: Sequence[Cell]) -> list[str]:
     """Return the callers' ids of a cell's claims of which one of the other cells has a claim that goes on."""
-    found: dict[str, bool] = {}
+    found: dict[str, None] = {}
     if not others:
         return []
     async for ids in _callers_ids(cell):
         for other in others:
             if ids and await other.store.audit.has_any(ids):
                 claims = await other.store.claims.read(ids)
-                found.update((one, True) for one, claim in claims.items() if _goes_on(claim))
+                found.update(dict.fromkeys(one for one, claim in claims.items() if _goes_on(claim)))
     return list(found)
 
 

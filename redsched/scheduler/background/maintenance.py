@@ -4,7 +4,7 @@ One scheduler at a time does both. Every scheduler checks its own replica.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 
@@ -16,7 +16,7 @@ from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.periodic import repeat
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.results import AuditReport
+from redsched.scheduler.results import AuditReport, Problem
 from redsched.settings import Settings
 
 RECORD_LEASE_S = 5.0
@@ -64,11 +64,15 @@ class Maintenance:
         """Check and repair the replica, and the store if this scheduler holds the duty. Raises StoreUnavailable."""
         # The lease is shorter than the time to the next check, so that each check goes to the first that asks.
         if not await self._checking.is_mine(self._settings.check_s * 0.7):
-            return _logged(await repair_replica(self._cell))
-        # Logged first: the ids are compared with the other cells, which may be away.
-        report = _logged(await repair_cell(self._cell, operator=False))
-        ids = _logged(with_problems(AuditReport(0, 0, ()), await repair_ids(self._cell, self._cells)))
-        return with_problems(report, ids.problems)
+            report = await repair_replica(self._cell)
+            _log_broken(report.problems)
+            return report
+        report = await repair_cell(self._cell, operator=False)
+        _log_broken(report.problems)
+        # Last: the ids are compared with the other cells, which may be away.
+        ids = await repair_ids(self._cell, self._cells)
+        _log_broken(ids)
+        return with_problems(report, ids)
 
     def _begin(self, work: Callable[[], Awaitable[object]], every_s: float) -> None:
         name = f"redsched-{work.__name__}-{self._cell.name}"
@@ -76,8 +80,8 @@ class Maintenance:
         self._tasks.append(asyncio.create_task(working, name=name))
 
 
-def _logged(report: AuditReport) -> AuditReport:
-    """Return a report, with what it could not repair in this process's log."""
-    for one in report.broken:
-        log.error("broken", cell=one.cell, thing=one.thing, problem=one.detail, advice=one.advice)
-    return report
+def _log_broken(problems: Iterable[Problem]) -> None:
+    """Log the problems that were not repaired."""
+    for one in problems:
+        if not one.repaired:
+            log.error("broken", cell=one.cell, thing=one.thing, problem=one.detail, advice=one.advice)

@@ -3,6 +3,7 @@
 -- include: fence
 -- include: object_counts
 -- include: in_chunks
+-- include: object_at
 -- include: publish
 local function conditions()
   -- include: claim_conditions

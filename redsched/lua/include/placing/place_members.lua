@@ -27,14 +27,14 @@ local function place_members(cell, call, write)
     end
   end
 
-  local asked, quota = call.conditions, call.quota and quota_steps()
+  local quota = call.quota and quota_steps()
   local over = quota and quota.over(cell, call)
   if over then
     return over
   end
 
   -- Every check has passed. From here on, only writes.
-  local objects = asked and asked.changed_objects(call.objects) or {}
+  local objects = call.conditions and call.conditions.changed_objects(call.objects) or {}
   local expires = text(cell.now_ms + call.lease_ms)
   for number, member in ipairs(call.members) do
     local entry_id = append_placed(cell, member, #call.members - number + #objects)
@@ -45,8 +45,8 @@ local function place_members(cell, call, write)
       write_claimed_host(host)
     end
   end
-  if asked then
-    asked.write_objects(cell, objects, 'claimed')
+  if call.conditions then
+    call.conditions.write_objects(cell, objects, 'claimed')
   end
   if quota then
     quota.write(cell, call.quota)

@@ -1,6 +1,6 @@
-"""What the parts of the throughput benchmark share: a fleet that never fills, the requests, and the figures of one run.
+"""Shared parts of the throughput benchmark: a fleet that never fills, the requests, and the figures of one run.
 
-The hosts are reported once and no agent takes up their claims, so that nothing but selecting is measured.
+The hosts report once and no agent takes up their claims, so that only selections are measured.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from redsched.model import HostReport, Inventory, Request
 from redsched.scheduler import Scheduler
 
 HELD_S = 3600
-"""Leases of hosts and claims: none may run out while it is measured."""
+"""Leases of hosts and claims: none may expire during a measurement."""
 
 ROOMY = {"VCPU": Inventory(10**7), "MEMORY_MB": Inventory(10**10)}
 AMOUNTS = ({"VCPU": 1, "MEMORY_MB": 1024}, {"VCPU": 2, "MEMORY_MB": 4096}, {"VCPU": 4, "MEMORY_MB": 8192}, {"VCPU": 8})
-"""Four shapes of request, asked for in turn."""
+"""Four shapes of request, used in turn."""
 
 AT_ONCE = 100
 
@@ -44,7 +44,7 @@ class Measured:
 
 
 def measured(hosts: int, work: str, latencies_s: Sequence[float], seconds: float, cpu_s: dict[str, float]) -> Measured:
-    """A row from the time that each claim took."""
+    """Build a row from the duration of each claim."""
     count = len(latencies_s)
     cuts = statistics.quantiles(latencies_s, n=100, method="inclusive")
     cpu_us = {role: spent / count * 1e6 for role, spent in cpu_s.items()}
@@ -52,18 +52,18 @@ def measured(hosts: int, work: str, latencies_s: Sequence[float], seconds: float
 
 
 def requests(project: str = "") -> Iterator[Request]:
-    """Requests without end, each of one place."""
+    """Yield requests without end, each for one place."""
     return (Request(amounts, lease_s=HELD_S, project=project) for amounts in itertools.cycle(AMOUNTS))
 
 
 def cpu_of(pid: int) -> float:
-    """Seconds of processor time that a process has taken."""
+    """Return the processor time of a process, in seconds."""
     times = psutil.Process(pid).cpu_times()
     return float(times.user + times.system)
 
 
 async def report_fleet(scheduler: Scheduler, count: int) -> None:
-    """Report `count` roomy hosts."""
+    """Report `count` large hosts."""
     hosts = [HostReport(one.name, ROOMY, zone=one.zone, lease_s=HELD_S) for one in simulated(count)]
     for first in range(0, count, AT_ONCE):
         await asyncio.gather(*(scheduler.hosts.report(host) for host in hosts[first : first + AT_ONCE]))

@@ -21,7 +21,7 @@ from redsched.model import (
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A kind of request. `request(0)` is the one that is repeated; every other number makes another shape."""
+    """A kind of request. `request(0)` is the one that is repeated; every other number gives another shape."""
 
     name: str
     request: Callable[[int], Request]
@@ -36,7 +36,7 @@ def _simple(number: int) -> Request:
 
 
 def _nova(number: int) -> Request:
-    # The two weighers that Nova leaves out by default count too, so that there are thirteen.
+    # Enable the two weighers that Nova disables by default too, which makes thirteen.
     return Request(
         {**_amounts(number), "DISK_GB": 20},
         required=frozenset({AVX}),

@@ -1,16 +1,16 @@
-"""Time per decision under every kind of constraint, beside a plain loop over the same hosts in the same run.
+"""Time per decision under every kind of constraint, compared with a plain loop over the same hosts in the same run.
 
     python -m benchmarks.constraints [--hosts 10000] [--seconds 2] [--most 500] [--case NAME ...] [--json]
 
 Each case (benchmarks/constraint_cases.py) has a fleet of its own: large hosts with NUMA nodes, GPUs and network cards.
 
     repeated   the same request again and again, with the claim of each decision applied before the next
-    new shape  every request asks for other amounts, so that nothing is remembered from an earlier one
+    new shape  every request has different amounts, so that nothing is cached from an earlier one
     loop       a plain loop over the hosts (benchmarks/plain_constraints.py), with its claims applied
 
-Before anything is measured both decide the same requests one after the other, and must choose the same host each time;
-of gangs, where there are many good ways, each placing is held against the request instead. Times are of deciding alone,
-without applying the claims, and processor time: deciding waits for nothing, and others may share the machine.
+Before a measurement both decide the same requests one after the other, and must choose the same host each time. For
+gangs, which have many good solutions, each placement is checked against the request instead. Times are processor times
+of deciding alone, without applying the claims: deciding waits for nothing, and others may share the machine.
 """
 
 import argparse
@@ -34,14 +34,14 @@ from redsched.settings import Settings
 from redsched.store.codec.results import HostUsage
 
 AGREED = 20
-"""Decisions that both make one after the other before anything is measured."""
+"""Decisions that both make one after the other before a measurement."""
 FEWEST = 3
-"""Decisions that a median is taken of, however long they take."""
+"""The minimum number of decisions for a median, however long they take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One row: medians of single decisions in microseconds, and of how many."""
+    """One row: medians of single decisions in microseconds, and the number of decisions."""
 
     hosts: int
     case: str
@@ -54,7 +54,7 @@ class Measured:
 
 
 class Ours:
-    """Deciding by redsched. Picks the best host and not one of the best few, to choose as the loop does."""
+    """Deciding by redsched. Picks the best host instead of one of the best few, to choose as the loop does."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -100,7 +100,7 @@ class Loop:
 
 
 def agree(case: Case, ours: Ours, loop: Loop, decisions: int) -> None:
-    """Both must decide alike, or the figures would be of different work. What we chose is claimed in both."""
+    """Check that both decide alike: otherwise the figures compare different work. Our choice is claimed in both."""
     request = case.request(0)
     for _ in range(decisions):
         places, plain = ours.decide(request), loop.decide(request)
@@ -116,7 +116,7 @@ def agree(case: Case, ours: Ours, loop: Loop, decisions: int) -> None:
 def timed(
     ask: Callable[[int], Request], by: Ours | Loop, seconds: float, most: int, claims: bool = True
 ) -> tuple[float, int]:
-    """The median processor time of a decision, in microseconds, and of how many. Ends after so long or so many."""
+    """Return the median processor time of a decision in microseconds, and the number of decisions."""
     times: list[float] = []
     end = time.perf_counter() + seconds
     while len(times) < min(FEWEST, most) or (len(times) < most and time.perf_counter() < end):
@@ -130,7 +130,7 @@ def timed(
 
 
 def measure(case: Case, fleet: Fleet, counts: dict[str, Counts], seconds: float, most: int) -> Measured:
-    """One case on a fleet of its own."""
+    """Measure one case on a fleet of its own."""
     ours, loop = Ours(make_cell(fleet, counts)), Loop(make_plain(fleet, counts))
     agree(case, ours, loop, min(AGREED, most))
     request = case.request(0)
@@ -141,7 +141,7 @@ def measure(case: Case, fleet: Fleet, counts: dict[str, Counts], seconds: float,
 
 
 def run(hosts: int, seconds: float, most: int, names: Sequence[str] = ()) -> Iterator[Measured]:
-    """All cases, or those with these names, each as soon as it is measured."""
+    """Yield all cases, or those with these names, each as soon as it is measured."""
     rng = Random(hosts)
     fleet = make_fleet(hosts, rng)
     counts = make_counts(fleet, rng)
@@ -151,7 +151,7 @@ def run(hosts: int, seconds: float, most: int, names: Sequence[str] = ()) -> Ite
 
 
 def print_table(results: Iterable[Measured]) -> None:
-    """For people."""
+    """Print the table."""
     print(f"Python {platform.python_version()}, one process, one thread; medians in us, and of how many decisions")
     heads = ("hosts", "case", "repeated", "of", "new shape", "of", "loop", "of", "loop/repeated", "loop/new")
     print("{:>6}  {:<24} {:>9} {:>5} {:>10} {:>5} {:>9} {:>4} {:>14} {:>9}".format(*heads))
@@ -165,7 +165,7 @@ def print_table(results: Iterable[Measured]) -> None:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--hosts", type=int, default=10_000, help="size of the fleet, from 100")
     parser.add_argument("--seconds", type=float, default=2.0, help="how long each figure is measured at most")

@@ -1,15 +1,15 @@
-"""Decisions per second in one process, beside a plain loop over the same hosts in the same run. Nothing but deciding.
+"""Decisions per second in one process, compared with a plain loop over the same hosts. Measures deciding alone.
 
     python benchmarks/decide.py [--hosts 1000 10000] [--seconds 2] [--json]
 
-Three kinds of work, each at every fleet size, on hosts alike in kind and unlike in how full they are:
+Three kinds of work at every fleet size, on hosts of the same kind with different usage:
 
-    repeated   the same request again and again, and each decision's claim is applied to its host before the next
-    new shape  every request asks for other amounts, so that nothing is remembered from an earlier one
-    loop       for every host a Python loop over the same rules and the same score, then the best of them; with the
+    repeated   the same request repeatedly; each decision's claim is applied to its host before the next
+    new shape  every request has different amounts, so that nothing is cached from an earlier one
+    loop       a Python loop over all hosts with the same rules and the same score, then the best host; with the
                claim applied, as in `repeated`
 
-The table gives the median of the single decisions and decisions per second over the whole run, applying included.
+The table gives the median of single decisions, and decisions per second over the whole run, including the claims.
 """
 
 import argparse
@@ -47,7 +47,7 @@ class Measured:
 
 
 def make_fleet(hosts: int, rng: Random) -> Fleet:
-    """Hosts as the store's fields have them: three zones, four in five with the trait, up to half full."""
+    """Return hosts as fields of the store: three zones, four in five with the trait, up to half full."""
     return {f"h{number:06d}": make_host(number, rng) for number in range(hosts)}
 
 
@@ -74,7 +74,7 @@ def make_columns(fleet: Fleet) -> Columns:
 
 @dataclass(slots=True)
 class PlainHost:
-    """What the loop reads: numbers already, so that it pays for deciding and not for parsing."""
+    """The loop's view of a host: parsed numbers, so that it spends its time on deciding and not on parsing."""
 
     name: str
     alive: bool
@@ -106,7 +106,7 @@ def make_plain(fleet: Fleet) -> dict[str, PlainHost]:
 
 
 def plain_score(host: PlainHost, request: Request) -> float | None:
-    """Score of one host, None where it does not fit; the rules that the request needs and no others."""
+    """Return the score of one host, None if it does not fit; tests only the rules that the request needs."""
     if not (host.alive and host.attested and host.status == "enabled" and request.required <= host.traits):
         return None
     total = 0.0
@@ -125,7 +125,7 @@ def plain_decide(hosts: dict[str, PlainHost], request: Request, candidates: int)
 
 
 def no_room() -> NoReturn:
-    """End: refusals are another kind of work than the one that the table names."""
+    """Exit: a refusal is different work from what the table shows."""
     raise SystemExit("the fleet is full: measure for fewer --seconds")
 
 
@@ -135,7 +135,7 @@ def first_host(decider: Decider, request: Request, rng: Random) -> str:
 
 
 def repeated(fleet: Fleet) -> Callable[[], str]:
-    """The same request, its claim applied. Picks the best host, not one of the best few, to choose as the loop does."""
+    """Repeat one request and apply its claim. Picks the best host, not one of the best few, as the loop does."""
     columns, rng, request = make_columns(fleet), Random(0), Request(AMOUNTS, required=REQUIRED)
     decider = Decider(columns, Settings(pick_from=1))
 
@@ -184,14 +184,14 @@ def measure(hosts: int, work: str, once: Callable[[], str], seconds: float) -> M
 
 
 def agree(fleet: Fleet, decisions: int = 200) -> None:
-    """Both choose the same hosts one after the other: else their figures would be of different work."""
+    """Check that both choose the same hosts one after the other: otherwise the figures would compare different work."""
     ours, plain = repeated(fleet), loop(fleet)
     if [ours() for _ in range(decisions)] != [plain() for _ in range(decisions)]:
         raise SystemExit("the columns and the plain loop chose different hosts: the figures would mean nothing")
 
 
 def run(sizes: list[int], seconds: float) -> list[Measured]:
-    """All measurements."""
+    """Run all measurements."""
     results = []
     for hosts in sizes:
         fleet = make_fleet(hosts, Random(hosts))

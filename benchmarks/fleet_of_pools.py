@@ -1,8 +1,7 @@
 """A made-up fleet of large hosts, two NUMA nodes and eight GPUs each, as fields of the store and as plain objects.
 
-Each node has dedicated CPUs, huge pages and a network card with virtual functions; four of the GPUs lie under each. How
-full everything is is random, so that of each kind of request a good part of the hosts has no room. Server groups have
-members on some of the hosts.
+Each node has dedicated CPUs, huge pages and a network card with virtual functions, and four of the GPUs. The usage is
+random, so that for each kind of request many hosts have no room. Server groups have members on some hosts.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,13 +24,13 @@ GROUPS: Mapping[str, tuple[str, int, tuple[str, ...]]] = {
     SOFT: ("soft-anti-affinity", 1, ("host",)),
     WIDE: ("anti-affinity", 8, ("host", "zone")),
 }
-"""Each server group's policy (over hosts), the most that it allows in one, and by what it is counted."""
+"""Each server group's policy (over hosts), its maximum per host, and the topology by which it is counted."""
 
 Counts = dict[str, dict[str, int]]
 
 
 def make_fleet(hosts: int, rng: Random) -> Fleet:
-    """Hosts as the store's fields have them."""
+    """Return hosts as fields of the store."""
     return {f"h{number:06d}": _host(number, rng) for number in range(hosts)}
 
 
@@ -68,11 +67,11 @@ def _slot(slot: str, capacity: int, claimed: int, external: int = 0) -> dict[str
 
 
 def make_counts(fleet: Fleet, rng: Random) -> dict[str, Counts]:
-    """Members that the groups have already: by group, by topology, by domain."""
+    """Return the existing members of the groups: by group, by topology, by domain."""
     names = list(fleet)
     apart = {name: 1 for name in names if rng.random() < 0.3}
     soft = {name: rng.randrange(1, 4) for name in names if rng.random() < 0.3}
-    # A member in each zone, and one more in half of them: those are closed to a spread of at most one.
+    # One member in each zone, and another one in half of them, which a spread of at most one then excludes.
     wide = {names[number]: 1 for number in range(min(len(names), ZONES * 3 // 2))}
     zones: dict[str, int] = {}
     for name in wide:
@@ -81,7 +80,7 @@ def make_counts(fleet: Fleet, rng: Random) -> dict[str, Counts]:
 
 
 def make_cell(fleet: Fleet, counts: Mapping[str, Counts]) -> Columns:
-    """The fleet and its groups as the scheduler has them."""
+    """Return the fleet and its groups as the scheduler has them."""
     columns = make_columns(fleet)
     for name, (policy, most, topologies) in GROUPS.items():
         fields = {"version": "1", "policy": policy, "by": "host", "max_per_host": str(most)}
@@ -94,7 +93,7 @@ def make_cell(fleet: Fleet, counts: Mapping[str, Counts]) -> Columns:
 
 @dataclass(slots=True)
 class PlainPool:
-    """A pool of a host, with what is left in it; `node` is the NUMA node that it lies in, or is itself."""
+    """A pool of a host, with its free amounts; `node` is the NUMA node that it lies in, or is itself."""
 
     name: str
     node: str
@@ -105,9 +104,9 @@ class PlainPool:
 
 @dataclass(slots=True)
 class PlainHost:
-    """What a loop reads of a host: numbers already, so that it pays for deciding and not for parsing.
+    """The loop's view of a host: parsed numbers, so that it spends its time on deciding and not on parsing.
 
-    `capacity` and `left` are by class, of the host and its pools together; `root` is what is left of its own.
+    `capacity` and `left` are by class, of the host and its pools together; `root` is the free amount of its own.
     """
 
     name: str
@@ -125,7 +124,7 @@ class PlainHost:
     pools: dict[str, PlainPool]
 
     def take(self, slot: str, amount: int) -> None:
-        """Take an amount from a slot; a negative one gives it back."""
+        """Take an amount from a slot; a negative one is returned."""
         pool, resource_class = split_slot(slot)
         (self.pools[pool].left if pool else self.root)[resource_class] -= amount
         self.left[resource_class] -= amount
@@ -140,7 +139,7 @@ class PlainFleet:
 
 
 def make_plain(fleet: Fleet, counts: Mapping[str, Counts]) -> PlainFleet:
-    """The same fleet as plain objects."""
+    """Return the same fleet as plain objects."""
     copied = {name: {by: dict(held) for by, held in one.items()} for name, one in counts.items()}
     return PlainFleet({name: _plain(name, fields) for name, fields in fleet.items()}, copied)
 

@@ -1,24 +1,24 @@
-"""How long the background work of a scheduler holds up its own event loop.
+"""How long the background work of a scheduler blocks its own event loop.
 
     python -m benchmarks.loop_lag [--claims 1000000] [--per-host 100] [--due 20000] [--json]
 
-Fills a private store with hosts that have that many active claims: one in ten of a project with a quota, one in ten in
-a server group, all with a request that the store keeps. Then does one piece of work after the other in one scheduler's
-process, beside a timer of a millisecond. How late the timer comes is how long a request, or the tick of the store's
-clock, would have waited.
+Fills a private store with hosts that have this many active claims: one in ten of a project with a quota, one in ten in
+a server group, all with a request that the store keeps. Then runs one piece of work after the other in one scheduler's
+process, together with a timer of one millisecond. A request, or the tick of the store's clock, would have waited for as
+long as the timer is late.
 
     audit      all hosts and claims, the quota and the groups
-    repair     an audit that finds nothing; what it finds kept is kept for another day
+    repair     an audit that finds nothing; it renews the retention of the requests
     replica    this scheduler's columns compared with the store
-    export     all of the cell, into memory
+    export     the whole cell, into memory
     usage      the sums of all claims
     snapshot   the columns read again, as in a new epoch
-    feed       reading what was claimed meanwhile
+    feed       reading the new claims
     sweep      ending all claims that are due
-    record     writing all that into the event log
+    record     writing their events to the event log
     drain      moving claims off a few hosts, in several sweeps
 
-Ends with exit code 1 when an audit finds a problem, or a claim is missing.
+Ends with exit code 1 if an audit finds a problem, or a claim is missing.
 """
 
 import argparse
@@ -52,32 +52,32 @@ LIMITED = "limited"
 AMOUNTS = {"VCPU": 1, "MEMORY_MB": 1024}
 ROOMY = {"VCPU": Inventory(10**7), "MEMORY_MB": Inventory(10**9)}
 GROUP_OF = 50
-"""Members of a server group, each on another host."""
+"""Members of a server group, each on a different host."""
 AT_ONCE = 20
 CLAIMS_AT_ONCE = 100
 SETTINGS = Settings(
     log_level="warning", check_s=0.0, events_keep_s=0.0, tick_s=3600.0, poll_s=3600.0, catch_up_timeout_s=120.0
 )
-"""Nothing goes on by itself: each row is one piece of work."""
+"""No background work: each row is one piece of work."""
 DRAINED, SWEEPS = 5, 10
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One piece of work, and the delays of the timer meanwhile."""
+    """One piece of work, and the delays of the timer during it."""
 
     work: str
     seconds: float
     largest_ms: float
     p99_ms: float
     largest_cpu_ms: float
-    """Of this thread's processor time between two turns of the timer: other processes do not count in it."""
+    """Processor time of this thread between two turns of the timer: other processes are not included."""
     largest_gc_ms: float
-    """The longest garbage collection: part of the above."""
+    """The longest garbage collection, included in the above."""
 
 
 class Timer:
-    """A context manager: a timer that notes how late it comes."""
+    """A context manager: a timer that records its delays."""
 
     async def __aenter__(self) -> "Timer":
         self._gc_s = self._gc_began = 0.0
@@ -115,7 +115,7 @@ class Timer:
 
 
 async def fill(cell: CellStore, claims: int, per_host: int) -> list[str]:
-    """Report hosts that attest so many active claims; their names."""
+    """Report hosts that attest this many active claims; return their names."""
     await cell.init()
     names = [f"host-{number:06}" for number in range(-(-claims // per_host))]
     for first in range(0, len(names), AT_ONCE):
@@ -141,7 +141,7 @@ def _held(host: int, name: str, number: int, token: str, digest: str) -> Journal
 
 
 async def make_due(cell: CellStore, names: list[str], count: int) -> None:
-    """Make claims that no host takes up, and whose leases are about to run out."""
+    """Make claims that no host takes up, and whose leases are about to expire."""
     clock = await cell.tick()
     for first in range(0, count, CLAIMS_AT_ONCE):
         members = [
@@ -155,7 +155,7 @@ async def make_due(cell: CellStore, names: list[str], count: int) -> None:
 
 
 async def drain(cell: Cell, sweep: Callable[[], Awaitable[None]], names: list[str]) -> None:
-    """Move claims off some hosts, as many as some sweeps do."""
+    """Move claims off some hosts, as several sweeps do."""
     for name in names[:DRAINED]:
         await cell.store.hosts.set_status(name, HostStatus.DRAINING, move=True)
     for _ in range(SWEEPS):
@@ -169,7 +169,7 @@ async def force_snapshot(cell: Cell) -> None:
 
 
 async def measure(url: str, given: argparse.Namespace) -> tuple[list[Row], list[str]]:
-    """All rows, and what is wrong."""
+    """Yield all rows; return the errors."""
     async with Store.connect(url, SETTINGS) as store:
         names = await fill(store.cell("c1"), given.claims, given.per_host)
     rows, wrong = list[Row](), list[str]()
@@ -177,7 +177,7 @@ async def measure(url: str, given: argparse.Namespace) -> tuple[list[Row], list[
         await scheduler.quotas.put(Quota(LIMITED, {"claims": MAX_AMOUNT}))
         [cell] = scheduler._cells
         sweep = scheduler._tasks[cell.name].sweeper.sweep
-        pacing.freeze_existing_objects()  # as the API's processes do
+        pacing.freeze_existing_objects()  # like the API's processes
 
         async def row(work: str, do: Callable[[], Awaitable[object]]) -> Any:
             async with Timer() as timer:

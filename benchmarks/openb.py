@@ -3,8 +3,8 @@
     sn,cpu_milli,memory_mib,gpu,model                                              a node; no model: no GPU
     name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,...                   a task; gpu_spec "A|B": one of these
 
-A GPU is a pool of a thousand shares. A task takes its share from one GPU, or whole GPUs. Nothing is asked of a task's
-times. Pure: no network, and no files but the two it is given.
+A GPU is a pool of a thousand shares. A task takes its share from one GPU, or whole GPUs. The times of tasks are
+ignored. Pure: no network, and no files except the two arguments.
 """
 
 import csv
@@ -22,7 +22,7 @@ WHOLE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A machine of the list: what it has beside its GPUs, how many of these, and their model ('' without)."""
+    """A machine of the list: its resources besides GPUs, the number of GPUs, and their model ('' for none)."""
 
     name: str
     amounts: Mapping[str, int]
@@ -31,7 +31,7 @@ class Node:
 
     @property
     def traits(self) -> frozenset[str]:
-        """What a task's gpu_spec can ask for, of the host and of each GPU."""
+        """The models that a task's gpu_spec can require, of the host and of each GPU."""
         return frozenset([trait_of(self.model)] if self.model else [])
 
     def slots(self) -> dict[str, int]:
@@ -39,7 +39,7 @@ class Node:
         return {**self.amounts, **{f"gpu{index}/{SHARES}": WHOLE for index in range(self.gpus)}}
 
     def report(self) -> HostReport:
-        """The node as a host."""
+        """Return the node as a host."""
         gpu = Pool({SHARES: Inventory(WHOLE)}, traits=self.traits)
         return HostReport(
             self.name,
@@ -51,7 +51,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task of the list: what it takes of the host, a share of each GPU, and the models of which it needs one."""
+    """A task of the list: its amounts of the host, its share of each GPU, and the models that it accepts."""
 
     name: str
     amounts: Mapping[str, int]
@@ -60,13 +60,13 @@ class Task:
 
     @property
     def traits(self) -> frozenset[str]:
-        """Of these the host must have one; empty: any host will do."""
+        """The host must have one of these; empty: any host."""
         return frozenset(map(trait_of, self.models))
 
     def request(self, policy: str = "") -> Request:
-        """The task as a request. Its name is the claim id, so that asking again is safe.
+        """Return the task as a request. Its name is the claim id, so that repeating the request is safe.
 
-        Of one model each GPU must be; that it is one of several is asked of the host, whose GPUs are all alike.
+        A single model is required of each GPU; one of several models is required of the host, whose GPUs are all equal.
         """
         of_one = self.traits if len(self.models) == 1 else frozenset[str]()
         return Request(
@@ -79,7 +79,7 @@ class Task:
         )
 
     def body(self, policy: str = "") -> bytes:
-        """The same as JSON, for the API."""
+        """Return the same as JSON, for the API."""
         request = self.request(policy)
         asked: dict[str, Any] = {"resources": self.amounts, "claim_ids": [self.name]}
         if request.groups:
@@ -96,12 +96,12 @@ class Task:
 
 
 def trait_of(model: str) -> str:
-    """The trait that a host with GPUs of this model has, and each of the GPUs."""
+    """Return the trait of a host with GPUs of this model, and of each of the GPUs."""
     return "CUSTOM_GPU_MODEL_" + re.sub(r"[^A-Z0-9]", "_", model.upper())
 
 
 def read_nodes(lines: Iterable[str]) -> list[Node]:
-    """The nodes of a node list, in its order."""
+    """Return the nodes of a node list, in its order."""
     return [
         Node(row["sn"], _amounts(row), int(row["gpu"]), row["model"] if int(row["gpu"]) else "")
         for row in csv.DictReader(lines)
@@ -109,7 +109,7 @@ def read_nodes(lines: Iterable[str]) -> list[Node]:
 
 
 def read_tasks(lines: Iterable[str]) -> list[Task]:
-    """The tasks of a task list, in its order."""
+    """Return the tasks of a task list, in its order."""
     return [
         Task(row["name"], _amounts(row), _shares(row), tuple(filter(None, row["gpu_spec"].split("|"))))
         for row in csv.DictReader(lines)
@@ -117,7 +117,7 @@ def read_tasks(lines: Iterable[str]) -> list[Task]:
 
 
 def _amounts(row: Mapping[str, str]) -> dict[str, int]:
-    # Some tasks say 0 memory: what is not needed is not asked for.
+    # Some tasks have 0 memory: the request omits it.
     amounts = {CPU: int(row["cpu_milli"]), MEMORY: int(row["memory_mib"])}
     return {slot: amount for slot, amount in amounts.items() if amount}
 
@@ -128,7 +128,7 @@ def _shares(row: Mapping[str, str]) -> tuple[int, ...]:
 
 
 def fleet_text(nodes: Iterable[Node]) -> str:
-    """The nodes as a fleet file. JSON, which is YAML too and quicker to read."""
+    """Return the nodes as a fleet file. JSON, which is also YAML and quicker to read."""
     return json.dumps({"hosts": [_host(node) for node in nodes]})
 
 

@@ -1,11 +1,11 @@
-"""How much of a real fleet's GPUs each policy fills: the published protocol, deciding and columns alone.
+"""How much of a real fleet's GPUs each policy fills: the published protocol, with deciding and columns alone.
 
     python -m benchmarks.packing NODES.csv TASKS.csv [--policy pack best_fit gpu] [--seed 42] [--pick-from 1] [--json]
 
 The protocol is that of the source of the lists (Weng et al., Beware of Fragmentation, USENIX ATC 2023): the tasks are
-shuffled, uniformly drawn ones are added until the GPUs asked for are 130 % of the fleet's, each is asked for once, in
-order, and nothing is ever deleted. What counts is the part of the fleet's GPUs that is allocated at the end. Without a
-store or an API, so that it is about choosing alone; every claim is applied as a reply of the claim script is.
+shuffled, uniformly drawn ones are added until the requested GPUs are 130 % of the fleet's, each is requested once, in
+order, and nothing is ever deleted. The result is the part of the fleet's GPUs that is allocated at the end. It uses no
+store and no API, to measure the choice alone; every claim is applied like a reply of the claim script.
 """
 
 import argparse
@@ -28,19 +28,19 @@ from redsched.store.codec.results import HostUsage
 
 EPOCH = "1-a"
 ASKED = 1.3
-"""GPUs asked for, as a part of those that there are."""
+"""Requested GPUs relative to those of the fleet."""
 
 POLICIES: Mapping[str, Mapping[str, float]] = {
     "best_fit": {"best_fit": 1.0},
     "dot_product": {"dot_product": 1.0},
     "gpu_fragmentation": {"gpu_fragmentation": 1.0},
 }
-"""Policies beside those of redsched and those of the settings."""
+"""Additional policies besides those of redsched and of the settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """One run: GPU shares allocated of all, refusals by their main reason, the median processor time of a decision."""
+    """One run: allocated GPU shares, refusals by their main reason, the median processor time of a decision."""
 
     policy: str
     seed: int
@@ -53,12 +53,12 @@ class Packed:
 
     @property
     def percent(self) -> float:
-        """Of all GPUs, what is allocated at the end."""
+        """Return the allocated part of all GPUs at the end."""
         return 100.0 * self.gpu_milli / self.of_gpu_milli
 
 
 def make_columns(nodes: Sequence[Node]) -> Columns:
-    """The fleet as the scheduler has it, with nothing claimed."""
+    """Return the fleet as the scheduler has it, with nothing claimed."""
     columns = Columns(len(nodes))
     columns.set_epoch(EPOCH)
     for node in nodes:
@@ -69,7 +69,7 @@ def make_columns(nodes: Sequence[Node]) -> Columns:
 
 
 def sequence(tasks: Sequence[Task], of_gpu_milli: int, seed: int) -> list[Task]:
-    """The tasks of one run: shuffled, and then drawn until enough is asked for. Ends, for some task asks for GPUs."""
+    """Return the tasks of one run: shuffled, then drawn until enough is requested. Ends, as some tasks need GPUs."""
     rng = Random(seed)
     found = rng.sample(tasks, len(tasks))
     asked = sum(sum(task.shares) for task in tasks)
@@ -80,7 +80,7 @@ def sequence(tasks: Sequence[Task], of_gpu_milli: int, seed: int) -> list[Task]:
 
 
 def gpu_milli(columns: Columns) -> tuple[int, int]:
-    """What is claimed of all GPUs, and their capacity."""
+    """Return the claimed amount of all GPUs, and their capacity."""
     slots = [slot for slot in columns.capacity if is_gpu(slot)]
     return sum(int(columns.claimed[slot].sum()) for slot in slots), sum(
         int(columns.capacity[slot].sum()) for slot in slots
@@ -88,7 +88,7 @@ def gpu_milli(columns: Columns) -> tuple[int, int]:
 
 
 def pack(nodes: Sequence[Node], tasks: Sequence[Task], policy: str, seed: int, settings: Settings) -> Packed:
-    """One run."""
+    """Play one run."""
     columns, rng = make_columns(nodes), Random(seed)
     decider, refused, times = Decider(columns, settings), Counter[str](), list[float]()
     asked = sequence(tasks, gpu_milli(columns)[1], seed)
@@ -105,7 +105,7 @@ def pack(nodes: Sequence[Node], tasks: Sequence[Task], policy: str, seed: int, s
 
 
 def claim(columns: Columns, chosen: Candidate) -> None:
-    """Apply a claim as a reply of the claim script is applied. Raises SystemExit where a GPU is over its capacity."""
+    """Apply a claim like a reply of the claim script. Raises SystemExit if a GPU is over its capacity."""
     row, version = columns.row(chosen.host), columns.version(chosen.host)
     assert row is not None
     assert version is not None
@@ -120,7 +120,7 @@ def claim(columns: Columns, chosen: Candidate) -> None:
 def run(
     nodes: Sequence[Node], tasks: Sequence[Task], policies: Sequence[str], seeds: Sequence[int], pick_from: int
 ) -> Iterator[Packed]:
-    """Every policy with every seed, each as soon as it is done. The shares in use are those of the list, as in FGD."""
+    """Yield every policy with every seed, each as soon as it is done. Known shares are those of the list, as in FGD."""
     own = Settings()
     shares = Counter(share for task in tasks for share in task.shares)
     usual: dict[int, float] = {share: float(count) for share, count in shares.items()}
@@ -131,7 +131,7 @@ def run(
 
 
 def print_row(one: Packed) -> None:
-    """For people."""
+    """Print the table."""
     print(
         f"{one.policy:<20} seed {one.seed:>3}: {one.percent:6.2f} %  {one.gpu_milli} of {one.of_gpu_milli} GPU-milli, "
         f"{one.placed} of {one.asked} placed, median {one.median_us:.0f} us, refused by {one.refused_by}",
@@ -140,7 +140,7 @@ def print_row(one: Packed) -> None:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("nodes", help="node list (CSV)")
     parser.add_argument("tasks", help="task list (CSV)")

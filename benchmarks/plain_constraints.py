@@ -1,7 +1,7 @@
 """Deciding as a plain loop over hosts: the same rules, the same scores and the same choice, without redsched's code.
 
-For every host a few tests, the cheap ones first and out at the first that fails; a score for what is left; then the
-best of them, as far as their pools can give the request.
+For every host a few tests, the cheap ones first, with an exit at the first failure; a score for the remaining hosts;
+then the best of them whose pools can satisfy the request.
 """
 
 import heapq
@@ -16,13 +16,13 @@ from redsched.model import Group, NumaAffinity, Request
 
 Amounts = dict[str, int]
 Scored = tuple[float, str, PlainHost]
-"""(-score, name, host): sorts as hosts are chosen."""
+"""(-score, name, host), in the order in which hosts are chosen."""
 CANDIDATES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A request, with what a loop over hosts would work out beforehand: `totals` by class, `cells` by class each."""
+    """A request, with values that a loop over hosts would compute once: `totals` by class, `cells` by class each."""
 
     request: Request
     totals: Sequence[tuple[str, int]]
@@ -30,7 +30,7 @@ class Wanted:
 
 
 def wanted(request: Request) -> Wanted:
-    """Read a request. Cells are of the kind that is measured: dedicated CPUs, memory in huge pages of 2 MB."""
+    """Read a request. Its cells are of the measured kind: dedicated CPUs, memory in huge pages of 2 MB."""
     cells = [{"PCPU": cell.cpus, PAGES: cell.memory_mb // 2} for cell in (request.numa.cells if request.numa else ())]
     totals = Counter(request.resources)
     for part in (*cells, *(group.resources for group in request.groups)):
@@ -40,7 +40,7 @@ def wanted(request: Request) -> Wanted:
 
 
 def decide(fleet: PlainFleet, request: Request) -> list[tuple[str, Amounts]]:
-    """The best hosts that can take a request and what it takes there: as many as redsched gives the claim script."""
+    """Return the best hosts for a request with its amounts there: as many as redsched gives the claim script."""
     asked, found = wanted(request), list[tuple[str, Amounts]]()
     ranked = scored(fleet, asked)
     heapq.heapify(ranked)
@@ -55,7 +55,7 @@ def decide(fleet: PlainFleet, request: Request) -> list[tuple[str, Amounts]]:
 
 
 def scored(fleet: PlainFleet, asked: Wanted) -> list[Scored]:
-    """Hosts that pass all tests but the assignment of pools, in no order yet."""
+    """Return the hosts that pass all tests except the assignment of pools, unordered."""
     fitting = passing(fleet, asked)
     if asked.request.policy == "nova":
         scores = nova_scores(fleet, asked.request, fitting)
@@ -65,7 +65,7 @@ def scored(fleet: PlainFleet, asked: Wanted) -> list[Scored]:
 
 
 def passing(fleet: PlainFleet, asked: Wanted) -> list[PlainHost]:
-    """Hosts that pass every test, those of groups and spreading too."""
+    """Return the hosts that pass every test, including those of groups and spreading."""
     request, found, zones = asked.request, [], set()
     held = fleet.counts[request.server_group] if request.server_group else {}
     most = GROUPS[request.server_group][1] if request.server_group else 0
@@ -83,7 +83,7 @@ def passing(fleet: PlainFleet, asked: Wanted) -> list[PlainHost]:
 
 
 def has_room(host: PlainHost, asked: Wanted) -> bool:
-    """Whether each part of a request could be had alone: cheap, and not yet enough."""
+    """Return whether each part of a request would fit alone: a cheap, necessary condition."""
     request = asked.request
     for resource_class, amount in request.resources.items():
         if host.root.get(resource_class, 0) < amount:
@@ -98,18 +98,18 @@ def has_room(host: PlainHost, asked: Wanted) -> bool:
 
 
 def gives(pool: PlainPool, group: Group) -> bool:
-    """Whether a pool has what a group asks for."""
+    """Return whether a pool has what a group needs."""
     return group.required <= pool.traits and gives_all(pool, group.resources)
 
 
 def gives_all(pool: PlainPool, amounts: Mapping[str, int]) -> bool:
-    """Whether a pool has all of some amounts."""
+    """Return whether a pool has all of some amounts."""
     left = pool.left
     return all(left.get(name, 0) >= amount for name, amount in amounts.items())
 
 
 def spread_score(host: PlainHost, asked: Wanted) -> float:
-    """The mean free fraction of the classes asked for, after placing; less where the host's hooks failed lately."""
+    """Return the mean free fraction of the requested classes after placing; less if the host's hooks failed lately."""
     total = 0.0
     for resource_class, amount in asked.totals:
         total += (host.left[resource_class] - amount) / host.capacity[resource_class]
@@ -117,7 +117,7 @@ def spread_score(host: PlainHost, asked: Wanted) -> float:
 
 
 def assign(host: PlainHost, asked: Wanted) -> Amounts | None:
-    """A place for each part of a request on one host: every way to lay out the cells is tried."""
+    """Return a place for each part of a request on one host, trying every assignment of the cells."""
     nodes = [pool for pool in host.pools.values() if pool.is_node]
     nodes.sort(key=lambda node: node.left["PCPU"])
     for chosen in permutations(nodes, len(asked.cells)):
@@ -147,7 +147,7 @@ def _devices(host: PlainHost, request: Request, near: set[str], amounts: Amounts
 
 
 def _groups(host: PlainHost, groups: Sequence[Group], used: frozenset[str], amounts: Amounts) -> bool:
-    """A pool of its own for each group, the fullest that will do first, and back where that was a dead end."""
+    """Return a pool of its own for each group, the fullest suitable one first, with backtracking."""
     if not groups:
         return True
     group = groups[0]

@@ -1,4 +1,4 @@
-"""Placing a gang with plain loops, and holding any placing against what was asked for."""
+"""Place a gang with plain loops, and check any placement against the request."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from redsched.model import RelationType, Request
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A place: the host, what it takes there, the gang's member that it is for ('' for a request without members)."""
+    """A place: the host, its amounts there, its member of the gang ('' for a request without members)."""
 
     host: str
     amounts: Mapping[str, int]
@@ -19,9 +19,9 @@ class Placed:
 
 
 def place_gang(fleet: PlainFleet, request: Request) -> list[Placed]:
-    """Hosts for all members, each the best that is left for it; [] where that leads nowhere.
+    """Return hosts for all members, each the best that is left for it; [] if that fails.
 
-    Members that must be in one zone are tried in one zone after the other: first where the best hosts are.
+    Members that must share a zone are tried in one zone after the other: first in that of the best hosts.
     """
     asked = {one.name: (wanted(one.request), one.count) for one in request.members}
     lists = {name: sorted(scored(fleet, one)) for name, (one, _) in asked.items()}
@@ -48,7 +48,7 @@ def _zones(request: Request, lists: Mapping[str, list[Scored]]) -> Sequence[str]
 def _in_zone(
     fleet: PlainFleet, request: Request, asked: Mapping[str, tuple[Wanted, int]], lists: Mapping[str, list[PlainHost]]
 ) -> list[Placed]:
-    """Greedily, who has the fewest hosts first; what was taken meanwhile is given back."""
+    """Place greedily, the member with the fewest hosts first; amounts taken in between are returned."""
     found: list[Placed] = []
     try:
         for name in sorted(lists, key=lambda one: len(lists[one])):
@@ -73,13 +73,13 @@ def _on(host: PlainHost, member: str, asked: Wanted, request: Request, found: Se
 
 
 def apart_holds(request: Request, member: str, host: str, found: Sequence[Placed]) -> bool:
-    """Whether nothing lies on a host that a member has to be apart from."""
+    """Return whether nothing is on a host that a member must be apart from."""
     aparts = [one.members for one in request.relations if one.type is RelationType.APART and member in one.members]
     return not any(one.host == host and one.member in members for members in aparts for one in found)
 
 
 def take(fleet: PlainFleet, placed: Placed, sign: int = 1) -> None:
-    """Take what a place takes, or give it back with -1."""
+    """Take the amounts of a place, or return them with -1."""
     for slot, amount in placed.amounts.items():
         fleet.hosts[placed.host].take(slot, sign * amount)
 
@@ -95,7 +95,7 @@ def claim(fleet: PlainFleet, placed: Placed, group: str = "") -> None:
 
 
 def wrong_places(fleet: PlainFleet, request: Request, places: Sequence[Placed]) -> list[str]:
-    """What is wrong with a placing, in words: too few, too much of a slot, the wrong amounts, a broken relation."""
+    """Return the errors of a placement as text: too few places, too much of a slot, wrong amounts, broken relations."""
     counts = {one.name: one.count for one in request.members} or {"": request.count}
     requests = {one.name: one.request for one in request.members} or {"": request}
     wrong = [] if Counter(one.member for one in places) == counts else [f"placed {len(places)} of {request.places}"]

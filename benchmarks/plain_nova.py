@@ -1,4 +1,4 @@
-"""Nova's thirteen weighers as a plain loop: for each a list of raw numbers, stretched over the hosts, and added up."""
+"""Nova's thirteen weighers as a plain loop: a list of raw numbers for each, normalized over the hosts and added up."""
 
 from benchmarks.fleet_of_pools import GROUPS, PlainFleet, PlainHost
 from redsched.model import Request
@@ -7,7 +7,7 @@ Numbers = list[float]
 
 
 def nova_scores(fleet: PlainFleet, request: Request, hosts: list[PlainHost]) -> Numbers:
-    """The sums of all weighers, of the hosts that fit. Added in the order of their names, so that floats are equal."""
+    """Return the sums of all weighers of hosts that fit, added in the order of their names so that floats are equal."""
     totals = [0.0] * len(hosts)
     for multiplier, values in (
         (-1_000_000.0, normalized([float(host.failures) for host in hosts])),
@@ -29,7 +29,7 @@ def nova_scores(fleet: PlainFleet, request: Request, hosts: list[PlainHost]) -> 
 
 
 def normalized(values: Numbers, lowest: float | None = None) -> Numbers:
-    """Values as 0..1 between the lowest and the highest."""
+    """Normalize values to 0..1 between the lowest and the highest."""
     if lowest is not None:
         values = [max(lowest, value) for value in values]
     low, high = min(values, default=0.0) if lowest is None else lowest, max(values, default=0.0)

@@ -21,7 +21,7 @@ CELL = "c1"
 
 
 class _Recorder:
-    """In a Runner's place: keeps the call that a typed method makes, instead of sending it."""
+    """Replaces a script client: keeps the call of a typed method instead of sending it."""
 
     command: tuple[Any, ...] = ()
     waits = False
@@ -36,7 +36,7 @@ class _Recorded(Exception):
 
 
 async def build(hosts: Sequence[str], clock: Clock, count: int, project: str = "") -> list[tuple[Any, ...]]:
-    """`count` calls as a scheduler would send them: as many candidates, in an order of their own."""
+    """Return `count` calls as a scheduler would send them: with as many candidates, each in its own order."""
     recorder, rng, commands = _Recorder(), Random(0), list[tuple[Any, ...]]()
     candidates = Settings().candidates
     cell = CellStore(CELL, "", recorder, None, None)  # type: ignore[arg-type]
@@ -57,12 +57,12 @@ def _call(request: Request, claim_id: str, hosts: Sequence[str], clock: Clock, p
 
 
 def usec(client: Any) -> int:
-    """The microseconds that the server says its scripts have taken."""
+    """Return the time in microseconds that the server has spent in its scripts."""
     return int(client.info("commandstats").get("cmdstat_evalsha", {"usec": 0})["usec"])
 
 
 def measure(server: PrivateServer, hosts: Sequence[str], clock: Clock, count: int, batch: int) -> Measured:
-    """Send them all; the time is that of sending and reading. Exits when the server refuses one."""
+    """Send all calls; the time includes sending and reading. Exits if the server refuses one."""
     commands = asyncio.run(build(hosts, clock, count))
     with redis.Redis(unix_socket_path=str(server.socket), protocol=2, decode_responses=True) as client:
         for script in load_all().values():
@@ -80,7 +80,7 @@ def measure(server: PrivateServer, hosts: Sequence[str], clock: Clock, count: in
 
 
 def refused() -> NoReturn:
-    """End: refusals are another kind of work than the one that the table names."""
+    """Exit: a refusal is different work from what the table shows."""
     raise SystemExit("the server did not place every claim: the figures would mean nothing")
 
 

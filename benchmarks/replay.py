@@ -1,4 +1,4 @@
-"""Asks for tasks and releases claims, over several connections that each take the next one from one list."""
+"""Request tasks and release claims, over several connections that each take the next item of one list."""
 
 import asyncio
 import itertools
@@ -24,7 +24,7 @@ _BROKEN = (OSError, EOFError, TimeoutError, asyncio.IncompleteReadError)
 
 @dataclass(slots=True)
 class Asked:
-    """A task and what came of it. `began` and `ended` order all of a replay's events; status 0: no answer at all."""
+    """A task and its result. `began` and `ended` order all of a replay's events; status 0: no response at all."""
 
     task: Task
     began: int
@@ -38,17 +38,17 @@ class Asked:
 
     @property
     def placed(self) -> bool:
-        """It has a host, now or from a try whose answer was lost."""
+        """It has a host, now or from an attempt whose response was lost."""
         return self.status in (200, 201)
 
     @property
     def refused(self) -> bool:
-        """It was told that no host fits."""
+        """It was refused because no host fits."""
         return self.status == 409
 
 
 async def place(connections: Sequence[Connection], tasks: Iterable[Task], policy: str = "") -> list[Asked]:
-    """Ask for each task once, in their order, until it is answered."""
+    """Request each task once, in their order, until it is answered."""
     ticks = itertools.count(1)
 
     async def one(connection: Connection, task: Task) -> Asked:
@@ -63,7 +63,7 @@ async def place(connections: Sequence[Connection], tasks: Iterable[Task], policy
 
 
 async def release(connections: Sequence[Connection], ids: Iterable[str]) -> list[int]:
-    """Release claims; the statuses answered."""
+    """Release claims; return the statuses."""
 
     async def one(connection: Connection, claim_id: str) -> int:
         return (await connection.request("DELETE", f"/v1/claims/{quote(claim_id)}")).status
@@ -87,7 +87,7 @@ async def _shared(
 
 
 async def _until_answered(connection: Connection, asked: Asked, body: bytes) -> Answer:
-    """201, 200 and 409 are answers. Anything else is asked again: the id makes that safe."""
+    """201, 200 and 409 are results. Anything else is retried, which the id makes safe."""
     answer = Answer(0, b"{}")
     while asked.tries < MAX_TRIES and answer.status not in (200, 201, 409):
         if asked.tries:
@@ -105,21 +105,21 @@ def _note(asked: Asked, answer: Answer) -> None:
     if asked.placed:
         asked.host, asked.slots = said["selections"][0]["host"], said["selections"][0]["slots"]
     elif asked.refused:
-        # Another 409 than this one would be a task lost: it has no reasons, and is shown as what it is.
+        # Any other 409 would be a lost task: it has no reasons, and is shown as it is.
         asked.status = 409 if said["type"] == "/problems/no-valid-host" else 0
         asked.reasons = {one["reason"]: one["hosts"] for one in said.get("reasons", ())}
 
 
 @dataclass(slots=True)
 class Audits:
-    """`redsched audit --json`, run again and again; each with what it found, in the order in which they ended."""
+    """Run `redsched audit --json` repeatedly; keep each result in the order in which they ended."""
 
     command: Sequence[str]
     found: list[dict[str, int]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     async def once(self) -> None:
-        """Run one, and note what it said. In a thread, so that asking goes on meanwhile."""
+        """Run one audit in a thread, so that requests continue, and record its result."""
         done = await asyncio.to_thread(subprocess.run, self.command, capture_output=True, timeout=AUDIT_TIMEOUT_S)
         if not done.stdout:
             self.problems.append(f"audit: exit code {done.returncode}: {done.stderr.decode()[-300:]}")
@@ -132,7 +132,7 @@ class Audits:
 
     @asynccontextmanager
     async def meanwhile(self, pause_s: float) -> AsyncIterator[None]:
-        """Audit for as long as the block runs; the last one, begun in it, is waited for."""
+        """Audit for the duration of the block; wait for the last audit that began in it."""
         over = asyncio.Event()
         running = asyncio.create_task(self._until(over, pause_s))
         try:

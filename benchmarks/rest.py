@@ -17,13 +17,13 @@ PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A status, and the body as it came."""
+    """A status, and the raw body."""
 
     status: int
     body: bytes
 
     def json(self) -> dict[str, Any]:
-        """The body, which must be a JSON object."""
+        """Return the body, which must be a JSON object."""
         return dict(json.loads(self.body))
 
 
@@ -40,17 +40,17 @@ class Connection:
         return cls(url, *await _streams(url))
 
     async def open_again(self) -> None:
-        """Connect anew, after an error: an answer that comes late must not be read as the next one."""
+        """Reconnect after an error: a late response must not be read as the next one."""
         await self.close()
         self._reader, self._writer = await _streams(self._url)
 
     @property
     def port(self) -> int:
-        """The port on this side."""
+        """Return the local port."""
         return int(self._writer.get_extra_info("sockname")[1])
 
     async def request(self, method: str, path: str, body: bytes = b"") -> Answer:
-        """Send, and read the whole answer. Raises OSError, EOFError or TimeoutError where none comes."""
+        """Send a request, and read the whole response. Raises OSError, EOFError or TimeoutError if none arrives."""
         head = f"{method} {path} HTTP/1.1\r\nhost: {self._host}\r\ncontent-type: application/json\r\n"
         self._writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
@@ -60,7 +60,7 @@ class Connection:
             return Answer(int(said[9:12]), await self._reader.readexactly(length))
 
     async def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
@@ -73,9 +73,9 @@ async def _streams(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter
 
 @contextlib.asynccontextmanager
 async def connections(url: str, count: int, workers: Sequence[int]) -> AsyncIterator[list[Connection]]:
-    """`count` connections, spread evenly over the API's processes (their pids).
+    """Yield `count` connections, spread evenly over the API's processes (their pids).
 
-    The kernel deals connections out by a hash: of four, all may land on one of two processes, which would measure that.
+    The kernel distributes connections by a hash: all of four may reach one of two processes, which would be measured.
     """
     kept: dict[int, list[Connection]] = {pid: [] for pid in workers}
     most = -(-count // len(workers))
@@ -84,7 +84,7 @@ async def connections(url: str, count: int, workers: Sequence[int]) -> AsyncIter
             if sum(map(len, kept.values())) >= count:
                 break
             one = await Connection.open(url)
-            await one.request("GET", "/healthz")  # answered: so it has been accepted, and shows below
+            await one.request("GET", "/healthz")  # answered, so it has been accepted, and shows below
             pid = next(pid for pid in workers if one.port in _ports_of(pid))
             await one.close() if len(kept[pid]) >= most else kept[pid].append(one)
         yield [one for ours in kept.values() for one in ours][:count]
@@ -94,13 +94,13 @@ async def connections(url: str, count: int, workers: Sequence[int]) -> AsyncIter
 
 
 def _ports_of(pid: int) -> set[int]:
-    """The far ports of a process' connections."""
+    """Return the remote ports of a process's connections."""
     return {one.raddr.port for one in psutil.Process(pid).net_connections(kind="tcp") if one.raddr}
 
 
 @contextlib.asynccontextmanager
 async def connection_to(url: str) -> AsyncIterator[Connection]:
-    """One connection, to any of the API's processes. The API closes one that is idle for 5 s: do not keep it."""
+    """Yield a connection to any of the API's processes. The API closes it after 5 s of inactivity: do not keep it."""
     one = await Connection.open(url)
     try:
         yield one
@@ -109,7 +109,7 @@ async def connection_to(url: str) -> AsyncIterator[Connection]:
 
 
 async def pages(connection: Connection, path: str, name: str) -> list[dict[str, Any]]:
-    """All of a list (`/v1/hosts`, `hosts`), read page by page."""
+    """Return a whole list (`/v1/hosts`, `hosts`), read page by page."""
     found: list[dict[str, Any]] = []
     after = ""
     while True:
@@ -121,7 +121,7 @@ async def pages(connection: Connection, path: str, name: str) -> list[dict[str, 
 
 
 async def metric(connection: Connection, name: str) -> float:
-    """The sum of a counter over its labels, and over the API's processes."""
+    """Return the sum of a counter over its labels, and over the API's processes."""
     text = (await connection.request("GET", "/metrics")).body.decode()
     lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
     return sum(float(value) for head, _, value in lines if head.partition("{")[0] == name)

@@ -1,4 +1,4 @@
-"""One process of clients for the throughput benchmark: selects over REST on several connections for some time."""
+"""One client process of the throughput benchmark: selects over REST on several connections for some time."""
 
 import asyncio
 import itertools
@@ -18,7 +18,7 @@ BODIES = [json.dumps({"resources": amounts, "lease_s": HELD_S}).encode() for amo
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What to do: `at` and `until` are Unix times, so that all processes begin and end together."""
+    """The work: `at` and `until` are Unix times, so that all processes begin and end together."""
 
     url: str
     workers: Sequence[int]
@@ -29,7 +29,7 @@ class Load:
 
 @dataclass(slots=True)
 class Done:
-    """Seconds of each 201, the other statuses seen, this process' processor time, and when it was through."""
+    """Seconds of each 201, the other statuses, this process's processor time, and its end."""
 
     latencies_s: list[float]
     others: list[int]
@@ -38,12 +38,12 @@ class Done:
 
 
 def ready(_: int) -> int:
-    """Nothing: what the parent runs first, so that starting and importing is over."""
+    """Do nothing: the parent calls this first, so that starting and importing are finished."""
     return os.getpid()
 
 
 def drive(load: Load) -> Done:
-    """Do it."""
+    """Run the load."""
     return uvloop.run(_drive(load))
 
 

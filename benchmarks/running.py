@@ -1,4 +1,4 @@
-"""`redsched up` as a process of its own: started, awaited, its processor time told by role, ended in good order."""
+"""`redsched up` as a process of its own: start it, wait for it, measure its processor time by role, end it."""
 
 import os
 import re
@@ -18,11 +18,11 @@ import psutil
 READY_TIMEOUT_S = 180.0
 END_TIMEOUT_S = 60.0
 ROLES = {"redsched.api.worker": "API", "agent": "agents", "-server": "store"}
-"""What in a child's command line tells its role."""
+"""The part of a child's command line that identifies its role."""
 
 
 class Up:
-    """A context manager around `redsched up --no-agent --port 0 ...`; raises SystemExit where it does not start."""
+    """A context manager around `redsched up --no-agent --port 0 ...`; raises SystemExit if it does not start."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="redsched-benchmark-")
@@ -52,7 +52,7 @@ class Up:
         self._folder.cleanup()
 
     def end(self) -> list[str]:
-        """Interrupt it, as Ctrl-C would; what was wrong with its end. Once ended, nothing more."""
+        """Interrupt it, as Ctrl-C would; return the errors of its end. Does nothing once it has ended."""
         if self._process.poll() is not None:
             return []
         children = self._children()
@@ -64,11 +64,11 @@ class Up:
 
     @property
     def workers(self) -> list[int]:
-        """The pids of the API's processes."""
+        """Return the pids of the API's processes."""
         return [one.pid for one in self._children() if role_of(one) == "API"]
 
     def cpu_s(self) -> dict[str, float]:
-        """Seconds of processor time so far, by role."""
+        """Return the processor time so far in seconds, by role."""
         spent = dict.fromkeys(ROLES.values(), 0.0)
         for one in self._children():
             times = one.cpu_times()
@@ -76,7 +76,7 @@ class Up:
         return spent
 
     def complaints(self) -> list[str]:
-        """What it logged as a warning or an error."""
+        """Return its warnings and errors from the log."""
         return [line for line in self._said() if re.search(r"\[(warning|error)", line)]
 
     def _children(self) -> list[psutil.Process]:
@@ -99,12 +99,12 @@ class Up:
 
 
 def end_in_order() -> None:
-    """Let SIGTERM end this process as Ctrl-C does, so that what it started ends with it."""
+    """Let SIGTERM end this process as Ctrl-C does, so that its children end with it."""
     signal.signal(signal.SIGTERM, lambda _number, _frame: signal.raise_signal(signal.SIGINT))
 
 
 def role_of(process: psutil.Process) -> str:
-    """Which part of `up` a child is; `other` for one that is none (or has just ended)."""
+    """Return the role of a child of `up`; `other` if it has none (or has just ended)."""
     try:
         words = " ".join(process.cmdline())
     except psutil.Error:

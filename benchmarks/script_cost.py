@@ -1,9 +1,9 @@
-"""Instructions that the server executes for one call of claim.lua. Needs valgrind.
+"""Count the instructions that the server executes for one call of claim.lua. Needs valgrind.
 
     python -m benchmarks.script_cost [--server /usr/bin/redis-server] [--hosts 200] [--calls 640] [--json]
 
-Unlike a time, the count is the same on a busy machine: two commits can be compared to a thousandth. The first row is an
-empty script that is called with the same keys and arguments: what reading the call costs the server. Calls are those of
+Unlike a time, the count does not depend on the load: two commits can be compared to a thousandth. The first row is an
+empty script that is called with the same keys and arguments: the server's cost of reading the call. Calls are those of
 `benchmarks.throughput`: one member, three classes, as many candidates as a scheduler names.
 """
 
@@ -35,7 +35,7 @@ SETTINGS = Settings(log_level="warning")
 
 
 class CountedServer:
-    """A private server under callgrind, which writes what it counted into `folder` when asked to."""
+    """A private server under callgrind, which writes its counts to `folder` on request."""
 
     def __init__(self, binary: Path, folder: Path) -> None:
         self._counts = folder / "counts"
@@ -48,7 +48,7 @@ class CountedServer:
         self.server = PrivateServer.start(launcher)
 
     def instructions(self) -> int:
-        """Return how many were executed since the last call of this."""
+        """Return how many were executed since the previous call of this function."""
         subprocess.run(
             ["callgrind_control", "--dump", str(self.server.pid)], check=True, capture_output=True, timeout=60
         )
@@ -92,7 +92,7 @@ def _send(connection: Any, commands: Sequence[tuple[Any, ...]]) -> None:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--server", type=Path, default=None, help="server binary; without: the one `up` would start")
     parser.add_argument("--hosts", type=int, default=200, help="size of the fleet")

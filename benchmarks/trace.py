@@ -1,16 +1,17 @@
-"""Replays a real cluster's work against redsched: the fleet through the agents' own code, the tasks over REST.
+"""Replay a real cluster's work against redsched: the fleet through the agents' own code, the tasks over REST.
 
     python -m benchmarks.trace NODES.csv TASKS.csv [--clients 4] [--workers 2] [--policy spread] [--json]
 
-The files are those of cluster-trace-gpu-v2023 (openb); none comes with redsched. Three phases, on one `redsched up`:
+The files are those of cluster-trace-gpu-v2023 (openb), which redsched does not include. Three phases run on one
+`redsched up`:
 
     all      every task once, in the order of the file
     release  every second placed one is released; its host's agent ends it
-    refused  those that were refused are asked for again
+    refused  the refused ones are requested again
 
-`redsched audit` runs meanwhile and at the end of each. Whatever is broken is said, and makes the exit code 1: a broken
-sum, an answer that is not in the store or a claim that nobody was answered, a refusal while a host had room. The
-checks are recomputed in plain Python (benchmarks/trace_checks.py).
+`redsched audit` runs during and after each. Every error is reported, and makes the exit code 1: a wrong sum, an answer
+that is not in the store, a claim that was not answered, a refusal while a host had room. The checks are plain Python
+(benchmarks/trace_checks.py).
 """
 
 import argparse
@@ -51,7 +52,7 @@ SETTLE_PAUSE_S = 0.5
 
 @dataclass(slots=True)
 class Phase:
-    """What one phase of asking took and gave. Latencies in ms; `cpu_share`: of one core, by role, while it ran."""
+    """The load and results of one phase of requests. Latencies in ms; `cpu_share`: of one core, by role, during it."""
 
     name: str
     asked: int
@@ -72,7 +73,7 @@ class Phase:
 
 @dataclass(slots=True)
 class Outcome:
-    """All that is shown."""
+    """All results."""
 
     hosts: int = 0
     up_s: float = 0.0
@@ -93,7 +94,7 @@ class Trace:
         self.outcome = Outcome(hosts=len(nodes))
 
     async def ask(self, name: str, tasks: Sequence[Task]) -> list[Task]:
-        """A phase of asking, and its checks; returns what was refused."""
+        """Run a phase of requests, and its checks; return the refused tasks."""
         held, before = dict(self._placed), await self._meters()
         async with self.audits.meanwhile(self._given.audit_pause), self._clients() as clients:
             started = time.perf_counter()
@@ -127,7 +128,7 @@ class Trace:
         await self._check()
 
     async def _check(self) -> list[dict[str, Any]]:
-        """An audit, and the store against what was answered; returns the hosts."""
+        """Audit, and compare the store with the answers; return the hosts."""
         await self.audits.once()
         async with connection_to(self._up.url) as reader:
             hosts = await pages(reader, "/v1/hosts", "hosts")
@@ -164,7 +165,7 @@ def _phase(
 ) -> Phase:
     cuts = statistics.quantiles((one.seconds * 1e3 for one in asked), n=100, method="inclusive")
     refused = [one for one in asked if one.refused]
-    # The reason that left out most hosts speaks for a refusal.
+    # The reason that excluded most hosts represents a refusal.
     by = Counter(max(one.reasons, key=one.reasons.__getitem__, default="?") for one in refused)
     again = sum(one.tries - 1 for one in asked)
     placed = sum(one.placed for one in asked)
@@ -180,7 +181,7 @@ async def _has(reader: Connection, state: str) -> bool:
 
 
 async def replay(up: Up, nodes: Sequence[Node], tasks: Sequence[Task], given: argparse.Namespace) -> Outcome:
-    """All phases."""
+    """Run all phases."""
     trace = Trace(up, nodes, given)
     refused = await trace.ask("all", tasks)
     await trace.release_half()
@@ -211,7 +212,7 @@ def run(given: argparse.Namespace) -> Outcome:
 
 
 def print_table(outcome: Outcome) -> None:
-    """For people."""
+    """Print the results."""
     print(f"{outcome.hosts} hosts reported through the agents' code and were ready in {outcome.up_s:.1f} s\n")
     heads = ("phase", "asked", "placed", "refused", "GPU-milli", "seconds", "per s", "p50 ms", "p95 ms", "p99 ms")
     print("{:<8} {:>6} {:>7} {:>8} {:>20} {:>8} {:>7} {:>7} {:>7} {:>7}".format(*heads))
@@ -237,7 +238,7 @@ def print_table(outcome: Outcome) -> None:
 
 
 def main() -> int:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("nodes", help="node list (CSV)")
     parser.add_argument("tasks", help="task list (CSV)")

@@ -1,6 +1,6 @@
-"""What must hold after and during a replay, recomputed in plain Python from what was asked, answered and is stored.
+"""What must hold during and after a replay, computed in plain Python from requests, responses and the store.
 
-Pure, and on purpose without a line of redsched's own fit: each function returns what is wrong, in words.
+Pure, and deliberately without redsched's own fit: each function returns errors as text.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ Traits = Mapping[str, frozenset[str]]
 
 
 def unanswered(asked: Iterable[Asked]) -> list[str]:
-    """Tasks that were neither placed nor refused."""
+    """Return the tasks that were neither placed nor refused."""
     return [
         f"{one.task.name} has no answer (last status {one.status})"
         for one in asked
@@ -25,7 +25,7 @@ def unanswered(asked: Iterable[Asked]) -> list[str]:
 
 
 def wrong_slots(nodes: Iterable[Node], placed: Iterable[Asked]) -> list[str]:
-    """Answers whose slots are not what was asked for: the amounts, and each share from another GPU of that host."""
+    """Return responses whose slots do not match the request: the amounts, and each share from another GPU."""
     capacity = {node.name: node.slots() for node in nodes}
     wrong = []
     for one in placed:
@@ -39,7 +39,7 @@ def wrong_slots(nodes: Iterable[Node], placed: Iterable[Asked]) -> list[str]:
 
 
 def wrong_claims(placed: Mapping[str, Asked], claims: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Claims of the store that are not exactly those that were answered: id, host and amounts."""
+    """Return claims of the store that differ from the answered ones: id, host and amounts."""
     answered = {name: (one.host, dict(one.slots)) for name, one in placed.items()}
     stored = {one["claim_id"]: (one["host"], one["slots"]) for one in claims}
     wrong = [f"{name} was answered and is not in the store" for name in answered.keys() - stored.keys()]
@@ -49,7 +49,7 @@ def wrong_claims(placed: Mapping[str, Asked], claims: Iterable[Mapping[str, Any]
 
 
 def wrong_sums(nodes: Iterable[Node], placed: Mapping[str, Asked], hosts: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Slots of hosts whose claimed amount is not the sum over what was placed there, or is above what the node has."""
+    """Return slots whose claimed amount is not the sum of their placements, or exceeds the node's capacity."""
     sums: Counter[tuple[str, str]] = Counter()
     for one in placed.values():
         sums.update({(one.host, slot): amount for slot, amount in one.slots.items()})
@@ -64,18 +64,18 @@ def wrong_sums(nodes: Iterable[Node], placed: Mapping[str, Asked], hosts: Iterab
 
 
 def gpu_shares(hosts: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
-    """What is claimed of all GPUs of the fleet, and their capacity, in thousandths of a GPU."""
+    """Return the claimed amount of all GPUs of the fleet, and their capacity, in thousandths of a GPU."""
     slots = [seen for host in hosts for slot, seen in host["slots"].items() if is_gpu(slot)]
     return sum(one["claimed"] for one in slots), sum(one["capacity"] for one in slots)
 
 
 def is_gpu(slot: str) -> bool:
-    """Whether a slot is that of a GPU."""
+    """Return whether a slot is that of a GPU."""
     return slot.endswith(f"/{SHARES}")
 
 
 def still_fitting(refused: Iterable[Task], hosts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Refused tasks for which a host has room now, by what GET /v1/hosts says."""
+    """Return refused tasks for which a host has room now, by GET /v1/hosts."""
     free = {host["name"]: {slot: one["free"] for slot, one in host["slots"].items()} for host in hosts}
     traits = {host["name"]: frozenset(host["traits"]) for host in hosts}
     found = ((task, room_for(task, free, traits)) for task in refused)
@@ -83,10 +83,10 @@ def still_fitting(refused: Iterable[Task], hosts: Sequence[Mapping[str, Any]]) -
 
 
 def false_refusals(nodes: Sequence[Node], held: Mapping[str, Asked], asked: Iterable[Asked]) -> list[str]:
-    """Refusals that came while a host had room for certain, in a replay in which nothing was released.
+    """Return refusals while a host certainly had room, in a replay without releases.
 
-    `held` was placed before it. Whatever was under way when a refusal came is counted as taken already, so a host that
-    has room even so had it all the time.
+    `held` was placed before it. Everything in progress at the time of a refusal counts as taken, so a host with room
+    despite that had it all the time.
     """
     free: Free = {node.name: node.slots() for node in nodes}
     traits = {node.name: node.traits for node in nodes}
@@ -103,7 +103,7 @@ def false_refusals(nodes: Sequence[Node], held: Mapping[str, Asked], asked: Iter
 
 
 def room_for(task: Task, free: Free, traits: Traits) -> str:
-    """A host that has what a task needs; '' if none has."""
+    """Return a host that has what a task needs; '' if none has."""
     wanted, models = list(task.amounts.items()), task.traits
     for host, left in free.items():
         if not all(amount <= left.get(slot, 0) for slot, amount in wanted) or (models and not models & traits[host]):
@@ -122,6 +122,6 @@ def _take(free: Free, one: Asked) -> None:
 
 
 def shortened(problems: Sequence[str]) -> list[str]:
-    """The first few, and how many more there are."""
+    """Return the first few, and the number of the others."""
     more = len(problems) - MAX_SHOWN
     return [*problems[:MAX_SHOWN], *([f"... and {more} more of that kind"] if more > 0 else [])]

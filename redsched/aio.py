@@ -60,7 +60,7 @@ async def end_all(tasks: Iterable["asyncio.Task[Any]"], again_after_s: float = A
 
 
 async def gather(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run all coroutines concurrently and return their results in order. Leave none running, however this ends.
+    """Run all coroutines concurrently and return their results in order. None is running when this returns or raises.
 
     `asyncio.gather` leaves the others running when one has failed or was the first to be cancelled.
     """

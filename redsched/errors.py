@@ -48,7 +48,7 @@ class InvalidRequest(RedschedError, ValueError):
 
 
 class ClaimIdReused(RedschedError):
-    """The claim id already exists with other content."""
+    """The claim id already belongs to a claim with other content."""
 
     problem, title, status, exit_code = "claim-id-reused", "The claim id belongs to another request", 422, 2
 
@@ -66,7 +66,7 @@ class NoValidHost(Conflict):
 
 
 class ClaimState(Conflict):
-    """The state of the claim or the host does not allow this operation."""
+    """The state of the claim, host or declared object does not allow this operation."""
 
     problem, title = "claim-state", "The current state does not allow this"
 

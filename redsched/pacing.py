@@ -1,6 +1,6 @@
 """Long work on the event loop, done in time slices so that other tasks run in between.
 
-For work that grows with the number of claims or hosts. An audit of a million claims is a minute of plain Python.
+It is meant for work that grows with the number of claims or hosts: an audit of a million claims is a minute of Python.
 Slicing makes none of it faster, but a request, or the tick of the store's clock, waits for one slice instead of the
 whole minute. Depends on nothing else in redsched.
 """
@@ -56,21 +56,20 @@ async def in_order(items: Iterable[str]) -> list[str]:
 
 
 def freeze_existing_objects() -> None:
-    """Exempt all current objects from garbage collection. For a long-lived process that has just started.
+    """Exempt all current objects from garbage collection. Call it once a long-lived process has started.
 
     Modules and routes are half a million objects that are never freed. Each full collection would traverse all of them,
-    which blocks everything else for some 50 ms; and work that creates many objects, such as an audit, triggers such
-    collections.
+    which blocks the process for some 50 ms, and work that creates many objects, such as an audit, triggers collections.
     """
     gc.collect()
     gc.freeze()
 
 
 class Spread(MutableMapping[str, V]):
-    """A mapping split into many small dicts, as a single dict of a million entries takes 0.1 s to grow or to free.
+    """A mapping split into many small dicts, because growing or freeing a dict of a million entries takes 0.1 s.
 
-    Also replaces a large list or set of strings, with True as the values: garbage collection traverses every item of a
-    list or set, 0.2 s for a million strings, but skips dicts of strings and numbers.
+    With True as the values, it also replaces a large list or set of strings: garbage collection traverses every item of
+    a list or set, which takes 0.2 s for a million strings, but skips dicts of strings and numbers.
     """
 
     __slots__ = ("_shards",)
@@ -105,4 +104,4 @@ class Spread(MutableMapping[str, V]):
         """Empty the mapping, freeing its memory in slices."""
         async for shard in paced(self._shards):
             shard.clear()
-        await asyncio.sleep(0)  # yield once more, as several may be freed in a row
+        await asyncio.sleep(0)  # yield once more, because several mappings may be freed in a row

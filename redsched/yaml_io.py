@@ -10,7 +10,7 @@ from redsched.errors import InvalidRequest
 
 
 def read_text(what: str, path: Path) -> str:
-    """Return the text of a file; `what` says in errors what it is. Raises InvalidRequest, in one line with its path."""
+    """Return the text of a file. Raises InvalidRequest, in one line with the path and `what` the file is."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -29,7 +29,7 @@ def parse_yaml(text: str) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """A SafeLoader that rejects duplicate keys, of which SafeLoader silently keeps the last: hosts would get lost."""
+    """A SafeLoader that rejects duplicate keys. SafeLoader silently keeps the last one, which would drop hosts."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]

@@ -1,7 +1,7 @@
 """Run many hosts in one process: schedule their heartbeats, observations, inbox reads and comparisons.
 
-No host has a task of its own. Four loops serve the hosts that are due, so ten thousand idle hosts cost their
-heartbeats and little else. Calls of hosts that are due together share a round trip.
+No host has a task of its own. Four loops serve the hosts that are due, so ten thousand idle hosts cost little more than
+their heartbeats. Calls of hosts that are due together share a round trip.
 """
 
 import asyncio
@@ -113,7 +113,7 @@ class Agent:
         await asyncio.gather(*(claim_tasks.close() for claim_tasks in self._claim_tasks.values()))
 
     async def _guard(self, loop: Coroutine[None, None, None]) -> None:
-        """Run a loop, and end the agent if it fails: the agent must not go on without one of its loops."""
+        """Run a loop, and end the agent if it fails: the agent must not continue without one of its loops."""
         try:
             await loop
         except RedschedError as error:
@@ -236,7 +236,7 @@ class Agent:
 
     def _closed(self, host: Host) -> None:
         if not host.epoch:
-            # One log line for all of them: ten thousand hosts leave an epoch together.
+            # One log line for all hosts: ten thousand of them leave an epoch together.
             if not self._unopened:
                 _log.info("hosts have to attest again", first=host.name)
             self._unopened.add(host.name)

@@ -35,7 +35,7 @@ class StoreBackoff:
         return self._pause_s > 0
 
     async def ready(self) -> None:
-        """Wait until the next retry is due or another call has succeeded; not at all while the store is available."""
+        """Wait until the next retry is due or another call succeeds. Returns at once while the store is available."""
         while (left_s := self._until_s - aio.now_s()) > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left_s):

@@ -17,10 +17,10 @@ MEMORY_STEP_MB = 64
 GPU_STEP_MILLI = 50
 
 METRIC_STEP = 5.0
-"""A metric that moved by this much (mostly percentage points) is worth a report; reports have the exact values."""
+"""A change of a metric by this much (mostly percentage points) causes a report; reports have the exact values."""
 
 _STEPS = {"MEMORY_MB": MEMORY_STEP_MB, "CUSTOM_GPU_MEMORY_MB": MEMORY_STEP_MB, "CUSTOM_GPU_MILLI": GPU_STEP_MILLI}
-"""Steps by resource class, in whichever pool. All other classes have a step of 1."""
+"""Steps by resource class, for slots of any pool. All other classes have a step of 1."""
 
 
 def remember(observation: Observation, remembered: Amounts) -> dict[str, int]:
@@ -39,7 +39,7 @@ def with_external(report: HostReport, remembered: Amounts) -> HostReport:
 
 
 def is_worth_sending(new: HostReport, sent: HostReport) -> bool:
-    """Return whether two reports differ in something that a decision or a person could depend on."""
+    """Return whether two reports differ in something that matters to a decision or to a person."""
     if dataclasses.replace(new, metrics={}) != dataclasses.replace(sent, metrics={}):
         return True
     return _metrics_moved(new.metrics, sent.metrics)

@@ -1,6 +1,6 @@
-"""Notice new inbox entries: a process with few hosts polls their inboxes, one with many follows the feed.
+"""Notice new inbox entries: a process with few hosts polls their inboxes, one with many polls the feed.
 
-Both poll at a growing interval, which is reset as soon as something arrives.
+The polling interval grows, and is reset as soon as an entry arrives.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class InboxWatcher:
     poll_s: float
     on_inbox: Callable[[Host], None]
     on_epoch: Callable[[Iterable[Host]], None]
-    """Called when the feed is discontinued: by a new epoch, to which all hosts must attest, or by a gap."""
+    """Called with all hosts when the feed is interrupted by a gap, or by a new epoch, to which they must attest."""
     _seq: int = field(default=0, init=False)
     _after: str = field(default="", init=False)
     _clock: Clock | None = field(default=None, init=False)
@@ -83,7 +83,7 @@ class InboxWatcher:
         return len(poll.changes)
 
     def _is_elsewhere(self, poll: Poll) -> bool:
-        """Return whether the feed is discontinued, by another epoch or missing entries: then every host is checked."""
+        """Return whether the feed is interrupted, by another epoch or missing entries. All hosts are checked then."""
         before, self._clock = self._clock, poll.clock
         if before is None or poll.clock is None:
             return before is not poll.clock

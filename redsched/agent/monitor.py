@@ -13,10 +13,10 @@ from redsched.agent.journal.schema import HostPage
 from redsched.model import Claim, ClaimStatus, HostReport
 
 FRESH_S = 1.0
-"""An observation up to this age is fresh enough: many claims that start together share it."""
+"""The age up to which an observation is fresh enough, so that many claims that start together share it."""
 
 CHEAP_S = 0.1
-"""An observation that took no longer than this is cheap enough to repeat before each start."""
+"""The duration up to which an observation is cheap enough to be repeated before each start."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,10 +31,10 @@ class HostMonitor:
     local: tuple[LocalWork, ...] = ()
     """The local work in that observation."""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """Placements that the store has here and the journal does not: claim ids by `placed`.
+    """Placements on this host that the store has and the journal does not: claim ids by `placed`.
 
-    Their work may be running, started by an agent whose journal was lost; measured as external, it would leave no room
-    for the claims that it belongs to.
+    Their work may be running, started by an agent whose journal was lost. Measured as external usage, it would leave no
+    room for its own claims.
     """
     _observed_at_s: float = 0.0
     _took_s: float = 0.0
@@ -42,7 +42,7 @@ class HostMonitor:
 
     @property
     def is_unobserved(self) -> bool:
-        """Whether the collector measures and has not observed yet: then `unknown` must be set first."""
+        """Whether the collector measures usage and has not observed yet, so that `unknown` must be set first."""
         return self.report is None and self.collector.period_s is not None
 
     def forget_unknown(self, claims: Iterable[Claim]) -> None:
@@ -70,7 +70,7 @@ class HostMonitor:
             self._took_s = aio.now_s() - self._observed_at_s
             known = remember(observation, page.external)
             if known != page.external:
-                # Not awaited: a lost write costs one stale measurement after a crash.
+                # Not awaited: losing this write in a crash costs one outdated measurement.
                 self.journal.write_external(self.collector.name, known)
             self.local = (*observation.local, *written)
             self.report = with_external(observation.report, known)
@@ -79,7 +79,7 @@ class HostMonitor:
     async def observe_again(self, without: str = "") -> HostReport:
         """Return a new observation if that is cheap, else the last one. Raises OSError if there is none yet.
 
-        `without` is a placement whose work was not begun, whatever the journal already says of it.
+        `without` is a placement whose work has not been started, even if the journal already has it as STARTING.
         """
         is_old = aio.now_s() - self._observed_at_s > FRESH_S
         if self.report is None or (is_old and self._took_s <= CHEAP_S):
@@ -87,7 +87,7 @@ class HostMonitor:
         return self.report
 
     def _running_work(self, page: HostPage, without: str) -> list[Work]:
-        """Return the placements whose work may be running; others would make the measurement incomplete."""
+        """Return the placements whose work may be running. Others would make the measurement incomplete."""
         self._keep_unknown(self.unknown.keys() - page.held.keys())
         begun = [one for one in page.held.values() if one.state is not ClaimStatus.CLAIMED]
         works = [Work(one.id, one.named, one.placed) for one in begun]

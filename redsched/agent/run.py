@@ -28,9 +28,9 @@ async def run(
 ) -> None:
     """Run the agent of `hosts` until cancelled; `ready` is set once each of them is open for claims.
 
-    Running work is left running, and found again by the next process with the same journal. Raises OtherAgent when
+    When the agent ends, work keeps running, and the next process with the same journal finds it. Raises OtherAgent if
     other agents have all of the hosts, InvalidRequest for invalid hosts or settings, JournalBroken, and
-    StoreUnavailable when the store cannot be used at the start; later outages are waited out.
+    StoreUnavailable if the store cannot be used at the start. During later outages the agent retries.
     """
     collectors: list[Collector] = [StaticCollector(host) if isinstance(host, HostReport) else host for host in hosts]
     _check(collectors, settings)

@@ -1,4 +1,4 @@
-"""Timers of hosts in one heap, instead of a sleeping task for each of ten thousand hosts."""
+"""One heap with the timers of all hosts, instead of a sleeping task for each of ten thousand hosts."""
 
 import asyncio
 import heapq

@@ -1,4 +1,4 @@
-"""Client disconnects: cancel, and so undo, work that waits on behalf of a client that is gone."""
+"""Client disconnects: cancel, and so undo, work that waits on behalf of a disconnected client."""
 
 import asyncio
 from collections.abc import Coroutine

@@ -1,7 +1,7 @@
 """A fast path for the hot route: POST /v1/selections bypasses the router and calls its function directly.
 
 FastAPI's routing, dependencies and exit stacks cost about 100 us a request, about as much as the whole claim. The route
-is still declared like any other (routes/selections.py), for the OpenAPI document; this calls the same function.
+is still declared like any other (routes/selections.py), for the OpenAPI document; the fast path calls its function.
 """
 
 from starlette.requests import Request

@@ -25,7 +25,7 @@ class ImpliedMethods:
             await self._app(scope, receive, send)
 
     async def _head(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond as GET does, with the headers only. The handler is then cancelled: a stream would never end."""
+        """Respond as GET does, with the headers only. Then cancel the handler, because a stream would never end."""
         answered = asyncio.Event()
 
         async def send_headers(message: Message) -> None:

@@ -34,7 +34,7 @@ class BodyTooLarge(RedschedError):
 
 
 class UnsupportedMediaType(RedschedError):
-    """The body is not declared as JSON."""
+    """The request's content type is not JSON."""
 
     problem, title, status = "unsupported-media-type", "The body is not declared as JSON", 415
 

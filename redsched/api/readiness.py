@@ -40,7 +40,7 @@ class Look(Protocol):
 
 
 class ReadinessMonitor:
-    """Checks this worker's scheduler, shares the result with the other workers and the metrics, and answers for all."""
+    """Checks this worker's scheduler, passes the result to the other workers and the metrics, and answers for all."""
 
     def __init__(self, scheduler: Sampled, registry: WorkerRegistry, sampler: Look) -> None:
         self._scheduler, self._registry, self._sampler = scheduler, registry, sampler

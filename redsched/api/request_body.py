@@ -1,7 +1,7 @@
-"""Read a JSON body: declared as JSON, no larger than max_body_bytes, and strictly valid for its model.
+"""Read a JSON body: of a JSON content type, no larger than max_body_bytes, and strictly valid for its model.
 
-All routes use this. FastAPI's own parsing is not used: it reads the whole body whatever its size, and Python's json
-accepts NaN, lone surrogates and nesting up to a RecursionError, where pydantic's parser reports what is wrong.
+All routes use this. FastAPI's own parsing is not used: it reads the whole body regardless of its size, and Python's
+json accepts NaN, lone surrogates and nesting up to a RecursionError, all of which pydantic's parser reports as errors.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from redsched.schema.parsing import Model, parse
 
 
 async def read(request: Request, model: type[Model], name: str = "") -> Model:
-    """Return the body as `model`, of which the path says the `name`.
+    """Return the body as `model`; `name` is the object's name from the path.
 
     Raises UnsupportedMediaType, BodyTooLarge or InvalidRequest.
     """

@@ -22,7 +22,7 @@ def created(
 
 
 def accepted(content: Mapping[str, Any], watch: str) -> Response:
-    """Return 202 for work in progress; `watch` (also the `Location`) is the path that shows its progress."""
+    """Return 202 for work in progress, with the path that shows its progress as `watch` and as `Location`."""
     return answer({**content, "watch": watch}, 202, {"Location": watch})
 
 

@@ -89,7 +89,7 @@ class KeyedColumns(Generic[Scalar]):
 class TextColumn:
     """One text per row, stored as codes (int32, NO_TEXT for none), so that comparing texts is comparing numbers.
 
-    Codes that no row uses any longer are reused: look up the code of a text for each comparison, and never keep it.
+    Codes that no row uses any longer are reused, so look up the code of a text for each comparison, and never keep it.
     """
 
     def __init__(self, rows: int) -> None:

@@ -3,8 +3,8 @@
 Deciding reads the arrays; snapshot and feed write through put, patch and remove. Nothing here does I/O, and there is no
 object per host. Every array has the same length, `size`; rows without a host are not `present` and hold defaults.
 
-A field with an invalid value (someone edited the store by hand) reads as the value that blocks placements, so that one
-bad host affects only that host and not the scheduler.
+A field with an invalid value (from a manual edit of the store) reads as the value that blocks placements, so that it
+affects only its own host and not the scheduler.
 """
 
 from collections.abc import Callable, Mapping
@@ -118,7 +118,7 @@ class Columns(Rows):
     # Writing
 
     def put(self, host: str, fields: Mapping[str, str]) -> None:
-        """Replace all of a host with the fields of its hashes `host` and `attributes` together. Adds unknown hosts."""
+        """Replace all values of a host with the fields of both of its hashes, merged. Adds unknown hosts."""
         row = self._rows.get(host)
         if row is None:
             row = self._allocate_row(host)
@@ -129,7 +129,7 @@ class Columns(Rows):
     def patch(self, host: str, fields: Mapping[str, str]) -> None:
         """Set changed fields (including `version`) to their new absolute values; '' deletes a field.
 
-        Raises KeyError if the host is unknown: read all of it and put it.
+        Raises KeyError if the host is unknown: then read the whole host and `put` it.
         """
         self._apply(self._rows[host], fields)
 
@@ -149,11 +149,11 @@ class Columns(Rows):
         self.dirty.mark_all()
 
     def from_reply(self, seen: HostUsage, epoch: str, written: bool = True) -> bool:
-        """Apply what a script's reply says about the claims on a host. Return False if it must not be applied.
+        """Apply a script's reply about the claims on a host. Return False if it must not be applied.
 
-        Not applied: a reply of another epoch, a reply no newer than the row, a host that is unknown. The version
-        advances only by one, and only if the script has `written` the host. Otherwise the step is somebody else's
-        change: the reply has only the claimed amounts of it, and the feed has to bring the rest.
+        A reply is not applied if it is of another epoch or no newer than the row, or if the host is unknown. The
+        version advances only by one, and only if the script has `written` the host. Otherwise the newer version is from
+        another change, of which the reply has only the claimed amounts, and the feed has to supply the rest.
         """
         row = self._rows.get(seen.host)
         if row is None or epoch != self.epoch or seen.version <= self.versions.item(row):
@@ -219,7 +219,7 @@ class Columns(Rows):
         self.starting[row] = parse_int(text, MAX_AMOUNT) if text else 0
 
     def _set_failures(self, row: int, text: str) -> None:
-        # A preference, not a limit: read as very many, it would outweigh what all other hosts have.
+        # This value is a preference and not a limit: as a very large number it would outweigh those of all other hosts.
         self.failures[row] = parse_int(text, 0)
 
     def _set_zone(self, row: int, text: str) -> None:

@@ -1,8 +1,8 @@
 """The declared objects of a cell, in memory: aggregates, server groups with their counts, shared pools, quotas.
 
-Updated, like the columns, with the flat fields of the store's hashes and feed, and with the same rule: an invalid value
-blocks placements. A server group or shared pool may have counts before it is declared, restored from claims that
-outlived the store's data: it is kept up to date, but not exposed.
+They are updated, like the columns, with the flat fields of the store's hashes and feed, and by the same rule: an
+invalid value blocks placements. A server group or shared pool may have counts before it is declared, from restored
+claims after a loss of the store's data: it is kept up to date, but not exposed.
 """
 
 from collections.abc import Callable, KeysView, Mapping
@@ -59,14 +59,14 @@ class Declared:
         return None if state is None else state.version
 
     def put(self, kind: str, name: str, fields: Mapping[str, str]) -> None:
-        """Replace all of an object with the fields of its hash."""
+        """Replace all values of an object with the fields of its hash."""
         self._known[kind][name] = _MAKE[kind](name)
         self.patch(kind, name, fields)
 
     def patch(self, kind: str, name: str, fields: Mapping[str, str]) -> None:
         """Set changed fields (including `version`) to their new absolute values; '' deletes a field.
 
-        Raises KeyError if the object is unknown: read all of it and put it.
+        Raises KeyError if the object is unknown: then read the whole object and `put` it.
         """
         state = self._known[kind][name]
         if state.apply(fields) and kind not in _NO_RULE:
@@ -85,7 +85,7 @@ class Declared:
     def from_reply(self, shared: SharedObject) -> bool:
         """Apply a reply about an object that its script wrote in this epoch. Return False if it must not be applied.
 
-        The same rules as for hosts: nothing that is no newer than the known version, and the version advances only by
+        The rules are those for hosts: the reply must be newer than the known version, and the version advances only by
         one.
         """
         known = self.version(shared.kind, shared.name)

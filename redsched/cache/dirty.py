@@ -4,8 +4,8 @@
 class DirtyRows:
     """A counter of changes, with a bounded ring of the rows that changed.
 
-    A reader keeps `now` and passes it to `since` later. The ring overwrites old entries: a reader that comes too late,
-    or after all rows were marked, has to rescan every row.
+    A reader keeps `now` and passes it to `since` later. The ring overwrites old entries, so a reader that is too late,
+    or reads after all rows were marked, has to rescan every row.
     """
 
     def __init__(self, remembered: int = 4096) -> None:

@@ -1,8 +1,8 @@
 """Applying the feed: which changes of a batch can be applied, and which objects must be read again for it.
 
-Each rule prevents one way of misreading the feed (docs/architecture.md, "Feed"): seq is dense, so a missing one is a
-gap; an object's version is dense, so a skipped one means that this object alone must be read again; the entries of one
-script are applied together or not yet. The rules are the same for hosts and declared objects.
+Each rule prevents one way of misreading the feed (docs/architecture.md, "Feed"). The seq is dense, so a missing one is
+a gap. An object's version is dense, so a skipped one means that this object alone must be read again. The entries of
+one script are only applied together. The rules are the same for hosts and declared objects.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ ObjectName = tuple[str, str]
 
 
 def objects_to_read(columns: Columns, changes: Sequence[Change]) -> list[ObjectName]:
-    """Return the objects that the batch alone cannot bring up to date: new ones, and those with a skipped version."""
+    """Return the objects that the batch alone cannot update: new ones, and those with a skipped version."""
     versions: dict[ObjectName, int | None] = {}
     unclear: dict[ObjectName, None] = {}
     for change in changes:
@@ -58,7 +58,7 @@ def objects_to_read(columns: Columns, changes: Sequence[Change]) -> list[ObjectN
 
 
 def apply(columns: Columns, changes: Sequence[Change]) -> None:
-    """Apply a batch, after putting the objects of `objects_to_read`. Does not await, so no reader sees a part of it."""
+    """Apply a batch, after `objects_to_read` were read. Does not await, so that no reader sees only a part of it."""
     for change in changes:
         if change.kind in KINDS:
             _apply_one(columns, change)

@@ -1,8 +1,8 @@
 """The tree of a host's pools, with their classes and traits, and its canonical text.
 
 The amounts of pools are in the columns, by slot. A tree changes only when a host's structure changes, and thousands of
-hosts have the same; so the columns keep each tree as a text with a code, and whatever is computed for a tree is
-computed once for all hosts that have it.
+hosts share one tree. So the columns keep each tree as a text with a code, and results for a tree are computed once for
+all hosts that have it.
 """
 
 import re
@@ -19,7 +19,7 @@ MAX_TREES = 8192
 """The number of cached trees; with more distinct trees than this, some are built again."""
 
 _BUILD = re.compile(r"(?:pool\.|(?:capacity|trait)\.[^/=\s]+/)[^/=\s]+\Z")
-"""The fields that describe the structure. None can contain the separator that ends a fact."""
+"""The fields that describe the structure. None can contain the separator between fields."""
 
 _NAME = re.compile(NAME_PATTERN)
 _NOWHERE = "?"
@@ -48,7 +48,7 @@ class PoolTree:
         return tuple(found)
 
     def numa_node(self, pool: str) -> str | None:
-        """Return the NUMA node that a pool is or lies in; None if there is none."""
+        """Return the NUMA node that a pool is, or that contains it; None if there is none."""
         for one in (pool, *self.above(pool)):
             if one and NUMA_NODE in self.traits[one]:
                 return one
@@ -58,7 +58,7 @@ class PoolTree:
 def tree_after(tree: str, fields: Mapping[str, str]) -> str:
     """Return the text of a host's tree after some of its fields have changed ('' deletes a field).
 
-    The text is the sorted facts `pool.gpu0=numa0`, `capacity.gpu0/CUSTOM_GPU_MILLI` and `trait.gpu0/CUSTOM_T4`.
+    The text is the sorted fields `pool.gpu0=numa0`, `capacity.gpu0/CUSTOM_GPU_MILLI` and `trait.gpu0/CUSTOM_T4`.
     """
     changed = {field: _value(field, text) for field, text in fields.items() if _BUILD.match(field)}
     if not changed:
@@ -87,7 +87,7 @@ def pool_tree_of(tree: str) -> PoolTree:
 
 
 def _value(field: str, text: str) -> str | None:
-    """Return the value of a fact, besides its name; None if the field is deleted."""
+    """Return the value of a field in the text; None if the field is deleted."""
     if field.startswith("pool."):
         return (text if text == ROOT or _NAME.match(text) else _NOWHERE) if text else None
     return "" if text and (text == "1" or field.startswith("capacity.")) else None

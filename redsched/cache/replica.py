@@ -34,7 +34,7 @@ class CellReplica:
             if self.seq < store_seq:
                 raise Gap(f"entries {self.seq + 1} to {store_seq} are no longer in the feed")
             return ()
-        # Read all that must be read before applying anything: decisions are made whenever this waits.
+        # Read all objects that must be read before applying anything, because decisions may be made during each await.
         unclear = objects_to_read(self.columns, batch)
         self.ahead = bool(unclear)
         for kind in Kind:

@@ -12,14 +12,14 @@ MAX_ENTRIES = 1000
 
 
 async def take_snapshot(cell: CellStore) -> CellReplica:
-    """Read all of a cell, then follow the feed to its end as of when the read was complete.
+    """Read a whole cell, then apply the feed up to its end at the time when the read was complete.
 
-    Only then is the replica consistent: until then it may have half of what a script wrote.
+    Before that, the replica may have only a part of what a script wrote; after that it is consistent.
     """
     while True:
         start = await cell.feed.end()
         if start.clock is None:
-            # The fence creates what is missing: a new or wiped cell gets its meta and an epoch.
+            # The fence gives a new or wiped cell its meta and an epoch.
             await cell.tick()
             continue
         replica = CellReplica(

@@ -1,8 +1,8 @@
 """The updater of one cell's replica in memory, by short polls of the feed.
 
-It polls with a pause instead of blocking, as blocked readers cost the server more (200 readers of 2000 entries: 0.88 s
-of its time instead of 0.18 s). A request that needs the current state waits for a poll that begins after the request
-came; one such poll serves all that are waiting.
+It polls with a pause instead of blocking, because blocked readers cost the server more (200 readers of 2000 entries:
+0.88 s of its time instead of 0.18 s). A request that needs the current state waits for a poll that begins after the
+request arrived; one such poll serves all waiting requests.
 """
 
 import asyncio
@@ -115,15 +115,15 @@ class ReplicaUpdater:
         self._release(StoreUnavailable("this scheduler is closing"))
 
     async def catch_up(self) -> None:
-        """Wait until the columns have all that the store answered before this call. Raises StoreUnavailable."""
+        """Wait until the columns reflect all replies of the store before this call. Raises StoreUnavailable."""
         await self.read_at_head(lambda: None)
 
     async def read_at_head(self, read: Callable[[], T]) -> T:
-        """Call `read` when the columns have all that the store answered before this call, and nothing later.
+        """Call `read` when the columns reflect all replies of the store before this call, and no later change.
 
-        Only then do all hosts show the same instant. A reply applied meanwhile would show its hosts in their later
-        state beside others in an earlier one: a fleet that always had room would look full. Raises StoreUnavailable if
-        the columns do not catch up in time, and whatever `read` raises.
+        Only then do all hosts show the same instant. If a claim's reply were applied in between, its hosts would show a
+        later state than the others, and a fleet that always had room could look full. Raises StoreUnavailable if the
+        columns do not catch up in time, and whatever `read` raises.
         """
         if self._task is None or self._task.done():
             raise StoreUnavailable(f"cell {self.cell.name}: this scheduler is closed")
@@ -140,13 +140,13 @@ class ReplicaUpdater:
             ) from error
 
     def force_snapshot(self) -> None:
-        """Take a snapshot with the next poll in any case. For callers that found the columns to be wrong."""
+        """Take a snapshot at the next poll in any case. Call it if the columns are found to be wrong."""
         self._needs_snapshot = True
         self._wake.set()
 
     def moved(self) -> Coroutine[Any, Any, bool]:
         """Wait until the columns change after this call: entries are applied, or a snapshot is taken."""
-        # Not itself a coroutine: it would fetch the event only when it first runs, and miss a change before that.
+        # This is no coroutine function: its body would run only when awaited, and miss a change before that.
         return self._moved.wait()
 
     def _notify_listeners(self) -> None:
@@ -155,7 +155,7 @@ class ReplicaUpdater:
         self._moved = asyncio.Event()
 
     def apply_reply(self, answer: ClaimAnswer) -> None:
-        """Apply what a claim's reply says about hosts, groups and pools, so that own claims are visible at once.
+        """Apply a claim's reply to the hosts, groups and pools in it, so that own claims are visible at once.
 
         During a poll that callers wait for, replies are applied right after it instead: see `read_at_head`.
         """
@@ -178,7 +178,7 @@ class ReplicaUpdater:
     async def _run(self) -> None:
         pause = self._settings.poll_s
         while True:
-            # Callers from here on need a later poll: the data of this one may be older than their call.
+            # Later callers need another poll, because the data of this one may be older than their calls.
             waiting, self._waiting = self._waiting, []
             self._wake.clear()
             self._reading = bool(waiting)
@@ -228,13 +228,13 @@ class ReplicaUpdater:
                 for one in self._listeners:
                     one.on_changes(batch)
             self.stats.entries += len(batch)
-            # An object that was read alone is newer than the others: another poll brings them to the same state.
+            # An object that was read by itself may be newer than the others, until another poll has updated these.
             if self.seq >= poll.clock.seq and not self._replica.ahead:
                 self._caught_up_at = aio.now_s()
                 return
 
     async def _raise_epoch_if_rolled_back(self, clock: Clock | None) -> None:
-        """Start a new epoch if the store lost some of this epoch's changes, which its fence has not noticed."""
+        """Start a new epoch if the store has lost changes of this epoch that its fence has not noticed."""
         if clock is not None and clock.epoch == self.epoch and clock.seq < self.seq:
             log.warning("store has gone back", cell=self.cell.name, epoch=clock.epoch, seq=clock.seq, had=self.seq)
             await self.cell.raise_epoch(clock.epoch)
@@ -242,7 +242,7 @@ class ReplicaUpdater:
     async def _restart(self) -> None:
         self._needs_snapshot = False
         self._replica = await take_snapshot(self.cell)
-        # Whatever emptied the store may have removed the list of cells too.
+        # The cause, such as FLUSHALL, may have removed the list of cells too.
         await self.cell.enter()
         self.stats.snapshots += 1
         self.recent.clear()

@@ -1,6 +1,6 @@
 """Shell completion: names of hosts, claims and declared objects, read from the store while the user types.
 
-A shell shows all output, so no errors are printed: without a store, or after TIMEOUT_S, there are no names.
+A shell shows all output, so no errors are printed. Without a store, or after TIMEOUT_S, no names are offered.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The report on stderr about a selection with `--until active` that failed: each attempt and its reason."""
+"""The report on stderr about a failed selection with `--until active`: each attempt and its reason."""
 
 import sys
 from collections.abc import Sequence

@@ -26,7 +26,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version  # here: no other command needs it
+        from importlib.metadata import version  # imported here, because no other command needs it
 
         typer.echo(f"redsched {version('redsched')}")
         raise typer.Exit

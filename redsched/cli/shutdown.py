@@ -19,7 +19,7 @@ ORDERLY_S = 2.0
 
 @contextmanager
 def until_ended() -> Iterator[None]:
-    """Run the block until Ctrl-C, SIGTERM or SIGHUP, which end it normally. The clean-up ignores later signals."""
+    """Run the block until Ctrl-C, SIGTERM or SIGHUP, which end it normally. Later signals are ignored."""
     before = {one: signal.signal(one, _end) for one in SIGNALS}
     try:
         yield
@@ -48,7 +48,7 @@ async def _until_cancelled(work: Coroutine[Any, Any, None]) -> None:
 
 
 class _Ended(BaseException):
-    """Raised by a signal. Not an Exception, so that no handler takes it for a failure."""
+    """Raised by a signal. It is not an Exception, so that no handler treats it as a failure."""
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:

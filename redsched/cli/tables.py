@@ -181,7 +181,7 @@ def _print_rows(console: Console, columns: Sequence[Sequence[str]], rows: Sequen
 
 
 def _table(heads: Sequence[str], widths: Sequence[int], show_header: bool = False) -> Table:
-    # Folded and never cut: half a token or claim id is useless.
+    # Cells are folded and never truncated, because half a token or claim id is useless.
     columns = (Column(head, overflow="fold", width=width) for head, width in zip(heads, widths, strict=True))
     return Table(*columns, box=None, padding=(0, BETWEEN, 0, 0), pad_edge=False, show_header=show_header)
 

@@ -1,4 +1,4 @@
-"""Decisions: filter, weigh, pick, as pure functions of columns and a request. Independent of Redis and asyncio."""
+"""Decisions: filtering, weighing and picking as pure functions of columns and a request, without Redis or asyncio."""
 
 from redsched.decide.decider import Decider
 from redsched.decide.result import Check, Decision, Explanation, HostCheck, Miss, Place, ReasonCount

@@ -20,11 +20,11 @@ THIS_CALL = ""
 """The group of the current request's places, which exists only while they are tried."""
 
 NOWHERE = -1
-"""The count of a host that belongs to no domain, as it lacks the label."""
+"""The count of a host that belongs to no domain because it lacks the label."""
 
 
 Eligible = Callable[[str], Mask]
-"""By topology: the hosts that a request may use, ignoring available room. bool of shape (size,).
+"""Returns, by topology, the hosts that a request may use, ignoring available room: bool of shape (size,).
 
 Places are spread over the domains of these hosts.
 """
@@ -38,7 +38,7 @@ def counted_in(request: Request, columns: Columns) -> Mapping[str, tuple[str, ..
 
 
 def counted_in_group(name: str, columns: Columns) -> Mapping[str, tuple[str, ...]]:
-    """Return the same for a claim in a server group; empty if it has no group, or an undeclared one."""
+    """Return the server group, with its topologies, that counts a claim; {} if it has none, or an undeclared one."""
     state = columns.declared.groups.get(name) if name else None
     return {} if state is None else {name: state.group.topologies()}
 

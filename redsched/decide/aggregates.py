@@ -57,5 +57,5 @@ def per_revision(read: Callable[[Declared], Read]) -> Callable[[Columns], Read]:
 
 
 def revision(columns: Columns) -> int:
-    """Return what rules depend on that read aggregate metadata or definitions of shared pools."""
+    """Return the dependency of rules that read aggregate metadata or definitions of shared pools."""
     return columns.declared.revision

@@ -3,7 +3,7 @@
     request --> rules (filters) --> scores (weighers) --> order --> pools --> pick --> Decision
                 \\_______ cached RequestProfile _______/
 
-A decision is a proposal: the claim script has the last word, and tries the candidates in the given order.
+A decision is a proposal: the claim script tries its candidates in the given order, and makes the final decision.
 """
 
 from collections import OrderedDict
@@ -42,7 +42,7 @@ class Decider:
         self._registry = known or plugin_registry(settings)
         self._remembered = remembered
         self._profiles: OrderedDict[tuple[str, str | None], RequestProfile] = OrderedDict()
-        # Usually no filter reads the project, and requests of all projects share a shape.
+        # Usually no filter reads the project, so requests of all projects share a shape.
         self._by_project = per_revision(lambda declared: self._registry.reads_projects or keeps_projects(declared))
         self._has_limits = per_revision(lambda declared: has_limits(declared, settings))
 
@@ -83,7 +83,7 @@ class Decider:
         return replace(explanation, reasons=named(kinds, kind, explanation.reasons), nearest=nearest)
 
     def may_fit_later(self, request: Request, miss: Miss) -> bool:
-        """Return whether ending claims could make a near miss fit: it fails only rules about room and affinity."""
+        """Return whether ending claims could make a near miss fit: only rules about room and affinity reject it."""
         row = self._columns.row(miss.host)
         return row is not None and bool(self._profile_of(request, miss).eligible[row])
 
@@ -124,7 +124,7 @@ class Decider:
         return find(self._columns, request, kinds, self._settings.candidates, pick)
 
     def _kinds(self, request: Request) -> tuple[Kind, ...]:
-        """Return the kinds of a call's places, keeping shapes of gangs from evicting all others from the cache."""
+        """Return the kinds of a call's places, without letting the shapes of a gang evict all others from the cache."""
         members = requests_of(request)
         known: dict[str, RequestProfile] = {}
         kinds = []
@@ -136,7 +136,7 @@ class Decider:
         return tuple(kinds)
 
     def _alternates(self, request: Request, kinds: tuple[Kind, ...], places: tuple[Place, ...]) -> tuple[str, ...]:
-        """Return hosts that take any of the places; none if places are related, as that could break a relation."""
+        """Return hosts that can take any of the places; () if places are related, as that could break a relation."""
         if not request.alternates or request.relations:
             return ()
         further = self._verified(kinds[0].profile, request.alternates + 2 * len(places))
@@ -178,7 +178,7 @@ class Decider:
         key = (text or request.shape(), request.project if self._by_project(self._columns) else None)
         profile = self._profiles.get(key)
         if profile is None:
-            # The ids belong to one call; the next one of this shape has other ids, or another count.
+            # The ids belong to one call: the next call of this shape has other ids, or another count.
             unnamed = replace(request, claim_ids=()) if request.claim_ids else request
             profile = RequestProfile(
                 self._columns, unnamed, multipliers(unnamed, self._registry), self._registry.filters

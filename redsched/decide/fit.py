@@ -1,4 +1,4 @@
-"""The only rule of whether an amount fits a slot. Its twin in Lua decides; a property test compares them.
+"""The only rule for whether an amount fits a slot. The same rule in Lua is decisive; a property test compares them.
 
 The host checks its capacity once more before its hook starts: redsched/agent/claims/capacity_check.py.
 """
@@ -22,9 +22,10 @@ def free_on(columns: Columns, slot: str, rows: Rows) -> Any:
 def fits(amount: int, capacity: Any, claimed: Any, external: Any, minimum: Any, maximum: Any, step: Any) -> Any:
     """Return whether `amount` (at least 1) may be taken from a slot, in the unit of the slot's class.
 
-    Everything but `amount` is an integer from 0 to 2^53-1 (`step` from 1), and the result a bool; or an int64 array of
-    such integers, and the result a bool array of its shape. Nothing overflows: all intermediate values are within
-    -2^54..2^53. The units are those of Placement: min_unit <= amount <= max_unit, and amount a multiple of step_size.
+    Every argument but `amount` is an integer from 0 to 2^53-1 (`step` from 1), and the result is a bool; or an int64
+    array of such integers, and the result is a bool array of its shape. Nothing overflows: all intermediate values are
+    within -2^54..2^53. The rule for units is Placement's: min_unit <= amount <= max_unit, and amount is a multiple of
+    step_size.
     """
     in_units = (minimum <= amount) & (amount <= maximum) & (amount % step == 0)
     return in_units & (amount <= free(capacity, claimed, external))

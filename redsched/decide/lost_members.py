@@ -1,12 +1,12 @@
 """Members of a server group to ignore when a claim is placed again: those moving with it, and those on lost hosts.
 
 Under hard affinity, all members that move in one call leave together, so their current domains do not constrain any of
-them. Thus a whole group can leave a working host, and one member may go where all others are.
+them. Thus a whole group can leave a working host, and a single member can be moved to where all others are.
 
 On a host that was written off, the work is lost for good. So the claim itself does not count against its next
-placement, and under hard affinity neither does any member on a written-off host: it would block a group that can only
-come together elsewhere. The first member goes wherever it may, and the others must follow it. The claim script applies
-the same rules (lua/include/placing/claim_left.lua).
+placement. Under hard affinity neither does any member on a written-off host, because it would block a group that can
+only be reunited elsewhere: the first member may be placed anywhere, and the others must follow it. The claim script
+applies the same rules (lua/include/placing/claim_left.lua).
 """
 
 from collections import Counter
@@ -25,10 +25,10 @@ Domain = tuple[str, str]
 
 @contextmanager
 def ignoring_lost_members(columns: Columns, claim: Claim, *beside: Claim) -> Iterator[None]:
-    """Inside, decisions on a claim's next placement count only the group members that constrain it.
+    """Make decisions inside the context count only the group members that constrain a claim's next placement.
 
-    `beside` are other members of its group that move in the same call; none of them is on a written-off host. This
-    changes the columns themselves, and restores them at the end: nothing else may read them meanwhile.
+    `beside` are other members of its group that move in the same call; none of them is on a written-off host. The
+    context changes the columns themselves, and restores them at its end: nothing else may read them in between.
     """
     members, left, state = 0, Counter[Domain](), _group_left(columns, claim)
     if state is not None:
@@ -57,7 +57,7 @@ def written_off_with(columns: Columns, claim: Claim) -> tuple[str, ...]:
 
 
 def followers_on(columns: Columns, claim: Claim) -> tuple[str, ...]:
-    """Return the hosts of the members that must follow a claim placed again: all members, if none constrains it."""
+    """Return the hosts of the members that must follow a claim placed again: of all members, if none constrains it."""
     hosts, state = written_off_with(columns, claim), columns.declared.groups.get(claim.group)
     is_first = state is not None and state.members == sum(state.count("host", host) for host in hosts) > 1
     return hosts if is_first else ()
@@ -86,7 +86,7 @@ def _written_off(columns: Columns, state: GroupState) -> tuple[str, ...]:
 
 
 def _lost_members(columns: Columns, claim: Claim, state: GroupState) -> tuple[int, Counter[Domain]]:
-    """Return the number of members to ignore, and that by domain; members with invalid counts are not ignored."""
+    """Return the number of members to ignore, in total and by domain; members with invalid counts are not ignored."""
     if state.group.policy is not GroupPolicy.AFFINITY:
         return 0, Counter([("host", claim.host), *claim.counted.items()])
     left: Counter[Domain] = Counter()
@@ -98,7 +98,7 @@ def _lost_members(columns: Columns, claim: Claim, state: GroupState) -> tuple[in
 
 
 def _domain(columns: Columns, claim: Claim, host: str, by: str) -> str:
-    """Return the domain of a host; for the claim's own host the one counted, as its zone may have changed since."""
+    """Return the domain of a host; for the claim's own host the one that counts it: the zone may have changed since."""
     if by != "host" and host == claim.host:
         return claim.counted.get(by, "")
     row = columns.row(host)

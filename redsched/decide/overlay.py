@@ -1,7 +1,7 @@
-"""Tentative placement: claims written into the columns themselves, and removed before anyone else can look.
+"""Tentative placement: claims written into the columns themselves, and removed before any other task reads them.
 
-Decisions never await, so nothing else sees the columns until they are restored. Whatever reads columns (rules,
-weighers, pool assignment) works the same with tentative places as with real ones. Copying a fleet's columns would cost
+Decisions never await, so no other task runs until the columns are restored. Code that reads columns (rules, weighers,
+pool assignment) works the same with tentative places as with real ones. Copying a fleet's columns would cost
 milliseconds per gang.
 """
 
@@ -24,7 +24,7 @@ _CALL_FIELDS = MappingProxyType({"policy": GroupPolicy.ANTI_AFFINITY})
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The changes of one place: its amounts, and by group the domains in which it counts."""
+    """The changes of one place: its amounts, and by group the domains that count it."""
 
     row: int
     host: str

@@ -13,9 +13,9 @@ from redsched.decide.pools import PoolDemand, assignments
 from redsched.model import Amounts
 
 WAYS = 2
-"""Assignments searched on one host's pools: the second is for a claim that lost a race."""
+"""The most assignments searched on one host's pools: the second one is for a claim that lost a race."""
 SEARCHED = 128
-"""Hosts per decision whose pools are searched only for the counts: all those of a fleet would take a second."""
+"""The most hosts per decision whose pools are searched only for the counts: those of a whole fleet take a second."""
 GIVEN_UP = 4
 """Assumed number of abandoned hosts before such searches, so that each is 16 times shorter than a decision's."""
 
@@ -37,7 +37,7 @@ class PoolAssignments:
         return found
 
     def now(self, row: int) -> list[Amounts]:
-        """Return the same while tentative places are in the columns, without caching."""
+        """Return what `of` returns, while tentative places are in the columns, without caching."""
         return assignments(self._columns, row, self._needs, WAYS)
 
     def exist(self, row: int) -> bool:
@@ -61,7 +61,7 @@ class PoolAssignments:
         return [row for row in known if not self.exist(row)], len(rows) - len(known)
 
     def _is_feasible(self, row: int, needs: PoolDemand) -> None:
-        """Find out whether there is an assignment, unless that takes too long."""
+        """Search for an assignment, unless that takes too long, and cache whether there is one."""
         given_up = needs.given_up
         if assignments(self._columns, row, needs, 1):
             self._feasible.add(row)

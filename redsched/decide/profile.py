@@ -28,7 +28,7 @@ NO_HOST = -1
 POOLS = "pools"
 """The reason of hosts that pass every rule, but whose pools cannot give all parts of the request together."""
 FIRST_TOP_HOSTS, FRONT = 16, 128
-"""The fewest hosts kept sorted per profile, if that many fit: at first (many shapes are used once), and later."""
+"""The fewest hosts kept sorted per profile, if that many fit: at first, as many shapes are used once, and later."""
 
 
 class RequestProfile:
@@ -63,14 +63,14 @@ class RequestProfile:
         self._unassigned: list[int] | None = None
         self._ranked: NDArray[np.float64] | None = None
         self.unsearched = 0
-        """Open hosts whose pools `unassigned` did not search."""
+        """The number of hosts that pass every rule and whose pools `unassigned` did not search."""
         self._evaluate_all()
 
     # Fitting
 
     @property
     def fits(self) -> int:
-        """The number of hosts that pass every rule. The pools of some may yet turn out to fail."""
+        """The number of hosts that pass every rule. The pools of some of them may fail."""
         return len(self.open_rows()) if self._is_dynamic else self._counts[len(self.rules)]
 
     @property
@@ -110,7 +110,7 @@ class RequestProfile:
         return [self.request.resources] if self.is_plain else self._assignments.of(row)
 
     def assigned_now(self, row: int) -> list[Amounts]:
-        """Return the same while tentative places are in the columns, without caching."""
+        """Return what `assigned` returns, while tentative places are in the columns, without caching."""
         return [self.request.resources] if self.is_plain else self._assignments.now(row)
 
     def takes(self, row: int) -> bool:
@@ -122,7 +122,7 @@ class RequestProfile:
         return self._first_failure(row) == len(self.rules)
 
     def passing_now(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return the same for many rows, all with hosts: bool of the rows' shape."""
+        """Return what `passes_now` returns, for many rows that have hosts: bool of the rows' shape."""
         passing = np.ones(len(rows), np.bool_)
         for _, rule in self._live:
             passing &= rule.passes(self.columns, rows)
@@ -200,7 +200,7 @@ class RequestProfile:
         self._dynamic_counts = []
         self._unassigned = None
         self._ranked = None
-        # The budget of searches starts anew for each decision: puzzles of one must not close hosts to the next.
+        # Each decision gets a new budget of searches, so that abandoned ones exclude no host from the next decision.
         self.needs.given_up = 0
 
     def _depends_on(self) -> tuple[object, ...]:

@@ -9,7 +9,7 @@ from redsched.model.record import record
 
 @dataclass(frozen=True, slots=True)
 class ReasonCount:
-    """The number of hosts that a reason removed. Each host counts once, under the first reason that removed it."""
+    """The number of hosts rejected for a reason. Each host counts once, under the first reason that rejected it."""
 
     reason: str
     hosts: int
@@ -35,7 +35,7 @@ class Place:
 
 @record
 class Decision:
-    """Where a request may go, or why nowhere.
+    """The places that a request may get, or the reasons why it gets none.
 
     `places` has one entry per requested place (for an incremental request, as many as there is room for); it is empty
     if the request is refused, and only then are there `reasons`. `rules` must hold for the places together when they
@@ -93,12 +93,12 @@ class HostCheck:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How a decision comes about: the counts over all hosts, the nearest misses, and the checks of named hosts.
+    """The explanation of a decision: the counts over all hosts, the nearest misses, and the checks of named hosts.
 
     In a large fleet not every host's pools are searched for the counts alone: `unsearched` of the hosts that fit pass
     every rule, but their pools may fail. So `fits` is an upper bound, and the count of the reason `pools` a lower one.
-    `exceeded` has the limits of the project's quota that the request exceeds, whatever fits; None while hosts may still
-    restore claims that count.
+    `exceeded` has the limits of the project's quota that the request exceeds, independently of the hosts; None while
+    hosts may still restore claims that count.
     """
 
     hosts: int

@@ -59,4 +59,4 @@ class Rule:
 
 
 Filter = Callable[[Request], Iterator[Rule]]
-"""Yields the rules for a request: none if the request does not use the filter."""
+"""Yields the rules for a request; none if the request does not use the filter."""

@@ -1,7 +1,7 @@
 """Canonical JSON of dataclasses and back: for digests, request shapes, and the requests that the store keeps.
 
-Canonical: equal content gives equal text, in whatever order it was written. A request's text omits fields with their
-default, so that a field added by a later release changes no digest.
+Canonical means that equal content gives equal text, regardless of the order in which it was written. A request's text
+omits fields with their default, so that a field added by a later release changes no digest.
 """
 
 import json

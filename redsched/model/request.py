@@ -102,7 +102,7 @@ class Request(RequestFields):
         return texts.shape if texts else as_text(_SHAPE.of(self))
 
     def canonical(self) -> str:
-        """Return canonical JSON of what is requested and for whom, without ids and without how the call is answered."""
+        """Return canonical JSON of what is requested and for whom, without ids and options of the call's answer."""
         texts = _shared_texts(self)
         return texts.canonical if texts else as_text(self.json_fields())
 

@@ -37,7 +37,7 @@ class Selection:
 
 @record
 class Selections:
-    """All places of one request. If the ids were sent before, this is their first outcome and `fresh` is False."""
+    """All places of one request. If its ids were sent before, `fresh` is False and this is the first call's outcome."""
 
     selections: tuple[Selection, ...]
     fresh: bool = True
@@ -119,8 +119,8 @@ class HostView:
     pools: Mapping[str, PoolView] = field(default_factory=dict)
     aggregates: frozenset[str] = frozenset()
     draining: str = ""
-    """How its claims leave: `move` (a drain places them elsewhere), `evacuate` (the host was written off, they are
-    placed elsewhere), `stop` (a drain reached its deadline, they are released), or '' if they do not leave."""
+    """How its claims leave: `move` (a drain places them elsewhere), `evacuate` (the host was written off; they are
+    placed elsewhere), `stop` (a drain reached its deadline; they are released), or '' if they stay."""
     drain_deadline_ms: int | None = None
     """The deadline of a drain with moves (Unix ms); after it `draining` is `stop` or '', depending on `drain_then`."""
     drain_then: str = ""
@@ -130,7 +130,7 @@ class HostView:
     failed_moves: Mapping[str, FailedMoves] = field(default_factory=dict)
     """Claims whose last move failed at its target. Filled in when reading a single host, not in lists."""
     written_off: bool = False
-    """Whether an operator wrote it off and it has not come back."""
+    """Whether an operator wrote it off and it has not returned since."""
 
     @property
     def drain_state(self) -> DrainState:
@@ -239,7 +239,7 @@ class EventView:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Changes are missing, or a new epoch began: read again what you follow. The changes continue after `seq`."""
+    """Changes are missing, or a new epoch began, so that followers must reload. The changes continue after `seq`."""
 
     cell: str
     seq: int

@@ -1,4 +1,4 @@
-"""Scheduler: the library's front door, and all that the API and the CLI talk to."""
+"""Scheduler: the entry point of the library, and the only interface that the API and the CLI use."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -31,8 +31,8 @@ class Scheduler:
         async with Scheduler.connect("redis://localhost") as scheduler:
             found = await scheduler.select(Request({"VCPU": 2, "MEMORY_MB": 4096}))
 
-    `claims` and `hosts` read claims and hosts and have the verbs on one of them, `migrations` those that find a claim
-    another place, `bulk` those on many claims. `aggregates`, `server_groups`, `pools` and `quotas` declare such.
+    `claims` and `hosts` have the reads and the verbs of single claims and hosts, `migrations` the verbs that place a
+    claim again, `bulk` the verbs on many claims. `aggregates`, `server_groups`, `pools` and `quotas` declare objects.
     """
 
     def __init__(self, components: Components) -> None:
@@ -56,9 +56,9 @@ class Scheduler:
     async def connect(
         cls, url: str, settings: Settings | None = None, observe: Observe | None = None
     ) -> AsyncIterator["Scheduler"]:
-        """Open a scheduler whose replica has caught up. `observe` is told what each selection took.
+        """Open a scheduler whose replica has caught up. `observe` is called with the duration of each selection.
 
-        Raises StoreUnavailable, InvalidRequest (the URL; policies, weights and own code that it cannot decide with).
+        Raises StoreUnavailable, InvalidRequest (an invalid URL, policy, weight or plugin), SchemaMismatch.
         """
         settings = settings or Settings()
         plugins = plugin_registry(settings)
@@ -68,7 +68,7 @@ class Scheduler:
                 yield cls(components)
 
     async def select(self, request: Request) -> Selections:
-        """Claim a place for every member of the request, or show where they would go (`claim` False).
+        """Claim a place for every member of the request, or show the places without claiming them (`claim` False).
 
         Raises NoValidHost, QuotaExceeded, ClaimIdReused, ClaimState (some ids have ended or were lost), NotConfirmed,
         Settling, StoreUnavailable, OutcomeUnknown.
@@ -76,9 +76,9 @@ class Scheduler:
         return await self._selector.select(request)
 
     async def explain(self, request: Request, *hosts: str) -> Explanation:
-        """Why hosts fit or do not, over all cells; every check of the named hosts. Writes nothing.
+        """Explain why hosts fit a request or not, over all cells, with every check of the named hosts. Writes nothing.
 
-        Raises NotFound for a host, claim, group or aggregate that is not there; NoValidHost where the hint same_host
+        Raises NotFound for a host, claim, group or aggregate that does not exist, NoValidHost if the hint same_host
         leaves no host.
         """
         request = await with_hints(request, self._cells)
@@ -100,51 +100,51 @@ class Scheduler:
         )
 
     def host_names(self, limit: int, after: str = "") -> tuple[str, ...]:
-        """The names of hosts that the replicas show, in order, those after `after`."""
+        """Return up to `limit` names of hosts in the replicas, in order, starting after `after`."""
         names = sorted(name for cell in self._cells for name in cell.updater.columns.names() if name > after)
         return tuple(names[:limit])
 
     def changes(self, last_id: str = "") -> AsyncIterator[Change | Reset]:
-        """Every change from now on, or after the one that `<cell>:<seq>` names.
+        """Yield every change from now on; in the cell that `last_id` (`<cell>:<seq>`) names, all after that change.
 
-        Raises InvalidRequest and NotFound at the call, for an id that cannot be one.
+        Raises InvalidRequest or NotFound for an invalid `last_id`, at the call and not at the first iteration.
         """
         return follow(self._cells, last_id)
 
     async def audit(self) -> AuditReport:
-        """Check invariants 1, 2, 3, 5 and 10 over the live store. Raises StoreUnavailable."""
+        """Audit invariants 1, 2, 3, 5 and 10 of docs/architecture.md in the live store. Raises StoreUnavailable."""
         return await audit(self._cells)
 
     async def repair(self) -> AuditReport:
-        """Audit, and repair what is broken, by a person's word. Raises StoreUnavailable."""
+        """Audit, and repair what can be repaired at an operator's request. Raises StoreUnavailable."""
         return await repair(self._cells, operator=True)
 
     async def usage(self, by: Sequence[UsageBy] = (UsageBy.CLASS,)) -> tuple[UsageRow, ...]:
-        """What all claims hold, summed by these. Raises StoreUnavailable."""
+        """Return the total amounts of all claims, summed by these dimensions. Raises StoreUnavailable."""
         return await usage(self._cells, by)
 
     async def export(self, cell: str = "") -> Archive:
-        """All of a cell, the only one where none is named. Raises NotFound, InvalidRequest, StoreUnavailable."""
+        """Export a cell, named if there are several. Raises NotFound, InvalidRequest, StoreUnavailable."""
         if not cell and len(self._cells) > 1:
             raise InvalidRequest("this scheduler has several cells: name the one to export")
         name = cell or next(iter(self._cells)).name
         return await export_cell(self._cells.named(name).store)
 
     async def import_(self, archive: Archive, declared_only: bool = False) -> Imported:
-        """Bring an exported cell in: into an empty one, or only what people declared into any.
+        """Import an exported cell into an empty cell; with `declared_only`, only its declarations, into any cell.
 
-        Raises NotFound (this scheduler has no such cell), ClaimState (it is not empty), StoreUnavailable.
+        Raises NotFound (this scheduler has no such cell), ClaimState (the cell is not empty), StoreUnavailable.
         """
         store = self._cells.named(archive.head.cell).store
         return await (import_declared if declared_only else import_cell)(store, archive)
 
     async def init(self) -> bool:
-        """Declare the cells new, so that they start settled. False where all of them exist already."""
+        """Declare the cells new, so that they start settled. Returns False if all of them existed already."""
         outcomes = [(await cell.store.init()).outcome for cell in self._cells]
         return any(outcome == "OK" for outcome in outcomes)
 
     async def readiness(self) -> Readiness:
-        """Whether this scheduler can decide on what is true now. Raises nothing: what is wrong is in `detail`."""
+        """Return whether this scheduler can decide on current data. Raises nothing: errors are in `detail`."""
         stats = self.stats()
         hosts = stats.hosts_attested
         try:
@@ -159,7 +159,7 @@ class Scheduler:
         return Readiness(True, "caught up", hosts)
 
     def stats(self) -> Stats:
-        """Counts, from memory alone."""
+        """Return counts over all cells, from memory alone."""
         updaters = [cell.updater for cell in self._cells]
         columns = [updater.columns for updater in updaters]
         return Stats(

@@ -1,13 +1,13 @@
-"""Build a scheduler from its components, from the cells up. No component connects itself to another one.
+"""Build a scheduler from its components, from the cells up. No component creates another one.
 
-    cells         a replica of each cell, a decider over it, and what it remembers
-    quotas        what each claim passes through
-    services      verbs on claims and hosts; what operators declare
+    cells         a replica of each cell, a decider over it, and caches
+    quotas        enforcement of quotas, which every claim passes
+    services      verbs on claims and hosts; declared objects
     cell tasks    the periodic work on each cell, which uses the services
-    selection     decide and claim; wait for room, and for the confirmation of hosts
+    selection     deciding and claiming; waiting for room, and for confirmations by hosts
 
-Each component gets what it uses in its constructor. The one exception is that a replica is told of its listener
-afterwards, because the listener reads the replica.
+Each component gets the components that it uses in its constructor. The only exception is that a replica gets its
+listener afterwards, because the listener reads the replica.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -49,7 +49,7 @@ from redsched.store.store import Store
 
 @dataclass(frozen=True, slots=True)
 class CellTasks:
-    """What a scheduler runs in the background for one cell."""
+    """The background tasks of a scheduler for one cell."""
 
     updater: ReplicaUpdater
     reconciler: Reconciler
@@ -59,7 +59,10 @@ class CellTasks:
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
-        """Follow the cell and sweep it; entered when the replica has caught up. Raises StoreUnavailable."""
+        """Follow and sweep the cell inside the context, which begins when the replica has caught up.
+
+        Raises StoreUnavailable.
+        """
         try:
             await self.updater.start()
             self.sweeper.start()
@@ -94,7 +97,10 @@ class Components:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run everything in the background; entered when all replicas have caught up. Raises StoreUnavailable."""
+        """Run all background tasks inside the context, which begins when all replicas have caught up.
+
+        Raises StoreUnavailable.
+        """
         async with AsyncExitStack() as stack:
             for tasks in self.tasks.values():
                 await stack.enter_async_context(tasks.following())
@@ -154,7 +160,7 @@ def build(store: Store, settings: Settings, plugins: PluginRegistry, observe: Ob
 
 
 def build_cell(store: CellStore, settings: Settings, plugins: PluginRegistry) -> Cell:
-    """Build what all services share of a cell."""
+    """Build a cell, which all services share."""
     updater = ReplicaUpdater(store, settings)
     return Cell(store, updater, Expiry(store, updater), ReleaseLog(store), RequestCache(store), settings, plugins)
 

@@ -42,7 +42,7 @@ def _inventory(slot: SlotView) -> dict[str, Any]:
         "min_unit": slot.min,
         "step_size": slot.step,
     }
-    # The store has max_unit = total if none was given: omit it, so that it follows a patched total.
+    # The store has max_unit = total if none was reported: it is omitted then, so that it follows a patched total.
     return shown if slot.max == slot.total else {**shown, "max_unit": slot.max}
 
 

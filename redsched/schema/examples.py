@@ -215,4 +215,4 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "SharedPoolsAnswer": {"shared_pools": [SHARED_POOL], "next": None},
     "UsageAnswer": {"usage": [{"zone": "az1", "project": "web", "used": {"VCPU": 2, "claims": 1}}]},
 }
-"""Examples by the name of the response model. `tests/api/test_openapi.py` validates each against its schema."""
+"""Examples by the name of the response model. `tests/api/http/test_openapi.py` validates each against its schema."""

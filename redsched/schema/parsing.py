@@ -1,7 +1,7 @@
 """Parse JSON text into dataclasses and models, describe validation errors, and apply merge patches.
 
-No FastAPI: the CLI uses it too. pydantic sets the fields of a dataclass of `redsched.model` and has it check itself, so
-that a request costs nothing more in Python, and its JSON is described by its fields alone.
+This does not use FastAPI, because the CLI needs it too. pydantic sets the fields of a dataclass of `redsched.model` and
+has it check itself, so that a request needs no other Python code, and its JSON is described by its fields alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ def adapter(model: Any) -> TypeAdapter[Any]:
 
 
 def parse(text: bytes, model: type[Model], name: str = "") -> Model:
-    """Parse JSON text as `model`. `name` is the object's name, where the path says it. Raises InvalidRequest."""
+    """Parse JSON text as `model`. `name` is the object's name, if the path has it. Raises InvalidRequest."""
     try:
         found: Model = adapter(model).validate_json(text, context=name)  # type: ignore[arg-type]  # types are hashable
     except ValidationError as error:
@@ -49,7 +49,7 @@ def merged(target: Any, patch: Any) -> Any:
 def invalid(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
     """Return pydantic's errors as one InvalidRequest: the first as its detail, up to 20 as the fact `errors`.
 
-    The one that a dataclass raised about all of its fields is returned as it is.
+    An InvalidRequest that a dataclass raised about all of its fields is returned unchanged.
     """
     if not errors[0]["loc"] and (own := _own(errors[0])):
         return own
@@ -78,7 +78,7 @@ def _field_error(error: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _own(error: Mapping[str, Any]) -> InvalidRequest | None:
-    """Return the InvalidRequest that a check of redsched raised; None for an error of pydantic's."""
+    """Return the InvalidRequest that a check of redsched raised; None for one of pydantic's own errors."""
     found = error.get("ctx", {}).get("error")
     return found if isinstance(found, InvalidRequest) else None
 

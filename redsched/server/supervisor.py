@@ -129,7 +129,7 @@ def _bound(family: socket.AddressFamily, host: str, port: int, reuse_port: bool)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         one.bind((host, port))
         if reuse_port:
-            one.listen(BACKLOG)  # here already, so that nobody else can take the port before the workers start
+            one.listen(BACKLOG)  # already here, so that no other process can take the port before the workers start
     except OSError as error:
         one.close()
         raise InvalidRequest(

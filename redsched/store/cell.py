@@ -49,9 +49,9 @@ class CellStore:
         self.audit = AuditReads(cell, self.hosts)
 
     async def enter(self) -> None:
-        """Add the cell to the list of cells, which is meant for people who inspect the store by hand."""
+        """Add the cell to the list of cells, which helps people to inspect the store."""
         with self._cell.reading():
-            # A full server refuses SADD even when there is nothing to add.
+            # A full server refuses SADD even if there is nothing to add.
             if not await self._cell.outside.sismember(CELLS, self._cell.name):
                 await self._cell.outside.sadd(CELLS, self._cell.name)
 
@@ -73,6 +73,6 @@ class CellStore:
         return await self._cell.answer("raise_epoch", (), (above,))
 
     async def take_duty(self, duty: str, scheduler: str, lease_ms: int) -> bool:
-        """Take or keep a duty for `lease_ms` (0 gives it up); return False if another scheduler has it. (duty.lua)"""
+        """Acquire or renew a duty for `lease_ms` (0: release); return False if another scheduler has it. (duty.lua)"""
         reply = await self._cell.scripts.run("duty", (self._cell.keys.duty(duty),), (scheduler, lease_ms))
         return bool(reply[0] == Outcome.OK)

@@ -1,4 +1,4 @@
-"""External usage: what is said of it, and which differences are worth a report."""
+"""External usage: what is reported of it, and which changes are worth a report."""
 
 import dataclasses
 

@@ -11,7 +11,7 @@ from tests.api.parts import client_of, declare_new, put_host
 
 @pytest.fixture
 async def empty_api(clean_store: str) -> AsyncIterator[httpx.AsyncClient]:
-    """The API over an empty store."""
+    """Yield a client of the API over an empty store."""
     settings = Settings(redis_url=clean_store, max_body_bytes=4096)
     await declare_new(settings)
     async with client_of(settings) as client:
@@ -20,6 +20,6 @@ async def empty_api(clean_store: str) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture
 async def api(empty_api: httpx.AsyncClient) -> httpx.AsyncClient:
-    """The API with host h1: 8 VCPU, 16384 MEMORY_MB, in zone az1."""
+    """Return a client of the API with host h1: 8 VCPU, 16384 MEMORY_MB, in zone az1."""
     await put_host(empty_api, "h1")
     return empty_api

@@ -1,4 +1,4 @@
-"""What the tests of routes share: hosts and claims to begin with, bad bodies, a look at all that the store holds."""
+"""Shared parts of the route tests: hosts and claims to start with, bad bodies, and a dump of the store."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -41,18 +41,18 @@ BAD_JSON: dict[str, bytes] = {
 
 
 async def declare_new(settings: Settings) -> None:
-    """Declare the cells new, as `redsched init` does: nobody is waited for."""
+    """Declare the cells new, as `redsched init` does, so that they do not wait for hosts to attest."""
     async with Store.connect(settings.redis_url, settings) as store:
         for name in settings.cells:
             await store.cell(name).init()
 
 
 _APPS: dict[str, FastAPI] = {}
-"""Apps by their settings. FastAPI compiles the routes of an app at its first requests, longer than most tests take."""
+"""Apps by their settings. FastAPI compiles an app's routes on its first requests, which is slower than most tests."""
 
 
 def app_of(settings: Settings) -> FastAPI:
-    """Return an app of these settings that is not started. What it has of a store and of a test begins at its start."""
+    """Return an app with these settings that is not started. All state of a store or a test is created at its start."""
     name = repr(settings)
     if name not in _APPS:
         _APPS[name] = create_app(settings)
@@ -62,7 +62,7 @@ def app_of(settings: Settings) -> FastAPI:
 
 @asynccontextmanager
 async def client_of(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of an app of these settings, for as long as the block lasts."""
+    """Yield a client of an app with these settings, which runs as long as the block."""
     app = app_of(settings)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with (
@@ -73,7 +73,7 @@ async def client_of(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def put_host(api: httpx.AsyncClient, name: str, **changed: Any) -> dict[str, Any]:
-    """Report a host and have it attest, as an agent without Redis would. Returns the last answer."""
+    """Report a host and have it attest, as an agent without Redis does; return the last reply."""
     answer = (await api.put(f"/v1/hosts/{name}/report", json={**REPORT, **changed})).json()
     if not answer["attested"]:
         attesting = {**REPORT, **changed, "epoch": answer["epoch"]}
@@ -90,7 +90,7 @@ async def select(api: httpx.AsyncClient, **changed: Any) -> dict[str, Any]:
 
 
 def held(url: str) -> dict[bytes, Any]:
-    """All that the store holds, but for the clock that schedulers tick, and the log that one of them writes."""
+    """Return all that the store holds, except the clock and the event log, which schedulers write by themselves."""
     with redis.Redis.from_url(url, protocol=2) as client:
         keys = [key for key in client.scan_iter() if not key.endswith((b":meta", b":events", b":recorder"))]
         found: dict[bytes, Any] = {key: client.dump(key) for key in keys if b":duty:" not in key}
@@ -101,7 +101,7 @@ def held(url: str) -> dict[bytes, Any]:
 
 
 def check_problem(answer: httpx.Response, status: int, slug: str) -> dict[str, Any]:
-    """Hold an answer to be a problem of this status and type, in full, and return it."""
+    """Check that a response is a complete problem of this status and type, and return it."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     found = dict(answer.json())

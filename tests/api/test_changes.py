@@ -1,4 +1,4 @@
-"""GET /v1/changes over a real socket: what happens is told, a reader resumes where it left, and a gap is said."""
+"""GET /v1/changes over a real socket: changes arrive as they happen, readers resume, and gaps are reported."""
 
 import json
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ Event = dict[str, Any]
 
 @asynccontextmanager
 async def client(url: str) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of one worker process over the store at `url`."""
+    """Yield a client of one worker process over the store at `url`."""
     with Workers("127.0.0.1", 0, 1) as workers:
         workers.start({"REDSCHED_REDIS_URL": url})
         async with httpx.AsyncClient(base_url=workers.url, timeout=20) as found:
@@ -23,7 +23,7 @@ async def client(url: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def events(answer: httpx.Response) -> AsyncIterator[Event]:
-    """The events of a stream, each with its `event`, `id` and `data`."""
+    """Yield the events of a stream, each with its `event`, `id` and `data`."""
     found: Event = {}
     async for line in answer.aiter_lines():
         if line.startswith(":"):
@@ -37,7 +37,7 @@ async def events(answer: httpx.Response) -> AsyncIterator[Event]:
 
 
 async def next_claim(stream: AsyncIterator[Event]) -> Event:
-    """The next event by which a host has given VCPU away."""
+    """Return the next event in which a host has claimed VCPU."""
     async for one in stream:
         if int(one["data"].get("fields", {}).get("claimed.VCPU", 0)):
             return one
@@ -59,7 +59,7 @@ async def test_changes_are_told_as_they_happen(clean_store: str) -> None:
 
 
 async def test_a_reader_resumes_after_the_last_event_it_saw(clean_store: str) -> None:
-    """What happened while nobody listened is told first, and nothing twice."""
+    """Changes made while no reader was connected come first, and none comes twice."""
     async with client(clean_store) as api:
         await put_host(api, "h1")
         async with api.stream("GET", "/v1/changes") as answer:
@@ -72,7 +72,7 @@ async def test_a_reader_resumes_after_the_last_event_it_saw(clean_store: str) ->
 
 
 async def test_a_gap_is_reported(clean_store: str) -> None:
-    """An id that the feed does not reach: `reset` comes first."""
+    """For an id that the feed does not contain, `reset` comes first."""
     async with client(clean_store) as api:
         await put_host(api, "h1")
         async with api.stream("GET", "/v1/changes", headers={"Last-Event-ID": "c1:9000000000000000"}) as answer:
@@ -90,7 +90,7 @@ async def test_an_unknown_cell_is_reported_before_the_stream_begins(api: httpx.A
 
 
 async def test_an_open_stream_does_not_keep_the_server_from_ending(clean_store: str) -> None:
-    """The stream ends in good order: the reader sees its end, not a broken connection."""
+    """The stream is closed properly: the reader gets its end, not a broken connection."""
     with Workers("127.0.0.1", 0, 1) as workers:
         workers.start({"REDSCHED_REDIS_URL": clean_store})
         async with (

@@ -1,4 +1,4 @@
-"""/v1/claims: lists, one, and the verbs with their tokens."""
+"""/v1/claims: lists, single claims, and the verbs with their tokens."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ async def verb(api: httpx.AsyncClient, claim: dict[str, Any], name: str, **more:
 
 
 async def test_confirm_makes_a_claim_active(api: httpx.AsyncClient) -> None:
-    """Without Redis there is no accept: confirm takes the claim up too. Again: the same."""
+    """An agent without Redis cannot call accept, so confirm accepts the claim too. It may be repeated."""
     claim = await select(api)
     for _ in range(2):
         answer = await verb(api, claim, "confirm")
@@ -55,7 +55,7 @@ async def test_a_verb_on_an_ended_claim_is_a_conflict(api: httpx.AsyncClient, na
 
 @pytest.mark.parametrize("name", VERBS)
 async def test_a_verb_with_another_token_writes_nothing(api: httpx.AsyncClient, clean_store: str, name: str) -> None:
-    """409 stale-token."""
+    """The response is 409 stale-token."""
     claim = await select(api)
     before = held(clean_store)
     check_problem(await verb(api, {**claim, "token": STALE}, name), 409, "stale-token")
@@ -102,7 +102,7 @@ async def test_release_of_a_claim_that_nobody_took_up_is_204_and_again(api: http
 
 
 async def test_release_of_a_running_claim_is_202_until_its_host_says_so(api: httpx.AsyncClient) -> None:
-    """Its amounts stay taken while the work may still run; `force` frees them."""
+    """Its amounts stay claimed while the work may still run; `force` frees them."""
     claim = await select(api)
     await verb(api, claim, "confirm")
     for _ in range(2):
@@ -128,7 +128,7 @@ async def test_release_that_is_not_possible_writes_nothing(api: httpx.AsyncClien
 
 
 async def test_lists_filter_and_page(api: httpx.AsyncClient) -> None:
-    """Every claim is on exactly one page, and a filter leaves out what it names."""
+    """Every claim is on exactly one page, and a filter returns only the claims that match it."""
     await put_host(api, "h2", zone="az2")
     for number in range(5):
         host = "h2" if number == 4 else "h1"
@@ -212,7 +212,7 @@ async def test_what_cannot_become_of_a_claim_is_a_problem(api: httpx.AsyncClient
 
 
 async def three_of_web(api: httpx.AsyncClient) -> list[str]:
-    """Two claims of the project web, and one of db; their ids."""
+    """Place two claims of project web and one of db; return their ids."""
     for name, project in (("a", "web"), ("b", "web"), ("c", "db")):
         await select(api, claim_ids=[name], project=project, resources={"VCPU": 1})
     return ["a", "b", "c"]
@@ -244,7 +244,7 @@ async def test_many_claims_are_renewed_and_shelved(api: httpx.AsyncClient) -> No
 
 
 async def test_one_of_many_that_is_refused_has_its_problem(api: httpx.AsyncClient) -> None:
-    """An ending claim can be released, and not shelved; the answer as a whole is good."""
+    """An ending claim can be released but not shelved; the response as a whole is 200."""
     claim = await select(api, project="web")
     await verb(api, claim, "confirm")
     await api.delete("/v1/claims", params={"project": "web"})

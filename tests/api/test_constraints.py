@@ -1,4 +1,4 @@
-"""Every field of a request over REST, on hosts and declared objects that REST made: it reaches the decision."""
+"""Every field of a request over REST reaches the decision, on hosts and declared objects created over REST."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ PLACE = {"resources": {"VCPU": 1}}
 
 @pytest.fixture
 async def fleet(empty_api: httpx.AsyncClient) -> httpx.AsyncClient:
-    """h1 and h2 in az1, h3 in az2: 8 VCPU each. h1 is in aggregate ssd, h2 in fast, and h3 has pools beside."""
+    """Report h1 and h2 in az1, h3 in az2, 8 VCPU each. h1 is in aggregate ssd, h2 in fast, and h3 has pools."""
     for number, zone in ((1, "az1"), (2, "az1"), (3, "az2")):
         labels = {"rack": f"r{number}", "cores": str(8 * number), "ip": f"10.0.{number}.1"}
         await put_host(
@@ -42,7 +42,7 @@ async def fleet(empty_api: httpx.AsyncClient) -> httpx.AsyncClient:
 
 
 async def selected(api: httpx.AsyncClient, **body: Any) -> list[dict[str, Any]]:
-    """The selections of a request that is claimed."""
+    """Select and claim; return the selections."""
     answer = await api.post("/v1/selections", json=body)
     assert answer.status_code == 201, answer.text
     return list(answer.json()["selections"])
@@ -67,7 +67,7 @@ ONLY: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("constraint", "host"), ONLY.values(), ids=ONLY)
 async def test_a_constraint_leaves_one_host(fleet: httpx.AsyncClient, constraint: dict[str, Any], host: str) -> None:
-    """And explain says of the others that it left them out."""
+    """Explain counts the same single host."""
     [found] = await selected(fleet, **{**PLACE, **constraint})
     assert found["host"] == host
     explained = (await fleet.post("/v1/explain", json={**PLACE, **constraint})).json()
@@ -90,14 +90,14 @@ async def test_groups_come_from_one_pool_each_and_the_answer_names_them(fleet: h
 
 
 async def test_guest_numa_beside_a_device(fleet: httpx.AsyncClient) -> None:
-    """The device is on the node of the guest's only cell."""
+    """The guest's only NUMA cell is placed on the node of the device."""
     numa = {"cells": [{"cpus": 2, "memory_mb": 1024}], "policy": "dedicated"}
     [found] = await selected(fleet, numa=numa, pci=[{"class": "CUSTOM_NIC", "count": 1, "numa_policy": "required"}])
     assert found["slots"] == {"numa1/PCPU": 2, "numa1/MEMORY_MB": 1024, "nic0/CUSTOM_NIC": 1}
 
 
 async def test_members_of_a_server_group_are_counted_where_they_are(fleet: httpx.AsyncClient) -> None:
-    """Anti-affinity: each on a host of its own, and none for one too many."""
+    """Anti-affinity places each on a host of its own, and refuses one too many."""
     await fleet.put("/v1/server-groups/web", json={"policy": "anti-affinity"})
     found = await selected(fleet, **PLACE, server_group="web", count=2)
     found += await selected(fleet, **PLACE, server_group="web", claim_ids=["third"])
@@ -136,7 +136,7 @@ async def test_hints_name_claims(fleet: httpx.AsyncClient) -> None:
 
 
 async def test_a_shared_pool_is_claimed_with_the_host(fleet: httpx.AsyncClient) -> None:
-    """By the hosts of its aggregates; the answer names its slot, and what is claimed stands against taking it back."""
+    """Only hosts of its aggregates use it; the response names its slot, and claimed amounts prevent its deletion."""
     await fleet.put(
         "/v1/shared-pools/seats", json={"inventories": {"CUSTOM_SEAT": {"total": 3}}, "aggregates": ["ssd"]}
     )
@@ -167,7 +167,7 @@ async def test_incremental_claims_what_fits(fleet: httpx.AsyncClient) -> None:
 
 
 async def test_an_aggregate_keeps_its_hosts_for_a_project(fleet: httpx.AsyncClient) -> None:
-    """Once the PUT was answered, another project gets none of them."""
+    """As soon as the PUT is answered, other projects are refused on these hosts."""
     metadata = {"filter_tenant_id": "mine"}
     await fleet.put("/v1/aggregates/ssd", json={"metadata": metadata, "hosts": ["h1"]})
     body = {**PLACE, "hosts": ["h1"]}

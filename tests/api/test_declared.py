@@ -1,4 +1,4 @@
-"""What operators declare: shown, listed, replaced, taken back; and that bad input writes nothing."""
+"""Objects that operators declare: shown, listed, replaced and deleted; bad input writes nothing."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ BAD: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("kind", BODIES)
 async def test_declared_shown_replaced_and_taken_back(api: httpx.AsyncClient, kind: str) -> None:
-    """201 when it is new, 200 with the thing as it is afterwards, 204 and then 404."""
+    """PUT returns 201 for a new object and 200 with its new state otherwise; DELETE returns 204, then 404."""
     route = f"/v1/{kind}/mine"
     check_problem(await api.get(route), 404, "not-found")
     made = await api.put(route, json=BODIES[kind])

@@ -1,4 +1,4 @@
-"""GET /v1/events: pages, filters and the newest; what cannot be asked is refused."""
+"""GET /v1/events: pages, filters and the newest events; queries that make no sense are refused."""
 
 import httpx
 
@@ -9,7 +9,7 @@ from tests.api.parts import check_problem, select
 
 
 async def record(url: str) -> None:
-    """Have all that has happened be in the log."""
+    """Record all changes in the event log."""
     async with Store.connect(url) as store:
         await Recorder(store.cell("c1"), Settings()).record()
 
@@ -41,7 +41,7 @@ async def test_what_cannot_be_asked_of_events(api: httpx.AsyncClient) -> None:
 
 
 async def test_a_claim_has_a_history_of_its_own(api: httpx.AsyncClient, clean_store: str) -> None:
-    """The same events as those of the log that name it, page by page."""
+    """It has the log's events of that claim, in pages."""
     for number in range(2):
         await select(api, claim_ids=[f"id-{number}"], project="web")
         await api.delete(f"/v1/claims/id-{number}")

@@ -1,4 +1,4 @@
-"""A caller who closes the connection ends what waits for him, and only then."""
+"""A client that closes the connection cancels the work that waits for it; nothing else cancels it."""
 
 import asyncio
 from typing import Any
@@ -11,7 +11,7 @@ from redsched.errors import NotConfirmed, NoValidHost
 
 
 def request_from(messages: "asyncio.Queue[dict[str, Any]]") -> Request:
-    """A request whose body has been read; what comes after it is in `messages`."""
+    """Return a request whose body has been read; later messages come from `messages`."""
     return Request({"type": "http", "method": "POST", "path": "/", "headers": []}, messages.get)
 
 

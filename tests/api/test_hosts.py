@@ -1,4 +1,4 @@
-"""/v1/hosts: lists, one, and the operator's words."""
+"""/v1/hosts: lists, single hosts, and the actions of operators."""
 
 import httpx
 import pytest
@@ -25,7 +25,7 @@ async def test_no_host_at_all_is_an_empty_list(empty_api: httpx.AsyncClient) -> 
 
 
 async def test_lists_filter_and_page(api: httpx.AsyncClient) -> None:
-    """Every host is on exactly one page, by name."""
+    """Every host is on exactly one page, ordered by name."""
     for number in (2, 3, 4, 5):
         await put_host(api, f"h{number}", zone="az2" if number > 3 else "az1")
     await api.post("/v1/hosts/h2/drain")
@@ -74,7 +74,7 @@ async def test_a_host_that_is_not_enabled_gets_no_claims_until_it_is(
 
 
 async def test_a_host_written_off_gets_no_claims(api: httpx.AsyncClient) -> None:
-    """While its lease runs only by force: the refusal says so, and names the ways out."""
+    """While its lease runs, the write-off needs force: the refusal says so, and names the alternatives."""
     refused = check_problem(await api.post("/v1/hosts/h1/write-off", json={"evacuate": True}), 409, "claim-state")
     assert refused["lease_ms"] > 0
     assert all(word in refused["detail"] for word in ("Drain it", "stop its agent", "force"))
@@ -85,7 +85,7 @@ async def test_a_host_written_off_gets_no_claims(api: httpx.AsyncClient) -> None
 
 
 async def test_a_host_that_holds_claims_is_removed_by_force_alone(api: httpx.AsyncClient, clean_store: str) -> None:
-    """409 while it holds claims; with `force` they end with it."""
+    """Without force the response is 409; with `force` its claims end too."""
     claim = await select(api)
     before = held(clean_store)
     check_problem(await api.delete("/v1/hosts/h1"), 409, "claim-state")

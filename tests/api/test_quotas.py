@@ -1,4 +1,4 @@
-"""Quotas over HTTP: declared, used, exceeded with the numbers; and what all claims use."""
+"""Quotas over HTTP: declared, used, exceeded with the numbers; and the usage of all claims."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ async def test_declared_shown_changed_and_taken_back(api: httpx.AsyncClient) -> 
 
 
 async def test_what_exceeds_it_is_refused_with_the_numbers(api: httpx.AsyncClient) -> None:
-    """Claims and dry runs; who releases can claim again."""
+    """Dry runs are refused too; after a release the amounts can be claimed again."""
     await put_host(api, "h1")
     await api.put("/v1/quotas/web", json=LIMITS)
     made = await select(api, 5)
@@ -59,7 +59,7 @@ async def test_bad_limits_declare_nothing(api: httpx.AsyncClient, case: str) -> 
 
 
 async def test_usage_is_summed_by_what_is_asked_for(api: httpx.AsyncClient) -> None:
-    """Of all projects, with a quota or without."""
+    """It covers all projects, with or without a quota."""
     await put_host(api, "h1", zone="az1")
     await put_host(api, "h2", zone="az2")
     for host, project, vcpu in (("h1", "web", 2), ("h2", "web", 1), ("h2", "db", 3)):

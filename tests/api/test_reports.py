@@ -1,4 +1,4 @@
-"""A host's report, heartbeat and inbox over HTTP: the same words as through Redis."""
+"""A host's report, heartbeat and inbox over HTTP, with the same effects as through Redis."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ BAD_REPORTS: dict[str, dict[str, Any]] = {
 
 
 async def test_a_new_host_reports_and_takes_claims(empty_api: httpx.AsyncClient) -> None:
-    """A first report without `claims` says that nothing runs there: it attests, and one call is enough."""
+    """A first report without `claims` means that nothing runs there: the host attests with this one call."""
     check_problem(await empty_api.post("/v1/selections", json=NEED), 409, "no-valid-host")
     answer = (await empty_api.put("/v1/hosts/h1/report", json=REPORT)).json()
     assert (answer["outcome"], answer["attested"], answer["drop"]) == ("OK", True, [])
@@ -69,7 +69,7 @@ async def test_a_new_host_reports_and_takes_claims(empty_api: httpx.AsyncClient)
 
 
 async def test_a_report_replaces_what_the_host_owns_and_no_claim(api: httpx.AsyncClient) -> None:
-    """Invariant 6: claims and the operator's status stay."""
+    """Invariant 6: claims and the status set by an operator are kept."""
     await select(api)
     await api.post("/v1/hosts/h1/drain")
     await put_host(
@@ -81,7 +81,7 @@ async def test_a_report_replaces_what_the_host_owns_and_no_claim(api: httpx.Asyn
 
 
 async def test_reports_of_an_agent_count_in_their_order(api: httpx.AsyncClient) -> None:
-    """A lower or equal number is ALREADY_DONE and writes nothing; another journal is refused while the lease runs."""
+    """A report without a higher number changes nothing; another journal is refused while the lease runs."""
     agent = {"journal": "j1", "nonce": "n1", "number": 5}
     assert (await put_host(api, "h1", agent=agent))["outcome"] == "OK"
     late = {**REPORT, "zone": "az7", "agent": {**agent, "number": 4}}
@@ -92,7 +92,7 @@ async def test_reports_of_an_agent_count_in_their_order(api: httpx.AsyncClient) 
 
 
 async def test_ended_ends_a_claim_and_missing_does_not(api: httpx.AsyncClient) -> None:
-    """Invariant 5: by id and token, never because it is missing from a list."""
+    """Invariant 5: a claim ends by its id and token, and never because it is missing from a list."""
     claim = await select(api)
     await api.post(f"/v1/claims/{claim['claim_id']}/confirm", json={"token": claim["token"]})
     await put_host(api, "h1", claims=[])
@@ -113,7 +113,7 @@ POOLS: dict[str, Any] = {
 
 
 async def test_a_host_shows_the_pools_that_it_reported(api: httpx.AsyncClient) -> None:
-    """Their slots by full name beside its own, what is external of them, their tree and their traits."""
+    """It shows their slots by full name, with external usage, and their tree and traits."""
     await put_host(api, "h1", pools=POOLS, external={"gpu0/CUSTOM_GPU_MILLI": 250})
     found = (await api.get("/v1/hosts/h1")).json()
     assert found["pools"] == {
@@ -129,7 +129,7 @@ async def test_a_host_shows_the_pools_that_it_reported(api: httpx.AsyncClient) -
 
 
 async def test_a_part_of_a_pool_is_patched_and_the_rest_stays(api: httpx.AsyncClient) -> None:
-    """null takes a pool out; what is not named stays as it was reported."""
+    """null removes a pool; what the patch does not name stays as reported."""
     await put_host(api, "h1", pools=POOLS, external={"gpu0/CUSTOM_GPU_MILLI": 250})
     before = (await api.get("/v1/hosts/h1")).json()
     patch: dict[str, Any] = {"pools": {"gpu0": {"inventories": {"CUSTOM_GPU_MILLI": {"total": 500}}}}}
@@ -145,7 +145,7 @@ async def test_a_part_of_a_pool_is_patched_and_the_rest_stays(api: httpx.AsyncCl
 
 
 async def test_a_claim_on_a_pool_is_attested_with_its_slots(empty_api: httpx.AsyncClient) -> None:
-    """What a host holds in its pools comes back with it, and the server group that it counts in."""
+    """The claim is restored with its slots in pools, and with its server group."""
     slots = {"VCPU": 1, "gpu0/CUSTOM_GPU_MILLI": 300}
     claim = {"id": "mine", "token": STALE, "slots": slots, "digest": "ab", "project": "web"}
     await put_host(empty_api, "h1", pools=POOLS, claims=[{**claim, "group": "web", "counted": {"zone": "az1"}}])
@@ -155,7 +155,7 @@ async def test_a_claim_on_a_pool_is_attested_with_its_slots(empty_api: httpx.Asy
 
 
 async def test_what_a_claim_shows_brings_it_back_whole_after_a_wipe(empty_api: httpx.AsyncClient) -> None:
-    """A placement that was moved there, and resized since."""
+    """The placement was moved to this host, and resized since."""
     entry: dict[str, Any] = {"id": "second", "token": STALE, "slots": {"VCPU": 1}, "digest": "ab", "project": "web"}
     entry |= {"max_attempts": 5, "alternates": ["h3"]}
     await put_host(empty_api, "h1", claims=[{**entry, "placed": "1-a.3", "root": "1-a.2"}])
@@ -167,7 +167,7 @@ async def test_what_a_claim_shows_brings_it_back_whole_after_a_wipe(empty_api: h
 
 
 async def test_an_inventory_needs_a_total(api: httpx.AsyncClient, clean_store: str) -> None:
-    """A patch may leave out that of a slot which the host has, and of no other."""
+    """A patch may omit it only for a slot that the host already has."""
     before = held(clean_store)
     bare: dict[str, Any] = {"inventories": {"VCPU": {}}}
     check_problem(await api.put("/v1/hosts/h1/report", json=bare), 422, "invalid-request")
@@ -204,7 +204,7 @@ async def test_a_bad_host_name_is_a_problem(api: httpx.AsyncClient, clean_store:
 
 
 async def test_a_patch_changes_what_it_names_and_keeps_the_rest(api: httpx.AsyncClient) -> None:
-    """RFC 7396: members replace, null removes, the rest of the last report stays."""
+    """RFC 7396: members replace, null removes, and the rest of the last report stays."""
     patch = {
         "zone": "az2",
         "labels": {"rack": None, "row": "b"},
@@ -224,7 +224,7 @@ async def test_a_patch_changes_what_it_names_and_keeps_the_rest(api: httpx.Async
 
 
 async def test_an_empty_patch_changes_nothing_that_the_host_shows(api: httpx.AsyncClient) -> None:
-    """What the store shows, put together as a report, is the report: nothing gets lost on the way."""
+    """The report rebuilt from the store equals the one that was sent, so nothing is lost."""
     await put_host(
         api,
         "h1",
@@ -260,7 +260,7 @@ async def test_a_bad_heartbeat_is_a_problem(api: httpx.AsyncClient, clean_store:
 
 
 async def test_a_heartbeat_of_an_agents_former_process_asks_for_a_report(api: httpx.AsyncClient) -> None:
-    """Whose number says which of the two is the later one; the host itself is there, so it is no 404."""
+    """The report's number then shows which process is newer; the host exists, so the response is not 404."""
     former, now = ({"journal": "j", "nonce": nonce, "number": number} for nonce, number in (("a", 5), ("b", 6)))
     for agent in (former, now):
         answer = await api.put("/v1/hosts/h1/report", json={**REPORT, "agent": agent})
@@ -294,7 +294,7 @@ async def test_a_bad_inbox_is_a_problem(api: httpx.AsyncClient) -> None:
 
 
 async def test_work_without_a_token_becomes_a_local_claim(api: httpx.AsyncClient) -> None:
-    """Nobody has claimed for it: it is held even where the host is over then, and ends by id and token like any."""
+    """No scheduler placed it: it is held even if the host is then over, and ends by id and token like any claim."""
     work = {"id": "console", "slots": {"VCPU": 2}, "project": "ops", "consumer": "alice"}
     await put_host(api, "h1", claims=[work])
     claim = (await api.get("/v1/claims/console")).json()

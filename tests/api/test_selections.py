@@ -1,4 +1,4 @@
-"""POST /v1/selections and /v1/explain: what is claimed, what is refused and why, and that bad input writes nothing."""
+"""POST /v1/selections and /v1/explain: what is claimed, what is refused and why; bad input writes nothing."""
 
 from typing import Any
 
@@ -101,7 +101,7 @@ BAD_FIELDS: dict[str, dict[str, Any]] = {
 
 
 async def test_a_selection_claims_on_a_host_and_says_all_of_it(api: httpx.AsyncClient) -> None:
-    """201 with the claim's id, token, host and slots; the claim and the host show it at once."""
+    """The 201 response has the claim's id, host and slots; claim and host show it at once."""
     answer = await api.post("/v1/selections", json={**NEED, "claim_ids": ["mine"], "project": "web", "lease_s": 60})
     assert answer.status_code == 201
     [found] = answer.json()["selections"]
@@ -123,7 +123,7 @@ async def test_ids_sent_again_answer_200_with_the_first_outcome(api: httpx.Async
 
 
 async def test_an_id_with_other_content_is_refused(api: httpx.AsyncClient, clean_store: str) -> None:
-    """422 claim-id-reused, and nothing is written."""
+    """The response is 422 claim-id-reused, and nothing is written."""
     await select(api, claim_ids=["mine"])
     before = held(clean_store)
     again = await api.post("/v1/selections", json={"resources": {"VCPU": 1}, "claim_ids": ["mine"]})
@@ -141,7 +141,7 @@ async def test_a_dry_run_answers_200_and_writes_nothing(api: httpx.AsyncClient, 
 
 
 async def test_many_places_and_alternates(api: httpx.AsyncClient) -> None:
-    """`count` places, one id each; alternates are hosts that were not chosen."""
+    """Each of `count` places has its own id; alternates are hosts that were not chosen."""
     for name in ("h2", "h3"):
         await put_host(api, name)
     answer = await api.post("/v1/selections", json={**NEED, "count": 2, "alternates": 2, "hosts": ["h1", "h2", "h3"]})
@@ -179,7 +179,7 @@ async def test_constraints_that_the_host_meets(api: httpx.AsyncClient, constrain
 async def test_no_host_fits_gives_the_reason(
     api: httpx.AsyncClient, clean_store: str, constraint: dict[str, Any]
 ) -> None:
-    """409 with the reasons and their counts, and nothing is written."""
+    """The response is 409 with the reasons and their counts, and nothing is written."""
     before = held(clean_store)
     found = check_problem(await api.post("/v1/selections", json={**NEED, **constraint}), 409, "no-valid-host")
     assert sum(one["hosts"] for one in found["reasons"]) == 1
@@ -198,7 +198,7 @@ async def test_no_host_fits_names_the_nearest_miss(api: httpx.AsyncClient) -> No
 async def test_a_bad_field_is_a_problem(
     api: httpx.AsyncClient, clean_store: str, body: dict[str, Any], route: str
 ) -> None:
-    """422 and nothing written."""
+    """The response is 422, and nothing is written."""
     before = held(clean_store)
     check_problem(await api.post(route, json=body), 422, "invalid-request")
     assert held(clean_store) == before
@@ -224,7 +224,7 @@ async def test_an_error_names_the_field_however_deep_it_lies(
 
 @pytest.mark.parametrize(("depth", "status"), [(19, 200), (20, 422), (400, 422)])
 async def test_a_query_has_a_deepest_nesting(api: httpx.AsyncClient, depth: int, status: int) -> None:
-    """A condition within `depth` times not: what the limit lets through means something, what it refuses would too."""
+    """A condition is nested in `depth` negations; only the limit decides, since each depth is a valid query."""
     query = '["not", ' * depth + '["=", 1, 2]' + "]" * depth
     text = f'{{"resources": {{"VCPU": 1}}, "query": {query}}}'
     answer = await api.post("/v1/explain", content=text, headers={"Content-Type": "application/json"})
@@ -232,7 +232,7 @@ async def test_a_query_has_a_deepest_nesting(api: httpx.AsyncClient, depth: int,
 
 
 async def test_what_the_model_refuses_is_reported_with_the_part_that_it_is_in(api: httpx.AsyncClient) -> None:
-    """No field of the schema is wrong here, only what stands in it."""
+    """Every field conforms to the schema here; only a value is wrong."""
     body = {"members": [{"name": "web", **NEED}, {"name": "db", "groups": [{"name": "a", "resources": {"VCPUS": 1}}]}]}
     found = check_problem(await api.post("/v1/selections", json=body), 422, "invalid-request")
     assert found["detail"].startswith("members[1].groups[0]: unknown resource class 'VCPUS'")
@@ -248,7 +248,7 @@ async def test_bad_json_is_a_problem(api: httpx.AsyncClient, clean_store: str, t
 
 
 async def test_explain_counts_reasons_and_checks_a_host(api: httpx.AsyncClient, clean_store: str) -> None:
-    """The counts for all hosts, and every check of the one that was named; nothing is written."""
+    """It counts reasons over all hosts, and shows each check of the named host; nothing is written."""
     before = held(clean_store)
     answer = await api.post("/v1/explain?host=h1", json={"resources": {"VCPU": 9}})
     assert answer.status_code == 200, answer.text

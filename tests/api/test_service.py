@@ -31,7 +31,7 @@ async def test_readyz_without_any_host_is_ready(empty_api: httpx.AsyncClient) ->
 
 
 async def test_readyz_fails_while_the_server_may_evict(empty_api: httpx.AsyncClient, clean_store: str) -> None:
-    """An evicted claim would be given away twice."""
+    """If a claim were evicted, its amounts could be claimed twice."""
     with redis.Redis.from_url(clean_store, protocol=2) as client:
         client.config_set("maxmemory-policy", "allkeys-lru")
         try:
@@ -42,12 +42,12 @@ async def test_readyz_fails_while_the_server_may_evict(empty_api: httpx.AsyncCli
 
 
 async def test_metrics_count_selections_by_outcome(clean_store: str) -> None:
-    """Summed over two workers, whichever of them answered."""
+    """They are summed over two workers, whichever one serves /metrics."""
     with Workers("127.0.0.1", 0, 2) as workers:
         workers.start({"REDSCHED_REDIS_URL": clean_store})
         async with httpx.AsyncClient(base_url=workers.url) as api:
             await put_host(api, "h1")
-        for _ in range(4):  # each on a connection of its own, so on either worker
+        for _ in range(4):  # each uses a new connection, so either worker may serve it
             async with httpx.AsyncClient(base_url=workers.url) as api:
                 await select(api, resources={"VCPU": 1})
         async with httpx.AsyncClient(base_url=workers.url) as api:
@@ -83,7 +83,7 @@ async def test_readyz_waits_for_every_worker_and_for_the_hosts_that_were_promise
 
 
 class _Ready:
-    """A scheduler that is ready."""
+    """A stand-in for a scheduler that is ready."""
 
     async def readiness(self) -> Readiness:
         return Readiness(ready=True, detail="caught up", hosts=0)
@@ -97,7 +97,7 @@ class _Ignored:
 
 
 async def test_a_worker_that_is_not_ready_or_gone_makes_all_not_ready(tmp_path: Path) -> None:
-    """The other worker: no file, a file of a process that ended, a file of one that lives."""
+    """The other worker has no file, then one of an ended process, then one of a running process."""
     watch = ReadinessMonitor(_Ready(), WorkerRegistry(tmp_path, number=0, workers=2), _Ignored())
     assert (await watch.look()).ready is False
     ended = await asyncio.create_subprocess_exec("true")
@@ -120,7 +120,7 @@ async def test_a_worker_that_died_is_started_again_on_the_same_port(clean_store:
             return workers.pids != [before]
 
         await wait_until(revived)
-        # Its gauges went with it: what it last said of hosts and lag is true no more.
+        # Its gauges are removed with it, since its last values for hosts and lag are outdated.
         assert list(workers.folder.glob(f"gauge_live*_{before}.db")) == []
         async with httpx.AsyncClient(base_url=workers.url, timeout=20) as api:
             assert (await api.get("/healthz")).status_code == 200
@@ -137,7 +137,7 @@ def test_what_keeps_the_workers_from_starting_is_reported_once() -> None:
 
 
 def test_ended_workers_leave_nothing(clean_store: str) -> None:
-    """Neither a process, nor the folder, nor the port."""
+    """No process is left, the folder is deleted, and the port is free."""
     with Workers("127.0.0.1", 0, 2) as workers:
         workers.start({"REDSCHED_REDIS_URL": clean_store})
         pids = workers.pids
@@ -147,7 +147,7 @@ def test_ended_workers_leave_nothing(clean_store: str) -> None:
 
 
 def test_children_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
-    """SIGKILL leaves no time to end anything: the kernel does it."""
+    """After SIGKILL the parent cannot end its children, so the kernel does it."""
     code = (
         "import pathlib, time; from redsched.server import processes; "
         f"child = processes.start('http.server', ['--bind', '127.0.0.1', '0'], {{}}); "

@@ -11,7 +11,7 @@ from tests.api.parts import NEED, check_problem, client_of, declare_new, put_hos
 
 @pytest.fixture
 async def two_cells(clean_store: str) -> AsyncIterator[httpx.AsyncClient]:
-    """The API over cells c1, with host h1, and c2, with the larger host h2."""
+    """Yield a client of the API over cells c1, with host h1, and c2, with the larger host h2."""
     settings = Settings(redis_url=clean_store, cells=("c1", "c2"))
     await declare_new(settings)
     async with client_of(settings) as client:
@@ -21,7 +21,7 @@ async def two_cells(clean_store: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def test_a_claim_in_the_second_cell_from_selection_to_release(two_cells: httpx.AsyncClient) -> None:
-    """By an id of one's own, which does not say where it is; sent again, it is the same."""
+    """The caller's own id does not name the cell; a retry gets the same claim."""
     large = {"resources": {"VCPU": 12, "MEMORY_MB": 4096}, "claim_ids": ["mine"]}
     first = await two_cells.post("/v1/selections", json=large)
     assert first.status_code == 201, first.text

@@ -1,4 +1,4 @@
-"""The ring of changed rows: it names them, or says that it cannot."""
+"""The ring of changed rows: it returns them, or reports that it has forgotten some."""
 
 from redsched.cache.columns import Columns
 from redsched.cache.dirty import DirtyRows

@@ -1,4 +1,4 @@
-"""Layout: a host's pools as a tree, from the fields that say how the host is built and from nothing else."""
+"""Pool trees: they are built only from the fields that describe the structure of a host."""
 
 from redsched.cache.pool_tree import PoolTree, pool_tree_of, tree_after
 
@@ -73,7 +73,7 @@ def test_the_order_of_fields_is_nothing() -> None:
 
 
 def test_a_pool_whose_way_to_the_host_nobody_can_follow_is_left_out() -> None:
-    """Its field was made unreadable by hand: a circle, a parent that is not there, something that is no name."""
+    """Its field was damaged by hand: it makes a cycle, or names an unknown parent or an invalid name."""
     for text in ("slice0", "gpu2", "nowhere", "a b", "a=b", "a/b"):
         assert set(layout(FIELDS | {"pool.gpu2": text}).pools) == {"disk", "gpu10", "numa0", "numa1"}, text
 

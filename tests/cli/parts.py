@@ -1,4 +1,4 @@
-"""Running the command line as a person would: a process of its own, its two outputs and its exit code."""
+"""Running the command line as a user does: in its own process, with its two outputs and its exit code."""
 
 import json
 import os
@@ -28,16 +28,16 @@ class Ran:
     errors: str
 
     def json(self) -> dict[str, Any]:
-        """What it showed with --json."""
+        """Return the output of a command that ran with --json."""
         return dict(json.loads(self.output))
 
     def check(self) -> "Ran":
-        """Hold it to have gone well and silently."""
+        """Check that it succeeded without errors on stderr."""
         assert (self.exit_code, self.errors) == (0, ""), self
         return self
 
     def check_failed(self, exit_code: int, *words: str) -> str:
-        """Hold it to have failed with one line on stderr that has these words, and nothing on stdout."""
+        """Check that it failed with one line on stderr that has these words, and no output; return the line."""
         assert (self.exit_code, self.output) == (exit_code, ""), self
         lines = self.errors.splitlines()
         assert len(lines) == 1, self
@@ -53,23 +53,23 @@ def run(*arguments: str, environment: Mapping[str, str] | None = None) -> Ran:
 
 @dataclass(slots=True)
 class Up:
-    """A `redsched up` that runs: what it said, and the process."""
+    """A running `redsched up`: its process, and the lines that it printed."""
 
     process: "subprocess.Popen[str]"
     said: dict[str, str] = field(default_factory=dict)
 
     @property
     def api(self) -> str:
-        """Where its API answers."""
+        """Return the URL of its API."""
         return self.said["API"].split()[0]
 
     @property
     def store(self) -> str:
-        """Its store's URL, out of the line for the shell."""
+        """Return the URL of its store, taken from the line for the shell."""
         return self.said["shell"].removeprefix("export REDSCHED_REDIS_URL=")
 
     def end(self, how: signal.Signals) -> Ran:
-        """Send a signal and wait for the end."""
+        """Send a signal, wait until the process ends, and return the result."""
         self.process.send_signal(how)
         output, errors = self.process.communicate(timeout=60)
         return Ran(self.process.returncode, output, errors)
@@ -79,7 +79,7 @@ class Up:
 def up(
     *arguments: str, environment: Mapping[str, str] | None = None, command: Sequence[str] = (*COMMAND, "up")
 ) -> Iterator[Up]:
-    """Run `redsched up` on a free port, from the moment when it says that it is up."""
+    """Run `redsched up` on a free port; yield it once it has printed that it is up."""
     process = subprocess.Popen(
         [*command, "--port", "0", *arguments],
         stdout=subprocess.PIPE,
@@ -104,13 +104,13 @@ def up(
 
 
 def ask(url: str) -> dict[str, object]:
-    """The JSON that an API answers."""
+    """Return the JSON that a URL of the API returns."""
     with urllib.request.urlopen(url, timeout=20) as answer:
         return dict(json.load(answer))
 
 
 def curl(line: str) -> dict[str, object]:
-    """Do what a printed curl line does."""
+    """Send the request of a printed curl line, and return the JSON response."""
     words = shlex.split(line)
     method, url, header, body = words[words.index("-X") + 1], words[3], words[words.index("-H") + 1], words[-1]
     name, _, value = header.partition(": ")
@@ -121,13 +121,13 @@ def curl(line: str) -> dict[str, object]:
 
 
 def check_nothing_left(started: Up, processes: set[int]) -> None:
-    """Hold an `up` that ended to have left neither processes nor its store."""
+    """Check that an `up` that ended has left no process, and no socket of its store."""
     wait_until_sync(lambda: not any(map(runs, processes)), what=f"{processes} have ended")
     assert not Path(started.store.removeprefix("unix://")).exists()
 
 
 def descendants(pid: int) -> set[int]:
-    """The processes that `pid` started, and those that they started, but for threads."""
+    """Return the pids of all processes that `pid` started, directly or indirectly."""
     children: dict[int, set[int]] = {}
     for one in Path("/proc").iterdir():
         if one.name.isdecimal():
@@ -140,7 +140,7 @@ def descendants(pid: int) -> set[int]:
 
 
 def runs(pid: int) -> bool:
-    """Whether the process is there and no zombie."""
+    """Return whether the process exists and is not a zombie."""
     return _stat(Path(f"/proc/{pid}"))[:1] not in ([], ["Z"])
 
 
@@ -149,7 +149,7 @@ def _parent(process: Path) -> int:
 
 
 def _stat(process: Path) -> list[str]:
-    """State, parent and so on; empty when it is gone."""
+    """Return the fields of /proc/<pid>/stat from the state on; nothing if the process has ended."""
     try:
         return (process / "stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""`redsched export`, `import` and `replay`, as a person uses them."""
+"""`redsched export`, `import` and `replay`, used from the command line."""
 
 from pathlib import Path
 
@@ -11,13 +11,13 @@ from tests.cli.parts import run
 
 @pytest.fixture(autouse=True)
 def _slow_machine(redsched: Redsched, store: str) -> None:
-    """Between two commands nobody ticks the clock: on a slow machine that would be a jump, and a new epoch."""
+    """Allow long pauses between two commands, which on a slow machine would count as a clock jump."""
     with redis.Redis.from_url(store, protocol=2) as client:
         client.hset("rs:{c1}:meta", mapping={"jump_s": "3600", "now_ms": int(client.time()[0]) * 1000})
 
 
 def test_a_cell_is_exported_and_comes_back_after_a_wipe(redsched: Redsched, store: str, tmp_path: Path) -> None:
-    """All of it into the empty store; then it is not empty, and only what was declared goes in."""
+    """An empty store takes the whole archive; one that is not empty takes only the declared objects."""
     redsched("server-group", "set", "web", "--policy", "anti-affinity").check()
     redsched("select", "VCPU=1", "--host", "h1", "--id", "mine", "--server-group", "web").check()
     redsched("host", "drain", "h2").check()
@@ -27,7 +27,7 @@ def test_a_cell_is_exported_and_comes_back_after_a_wipe(redsched: Redsched, stor
     with redis.Redis.from_url(store, protocol=2) as client:
         client.flushall()
     found = redsched("import", str(file))
-    assert found.exit_code == 0, found  # the log may tell of the new epoch
+    assert found.exit_code == 0, found  # stderr may have a log line about the new epoch
     assert (
         found.output
         == "cell c1: 0 aggregates, 1 server groups, 0 pools, 0 quotas, 2 statuses, 2 hosts, 1 claims, 1 requests\n"
@@ -55,7 +55,7 @@ def test_a_bad_line_is_named_and_nothing_written(redsched: Redsched, store: str,
 
 
 def test_a_replay_compares_policies(redsched: Redsched, tmp_path: Path) -> None:
-    """Two small claims fit on one host, packed; no store but its own is needed."""
+    """Both policies place all four claims; the replay needs no store but its own."""
     for host in ("h1", "h2"):
         redsched("select", "VCPU=1", "--host", host, "--project", host).check()
         redsched("select", "VCPU=1").check()

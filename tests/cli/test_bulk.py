@@ -1,4 +1,4 @@
-"""`release`, `renew` and `shelve` of all claims that filters find."""
+"""`release`, `renew`, `shelve` and `unshelve` of all claims that match filters."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.cli.conftest import Redsched
 
 @pytest.fixture(autouse=True)
 def _claims(redsched: Redsched, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two claims of web on h1, one of db."""
+    """Place two claims of project web on h1, and one of db."""
     monkeypatch.setenv("REDSCHED_PICK_FROM", "1")
     for name, project in (("a", "web"), ("b", "web"), ("c", "db")):
         redsched("select", "VCPU=1", "--id", name, "--project", project, "--consumer", name).check()

@@ -1,4 +1,4 @@
-"""What `redsched claim list` shows: nothing is cut at 80 columns, and one claim is shown with its placements."""
+"""What `redsched claim list` and `claim show` print: nothing is cut at 80 columns."""
 
 from collections.abc import Callable
 from io import StringIO
@@ -14,7 +14,7 @@ AMOUNTS = {"MEMORY_MB": 262_144, "VCPU": 64}
 
 
 def moving() -> Claim:
-    """A claim with an id as servers make them, on its way to another host."""
+    """Return a claim with an id as servers generate it, with a move to another host under way."""
     states = (ClaimStatus.ACTIVE, ClaimStatus.STARTING)
     places = zip(TOKENS, states, ("sim-00001", "sim-00002"), strict=True)
     placements = tuple(Placement(token, token, TOKENS[0], host, state, AMOUNTS) for token, state, host in places)
@@ -34,7 +34,7 @@ def moving() -> Claim:
 
 
 def on_a_terminal(show: Callable[[], None]) -> str:
-    """Return what is shown on a terminal of 80 columns."""
+    """Return what `show` prints on a terminal of 80 columns."""
     with patch.dict("os.environ", {"TERM": "dumb"}), patch("sys.stdout", StringIO()) as terminal:
         terminal.isatty = lambda: True  # type: ignore[method-assign]
         show()
@@ -70,7 +70,7 @@ def test_one_claim_is_shown_with_attempts_and_placements(redsched: Redsched) -> 
 
 
 def test_what_did_not_become_active_is_shown_by_attempt(redsched: Redsched) -> None:
-    """On stderr, below the line that says that it is released; stdout stays empty, for nothing was selected."""
+    """The table is on stderr, below the error line; stdout stays empty, since nothing was selected."""
     ran = redsched("select", "VCPU=2", "--host", "h1", "--id", "mine", "--until", "active", "--confirm-timeout", "1")
     headline, heads, attempt = ran.errors.splitlines()
     assert (ran.exit_code, ran.output) == (3, "")

@@ -1,4 +1,4 @@
-"""`scripts/up` in a fresh clone on a bare machine: Python alone, no store on PATH. It needs the package index."""
+"""`scripts/up` in a fresh clone on a bare machine: only Python, no store on PATH. It needs the package index."""
 
 import shutil
 import signal
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """What a stranger gets: what is committed."""
+    """Return a clone of this repository, with only what is committed."""
     if not (shutil.which("git") and (ROOT / ".git").exists()):
         pytest.skip("this is no git checkout, or git is not installed")
     made = tmp_path / "clone"
@@ -25,7 +25,7 @@ def clone(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bare_path(tmp_path: Path) -> str:
-    """A PATH with the system's programs but for stores, and with the Python that runs this as python3."""
+    """Return a PATH with the system's programs except stores, and with this Python as python3."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for program in (one for place in ("/usr/bin", "/bin") for one in Path(place).iterdir()):
@@ -39,7 +39,7 @@ def bare_path(tmp_path: Path) -> str:
 
 @pytest.mark.long
 def test_a_fresh_clone_comes_up_with_nothing_but_python(clone: Path, bare_path: str) -> None:
-    """With the store that comes along; it selects, ends with Ctrl-C, and leaves the checkout clean."""
+    """It uses the bundled store, selects, ends with Ctrl-C, and leaves the checkout clean."""
     command = (str(clone / "scripts" / "up"),)
     with up("--fleet", "5", command=command, environment={"PATH": bare_path}) as started:
         processes = descendants(started.process.pid)

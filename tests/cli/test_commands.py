@@ -1,4 +1,4 @@
-"""The commands that talk to a store: what they show, and their exit codes."""
+"""The commands that use a store: what they print, and their exit codes."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ def test_no_hosts_by_a_filter_is_not_called_no_hosts_at_all(redsched: Redsched, 
 
 
 def test_lost_hosts_can_be_listed(redsched: Redsched) -> None:
-    """By the status that the list shows of them; help and refusal name all that there are."""
+    """The status is the one that the list shows; the help and the error name every status."""
     redsched("host", "write-off", "h2", "--force").check()
     assert [line.split()[:3] for line in redsched("host", "list", "--status", "lost").check().output.splitlines()] == [
         ["HOST", "ZONE", "STATUS"],
@@ -65,7 +65,7 @@ def test_a_host_that_was_written_off_is_shown_as_lost(redsched: Redsched) -> Non
 
 
 def test_a_claim_from_select_to_release(redsched: Redsched) -> None:
-    """select, claims, release; the same ids again show the same claim."""
+    """The same id selected again returns the same claim."""
     arguments = ("select", "VCPU=2", "--zone", "az1", "--id", "mine", "--project", "web", "--json")
     [found] = redsched(*arguments).check().json()["selections"]
     assert (found["claim_id"], found["host"], found["slots"]) == ("mine", "h1", {"VCPU": 2})
@@ -99,7 +99,7 @@ def test_a_dry_run_claims_nothing(redsched: Redsched) -> None:
 
 
 def test_every_option_of_a_selection_reaches_it(redsched: Redsched) -> None:
-    """Each of these leaves out every host but one, or all."""
+    """Most options exclude all hosts but one, or all of them."""
     only = {"--label": "rack=r4", "--zone": "az2", "--host": "h2", "--exclude-host": "h1"}
     for option, value in only.items():
         found = redsched("select", "VCPU=1", option, value, "--dry-run", "--json").check().json()
@@ -143,7 +143,7 @@ def test_a_host_that_holds_claims_is_removed_by_force_alone(redsched: Redsched) 
 
 
 def test_release_says_for_programs_what_is_free_and_what_is_ending(redsched: Redsched, store: str) -> None:
-    """What a host has taken up is ending; what stands before a refused one is said too."""
+    """A claim that its host has accepted is ending; results before a refused claim are printed too."""
     for name in ("taken-up", "free"):
         redsched("select", "VCPU=1", "--host", "h1", "--id", name).check()
     asyncio.run(take_up(store, "taken-up"))
@@ -155,7 +155,7 @@ def test_release_says_for_programs_what_is_free_and_what_is_ending(redsched: Red
 
 
 async def take_up(url: str, claim_id: str) -> None:
-    """Take a claim up, as the agent of its host would."""
+    """Accept a claim, as the agent of its host does."""
     async with Store.connect(url, Settings()) as store:
         cell = store.cell("c1")
         claim = (await cell.claims.read([claim_id]))[claim_id]
@@ -176,7 +176,7 @@ def test_audit_of_a_sound_store(redsched: Redsched) -> None:
 
 
 def test_audit_of_a_broken_store_is_exit_code_1_with_a_table(redsched: Redsched, store: str) -> None:
-    """Invariant 2: the sum that a host shows is not that of its claims."""
+    """Invariant 2: the claimed amount of a host is not the sum of its claims."""
     redsched("select", "VCPU=1", "--host", "h1").check()
     with redis.Redis.from_url(store, protocol=2) as client:
         client.hset("rs:{c1}:host:h1", "claimed.VCPU", "3")
@@ -195,7 +195,7 @@ def test_audit_of_a_broken_store_is_exit_code_1_with_a_table(redsched: Redsched,
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(redsched: Redsched, store: str) -> None:
-    """`redsched host list | head -1` ends without a word about a broken pipe."""
+    """`redsched host list | head -1` ends without an error about a broken pipe."""
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(

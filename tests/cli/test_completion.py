@@ -1,4 +1,4 @@
-"""What shells are told to complete: commands, options, and names out of the store; nothing without a store."""
+"""Shell completion: commands, options, and names from the store; no names without a store."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ NOBODY = "redis://127.0.0.1:1"
 
 
 def completed(store: str, line: str, shell: str = "bash") -> Ran:
-    """What `redsched` answers a shell in which the line was typed so far."""
+    """Return what `redsched` prints for a shell in which this line was typed."""
     words = line.split(" ")
     asked = {
         "bash": {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1)},
@@ -26,7 +26,7 @@ def completed(store: str, line: str, shell: str = "bash") -> Ran:
 
 
 def check_completed(store: str, line: str, names: list[str]) -> None:
-    """Hold names to be completed; a machine that is too busy to read them in time is asked again."""
+    """Wait until these names are completed: a busy machine may not read them in time at first."""
     wait_until_sync(lambda: completed(store, line).output.split() == names, 30, f"{line!r} is completed by {names}")
 
 
@@ -39,7 +39,7 @@ def test_commands_and_options_are_completed_without_a_store() -> None:
 
 
 def test_names_are_completed_from_the_store(redsched: Redsched, store: str) -> None:
-    """Hosts, claims, what was declared: as arguments and as the values of options."""
+    """Names of hosts, claims and declared objects complete arguments and the values of options."""
     for name in ("web-1", "web-2"):
         redsched("select", "VCPU=1", "--id", name).check()
     redsched("claim", "shelve", "web-2").check()
@@ -72,7 +72,7 @@ def test_without_a_store_nothing_is_completed_and_nothing_said(store: str) -> No
 
 
 def test_names_are_read_without_declaring_a_cell(store: str) -> None:
-    """Whoever presses Tab before `redsched init` has not begun a cell that waits for its hosts."""
+    """Pressing Tab before `redsched init` must not create a cell that waits for hosts to attest."""
     with redis.Redis.from_url(store, protocol=2) as client:
         client.flushall()
     completed(store, "redsched host show ")
@@ -81,7 +81,7 @@ def test_names_are_read_without_declaring_a_cell(store: str) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_gets_its_script(shell: str) -> None:
-    """As docs/cli.md has it: `eval "$(_REDSCHED_COMPLETE=source_bash redsched)"`. An installed shell can read it."""
+    """docs/cli.md has `eval "$(_REDSCHED_COMPLETE=source_bash redsched)"`. A shell checks it where it is installed."""
     script = run(environment={"_REDSCHED_COMPLETE": f"source_{shell}"}).check().output
     assert f"_REDSCHED_COMPLETE=complete_{shell}" in script
     if found := shutil.which(shell):

@@ -1,4 +1,4 @@
-"""`redsched aggregate`, `server-group` and `shared-pool`: made, changed in part, shown, listed, deleted."""
+"""`redsched aggregate`, `server-group` and `shared-pool`: created, changed in part, shown, listed, deleted."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tests.cli.conftest import Redsched
 
 
 def test_an_aggregate_from_set_to_delete(redsched: Redsched) -> None:
-    """What is not named stays; a key without a value goes, and so does a host that is taken out."""
+    """What the command does not name stays; a key without a value is removed, and so is a host by --not-host."""
     assert redsched("aggregate", "list").check().output == "no aggregates\n"
     made = redsched("aggregate", "set", "ssd", "--metadata", "disk=nvme", "--metadata", "old=1", "--host", "h1")
     assert made.check().output == "aggregate ssd is declared\n"
@@ -44,7 +44,7 @@ def test_a_server_group_from_set_to_delete(redsched: Redsched) -> None:
 
 
 def test_a_pool_from_a_file_to_delete(redsched: Redsched, tmp_path: Path) -> None:
-    """A file gives the whole of it; options change a part."""
+    """A file describes the whole pool; options change a part of it."""
     file = tmp_path / "seats.yaml"
     file.write_text("inventories: {CUSTOM_SEAT: {total: 10, reserved: 2}}\naggregates: [licensed]\n")
     redsched("shared-pool", "set", "seats", "--request", str(file)).check()

@@ -1,4 +1,4 @@
-"""How a long-running command ends: by a signal, or by itself."""
+"""How a long-running command ends: by a signal, or by an error of its own."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ def test_a_signal_is_the_good_end_of_it(one: signal.Signals) -> None:
 
 
 def test_a_cancellation_that_was_lost_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a library that takes one for the end of what it waited for."""
+    """A library may take the cancellation for the end of what it awaited."""
     monkeypatch.setattr(shutdown, "ORDERLY_S", 0.01)
     lost: list[str] = []
 

@@ -1,4 +1,4 @@
-"""`redsched events`: a table, JSON, and following as JSON lines until it is ended."""
+"""`redsched events`: a table, JSON, and JSON lines that follow the log until the command is ended."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from tests.cli.parts import COMMAND
 
 
 def test_events_of_one_claim_are_shown_and_followed(redsched: Redsched, store: str) -> None:
-    """The log is followed from the beginning, while another process claims; SIGTERM is the good end of it."""
+    """The log is followed from its start while another process claims; SIGTERM ends the command with exit code 0."""
     following = subprocess.Popen(
         [*COMMAND, "events", "--follow", "--json", "--claim", "mine", "--after", "c1:0-0"],
         stdout=subprocess.PIPE,
@@ -47,7 +47,7 @@ def test_events_of_one_claim_are_shown_and_followed(redsched: Redsched, store: s
 
 
 def test_a_claim_and_its_events_show_why_it_failed(redsched: Redsched, store: str) -> None:
-    """In the table on one line, below the claim as it was said."""
+    """The table has the reason on one line; `claim show` prints its lines as they are."""
     arguments = (
         "select",
         "VCPU=2",

@@ -1,4 +1,4 @@
-"""The grammar: a noun and a verb, plurals, -h, what an unknown command suggests, and what `--help` imports."""
+"""The grammar: nouns with verbs, plurals, -h, suggestions for unknown commands, and what `--help` imports."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ HELP = "import sys; from redsched.cli.main import run; run(['--help']); print(*s
 
 
 def shown(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """What a command shows that is well."""
+    """Run a command that succeeds, and return its output."""
     assert run_here(words) == 0
     return capsys.readouterr().out
 
@@ -42,7 +42,7 @@ def test_commands_are_nouns_with_verbs_and_single_words() -> None:
 
 @pytest.mark.parametrize("words", entries())
 def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], words: str) -> None:
-    """-h is --help; its usage line has the whole command."""
+    """-h equals --help, and the usage line has the whole command."""
     said = shown(capsys, *words.split(), "-h")
     assert said == shown(capsys, *words.split(), "--help")
     assert f"redsched {words} " in said
@@ -79,7 +79,7 @@ def test_an_unknown_option_points_to_the_help_of_its_command() -> None:
 
 
 def test_help_imports_no_command() -> None:
-    """It starts without Redis, pydantic, numpy, and the modules of commands: that is most of a command's time."""
+    """It starts without Redis, pydantic, numpy and the commands' modules, which take most of a command's time."""
     ran = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, timeout=60, check=True)
     modules = ran.stderr.split()
     assert "write-off" not in ran.stdout

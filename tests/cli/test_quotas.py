@@ -1,4 +1,4 @@
-"""`redsched quota list`, `show`, `set` and `delete`; `redsched usage`."""
+"""`redsched quota list`, `show`, `set` and `delete`, and `redsched usage`."""
 
 from tests.cli.conftest import Redsched
 

@@ -1,4 +1,4 @@
-"""What tables look like on a terminal of 80 columns: nothing is cut that somebody has to copy or compare."""
+"""Tables on a terminal of 80 columns: nothing is cut that a user has to copy or compare."""
 
 import asyncio
 import fcntl
@@ -25,16 +25,16 @@ REASON = "hook /srv/work/hook start for c1.123456789012345678901234 ended with e
 
 
 def on_a_terminal(store: str, *arguments: str, fails: bool = False) -> list[str]:
-    """Run a command on a terminal of 80 columns, and return the lines that it shows, without spaces at their ends."""
+    """Run a command on a terminal of 80 columns, and return the lines that it prints, without trailing spaces."""
     lines = lines_of(store, *arguments, fails=fails)
     assert max(map(len, lines)) <= COLUMNS, lines
     return lines
 
 
 def lines_of(store: str, *arguments: str, fails: bool = False, until: bytes = b"") -> list[str]:
-    """Return the lines, of any length, that a command writes to a terminal of 80 columns.
+    """Return the lines, of any length, that a command prints on a terminal of 80 columns.
 
-    `until`: what is the last that it has to show, if it does not end by itself.
+    `until`: the last output to wait for, if the command does not end by itself.
     """
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
@@ -58,17 +58,17 @@ def _read(ours: int) -> Iterator[bytes]:
     try:
         while part := os.read(ours, 65_536):
             yield part
-    except OSError:  # that is how a terminal ends whose other side is closed
+    except OSError:  # reading a terminal ends like this when its other side is closed
         pass
 
 
 def claim(redsched: Redsched, *more: str) -> dict[str, str]:
-    """A claim on h1 with an id as the server makes it."""
+    """Place a claim on h1 with a generated id, and return the selection."""
     return dict(redsched("select", "VCPU=2", "--host", "h1", *more, "--json").check().json()["selections"][0])
 
 
 def test_events_show_times_of_day_and_reasons_on_lines_of_their_own(redsched: Redsched, store: str) -> None:
-    """PROJECT and CONSUMER, which no event has, are left out."""
+    """The columns PROJECT and CONSUMER are left out, since no event has them."""
     found = claim(redsched, "--max-attempts", "1")
     claim_id = found["claim_id"]
 
@@ -94,7 +94,7 @@ EVENT = {"claim": "c1.123456789012345678901234", "host": "compute-17.rack-4.exam
 
 
 def _add_events(store: str) -> None:
-    """Two events, the second after midnight and with a reason, that are longer than a terminal is wide."""
+    """Add two events wider than a terminal, the second one after midnight and with a reason."""
     whose = EVENT | {"project": "website-of-the-shop", "amount.VCPU": 16, "amount.MEMORY_MB": 65_536}
     with redis.Redis.from_url(store, protocol=2) as client:
         for seq, reason in enumerate(("", f"{REASON} at last")):
@@ -104,7 +104,7 @@ def _add_events(store: str) -> None:
 
 
 def test_events_that_are_followed_fit_the_terminal(redsched: Redsched, store: str) -> None:
-    """Between words, under the day, and the reason on lines of its own."""
+    """Lines break between words and follow their day; the reason has its own lines."""
     _add_events(store)
     first, claimed, *shown = lines_of(store, "events", "--follow", "--after", "c1:0-0", until=b"at last")
     assert max(map(len, (first, claimed, *shown))) <= COLUMNS
@@ -146,7 +146,7 @@ def test_each_day_is_shown_once(redsched: Redsched, store: str) -> None:
 
 
 def test_a_selection_shows_whole_tokens(redsched: Redsched, store: str) -> None:
-    """What does not fit beside the rest stands below it, with its name."""
+    """A column that does not fit is printed below the row, with its name."""
     name = "nightly-build-of-the-website"
     shown = on_a_terminal(store, "select", "VCPU=2", "--alternates", "1", "--id", name)
     listed = redsched("claim", "show", name, "--json").check().json()

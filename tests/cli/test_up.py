@@ -1,4 +1,4 @@
-"""`redsched up`, `api` and `agent` as processes: what they say, that it works, and that nothing outlives them."""
+"""`redsched up`, `api` and `agent` as processes: what they print, that it works, and that nothing outlives them."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from tests.support.waiting import wait_until_sync
 
 
 def test_up_with_a_fleet_is_ready_when_it_says_so(tmp_path: Path) -> None:
-    """All hosts are there, its curl works, a second terminal finds its store, and Ctrl-C ends it all."""
+    """All hosts have reported, its curl line works, another terminal finds its store, and Ctrl-C ends all of it."""
     with up("--fleet", "5", "--workers", "2", environment={"REDSCHED_HOST_NAME": "here"}) as started:
         processes = descendants(started.process.pid)
         ready = ask(f"{started.api}/readyz")
@@ -29,7 +29,7 @@ def test_up_with_a_fleet_is_ready_when_it_says_so(tmp_path: Path) -> None:
 
 
 def test_up_alone_has_a_curl_that_works_too() -> None:
-    """Without any host the line reports one; SIGTERM is as good an end as Ctrl-C."""
+    """Without any host the line reports one; SIGTERM ends it as properly as Ctrl-C."""
     with up("--no-agent") as started:
         processes = descendants(started.process.pid)
         assert ask(f"{started.api}/v1/hosts") == {"hosts": [], "next": None}
@@ -109,7 +109,7 @@ def test_data_beside_a_given_store_is_refused(store: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("command", [("api", "--port", "0"), ("agent", "--fleet", "2")])
 def test_api_and_agent_end_with_ctrl_c(store: str, tmp_path: Path, command: tuple[str, ...]) -> None:
-    """And `agent` has reported its hosts, `api` answers, before they end."""
+    """Before that, `api` responds, and `agent` has reported its hosts."""
     environment = {"REDSCHED_REDIS_URL": store, "REDSCHED_JOURNAL": str(tmp_path / "journal")}
     process = subprocess.Popen(
         [*COMMAND, *command],

@@ -1,4 +1,4 @@
-"""Verbs on one claim, as an operator says them: what they show, and their exit codes."""
+"""Verbs on one claim or host, as an operator uses them: what they print, and their exit codes."""
 
 import json
 import re
@@ -12,12 +12,12 @@ from tests.cli.conftest import Redsched
 
 @pytest.fixture(autouse=True)
 def _best_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """h1 has more room than h2, and so is the first."""
+    """Always choose the best host, which is h1, since it has more capacity than h2."""
     monkeypatch.setenv("REDSCHED_PICK_FROM", "1")
 
 
 def claimed(redsched: Redsched) -> dict[str, Any]:
-    """A claim `mine` of 2 VCPU on h1."""
+    """Place a claim `mine` of 2 VCPU on h1, and return the selection."""
     shown = redsched("select", "VCPU=2", "--id", "mine", "--json").check()
     return dict(shown.json()["selections"][0])
 
@@ -35,7 +35,7 @@ def test_move_says_where_to_and_the_list_shows_both(redsched: Redsched) -> None:
 
 
 def test_fail_of_a_target_leaves_the_claim_where_it_runs(redsched: Redsched) -> None:
-    """With and without --no-alternate; --to is refused, with the way out."""
+    """This holds with and without --no-alternate; --to is refused with a hint."""
     found = claimed(redsched)
     redsched("claim", "confirm", "mine", "--token", found["token"]).check()
     for option in ((), ("--no-alternate",)):
@@ -108,7 +108,7 @@ def test_an_evacuation_waits_until_the_host_is_empty(redsched: Redsched) -> None
 
 
 def test_a_drained_host_says_which_moves_failed_and_why(redsched: Redsched, store: str) -> None:
-    """The failure is dated ahead, for each command sweeps, and would move the claim once the pause is over."""
+    """The failure is dated in the future, since each command sweeps and would otherwise move the claim."""
     token = claimed(redsched)["token"]
     redsched("claim", "confirm", "mine", "--token", token).check()
     with redis.Redis.from_url(store, protocol=2) as client:
@@ -122,7 +122,7 @@ def test_a_drained_host_says_which_moves_failed_and_why(redsched: Redsched, stor
 
 
 def test_a_drain_waits_until_the_host_is_empty_and_says_how_far_it_is(redsched: Redsched) -> None:
-    """Lines that fit a terminal; exit code 3 when it is not empty in time."""
+    """It prints its progress in lines; the exit code is 3 if the host is not empty in time."""
     redsched("select", "VCPU=6", "--id", "mine").check()
     shown = redsched("host", "drain", "h1", "--move", "--wait", "1")
     assert (shown.exit_code, "h1 is not empty after 1 s" in shown.errors) == (3, True)

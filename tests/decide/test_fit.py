@@ -1,4 +1,4 @@
-"""The fit: its edges, on numbers and on arrays."""
+"""The fit check at its limits, on numbers and on arrays."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Play a page and show what its commands really show, to be put there: `python -m tests.docs docs/howto/drain.md`."""
+"""Run the commands of a page and print their output for copying: `python -m tests.docs docs/howto/drain.md`."""
 
 import sys
 from contextlib import ExitStack

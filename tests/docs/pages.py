@@ -1,10 +1,10 @@
-"""The shell blocks of a page of documentation: what a reader types, and what the page shows.
+"""The shell blocks of a documentation page: the commands that a reader types, and the output that the page shows.
 
-A page marks in comments, which no site shows, what a test has to know:
+Comments, which are not rendered, tell a test how to treat a block:
 
     <!-- not run: needs systemd -->     the next block is not run, for this reason
-    <!-- file: gpus.yaml -->            the next block is what a reader writes into this file
-    <!-- setup                          commands that are run here and that readers do not need: a script, or a session
+    <!-- file: gpus.yaml -->            the next block is the content of this file
+    <!-- setup                          commands to run here that readers do not need: a script, or a console session
     $ redsched agent --fleet hosts.yaml 2> log &
     $ redsched host list
     ...
@@ -34,7 +34,7 @@ BLOCK = re.compile(
 
 @dataclass(slots=True)
 class Step:
-    """A command and the lines that the page shows below it; `None` if it shows no output at all."""
+    """A command, and the output that the page shows below it; `None` if any output is accepted."""
 
     command: str
     shown: list[str] | None = field(default_factory=list)
@@ -42,7 +42,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block, without its indentation, or a set-up."""
+    """A fenced block without its indentation, or a set-up comment."""
 
     language: str
     text: str
@@ -56,9 +56,9 @@ class Block:
         return self.language in SHELL and not self.reason
 
     def steps(self) -> list[Step]:
-        """Return the commands of a session with their output; a script is one command without any.
+        """Return the commands of a console session with their output; a script is one command without output.
 
-        In a set-up the output of a command does not matter unless the page shows some.
+        In a set-up, the output of a command is compared only if the page shows some.
         """
         if self.file:
             return [Step(f"cat > {self.file} << 'END OF FILE'\n{self.text}END OF FILE", None)]
@@ -69,7 +69,7 @@ class Block:
 
 
 def blocks(page: str) -> list[Block]:
-    """Return the blocks and set-ups of a page, in their order."""
+    """Return the blocks and set-ups of a page, in order."""
     return [_block(found, page) for found in BLOCK.finditer(page)]
 
 
@@ -100,7 +100,7 @@ def _session(text: str) -> Iterator[Step]:
 
 
 def _is_open(command: str) -> bool:
-    """Whether a command goes on in the next line: after a backslash, or inside of quotes."""
+    """Return whether a command continues on the next line: after a backslash, or inside quotes."""
     try:
         shlex.split(command, comments=True)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A terminal of 80 columns, and the stacks of `redsched up` that pages are played on."""
+"""A terminal of 80 columns, and the stacks of `redsched up` on which pages are played."""
 
 import os
 import pty
@@ -27,23 +27,23 @@ COLUMNS = 80
 DONE = re.compile(r"-- done (\d+) --\n$")
 SERVES = ("up", "api", "agent")
 PLAIN = re.compile(r"redsched [^|&;<>$()`\n\\]*")
-"""A command without anything that only a shell understands."""
+"""A command without shell syntax."""
 UP = re.compile(r"((?:\w+=\S+ )*)(scripts/|redsched )up\b(.*)")
 """The command that starts a stack."""
 REST = "localhost:8080"
-"""What pages call the API of `redsched up`."""
+"""The address of the API in pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A command that has ended, with all that it has shown."""
+    """The exit code and output of a command that has ended."""
 
     exit_code: int
     shown: str
 
 
 class Terminal:
-    """One bash in a folder of its own, on a terminal of 80 columns, with the store and API of a stack."""
+    """A bash in its own folder, on a terminal of 80 columns, with the store and API of a stack."""
 
     def __init__(self, folder: Path) -> None:
         self._api = REST
@@ -66,12 +66,12 @@ class Terminal:
         self._ask("trap 'FAILED=$?' ERR")
 
     def use(self, stack: Up) -> None:
-        """Let commands use a stack from here on."""
+        """Make the following commands use a stack."""
         self._api = stack.api.removeprefix("http://")
         self._ask(f"export REDSCHED_REDIS_URL={stack.store}")
 
     def run(self, command: str) -> Ran:
-        """Run a command to its end. One of redsched's own that ends by itself is forked: that spares its start."""
+        """Run a command to its end. Plain commands of redsched are forked, which saves their start-up time."""
         command = re.sub(r"^scripts/", f"{ROOT}/scripts/", command.replace(REST, self._api))
         environment = self.environment() if PLAIN.fullmatch(command) else {}
         if environment and command.split()[1] not in SERVES and "PYTHONPATH" not in environment:
@@ -81,12 +81,12 @@ class Terminal:
         return self._ask(command)
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that bash has exported by now."""
+        """Return the variables that bash has exported so far."""
         lines = self._ask("env -0 | tr '\\0\\n' '\\n\\1'").shown.splitlines()
         return dict(line.replace("\1", "\n").split("=", 1) for line in lines)
 
     def end(self) -> None:
-        """End bash; it has to have no children any more."""
+        """End bash, which must have no children any more."""
         self._bash.communicate()
         os.close(self._ours)
 
@@ -101,7 +101,7 @@ class Terminal:
 
 
 def _environment(folder: Path) -> Mapping[str, str]:
-    """What a user's shell has: the commands of the checkout, a store's server, and a home of its own."""
+    """Return the environment of a user's shell: the checkout's commands, a store's server, and a separate home."""
     commands = folder / ".bin"
     commands.mkdir()
     if found := shutil.which("redis-cli"):
@@ -115,19 +115,19 @@ def _environment(folder: Path) -> Mapping[str, str]:
 
 @contextmanager
 def terminal(folder: Path) -> Iterator[Terminal]:
-    """A terminal in a folder. At the end nothing runs any more that was started there, whatever happened."""
+    """Yield a terminal in a folder; afterwards end every process that was started there."""
     opened = Terminal(folder)
     try:
         yield opened
     finally:
-        for pid in processes_in(folder):  # bash is one of them; all of them hold its output open
+        for pid in processes_in(folder):  # including bash; all of them hold its output open
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         opened.end()
 
 
 def processes_in(folder: Path) -> list[int]:
-    """The processes whose working directory this is."""
+    """Return the processes with this working directory."""
     found = list[int]()
     for one in Path("/proc").iterdir():
         with suppress(OSError):
@@ -138,13 +138,13 @@ def processes_in(folder: Path) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A `redsched up` that runs, and the hosts that it came up with."""
+    """A running `redsched up`, and the hosts that it started with."""
 
     up: Up
     hosts: frozenset[str]
 
     def show(self, *command: str) -> list[dict[str, str]]:
-        """Return what a command lists."""
+        """Return the items that a command lists."""
         answer = run(*command, "--json", "--url", self.up.store).check().json()
         return next(value for value in answer.values() if isinstance(value, list))
 
@@ -154,7 +154,7 @@ class Stack:
     def tidy(self) -> None:
         """Release all claims, delete what was declared, remove hosts that came later, and enable the others.
 
-        What the store remembers of ended claims and events goes too: pages use the same ids.
+        Ended claims and events are deleted as well, because pages use the same ids.
         """
         if claims := [claim["claim_id"] for claim in self.show("claim", "list")]:
             self.do("claim", "release", "--force", *claims)
@@ -174,14 +174,14 @@ class Stack:
 
 @dataclass(slots=True)
 class Stacks:
-    """Stacks by the command that started them. Each serves many pages, and is tidied between two."""
+    """Stacks by the command that started them. Each serves many pages, and is tidied between them."""
 
     _folder: Path
     _open: ExitStack
     _running: dict[str, Stack] = field(default_factory=dict)
 
     def of(self, command: str, folder: Path) -> Up:
-        """Return the stack of `VARIABLE=value redsched up ...` as when it came up, started in a folder."""
+        """Return the tidied stack of `VARIABLE=value redsched up ...`, started in a folder if it does not run yet."""
         if command in self._running:
             self._running[command].tidy()
         else:

@@ -1,4 +1,4 @@
-"""The models of the protocol hold, and break as soon as a rule is taken out (docs/model/README.md)."""
+"""The models of the protocol hold, and fail as soon as a rule is removed (docs/model/README.md)."""
 
 import shutil
 import subprocess
@@ -22,7 +22,7 @@ pytestmark = [
 
 
 def test_models_hold_and_break_without_their_rules() -> None:
-    """SPIN finds no error in the protocol as it is meant, and one where a rule is taken out."""
+    """SPIN finds no error in the intended protocol, and one where a rule is removed."""
     words = [] if is_long() else ["--short"]
     done = subprocess.run(
         [sys.executable, str(CHECK), *words],

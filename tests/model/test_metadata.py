@@ -1,4 +1,4 @@
-"""Metadata of aggregates: keys that mean something are checked when they are declared."""
+"""Metadata of aggregates: values of keys with a meaning are checked when they are declared."""
 
 import pytest
 

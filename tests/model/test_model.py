@@ -1,4 +1,4 @@
-"""The words as plain data: each refuses what cannot be, and says what was wrong."""
+"""The data classes of the model: each rejects invalid values with an error that names them."""
 
 from hashlib import blake2b
 
@@ -21,7 +21,7 @@ from redsched.model.validation import MAX_AMOUNT
     ],
 )
 def test_capacity_is_exact(inventory: Inventory, capacity: int) -> None:
-    """floor((total - reserved) x ratio) as one does it by hand: 100 x 1.15 is 115, which it is not in binary."""
+    """floor((total - reserved) x ratio) is exact in decimal: 100 x 1.15 is 115, unlike in binary floating point."""
     assert inventory.capacity == capacity
 
 
@@ -53,14 +53,14 @@ def test_capacity_is_exact(inventory: Inventory, capacity: int) -> None:
     ],
 )
 def test_a_request_says_what_is_wrong_with_it(fields: dict[str, object], says: str) -> None:
-    """One sentence, with the value seen."""
+    """The error is one sentence, which contains the wrong value."""
     with pytest.raises(InvalidRequest) as refused:
         Request(**({"resources": {"VCPU": 1}} | fields))  # type: ignore[arg-type]
     assert says in refused.value.detail
 
 
 def test_the_digest_is_of_what_is_asked_for_and_for_whom() -> None:
-    """Not of the ids, of how much is to be told, or of the order in which objects were named."""
+    """It does not depend on the ids, the number of alternates, or the order of names."""
     one = Request({"VCPU": 1, "MEMORY_MB": 2}, any_of=(frozenset({"CUSTOM_A"}), frozenset({"CUSTOM_B"})))
     same = Request(
         {"MEMORY_MB": 2, "VCPU": 1},
@@ -83,7 +83,7 @@ def test_the_digest_is_of_what_is_asked_for_and_for_whom() -> None:
 
 
 def test_shape_and_digest_are_canonical_in_every_part() -> None:
-    """The digest is kept with claims, so a new release must come to the same; what has its default says nothing."""
+    """Claims keep the digest, so every release must compute the same one; fields with their defaults are omitted."""
     one = Request(
         {"VCPU": 1},
         zones=frozenset({"b", "a"}),
@@ -104,13 +104,13 @@ def test_shape_and_digest_are_canonical_in_every_part() -> None:
 
 
 def test_a_report_names_external_usage_only_of_what_it_has() -> None:
-    """A misspelt class would otherwise hide what is used."""
+    """Otherwise a misspelt resource class would hide the usage."""
     with pytest.raises(InvalidRequest, match="external has 'MEMORY_MB'"):
         HostReport("h1", {"VCPU": Inventory(1)}, external={"MEMORY_MB": 1})
 
 
 def test_tokens_order_by_epoch_and_then_seq() -> None:
-    """Numbers, not text: seq 10 comes after seq 9."""
+    """They compare as numbers and not as text: seq 10 comes after seq 9."""
     tokens = ["9-ff.10", "9-ff.9", "10-aa.1"]
     assert sorted(tokens, key=Token.parse) == ["9-ff.9", "9-ff.10", "10-aa.1"]
     assert str(Token.parse("1790000000000-9f3a12cd.4711")) == "1790000000000-9f3a12cd.4711"
@@ -120,6 +120,6 @@ def test_tokens_order_by_epoch_and_then_seq() -> None:
     "text", ["", "x", "1-a", "1-a.", "-a.1", "1-.1", "1-a.1 ", "\N{ARABIC-INDIC DIGIT ONE}-a.1", "1-a.1" + "0" * 60]
 )
 def test_what_is_no_token_is_refused(text: str) -> None:
-    """So that it never comes to a script."""
+    """An invalid token must never reach a script."""
     with pytest.raises(InvalidRequest):
         Token.parse(text)

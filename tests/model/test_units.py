@@ -1,4 +1,4 @@
-"""Units that people type: what they mean, and that nothing is guessed or rounded."""
+"""Units in input: their meaning; no value is guessed or rounded."""
 
 from typing import Any
 
@@ -100,7 +100,7 @@ def test_a_body_has_units_where_amounts_and_times_stand() -> None:
 
 
 def test_texts_of_ones_own_stay_as_they_are() -> None:
-    """A label may be called like a class, and a number in quotes is refused by those who take it."""
+    """A label may have the name of a resource class; quoted numbers are left for the fields to reject."""
     body = {
         "labels": {"lease_s": "5h", "MEMORY_MB": "4Gi"},
         "metadata": {"resources": "4Gi"},

@@ -12,7 +12,7 @@ ONE_AT_A_TIME = Settings(pick_from=1)
 
 
 async def report_all(scheduler: Scheduler, reports: Iterable[HostReport]) -> None:
-    """Report hosts, and go on when the scheduler's replica shows them all: a decision before that may miss some."""
+    """Report hosts, and wait until the scheduler's replica shows all of them: an earlier decision may miss some."""
     for report in reports:
         await scheduler.hosts.report(report)
     await scheduler.explain(Request({"VCPU": 1}))
@@ -24,13 +24,13 @@ def report_of(name: str, cell: str = "c1", **totals: int) -> HostReport:
 
 @pytest.fixture
 def efforts() -> list[Effort]:
-    """What each selection of `scheduler` took."""
+    """Collect the effort of each selection made by `scheduler`."""
     return []
 
 
 @pytest.fixture
 async def scheduler(clean_store: str, efforts: list[Effort]) -> AsyncIterator[Scheduler]:
-    """Hosts h1, h2, h3 with 8, 6 and 4 VCPU and as many GiB."""
+    """Yield a scheduler over hosts h1, h2, h3 with 8, 6 and 4 VCPU and as many GiB."""
     async with Scheduler.connect(clean_store, ONE_AT_A_TIME, efforts.append) as opened:
         await opened.init()
         sizes = (("h1", 8), ("h2", 6), ("h3", 4))
@@ -40,7 +40,7 @@ async def scheduler(clean_store: str, efforts: list[Effort]) -> AsyncIterator[Sc
 
 @pytest.fixture
 async def two_cells(clean_store: str) -> AsyncIterator[Scheduler]:
-    """Cells a and b: a1 with 8 VCPU in a, b1 with 4 and b2 with 2 in b."""
+    """Yield a scheduler over cells a and b: a1 has 8 VCPU in a, b1 has 4 and b2 has 2 in b."""
     settings = Settings(cells=("a", "b"), pick_from=1, policy="pack")
     async with Scheduler.connect(clean_store, settings) as opened:
         await opened.init()

@@ -1,4 +1,4 @@
-"""Constraints end to end in one process: reported, decided on, claimed by the script, seen in what is answered."""
+"""Constraints end to end in one process: reported, decided on, claimed by the script, and shown in replies."""
 
 import asyncio
 from collections import Counter
@@ -38,7 +38,7 @@ HUGE = "CUSTOM_HUGE_PAGES_2048KB"
 
 
 def big_host(name: str, zone: str) -> HostReport:
-    """Two NUMA nodes with 4 PCPU and 4 GiB of huge pages each, and in each a GPU and a NIC with two functions."""
+    """Report two NUMA nodes, each with 4 PCPU, 4 GiB of huge pages, a GPU and a NIC with two virtual functions."""
     pools = {}
     for node in ("0", "1"):
         pools[f"numa{node}"] = Pool({"PCPU": Inventory(4), HUGE: Inventory(2048)})
@@ -52,7 +52,7 @@ def big_host(name: str, zone: str) -> HostReport:
 
 @pytest.fixture
 async def fleet(clean_store: str) -> AsyncIterator[Scheduler]:
-    """Six hosts h1 to h6, in zones a, b and c in turn, with racks r1 and r0 in turn."""
+    """Yield a scheduler over hosts h1 to h6, with zones b, c and a in turn and racks r1 and r0 in turn."""
     async with Scheduler.connect(clean_store, SETTINGS) as opened:
         await opened.init()
         await report_all(opened, [big_host(f"h{number}", "abc"[number % 3]) for number in range(1, 7)])
@@ -60,7 +60,7 @@ async def fleet(clean_store: str) -> AsyncIterator[Scheduler]:
 
 
 async def claims_of(scheduler: Scheduler, request: Request) -> Selections:
-    """Select, and hold what was answered against what the store holds."""
+    """Select, and compare the reply with the store."""
     found = await scheduler.select(request)
     for one in found.selections:
         assert one.claim_id is not None
@@ -71,7 +71,7 @@ async def claims_of(scheduler: Scheduler, request: Request) -> Selections:
 
 
 async def test_shares_of_gpus_are_packed_until_there_are_none(fleet: Scheduler) -> None:
-    """12 GPUs take two 500s each and no third; the slots name the GPU, and both halves of one go first."""
+    """Each of 12 GPUs takes two shares of 500; the slots name the GPU."""
     half = Request(groups=(Group("gpu", {"CUSTOM_GPU_MILLI": 500}, required=frozenset({"CUSTOM_T4"})),), policy="pack")
     taken: Counter[tuple[str, str]] = Counter()
     for _ in range(24):
@@ -259,7 +259,7 @@ async def test_an_id_keeps_its_outcome_when_what_its_request_relied_on_is_gone(f
 
 
 async def test_ids_of_an_incremental_call_are_held_to_what_they_stand_for(fleet: Scheduler) -> None:
-    """Never another's claim, never other content, never one that has ended."""
+    """An id of another claim, of other content or of an ended claim is refused."""
     (other,) = (await fleet.select(Request({"VCPU": 1}, claim_ids=("k2",)))).selections
     asked = Request({"VCPU": 1}, count=3, mode="incremental", claim_ids=("k0", "k1", "k2"))
     with pytest.raises(ClaimIdReused):
@@ -276,7 +276,7 @@ async def test_ids_of_an_incremental_call_are_held_to_what_they_stand_for(fleet:
 
 
 async def test_a_shared_pool_that_is_gone_makes_way_for_another(clean_store: str) -> None:
-    """Two pools give seats; the one that a stale replica would take from was taken back."""
+    """Two pools offer seats; the one a stale replica would choose has been deleted."""
     slow = SETTINGS.model_copy(update={"poll_s": 1.0})
     async with Scheduler.connect(clean_store, SETTINGS) as fast, Scheduler.connect(clean_store, slow) as stale:
         await fast.init()

@@ -1,4 +1,4 @@
-"""What REDSCHED_DURABILITY may say, and how the replies to WAIT and WAITAOF are read."""
+"""The values of REDSCHED_DURABILITY, and how the replies to WAIT and WAITAOF are read."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def test_another_word_is_refused_with_those_that_there_are(text: str) -> None:
 
 
 def test_waiting_as_long_as_a_reply_may_take_is_refused() -> None:
-    """The connection would be given up before WAIT answers; without WAIT it does not matter."""
+    """The connection would time out before WAIT answers; without WAIT the timeout does not matter."""
     with pytest.raises(ValidationError, match="durability_timeout_s is 2, and must be below reply_timeout_s, 1"):
         Settings(durability="fsync", reply_timeout_s=1.0)
     Settings(reply_timeout_s=1.0)

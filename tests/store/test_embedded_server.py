@@ -1,4 +1,4 @@
-"""The private server: found, usable, alone with its data, and never left behind."""
+"""The private server: it is found, usable, the only user of its data, and never left running."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ ANY = SERVERS[0].path
 
 
 def client(server: PrivateServer, patience_s: float = 5.0) -> "redis.Redis":
-    """A client that tries once: what it meets is what the test is about."""
+    """A client without retries: the tests are about the first error."""
     return redis.Redis(
         unix_socket_path=str(server.socket),
         protocol=2,
@@ -124,7 +124,7 @@ def test_a_paused_server_answers_nothing_until_it_is_resumed(fresh_server: Priva
 def test_a_paused_server_can_be_stopped_in_good_order(
     fresh_server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the wait that ends in force: one that stays frozen would hang this test."""
+    """The time limit before a kill is disabled: a server that stays frozen would hang this test."""
     monkeypatch.setattr("redsched.store.embedded.process.STOP_TIMEOUT_S", 3600)
     pid = fresh_server.pid
     fresh_server.pause()
@@ -143,7 +143,7 @@ def test_a_data_folder_keeps_what_was_written(tmp_path: Path) -> None:
 
 
 def test_two_servers_never_write_one_data_folder(tmp_path: Path) -> None:
-    """Two append-only files written by two processes would be lost together."""
+    """Two processes that write one append-only file would both lose data."""
     with (
         PrivateServer.start(ANY, tmp_path),
         pytest.raises(StoreUnavailable, match=f"another private store uses {tmp_path}"),
@@ -179,7 +179,7 @@ def test_a_long_temporary_folder_does_not_make_the_socket_path_too_long(
 
 
 def test_a_killed_parent_leaves_neither_server_nor_folder() -> None:
-    """Nothing in the parent can run any more: the guard must notice from outside."""
+    """No code of the parent can run any more: the guard process must notice from outside."""
     code = """
         import sys
         from pathlib import Path
@@ -200,7 +200,7 @@ def test_a_killed_parent_leaves_neither_server_nor_folder() -> None:
 
 
 def test_it_outlives_the_thread_that_started_it() -> None:
-    """A parent-death signal would end it together with a worker thread."""
+    """A parent-death signal would end the server together with a worker thread."""
     with ThreadPoolExecutor(1) as pool:
         server = pool.submit(PrivateServer.start, ANY).result()
     with server:

@@ -1,4 +1,4 @@
-"""A store that opens sends a server the scripts that it lacks, and no others."""
+"""A store sends a server only the scripts that it lacks when it opens."""
 
 import redis
 
@@ -8,7 +8,7 @@ from redsched.store.store import Store
 
 
 def loaded(server: PrivateServer) -> int:
-    """Return how many scripts this server was sent since it was last asked."""
+    """Return how many scripts were sent to this server since the last call."""
     with redis.Redis(unix_socket_path=str(server.socket), protocol=2) as client:
         calls = client.info("commandstats").get("cmdstat_script|load", {}).get("calls", 0)
         client.config_resetstat()
@@ -16,7 +16,7 @@ def loaded(server: PrivateServer) -> int:
 
 
 async def opened(server: PrivateServer) -> int:
-    """Open a store, and return how many scripts that took."""
+    """Open a store, and return how many scripts it sent."""
     async with Store.connect(server.url):
         return loaded(server)
 

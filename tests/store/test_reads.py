@@ -1,4 +1,4 @@
-"""How replies become plain data: the Python side of reading, against a double, for no script is involved."""
+"""How replies become plain data: the Python side of reading, against a test double, because no script is involved."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -36,14 +36,14 @@ async def entry(double: Any, seq: int, **fields: str) -> str:
 
 
 async def test_a_cell_without_meta_has_no_clock(reads: CellStore) -> None:
-    """New or wiped: nothing is made up for it."""
+    """New or wiped: no clock is made up for it."""
     assert (await reads.feed.poll(FEED_START, 10)).clock is None
     assert await reads.feed.end() == await reads.feed.end()
     assert (await reads.feed.end()).entry_id == FEED_START
 
 
 async def test_a_poll_continues_after_the_entry_it_names(reads: CellStore, double: Any) -> None:
-    """Each entry once, as many as asked for, its own fields apart from the head that all have."""
+    """Each entry comes once, up to the requested number, with its own fields separate from the common head."""
     await double.hset(KEYS.meta, mapping={"epoch": "1-a", "seq": "3", "settled": "1"})
     for seq in (1, 2, 3):
         await entry(double, seq, **{"claimed.VCPU": str(seq)})
@@ -57,7 +57,7 @@ async def test_a_poll_continues_after_the_entry_it_names(reads: CellStore, doubl
 
 
 async def test_claims_are_read_with_what_they_have(reads: CellStore, double: Any) -> None:
-    """A live one with amounts and lease, an ended one with why; ids that are not there are left out."""
+    """A living claim has amounts and a lease, an ended one its end reason; unknown ids are left out."""
     await double.hset(KEYS.claim("a"), mapping=CLAIM)
     ended = {"host": "h1", "state": "ended", "token": "1-a.2", "end_reason": "expired"}
     await double.hset(KEYS.claim("b"), mapping=ended)
@@ -71,7 +71,7 @@ async def test_claims_are_read_with_what_they_have(reads: CellStore, double: Any
 
 
 async def test_due_claims_come_oldest_first_and_in_pages(reads: CellStore, double: Any) -> None:
-    """One whose claim is gone is among them."""
+    """A claim that no longer exists is among them."""
     await double.hset(KEYS.claim("a"), mapping=CLAIM)
     await double.zadd(KEYS.deadlines, {"a": 10, "gone": 20, "later": 99})
     assert await reads.due.expired(50, 0, 10) == ["a", "gone"]
@@ -82,7 +82,7 @@ async def test_due_claims_come_oldest_first_and_in_pages(reads: CellStore, doubl
 async def test_living_claims_come_by_pages_of_hosts(
     reads: CellStore, double: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without those that have ended since their host's set was written; a page without any is one too."""
+    """Ended claims that a host's set still names are left out; a page without claims is still a page."""
     monkeypatch.setattr("redsched.store.commands.claims.HOSTS_AT_ONCE", 2)
     ended = {"host": "h1", "state": "ended", "token": "1-a.2", "end_reason": "expired"}
     for claim_id, host, fields in (("a", "h1", CLAIM), ("b", "h1", ended), ("c", "h2", CLAIM), ("d", "h5", CLAIM)):

@@ -1,4 +1,4 @@
-"""Store URLs: which are taken and what they say, and that a bad one is said without its password."""
+"""Store URLs: which are accepted and how they are read, and that an error about a bad one leaves out its password."""
 
 import pytest
 
@@ -85,7 +85,7 @@ def test_a_bad_url_is_an_invalid_request_with_the_reason_and_the_way_out(url: st
     ],
 )
 def test_a_bad_url_is_reported_without_its_password(url: str) -> None:
-    """A "/" in a password ends the host: what stands before it looks like a port."""
+    """A `/` in a password ends the host: what precedes it looks like a port."""
     with pytest.raises(InvalidRequest) as raised:
         check_url(url)
     assert not any(part in raised.value.detail.replace("***", "") for part in ("sec", "cret@", "ret@"))

@@ -1,1 +1,1 @@
-"""What several test suites share: waiting on conditions, and the servers under test."""
+"""Shared by several test suites: waiting for conditions, the servers under test, plain models and random fleets."""

@@ -1,12 +1,12 @@
 """A guard around the scripts that tests run: none may touch a key that it may have removed.
 
-In a hash slot that is being moved to another server key by key, the source refuses every command on a key that it does
-not have, for the key may be at the target by now. It looks at the declared keys once before a script, and again at each
-command: a script that removes a key and touches it afterwards stops there, with its earlier writes done. In a slot that
-rests, nobody notices. So every script of the test suite runs behind `guard.lua`, which raises an error in such a case.
-A second check compares the keys of each call with the names in the script's header.
+In a hash slot that is being moved to another server key by key, the source rejects every command on a key that it does
+not have, because the key may be at the target by now. It checks the declared keys once before a script, and again at
+each command: a script that removes a key and touches it afterwards stops there, with its earlier writes done. In a
+slot that does not move, nothing happens. So every script of the test suite runs behind `guard.lua`, which raises an
+error in such a case. A second check compares the keys of each call with the names in the script's header.
 
-`install` patches this process. Processes that import `tests` and inherit `GUARDED` are guarded as well.
+`install` patches this process, and processes that import `tests` and inherit `GUARDED`.
 """
 
 import re
@@ -27,15 +27,15 @@ UNGUARDED: frozenset[str] = frozenset()
 
 MARK = "GUARD "
 OF_ALL_KINDS = {"object": r"(aggregate|server-group|pool|quota):.+", "names": "(aggregate|server-group|pool|quota)s"}
-"""What follows the cell's name in keys that headers call neither by their kind nor by `<something>_<kind>`."""
+"""The suffixes of keys that headers name neither by their kind nor by `<something>_<kind>`."""
 OUTSIDE = {"binding": r"rs:\{(claim|server-group):.+\}"}
-"""Keys that lie in no cell."""
+"""Keys that belong to no cell."""
 
 composed = scripts.compose
-"""As the package composes a script."""
+"""The composer of the package."""
 
 found: list[str] = []
-"""The violations that this process has met, also where whoever made the call passed the error over."""
+"""The violations in this process, including those whose error the caller suppressed."""
 
 
 def install() -> None:
@@ -50,7 +50,7 @@ def install() -> None:
 
 @contextmanager
 def lifted() -> Iterator[None]:
-    """Run scripts as they are, to see what a server says of them."""
+    """Run scripts without the guard, to see the server's own reply."""
     guarded, scripts.compose = scripts.compose, composed
     scripts.load_all.cache_clear()
     try:
@@ -111,7 +111,7 @@ def _watch_keys() -> None:
 
 
 def wrong_keys(names: Sequence[str], keys: Sequence[str]) -> list[str]:
-    """Return the keys of a call that are not of the kind that the header's names say."""
+    """Return the keys of a call whose kind differs from the names in the header."""
     return [f"{name}: {key}" for name, key in zip(names, keys, strict=False) if not re.fullmatch(_form(name), key)]
 
 

@@ -1,6 +1,6 @@
-"""How much the property and fault suites do: short by default, long by REDSCHED_TEST_PROFILE=long.
+"""The sizes of the property and fault suites: short by default, long by REDSCHED_TEST_PROFILE=long.
 
-The short run is the same every time, so a red run is never a matter of luck; the long one looks for what is new.
+The short run is the same every time, so its failures are reproducible; the long run searches for new failures.
 """
 
 import os
@@ -13,7 +13,7 @@ LONG_EXAMPLES, LONG_STEPS = 1000, 60
 
 
 def load_profile() -> str:
-    """Register both profiles, load the one asked for, and return its name."""
+    """Register both profiles, load the selected one, and return its name."""
     settings.register_profile(
         SHORT, max_examples=SHORT_EXAMPLES, stateful_step_count=SHORT_STEPS, derandomize=True, deadline=None
     )
@@ -25,7 +25,7 @@ def load_profile() -> str:
 
 
 def profile_name() -> str:
-    """The profile asked for. Raises ValueError for one that does not exist."""
+    """Return the selected profile. Raises ValueError for an unknown one."""
     name = os.environ.get("REDSCHED_TEST_PROFILE", SHORT)
     if name not in {SHORT, LONG}:
         raise ValueError(f"REDSCHED_TEST_PROFILE is {name!r}: use {SHORT!r} or {LONG!r}")
@@ -33,7 +33,7 @@ def profile_name() -> str:
 
 
 def is_long() -> bool:
-    """Whether this is the long run: fault suites read it to choose how many rounds they play."""
+    """Return whether this is the long run: fault suites use it to choose their number of rounds."""
     return profile_name() == LONG
 
 

@@ -1,4 +1,4 @@
-"""Waiting for a condition. A test never sleeps for a time that should be enough."""
+"""Wait for a condition, instead of sleeping for a time that should suffice."""
 
 import asyncio
 import inspect
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.05
 COST = 2
-"""A check pauses at least so many times as long as it took: checks of six servers would fill a processor."""
+"""The minimum ratio of the pause to the duration of a check: checks of six servers would occupy a core."""
 
 
 async def wait_until(
@@ -34,5 +34,5 @@ def wait_until_sync(predicate: Callable[[], bool], timeout: float = 10.0, what: 
 
 
 def pause_s(took_s: float) -> float:
-    """Return how long to wait after a check that took so long."""
+    """Return how long to wait after a check of this duration."""
     return min(max(PAUSE_S, COST * took_s), LONGEST_PAUSE_S)

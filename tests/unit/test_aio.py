@@ -1,4 +1,4 @@
-"""Work that goes on behind its caller, or beside others: it is waited for, and not for ever."""
+"""Background and concurrent tasks: stopping waits for them, but only for a limited time."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ async def for_ever() -> None:
 
 
 async def test_stopping_waits_for_what_has_begun() -> None:
-    """Work that ends in time is done, and no task is kept of it."""
+    """Work that ends in time is completed, and its task is not kept."""
     later, done = BackgroundTasks("work"), asyncio.Event()
 
     async def work() -> None:
@@ -25,7 +25,7 @@ async def test_stopping_waits_for_what_has_begun() -> None:
 
 
 async def test_what_does_not_end_in_time_is_cancelled() -> None:
-    """So that whoever closes is not held by a store that does not answer."""
+    """Otherwise a store that does not reply would block the process that closes."""
     later = BackgroundTasks("work")
     later.begin(for_ever())
     [task] = later
@@ -67,7 +67,7 @@ async def test_nothing_continues_of_what_was_begun_together_when_one_fails() -> 
 
 
 async def test_nothing_continues_of_what_was_begun_together_when_it_is_cancelled() -> None:
-    """Also where a cancellation is lost on the way, as before Python 3.12 it can be."""
+    """This also holds if a cancellation gets lost, as can happen before Python 3.12."""
     tries, begun = 0, asyncio.Event()
 
     async def stubborn() -> None:
@@ -86,7 +86,7 @@ async def test_nothing_continues_of_what_was_begun_together_when_it_is_cancelled
 
 
 async def test_what_is_cancelled_at_the_end_has_ended_when_that_returns() -> None:
-    """It may hold a connection until it has been told, and what that belongs to is closed next."""
+    """A cancelled task may hold a connection until it has handled the cancellation, and its pool is closed next."""
     later, ended = BackgroundTasks("work"), list[str]()
 
     async def work() -> None:

@@ -1,4 +1,4 @@
-"""Answers are built by the models that describe them."""
+"""Response models build responses from dataclasses."""
 
 import subprocess
 import sys
@@ -48,7 +48,7 @@ class WholeAnswer(Answer, shows=Whole):
 
 
 def test_an_answer_reads_its_fields_from_the_dataclass() -> None:
-    """Nested ones by their own models, sets and dicts in order, defaults omitted; and it is of its own schema."""
+    """Nested objects use their own models, sets and dicts are ordered, defaults omitted; the result fits the schema."""
     whole = Whole("w", {"b": Part(2), "a": Part(1)}, frozenset("zx"), Part(3))
     found = WholeAnswer.of(whole)
     assert found == {
@@ -74,7 +74,7 @@ def test_a_field_that_the_dataclass_has_not_is_found_at_import() -> None:
 
 
 def test_commands_import_the_models_of_responses_for_json_alone() -> None:
-    """Defining them takes as long as the whole of `redsched --help`."""
+    """Defining the models takes as long as the rest of `redsched --help`."""
     code = (
         "import sys; from redsched.cli.commands import NOUNS, VERBS; from redsched.cli.groups import load\n"
         "for noun in NOUNS.values():\n"

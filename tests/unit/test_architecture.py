@@ -1,4 +1,4 @@
-"""The arrows between the packages, as pyproject.toml draws them for import-linter."""
+"""The dependencies between packages, as import-linter contracts in pyproject.toml declare them."""
 
 import pkgutil
 import subprocess
@@ -16,13 +16,13 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_arrows_point_down() -> None:
-    """Layers, a pure `decide`, and Redis known to the store alone: [tool.importlinter] in pyproject.toml."""
+    """Layers, a pure `decide`, and no Redis outside the store: see [tool.importlinter] in pyproject.toml."""
     assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
 
 
 @pytest.mark.parametrize("module", ["redis", "hiredis"])
 def test_no_room_but_the_store_may_know_redis(module: str) -> None:
-    """A room that the contract does not name, or not by its name, would be free to."""
+    """A package that the contract does not list, or misspells, could import Redis unnoticed."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     [contract] = [one for one in contracts if one["name"] == "only the store knows Redis"]
     rooms = {f"redsched.{one.name}" for one in pkgutil.iter_modules(redsched.__path__)}
@@ -32,13 +32,13 @@ def test_no_room_but_the_store_may_know_redis(module: str) -> None:
 
 @pytest.mark.parametrize("package", ["redsched", "redsched.model", "redsched.cache.columns", "redsched.decide"])
 def test_deciding_loads_no_redis_client(package: str) -> None:
-    """In a fresh interpreter: what decides can be used where no client is installed."""
+    """Checked in a new interpreter: `decide` works where no Redis client is installed."""
     code = f"import sys, {package}; sys.exit(any(name.split('.')[0] in ('redis', 'hiredis') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_no_module_imports_itself_through_others() -> None:
-    """No circle of imports, those for the type checker and those inside functions included."""
+    """There are no import cycles, including imports for the type checker and inside functions."""
     graph = grimp.build_graph("redsched", cache_dir=None)
     in_circles = [
         module

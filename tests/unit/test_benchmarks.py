@@ -1,4 +1,4 @@
-"""The replay of a trace: its lists mean the right fleet and requests, and its checks find what is broken."""
+"""The replay of a trace: its files produce the right fleet and requests, and its checks find errors."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -42,7 +42,7 @@ def tasks() -> dict[str, Task]:
 
 
 def asked(task: Task, status: int, began: int, ended: int, host: str = "", gpus: Sequence[int] = ()) -> Asked:
-    """A task, placed on these GPUs where it was placed."""
+    """Return the record of a task's request; if it was placed, on these GPUs of the host."""
     slots = dict(task.amounts) | {gpu(number): share for number, share in zip(gpus, task.shares, strict=False)}
     return Asked(task, began, ended, status, 0.001, host, slots, tries=1)
 
@@ -52,7 +52,7 @@ def gpu(number: int) -> str:
 
 
 def hosts(claimed: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
-    """The three nodes as GET /v1/hosts shows them, with so much claimed."""
+    """Return the three nodes as in GET /v1/hosts, with these amounts claimed."""
     shown = []
     for node in nodes():
         slots = {}
@@ -64,7 +64,7 @@ def hosts(claimed: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
 
 
 def test_a_fleet_file_says_what_the_node_list_says() -> None:
-    """A pool of a thousand shares for each GPU, with its model as a trait of both; none where there is no GPU."""
+    """Each GPU is a pool of a thousand shares; pool and host have its model as a trait. Other hosts have neither."""
     found = {report.name: report for report in parse_fleet(fleet_text(nodes()))}
     assert {slot: one.total for slot, one in found["big"].inventories.items()} == {CPU: 64000, MEMORY: 262144}
     assert found["big"].traits == {"CUSTOM_GPU_MODEL_P100"}
@@ -109,7 +109,7 @@ def test_of_one_model_each_gpu_must_be_and_of_several_the_host() -> None:
 
 
 def test_answers_must_be_what_was_asked_of_gpus_that_are_there() -> None:
-    """A share on no GPU, on two, as the wrong amount, two on one GPU, or on a GPU that the host has not."""
+    """Errors: a share on no GPU or split over two, two GPUs' shares on one, or a GPU that the host does not have."""
     share, picky = tasks()["share"], tasks()["picky"]
     assert wrong_slots(nodes(), [asked(share, 201, 1, 2, "big", [1]), asked(picky, 201, 1, 2, "big", [0, 1])]) == []
     assert len(wrong_slots(nodes(), [asked(share, 201, 1, 2, "big")])) == 1
@@ -121,7 +121,7 @@ def test_answers_must_be_what_was_asked_of_gpus_that_are_there() -> None:
 
 
 def test_answers_and_store_must_name_the_same_claims() -> None:
-    """A claim lost, one that nobody was answered, one on another host and one on another GPU are four faults."""
+    """Errors: a claim is missing, was never answered, or is on another host or another GPU than answered."""
     share = asked(tasks()["share"], 201, 1, 2, "big", [1])
     stored = {"claim_id": "share", "host": "big", "slots": dict(share.slots)}
     assert wrong_claims({"share": share}, [stored]) == []
@@ -141,7 +141,7 @@ def test_sums_must_be_those_of_what_was_placed() -> None:
 
 
 def test_no_gpu_may_be_over_a_thousand() -> None:
-    """Even where what is claimed is what was placed, and the host as a whole has room."""
+    """This is an error even if the claimed amounts equal the placed ones, and the host as a whole has room."""
     twice = {name: asked(Task(name, {}, (600,), ()), 201, 1, 2, "big", [0]) for name in ("a", "b")}
     assert wrong_sums(nodes(), twice, hosts({"big": {gpu(0): 1200}})) == [
         f"big {gpu(0)}: 1200 of 1000 claimed, placed 1200"
@@ -153,7 +153,7 @@ def test_shares_are_added_up_over_all_gpus() -> None:
 
 
 def test_a_refusal_is_false_while_a_host_has_room() -> None:
-    """Every amount, the model, and GPUs enough, must fit on one host; shares that are left of several do not add up."""
+    """All amounts, the model and the number of GPUs must fit on one host; free shares of several GPUs do not add up."""
     picky, share = tasks()["picky"], tasks()["share"]
     assert still_fitting([picky], hosts({})) == ["picky was refused, and big has room for it"]
     left_of_one = {gpu(number): 1 for number in range(7)}
@@ -167,7 +167,7 @@ def test_a_refusal_is_false_while_a_host_has_room() -> None:
 
 
 def test_a_refusal_is_judged_by_what_was_taken_when_it_came() -> None:
-    """What was asked before the refusal came counts as taken; what was asked later does not."""
+    """Requests that were sent before the refusal arrived count as placed; later ones do not."""
     fleet = nodes()[:1]
     both, one = Task("both", {}, (1000, 1000), ()), Task("one", {}, (300,), ())
     refused = asked(one, 409, 2, 4)

@@ -1,4 +1,4 @@
-"""The benchmarks of deciding do the work that they name: small runs, and what they would call broken."""
+"""The benchmarks of deciding measure what they claim: small runs, and the errors that they detect."""
 
 from random import Random
 
@@ -49,7 +49,7 @@ def test_a_case_is_measured_three_ways() -> None:
 
 
 def test_disagreement_is_not_measured() -> None:
-    """One host more in one of the two fleets, and better than any other there."""
+    """One of the two fleets has a fitting host that is better than all others."""
     plain = loop()
     best = next(iter(plain.fleet.hosts.values()))
     best.traits, best.is_up = frozenset({"HW_CPU_X86_AVX2"}), True
@@ -67,7 +67,7 @@ def test_a_good_part_of_the_hosts_fails_and_a_good_part_does_not(one: Case) -> N
 
 
 def test_claims_count_in_their_group_on_both_sides() -> None:
-    """The next decision sees them: a spread over zones goes elsewhere."""
+    """The next decision counts them: with a spread over zones it chooses another zone."""
     request, mine, plain = case("spread").request(0), ours(), loop()
     before = dict(plain.fleet.counts[WIDE]["zone"])
     agree(case("spread"), mine, plain, 3)
@@ -78,7 +78,7 @@ def test_claims_count_in_their_group_on_both_sides() -> None:
 
 
 def test_places_that_break_what_was_asked_are_found() -> None:
-    """The wrong amounts, too few, more than is left, the same host for those that are apart, two zones."""
+    """Errors: wrong amounts, too few places, more than is free, one host for members apart, two zones for same-zone."""
     plain, request = make_plain(FLEET, COUNTS), case("gang of 3").request(0)
     places = ours().decide(request)
     assert wrong_places(plain, request, places) == []
@@ -96,7 +96,7 @@ def test_places_that_break_what_was_asked_are_found() -> None:
 
 
 def test_the_published_protocol_asks_for_130_percent() -> None:
-    """Every task of the list once, in an order of the seed's, and then drawn ones until it is enough."""
+    """Every task of the list comes once, in an order given by the seed, then random ones until it is enough."""
     tasks = [Task(f"t{number}", {MEMORY: 1}, (500,), ()) for number in range(4)]
     asked = sequence(tasks, 3000, 42)
     assert {task.name for task in asked[:4]} == {task.name for task in tasks}
@@ -105,7 +105,7 @@ def test_the_published_protocol_asks_for_130_percent() -> None:
 
 
 def test_packing_tells_what_is_allocated_at_the_end() -> None:
-    """Shares that fit on no single GPU any more are refused, though the host has as many left."""
+    """Shares that fit on no single GPU are refused, although the host has as many left in total."""
     tasks = [Task(f"t{number}", {MEMORY: 10}, (600,), ()) for number in range(7)]
     packed = pack(NODES, tasks, "pack", 42, Settings(pick_from=1))
     assert (packed.asked, packed.placed, packed.gpu_milli, packed.of_gpu_milli) == (7, 3, 1800, 3000)

@@ -1,4 +1,4 @@
-"""Long work lets the event loop run now and then, whatever it works on and however much of it there is."""
+"""Long work yields to the event loop regularly, whatever its items and their number."""
 
 import asyncio
 import gc
@@ -13,12 +13,12 @@ from redsched.scheduler.backup.archive import Packed
 
 EACH_S = 0.001
 AT_MOST = int(pacing.SLICE_S / EACH_S) + 1
-"""Items in one turn of the loop, where each takes a millisecond."""
+"""The maximum number of items in one turn of the loop, if each takes a millisecond."""
 
 
 @pytest.fixture(autouse=True)
 def a_millisecond_an_item(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that each look at it moves on."""
+    """Replace the clock by one that each call advances by a millisecond."""
     ticks = count()
     monkeypatch.setattr(pacing, "clock", lambda: next(ticks) * EACH_S)
 
@@ -41,7 +41,7 @@ async def loop_turns() -> Turns:
 
 
 async def test_items_come_in_slices_with_a_turn_of_the_loop_between(loop_turns: Turns) -> None:
-    """No turn sees more than a slice of them, and all of them come, in their order."""
+    """Each turn handles at most a slice of the items, and all of them are returned in order."""
     task = asyncio.create_task(loop_turns.run())
     turn_of = [(item, loop_turns.turns) async for item in paced(range(1000))]
     task.cancel()
@@ -60,7 +60,7 @@ async def test_pages_come_in_slices_and_hold_all_items(loop_turns: Turns) -> Non
 
 
 async def test_sorting_is_sorting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one run, in several, and of nothing."""
+    """This holds for one run, several runs, and no items."""
     monkeypatch.setattr(pacing, "RUN", 3)
     for names in ([], ["b", "a"], [f"{number * 7 % 20}" for number in range(20)]):
         assert await in_order(names) == sorted(names)
@@ -93,7 +93,7 @@ async def test_a_spread_is_a_mapping() -> None:
 
 
 async def test_a_spread_is_let_go_shard_by_shard(loop_turns: Turns) -> None:
-    """Freeing a million entries at once takes as long as many requests."""
+    """Freeing a million entries at once would block the loop for as long as many requests take."""
     spread = Spread[int]()
     spread.update({f"{number}": number for number in range(2 * SHARDS)})
     task = asyncio.create_task(loop_turns.run())
@@ -103,7 +103,7 @@ async def test_a_spread_is_let_go_shard_by_shard(loop_turns: Turns) -> None:
 
 
 async def test_a_spread_may_change_between_two_slices() -> None:
-    """Others add and take out while one goes through it: what was there all the time comes once."""
+    """Entries may be added and removed during an iteration; those present all the time are returned exactly once."""
     spread = Spread[int]()
     spread.update({f"{number}": number for number in range(SHARDS)})
     seen = []
@@ -116,7 +116,7 @@ async def test_a_spread_may_change_between_two_slices() -> None:
 
 
 async def test_garbage_collection_passes_over_a_spread_of_texts() -> None:
-    """It goes through all of a container in one piece, however large: of a million claims nothing may be left to it."""
+    """The collector scans a container without interruption, so none of a million claims may be tracked by it."""
     spread, packed = Spread[str](), Packed()
     for number in range(10 * SHARDS):
         spread[f"{number}"] = f"state {number}"

@@ -1,6 +1,6 @@
-"""Objects are connected by what they are constructed with, and in one place: `redsched/scheduler/wiring.py`.
+"""Objects are connected by constructor arguments, in one place: `redsched/scheduler/wiring.py`.
 
-So no constructor changes an object that it was given, and nobody adds himself, or sets a callback, on another object.
+So no constructor changes its arguments, and no object registers itself or sets a callback on another object.
 """
 
 import ast
@@ -18,7 +18,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @cache
 def trees() -> dict[Path, ast.Module]:
-    """All modules, parsed by the first test that looks at them: every process collects these tests."""
+    """Return all modules, parsed on first use: every process collects these tests, but only one runs them."""
     return {path.relative_to(ROOT): ast.parse(path.read_text()) for path in MODULES}
 
 
@@ -29,13 +29,13 @@ def nodes() -> list[ast.AST]:
 
 @cache
 def fields() -> dict[str, ast.AnnAssign]:
-    """The annotated names of all modules and classes."""
+    """Return the annotated names of all modules and classes."""
     return {ast.unparse(node.target): node for node in nodes() if isinstance(node, ast.AnnAssign)}
 
 
 @cache
 def callbacks() -> set[str]:
-    """The names of fields that hold a function."""
+    """Return the names of fields that hold a function."""
     aliases = {
         ast.unparse(node.targets[0])
         for node in nodes()
@@ -50,21 +50,21 @@ def callbacks() -> set[str]:
 
 @cache
 def methods() -> set[str]:
-    """The names of functions and methods that are no property or field."""
+    """Return the names of functions and methods, except properties and names that are also fields."""
     functions = [node for node in nodes() if isinstance(node, Function)]
     properties = {node.name for node in functions if node.decorator_list}
     return {node.name for node in functions} - properties - fields().keys()
 
 
 def is_own(node: ast.expr) -> bool:
-    """Whether an expression is an attribute of `self`, or an entry of one."""
+    """Return whether an expression is an attribute of `self`, or an entry of one."""
     if isinstance(node, ast.Subscript):
         return is_own(node.value)
     return isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"
 
 
 def assigned(tree: ast.AST) -> Iterator[ast.expr]:
-    """All that is assigned to, but names."""
+    """Yield all targets of assignments except plain names."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             given = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -73,19 +73,19 @@ def assigned(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def method_calls(tree: ast.AST) -> Iterator[tuple[ast.expr, ast.Call]]:
-    """The calls of methods, each with the object whose method it is."""
+    """Yield the calls of methods, each with its object."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             yield node.func.value, node
 
 
 def is_connection(argument: ast.expr) -> bool:
-    """Whether an argument is `self`, or a method."""
+    """Return whether an argument is `self` or a method."""
     return ast.unparse(argument) == "self" or (isinstance(argument, ast.Attribute) and argument.attr in methods())
 
 
 def changes_of_others(constructor: Function) -> Iterator[str]:
-    """What a constructor changes beside its own attributes and locals."""
+    """Yield what a constructor changes other than its own attributes and locals."""
     given = {one.arg for one in [*constructor.args.args, *constructor.args.kwonlyargs]} - {"self"}
     yield from (ast.unparse(one) for one in assigned(constructor) if not is_own(one))
     for owner, call in method_calls(constructor):
@@ -95,7 +95,7 @@ def changes_of_others(constructor: Function) -> Iterator[str]:
 
 
 def connections(tree: ast.AST) -> Iterator[str]:
-    """Where a callback of another object is set, or `self` or a method is put into a collection of one."""
+    """Yield code that sets a callback of another object, or adds `self` or a method to a collection of one."""
     for one in assigned(tree):
         if isinstance(one, ast.Attribute) and one.attr in callbacks() and not is_own(one):
             yield ast.unparse(one)

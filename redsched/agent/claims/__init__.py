@@ -1,1 +1,1 @@
-"""The lifecycle of a claim on its host: start, resize, stop, and work that ends by itself."""
+"""The lifecycle of a claim on its host: starting, resizing and stopping its work, and work that ends by itself."""

@@ -1,7 +1,7 @@
 """Resize a claim's work in place: the hook resizes the work, then the store frees what is no longer needed.
 
-    resize hint -> journal (token, wanted) -> hook resize -> journal (what the work has) -> resized
-                                                  `- failed: the work keeps its amounts
+    resize notification -> journal (token, resizing_to) -> hook resize -> journal (what the work has) -> resized
+                                                       `- failed: the work keeps its amounts
 
 The journal knows at each step what the work has (`before`) and what it will have (`resizing_to`), so an interrupted
 resize continues from there, and a hook that has finished is not run again.
@@ -33,7 +33,7 @@ class ResizeSteps:
         while work.resizing_to:
             if work.before != work.resizing_to:
                 work = await self._run_resize(work)
-                # Durable before the store learns of it: it must not free amounts that the work still has.
+                # Durable before the report, because the store must not free amounts that the work still has.
                 await self._context.write(work)
             answer = await self._context.call(
                 lambda work=work: self._host.cell.claims.resized(  # type: ignore[misc]
@@ -50,7 +50,7 @@ class ResizeSteps:
             work = resized
 
     async def _run_resize(self, work: JournalEntry) -> JournalEntry:
-        """Run the resize hook. If it fails, the work keeps its amounts and the others are given back."""
+        """Run the resize hook. If it fails, the work keeps its amounts and the additional ones are released."""
         reason = await self._context.missing_capacity(work, work.resizing_to)
         if not reason:
             try:

@@ -9,7 +9,7 @@ from redsched.agent.claims.work_ended import WorkEndedSteps
 
 
 class ClaimSteps:
-    """The steps of one host: `lifecycle` takes a placement up, `ending` ends it, the others handle special cases."""
+    """The steps of one host: `lifecycle` starts a placement, `ending` ends it, the others handle special cases."""
 
     def __init__(self, context: LifecycleContext) -> None:
         self.context = context

@@ -1,7 +1,7 @@
 """Watch the work that hooks named (pids, a cgroup), and handle its claim when nothing of it is left.
 
-Work counts as gone when two checks in a row find nothing, so that a service that its manager restarts has time to come
-back. Work that was named only by its domain, or not at all, cannot be watched. Collectors watch local work.
+Work counts as gone when two checks in a row find nothing, so that a service manager has time to restart a service. Work
+that the hook named only by its domain, or not at all, cannot be watched. Collectors watch local work.
 """
 
 import asyncio

@@ -47,9 +47,9 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class LocalWork:
-    """Work that runs on the host without having been scheduled: its amounts become a claim under this id.
+    """Work that runs on the host without having been scheduled: its amounts become a claim with this id.
 
-    `named` identifies the work, as a hook would. Without it, what the work uses counts as external usage too.
+    `named` identifies the work, as a hook would. Without it, the work's usage counts as external usage too.
     """
 
     id: str
@@ -73,10 +73,10 @@ class LocalWork:
 class Observation:
     """One observation of a host.
 
-    `report` describes the host; its `external` is the declared usage. `unexplained` is measured usage minus the
-    measured usage of the claims' own work. `trusted` names the slots where that difference is meaningful: where usage
-    was measured and the work of every claim could be identified. `local` is all local work that runs now: claims of
-    local work that is no longer listed end.
+    `report` describes the host; its `external` is the declared usage. `unexplained` is the measured usage minus the
+    measured usage of the claims' own work. `trusted` names the slots for which that difference is meaningful: usage was
+    measured, and the work of every claim could be identified. `local` is all local work that runs now; the local claims
+    of work that is no longer listed end.
     """
 
     report: HostReport
@@ -110,7 +110,7 @@ class Collector(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StaticCollector:
-    """A host as it was described: nothing is measured, external usage is as declared."""
+    """Reports a host as it was described: nothing is measured, and external usage is as declared."""
 
     report: HostReport
     name: str = field(init=False)

@@ -31,10 +31,10 @@ ByHost = dict[str, tuple[LocalWork, ...]]
 
 
 class LocalFile:
-    """A file of local work. It is read on creation, which raises InvalidRequest, and again whenever it has changed.
+    """A file of local work. It is read on creation, which may raise InvalidRequest, and again when it has changed.
 
-    A later read that fails is logged once and changes nothing: a claim ends when the file no longer lists it, never
-    because the file could not be read.
+    A later read that fails is logged once and changes nothing: a claim ends only when the file no longer lists it, and
+    not because the file could not be read.
     """
 
     def __init__(self, path: Path, hosts: Collection[str]) -> None:

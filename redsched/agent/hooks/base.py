@@ -50,7 +50,7 @@ class HookFailed(Exception):
 
 
 class HookNotRun(HookFailed):
-    """The hook never ran: the command does not exist, or nothing listens at the URL."""
+    """The hook did not run: the command does not exist, or nothing listens at the URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Output:
         del self.last[: -MAX_TAIL * _MAX_BYTES_A_CHARACTER]
 
     def reason(self, what: str) -> str:
-        """Return `what` went wrong, and below it the end of the output."""
+        """Return `what` went wrong, followed by the end of the output on further lines."""
         return f"{what}\n{output_tail(self.last)}".strip()
 
 

@@ -36,8 +36,9 @@ class UrlHook:
             raise HookFailed(f"{self._describe(order)} took longer than {self._timeout_s:g} s") from None
         finally:
             if not sending.done():
-                # The thread blocks in a read, which only closing its socket ends. If it has no socket yet, it must not
-                # send: after a second cancellation nobody waits for it, and it could start work that is being stopped.
+                # The thread blocks in a read, which ends only when its socket is closed. If it has no socket yet, it
+                # must not send: a second cancellation ends the wait below, and the request could start work that is
+                # being stopped.
                 given_up.set()
                 _abort(connection)
                 sending.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -104,7 +105,7 @@ def _check(url: str) -> SplitResult:
 
 
 def _read(response: http.client.HTTPResponse, deadline: float) -> Output:
-    """Read the body to its end, until `deadline`: a socket's timeout alone lets a slow server send for ever."""
+    """Read the body to its end or until `deadline`: with a socket timeout alone, a slow server could send for ever."""
     body = Output()
     while part := response.read1(65_536):
         body.add(part)

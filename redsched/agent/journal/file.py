@@ -24,7 +24,7 @@ Statement = tuple[str, tuple[Any, ...]]
 
 
 class JournalBroken(RedschedError):
-    """The journal cannot be written or read. An agent must not take up claims without it, so it exits."""
+    """The journal cannot be written or read. The agent exits, because it must not accept claims without a journal."""
 
     problem, title, status, exit_code = "journal-broken", "The agent's journal is unusable", 503, 5
 
@@ -95,14 +95,14 @@ class JournalFile:
     async def _commit(self, batch: _Batch) -> None:
         try:
             await self._in_thread(lambda: self._transaction(batch.statements))
-        except Exception as error:  # any error: no waiter may wait for ever
+        except Exception as error:  # whatever the error is, no caller may wait for ever
             self._broken = self._broken or JournalBroken(_unwritable(self.path, error))
             self.failed.set()
         if self._broken is None:
             batch.durable.set_result(None)
         else:
             batch.durable.set_exception(self._broken)
-            batch.durable.exception()  # mark it as retrieved: that nobody waits is not an error
+            batch.durable.exception()  # mark it as retrieved, because it is no error if no caller waits
 
     def _transaction(self, statements: list[Statement]) -> None:
         with self._connection:

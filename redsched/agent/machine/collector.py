@@ -87,7 +87,7 @@ class MachineCollector:
         parts = self._parts(usage, unexplained["VCPU"])
         inventories = self._inventories()
         trusted = {"VCPU", "PCPU", "MEMORY_MB"} if usage.complete else set()
-        # Files cannot be attributed to claims, so disk usage is meaningful only while no claim is here.
+        # Files cannot be attributed to claims, so disk usage is meaningful only while the host holds no claim.
         if not works:
             trusted.add("DISK_GB")
         return Observation(
@@ -101,7 +101,7 @@ class MachineCollector:
         """Return the components: NUMA nodes, PCI devices and GPUs."""
         numa = self._numa.observe(usage, unexplained_vcpu) if self._numa else Part({})
         gpus = self._gpus.read()
-        # GPUs that the driver manages are offered in shares, so not as PCI devices too.
+        # GPUs that the driver manages are offered in shares, and therefore not as PCI devices.
         shared = {gpu.address for gpu in gpus}
         devices = [one for one in read_devices(self._sys) if one.address not in shared] if self._specs else []
         return [

@@ -1,7 +1,7 @@
 """Map the kernel's CPU flags to traits of os-traits.
 
-Most flags map by spelling (`avx2` -> HW_CPU_X86_AVX2); the table holds the exceptions. Flags without a trait are
-omitted: a trait that os-traits does not know would be rejected by everyone else.
+Most flags map by spelling (`avx2` -> HW_CPU_X86_AVX2); the table has the exceptions. Flags without a trait are omitted,
+because reports with traits that os-traits does not have are rejected.
 """
 
 from collections.abc import Iterable

@@ -20,8 +20,8 @@ LONGEST_TRAIT = 64
 def gpu_pools(gpus: Sequence[Gpu], claimed: Collection[int] | None, nodes: Collection[str], sys: Path = SYS) -> Part:
     """Return the GPUs as pools, each below the pool in `nodes` that is its NUMA node.
 
-    `claimed` are the pids of the claims' own work: what other processes hold of a GPU is external. None: processes
-    could not be attributed to claims.
+    `claimed` has the pids of the claims' own work: what other processes hold of a GPU is external usage. It is None if
+    processes could not be attributed to claims.
     """
     pools, unexplained, metrics = dict[str, Pool](), dict[str, int](), dict[str, float]()
     for gpu in gpus:
@@ -48,7 +48,7 @@ def _inventories(gpu: Gpu) -> dict[str, Inventory]:
 def _unexplained(gpu: Gpu, claimed: Collection[int]) -> Iterator[tuple[str, int]]:
     """Yield the memory that other processes hold, and the same fraction of the shares, but at least one share.
 
-    So a GPU on which anything else computes is never allocated whole.
+    So a GPU that any other process uses is never allocated whole.
     """
     if gpu.processes is None:
         return

@@ -1,4 +1,4 @@
-"""Read the huge pages of a NUMA node from sysfs: the kernel has a pool of whole pages for each page size."""
+"""Read the huge pages of a NUMA node from sysfs. The kernel has a pool of whole pages for each page size."""
 
 from dataclasses import dataclass
 from pathlib import Path

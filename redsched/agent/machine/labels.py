@@ -1,4 +1,4 @@
-"""Labels to select a machine by: its names, kernel, architecture, CPU and NUMA nodes."""
+"""The labels of this machine, for requests to select by: names, kernel, architecture, CPU and NUMA nodes."""
 
 import os
 import platform

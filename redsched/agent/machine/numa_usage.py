@@ -18,7 +18,7 @@ PROC = Path("/proc")
 KIB = 1024
 
 _SHARED = ("/memfd:", "/dev/zero", "/dev/shm/", "/SYSV")
-"""Mappings that have a file name and are memory all the same; other mappings with one are page cache."""
+"""File names of mappings that count as memory. Other mappings with a file name are page cache."""
 
 _SIZE = re.compile(r"hugetlb\.(\d+)([KMG])B\.numa_stat\Z")
 _UNITS_KB = {"K": 1, "M": KIB, "G": KIB * KIB}
@@ -63,7 +63,7 @@ def _add_process(maps: Path, memory: Counter[int], pages: Counter[tuple[int, int
 def _add_mapping(fields: list[str], memory: Counter[int], pages: Counter[tuple[int, int]]) -> None:
     values = _pairs(fields)
     size_kb = int(values.get("kernelpagesize_kB", 4))
-    # Each process counts a shared page: divided by the sharers, the sum is never above the real usage.
+    # Each process counts a shared page, so it is divided by the sharers: the sum never exceeds the real usage.
     sharers = max(1, int(values.get("mapmax", 1)))
     if "huge" in fields:
         pages.update({(node, size_kb): count // sharers for node, count in _by_node(values)})

@@ -57,7 +57,7 @@ class Gpus:
         return list(self._read_each(count))
 
     def _close(self) -> None:
-        """Close NVML, so that the next read opens it again: the driver may come back, in another version."""
+        """Close NVML, so that the next read opens it again: the driver may be reloaded, in another version."""
         if self._is_open:
             with contextlib.suppress(self._nvml.NVMLError):
                 self._nvml.nvmlShutdown()
@@ -68,7 +68,7 @@ class Gpus:
             try:
                 yield self._read(number)
             except self._nvml.NVMLError as error:
-                # It may have fallen off the bus, for instance. The other GPUs are not affected.
+                # The GPU may have fallen off the bus, for example. The other GPUs are not affected.
                 self._fail(f"GPU {number} does not answer: {error}")
 
     def _read(self, number: int) -> Gpu:

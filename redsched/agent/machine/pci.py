@@ -25,7 +25,7 @@ class PciDevice:
 
 
 def read_devices(sys: Path = SYS) -> list[PciDevice]:
-    """Return the devices in the order of their addresses, whatever driver they are bound to."""
+    """Return all devices, with any driver or none, in the order of their addresses."""
     devices = (_read(folder) for folder in (sys / DEVICES).glob("*:*"))
     # A device that was unplugged during the read has empty ids.
     return sorted((one for one in devices if one.vendor and one.product), key=lambda one: one.address)

@@ -31,9 +31,9 @@ class _Filling:
 def pci_pools(devices: Sequence[PciDevice], specs: Sequence[DeviceSpec], nodes: Collection[str]) -> Part:
     """Return the pools of the `devices` that `specs` offer; the first entry that matches a device counts.
 
-    `nodes` are the pools of NUMA nodes, which may be parents. A physical function whose virtual functions are offered
-    is not offered itself, because it cannot be allocated whole. Raises InvalidRequest when entries give the virtual
-    functions of one physical function different traits, because traits belong to the pool.
+    `nodes` are the pools of NUMA nodes, which may be parents. A physical function with offered virtual functions is not
+    offered itself, because it cannot be allocated whole. Raises InvalidRequest if entries give virtual functions of one
+    physical function different traits, because traits belong to the pool.
     """
     offered = [(device, spec) for device in devices if (spec := _first(device, specs))]
     physical = {device.physical for device, _ in offered}

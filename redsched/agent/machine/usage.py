@@ -1,7 +1,7 @@
 """Measure the memory and CPU time that the work of claims uses.
 
 The hook names that work: processes (counted with their children) or a cgroup. All measurements err low: usage that
-cannot be read counts as external, which wastes room but never hides that it is in use.
+cannot be read counts as external, which may waste room, but never offers room that is in use.
 """
 
 from collections import defaultdict

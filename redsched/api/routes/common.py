@@ -1,4 +1,4 @@
-"""Shared by routes: the scheduler of this process, the names in paths, and the check of query parameters."""
+"""Common parts of routes: the scheduler of this process, the names in paths, and the check of query parameters."""
 
 from collections import Counter
 from typing import Annotated, get_origin

@@ -1,4 +1,4 @@
-"""`redsched up`: everything on this machine, in one command. redsched/cli/up/stack.py has what it runs."""
+"""`redsched up`: everything on this machine, in one command. redsched/cli/up/stack.py runs the processes."""
 
 import sys
 import time

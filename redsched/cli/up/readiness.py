@@ -16,7 +16,7 @@ COMMON = ("VCPU", "MEMORY_MB")
 
 
 def ready(everything: LocalStack) -> None:
-    """Return when /readyz reports ready. Raises StoreUnavailable, with what was missing, after START_TIMEOUT_S."""
+    """Wait until /readyz reports ready. Raises StoreUnavailable, with what is missing, after START_TIMEOUT_S."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while (said := ask(f"{everything.workers.url}/readyz")).get("status") != "ready":
         everything.look()
@@ -47,7 +47,7 @@ def smallest(slot: dict[str, Any]) -> int:
 
 
 def ask(url: str) -> dict[str, Any]:
-    """Return the JSON of the API's response, also of a problem; {} while it does not respond."""
+    """Return the API's JSON response, which may be a problem; {} while the API does not respond."""
     try:
         with urllib.request.urlopen(_local(url), timeout=ASK_TIMEOUT_S) as answer:
             return dict(json.load(answer))

@@ -72,7 +72,7 @@ class LocalStack:
         self.workers.revive()
 
     def gone_agents(self) -> list[str]:
-        """Return a message for each agent that has ended since the last call."""
+        """Return a message for each agent that has exited since the last call."""
         gone = {name: child for name, child in self._agents.items() if child.poll() is not None}
         self._agents = {name: child for name, child in self._agents.items() if name not in gone}
         return [f"{name} exited with code {child.returncode}" for name, child in gone.items()]
@@ -102,5 +102,5 @@ class LocalStack:
             return f"{self._settings.journal}{'-fleet' if name == FLEET else ''}"
         if not self.private:
             return ""
-        # The journal must end with the store's state: otherwise it would bring claims of the old store to the new one.
+        # The journal must disappear with the store's state, or it would restore claims of the old store in the new one.
         return str((self.options.data or self.workers.folder) / f"{name}.sqlite")

@@ -1,1 +1,1 @@
-"""Explanations: why a request goes where it goes, or nowhere, and what would have to change."""
+"""Explanations: why hosts fit a request or not, and which changes would make them fit."""

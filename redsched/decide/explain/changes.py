@@ -29,7 +29,7 @@ GIVEN_UP = 4
 
 
 class _TooLongError(Exception):
-    """The limit for this host is reached. A change is not reported unless it was compared with all others."""
+    """The limit for this host is reached. Only changes that were compared with all others are reported."""
 
 
 RulesOf = Callable[[Request], Iterable[Rule]]
@@ -119,7 +119,7 @@ class _Host:
         return affinity_rules(request, self._columns, lambda _by: self._eligible(request))
 
     def _eligible(self, request: Request) -> Mask:
-        """Return the same as `RequestProfile.eligible`: edits may add domains that places are spread over."""
+        """Return what `RequestProfile.eligible` is for this request: edits may add domains to spread places over."""
         if request is self._profile.request:
             return self._profile.eligible
         mask = self._columns.present.copy()
@@ -154,7 +154,7 @@ class _Host:
         return bool(found)
 
     def _with_free_amounts(self, request: Request, failed: Failed) -> Iterator[Edit]:
-        """Yield the request with as much of one class as the host has: in its root, in its units, or more in a pool."""
+        """Yield the request with an amount of one class that the host has: in its root, in its units, or in a pool."""
         slot, columns, row = failed.slot or "", self._columns, self._row
         amount, step = request.resources[slot], columns.step[slot].item(row)
         own = min(slot_free(columns, slot, row), columns.maximum[slot].item(row)) // step * step
@@ -167,7 +167,7 @@ class _Host:
         """Yield the request with one amount reduced just enough: the one that needs the smallest relative reduction."""
         best: tuple[float, Edit] | None = None
         for what, amount, build in amounts(request):
-            # Only a smaller reduction than the best so far is of interest.
+            # Only a reduction smaller than the best so far is useful.
             least = 1 if best is None else int(amount * (1 - best[0])) + 1
             most = _most(least, amount, partial(self._helps_with, failed, build))
             if most:

@@ -1,4 +1,4 @@
-"""Explains where a request goes, or why nowhere, from the same shape, rules and numbers as the decision."""
+"""Explains which hosts fit a request, or why none does, from the same shape, rules and numbers as the decision."""
 
 from collections.abc import Sequence
 

@@ -23,9 +23,9 @@ def nearest(profile: RequestProfile) -> tuple[Miss, ...]:
     """Return the nearest misses, nearest first.
 
     Hosts that lack only amounts come first, by the smallest relative lack (summed over the classes); then those that
-    fail the fewest other rules. A host that is down, or kept from new claims, is not a miss. Nor is one whose units
-    forbid an amount (min_unit, step_size), as it accepts only larger or other amounts. One whose max_unit does is a
-    miss: that is its total by default, and the caller should learn how much there is.
+    fail the fewest other rules. A host that is down, or closed to new claims, is not a miss. Neither is a host whose
+    min_unit or step_size forbids an amount, because it accepts only larger or other amounts. A host whose max_unit
+    forbids an amount is a miss: max_unit is the total by default, and the explanation shows how much there is.
     """
     columns = profile.columns
     failed, lack = np.zeros(columns.size), np.zeros(columns.size)

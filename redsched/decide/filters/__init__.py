@@ -1,7 +1,7 @@
 """The filters, which select the hosts that may take a request, in their order, each with its rejection reason.
 
-Cheap and informative ones come first: a host is counted under the first reason that rejects it, and "down" says more
-about a host than a lack of memory. A class, trait, zone or label that no host has rejects every host, as an ordinary
+Cheap and informative filters come first: a host is counted under the first reason that rejects it, and "down" is more
+informative than a lack of memory. A class, trait, zone or label that no host has rejects every host, as an ordinary
 "no fit". An amount is rejected under the name of its resource class, a trait or label under `required:HW_CPU_X86_AVX2`,
 a group under `group:<name>`, guest NUMA cells under `numa`, devices under `pci:<class>`.
 """

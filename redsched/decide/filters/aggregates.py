@@ -1,6 +1,6 @@
 """Filters by which a request selects aggregates, by name or by metadata.
 
-The reverse, what aggregates demand of requests, is in `demands`.
+The converse, demands of aggregates on requests, is in `demands`.
 """
 
 from collections.abc import Iterator

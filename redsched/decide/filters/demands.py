@@ -1,4 +1,4 @@
-"""Filters by which aggregates select requests: what their metadata demand of the requests for their hosts.
+"""Filters by which aggregates select requests: demands in their metadata on the requests for their hosts.
 
 | key                     | a host of such an aggregate accepts only                                              |
 |-------------------------|---------------------------------------------------------------------------------------|
@@ -74,7 +74,7 @@ class Demand:
 
 
 def keeps_projects(declared: Declared) -> bool:
-    """Return whether any aggregate is reserved for projects."""
+    """Return whether any aggregate is reserved for certain projects."""
     return any(key.startswith(PROJECTS_KEY) for _, key, _ in metadata(declared))
 
 
@@ -113,7 +113,7 @@ def _of_projects(request: Request, declared: Declared) -> Iterator[Demand]:
 
 
 def _only_for(lists: Lists, listing: tuple[str, ...], says: str) -> Iterator[Demand]:
-    # As in Nova, the lists of all aggregates of a host are merged: one that has the value is enough.
+    # As in Nova, the lists of all aggregates of a host are merged: it is enough if one of them has the value.
     if lists:
         yield Demand(tuple(lists), listing, says)
 
@@ -143,7 +143,7 @@ def _of_words(prefix: str, verb: str, asked: frozenset[str], declared: Declared)
         elif value == FORBIDDEN and what in asked:
             yield Demand((name,), (), f"is not for requests that {verb} {what}")
         elif value not in (REQUIRED, FORBIDDEN):
-            # An invalid value, edited by hand: block all requests, as it is unknown which are allowed.
+            # An invalid value, from a manual edit: block all requests, because it is unknown which ones are allowed.
             yield Demand((name,), (), f"has {key}={value}, which is neither {REQUIRED} nor {FORBIDDEN}")
 
 

@@ -1,4 +1,4 @@
-"""The filter on addresses: hosts near one, by their label `ip`. Hints that name claims do not depend on columns."""
+"""The filter of the network hint: hosts near an address, by their label `ip`. Other hints do not depend on columns."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -32,7 +32,7 @@ def network(request: Request) -> Iterator[Rule]:
     )
 
 
-# A fleet has as many addresses as hosts, and parsing them again would cost more than all the rest of the filter.
+# A fleet has as many addresses as hosts, and parsing them each time would cost more than the rest of the filter.
 @lru_cache(maxsize=65_536)
 def _address(text: str) -> tuple[int, int]:
     """Return the IP version and the address as a number; (0, 0) if it is not an address."""

@@ -1,7 +1,7 @@
 """What a single place of a host offers: its root (''), one of its pools, or a shared pool. Vectorized over hosts.
 
-Each place is tested alone here. Whether a host's places can give everything at the same time is decided in
-`redsched.decide.pools`. So these tests reject only hosts that no assignment could make fit.
+Each place is tested by itself here, and `redsched.decide.pools` decides whether a host's places can give everything at
+the same time. So these tests reject only hosts for which there is no assignment.
 """
 
 from collections import Counter
@@ -24,9 +24,9 @@ def slot_of(place: str, resource_class: str) -> str:
 
 
 def alone(needs: PoolDemand) -> frozenset[str]:
-    """Return the classes that exactly one unit of one part requests, whose amounts must match a slot's units alone.
+    """Return the classes that only one unit of one part requests, so that its amount must match a slot's units.
 
-    If several parts request a class, they may take from one slot, whose min_unit and step_size apply to the sum.
+    If several parts request a class, they may take from one slot, and min_unit and step_size apply to their sum.
     """
     units: Counter[str] = Counter()
     for part in needs.parts:

@@ -1,7 +1,7 @@
 """Cheap tests of groups, guest NUMA cells and devices: whether each would fit alone.
 
-They are necessary, not sufficient. They keep hopeless hosts from the exact assignment, and say in numbers what a host
-lacks.
+They are necessary, not sufficient. They reject hopeless hosts before the exact assignment, and give the numbers of what
+a host lacks.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ NUMA = "numa"
 PCI = "pci"
 
 Kind = tuple[Demands, int]
-"""The demands of a guest's cell, and the number of cells that need at least as much: so many NUMA nodes need room."""
+"""The demands of a guest's cell, and the number of cells that need at least as much: that many nodes need room."""
 
 
 def groups(request: Request) -> Iterator[Rule]:
@@ -141,7 +141,7 @@ def _devices(resource_class: str, parts: Sequence[PciDevices]) -> Rule:
 def _enough(
     requirements: Sequence[tuple[Wanted, int]], have: Callable[[Columns, Wanted, Rows], Mask]
 ) -> Callable[[Columns, Rows], Mask]:
-    """Make the test whether a host has enough of each wanted thing."""
+    """Make the test whether a host has enough of each requirement."""
 
     def passes(columns: Columns, rows: Rows) -> Mask:
         found = everywhere(columns, rows)
@@ -158,5 +158,5 @@ def _first_short(
     columns: Columns,
     row: int,
 ) -> tuple[Wanted, int]:
-    """Return the first thing of which a host has too few; the first of all if it has enough of each."""
+    """Return the first requirement of which a host has too few; the first of all if it has enough of each."""
     return next((one for one in requirements if have(columns, one[0], row) < one[1]), requirements[0])

@@ -1,4 +1,4 @@
-"""The candidates of each place: the one that was found, and others in case that one is lost in a race."""
+"""The candidates of each place: the one that was found, and others in case another claim takes that one first."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,8 +13,8 @@ from redsched.model import Candidate
 def listed(options: Sequence[Sequence[Candidate]], most: int) -> tuple[Candidate, ...]:
     """Return the candidates in the order in which to try them, at most `most` hosts.
 
-    All assignments of the first host come first, then the best one of each other host: whoever lost a race for a host's
-    devices can usually get others of the same host.
+    All assignments of the first host come first, then the best one of each other host: if another claim has taken a
+    host's devices, the place can usually get others of the same host.
     """
     first = list(options[0])
     return tuple((first + [assignments[0] for assignments in options[1:]])[: most + len(first) - 1])
@@ -68,7 +68,7 @@ class _Lists:
 
     @contextmanager
     def _up(self, place: int, assignment: Assignment) -> Iterator[None]:
-        """Inside, a place is temporarily unassigned."""
+        """Unassign a place while the context is active."""
         self._table.state.unassign(place)
         yield
         self._table.state.assign(place, *assignment)

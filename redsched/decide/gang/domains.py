@@ -34,7 +34,7 @@ def ranked(columns: Columns, colocation: Colocation, opens: Sequence[Open], whol
     """Yield the hosts (bool of shape (size,)) of one domain after the other, those with room for the most places first.
 
     Ties are resolved by the scores of the best hosts. `whole` yields only domains that may have room for all places.
-    The test is necessary, not sufficient: a domain it rejects is too small, one it accepts may be too.
+    The test is necessary, not sufficient: a domain that it rejects is too small, and one that it accepts may be, too.
     """
     domains = _Domains(columns, colocation.by)
     room, quality = np.zeros(len(domains)), np.zeros(len(domains))

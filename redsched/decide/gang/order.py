@@ -12,7 +12,7 @@ from redsched.decide.profile import RequestProfile
 from redsched.model.validation import MAX_AMOUNT
 
 Step = int | Colocation
-"""One decision: the host of a place (its number), or the domain of a colocation."""
+"""One step of the search: to choose the host of a place (its number), or the domain of a colocation."""
 
 
 def steps_of(kinds: Sequence[Kind], colocations: Sequence[Colocation], order: Sequence[int]) -> tuple[Step, ...]:

@@ -34,8 +34,8 @@ TRIES_A_PLACE = 2
 class Found:
     """Places in order; `numbers` has the number of each one's kind.
 
-    If not all requested places were found, there are none: then `failed` is the number of the first kind that lacks a
-    place, `room` the number of its places that fit, and `reason` the one under which hosts that take one are counted.
+    If not all requested places were found, there are none. Then `failed` is the number of the first kind that lacks a
+    place, `room` the number of its places that fit, and `reason` the one under which hosts that fit one are counted.
     """
 
     places: tuple[Place, ...]
@@ -97,13 +97,13 @@ class _Finder:
     def _is_simple(self) -> bool:
         """Return whether greedy search is complete: identical places, counted by at most one topology.
 
-        Then any host that one place takes from another was open to that other one as well.
+        In that case, a host that is open to one place is open to every other place as well.
         """
         kind = self._kinds[0]
         return len(self._kinds) == 1 and kind.profile.is_plain and len(topologies(self._columns, kind)) <= 1
 
     def _is_hidden(self, kind: Kind) -> bool:
-        """Return whether there may be room beyond the first rows, as many as there are places, if these have none."""
+        """Return whether there may be room beyond the first rows (as many as there are places) if these have none."""
         return not (kind.profile.is_cached and kind.profile.is_plain)
 
     def _search(self, opens: Sequence[Open], run: Callable[[Search], bool]) -> Found:

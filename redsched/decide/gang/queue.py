@@ -20,7 +20,7 @@ FIRST = 8
 """The number of rows sorted at first; four times as many whenever these are used up."""
 
 Option = tuple[int, Candidate]
-"""A row, and what a place would take there."""
+"""A row, and the candidate of a place there."""
 
 
 def make_queue(
@@ -58,7 +58,7 @@ class Queue(ABC):
 
     @abstractmethod
     def _refresh(self, rows: list[int]) -> None:
-        """Update rows on which places were assigned or unassigned."""
+        """Update the rows on which places were assigned or unassigned."""
 
     def options(self) -> Iterator[Option]:
         """Yield the options of a place now, best first; after the best assignment of each row come the others."""

@@ -1,7 +1,7 @@
 """Repair: a place without a host displaces others that can go elsewhere, recursively.
 
 If each host takes one place, this is the search for an augmenting path (Kuhn's algorithm for matchings), limited in
-depth. With amounts it generalizes that: it displaces as many others as needed to make room.
+depth. With amounts it is more general: it displaces as many other places as needed to make room.
 """
 
 from redsched.decide.gang.table import Table
@@ -52,13 +52,13 @@ class Repair:
         return False
 
     def _movable(self, place: int, row: int) -> list[int]:
-        """Return the places that may leave a row for this one, latest first. Excludes its own kind: no use."""
+        """Return the places that may leave a row for this one, latest first. Those of its own kind would not help."""
         kind_of = self._table.kind_of
         unmoved = self._fixed_kinds | {kind_of[place]}
         return [other for other in reversed(self._state.on(row)) if kind_of[other] not in unmoved]
 
     def _move_onto(self, place: int, row: int, others: list[int]) -> bool:
-        """Unassign others, one after the other, until the place fits on the row."""
+        """Unassign others one by one until the place fits on the row, and assign it there. Returns whether it fits."""
         for other in others:
             self._state.unassign(other)
             for option in self._table.queue(place).options_on(row)[:1]:

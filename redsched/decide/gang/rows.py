@@ -18,8 +18,8 @@ Rows = NDArray[np.intp]
 def first_rows(columns: Columns, kind: Kind, most: int) -> Open:
     """Return the `most` best rows that pass every rule now.
 
-    Each place takes at most one row from another, so with as many rows as places one is always left, if any exists.
-    That does not hold with zones and the like, or with pools: use `all_rows`.
+    Each place takes at most one row from another, so with as many rows as places, one is left if any exists. With zones
+    and the like, or with pools, this does not hold: use `all_rows` then.
     """
     profile = kind.profile
     if profile.is_cached:
@@ -57,7 +57,7 @@ def topologies(columns: Columns, kind: Kind) -> tuple[str, ...]:
 
 
 def domains_that_matter(columns: Columns, kind: Kind) -> tuple[str, ...]:
-    """Return the same without hosts, of which each place uses up at most one."""
+    """Return what `topologies` returns, without hosts, of which each place uses up at most one."""
     return tuple(by for by in topologies(columns, kind) if by != "host")
 
 

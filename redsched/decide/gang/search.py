@@ -81,7 +81,7 @@ class Search:
                 self._table.shut(step)
 
     def _try_step(self, at: int, domains: dict[int, Iterator[Choice]]) -> bool:
-        """Return whether a step succeeds, greedily. A colocation goes on with the domain after its last one."""
+        """Return whether a step succeeds, greedily. A colocation continues with the domain after its last one."""
         step = self._steps[at]
         if isinstance(step, int):
             found = self._advance(step, self._choices(step)) or self._repair.make_room(step)

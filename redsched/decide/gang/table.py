@@ -99,7 +99,7 @@ class Table:
             self._forget(colocation)
 
     def shut(self, colocation: Colocation) -> None:
-        """Leave no host to a colocation's places."""
+        """Allow no host to a colocation's places."""
         self.fix(colocation, np.zeros(self._columns.size, np.bool_))
 
     def domains(self, colocation: Colocation, whole: bool) -> Iterator[Hosts]:

@@ -69,7 +69,7 @@ def multipliers(request: Request, registry: PluginRegistry) -> Weighing:
 
 
 def _implied_weights(request: Request) -> dict[str, float]:
-    """Return the weights that a request implies under any policy: else soft groups and soft spreading do nothing."""
+    """Return the weights that a request implies under any policy, without which soft rules would have no effect."""
     wished = dict.fromkeys(("soft_affinity", "soft_anti_affinity"), 1.0) if request.server_group else {}
     return wished | ({"soft_spread": 1.0} if any(not spread.hard for spread in request.spread) else {})
 

@@ -32,10 +32,10 @@ def is_plain(columns: Columns, needs: PoolDemand) -> bool:
 def assignments(columns: Columns, row: int, needs: PoolDemand, most: int) -> list[Amounts]:
     """Return up to `most` different assignments of the request to one host, best first; empty if it does not fit.
 
-    Exact: there is one if and only if one exists, unless the search is abandoned (`search.STEPS`). Such a host counts
-    as not fitting and in `needs.given_up`, and each later host of the request gets half the steps of the one before: a
-    puzzle must not hold up a scheduler on 10,000 hosts. Each sum fits its slot as the claim script checks it. Further
-    assignments are searched only briefly; they use other pools as far as possible.
+    The search is exact: it finds an assignment if one exists, unless it is abandoned (`search.STEPS`). Such a host
+    counts as not fitting and in `needs.given_up`, and each later host of the request gets half the steps of the one
+    before, so that a hard request cannot block a scheduler for 10,000 hosts. Each sum fits its slot as the claim script
+    checks it. Further assignments are searched only briefly; they use other pools if possible.
     """
     covered = _covered_by_root(columns, row, needs)
     if any(columns.traits[trait][row] for trait in needs.forbidden):
@@ -89,7 +89,7 @@ def _root_gives(columns: Columns, row: int, resources: Amounts) -> bool:
 
 
 def _search_state(columns: Columns, row: int, needs: PoolDemand, covered: int) -> SearchState | None:
-    """Return the empty state of a host; None if some part has no room even alone, or all together have none."""
+    """Return the empty state of a host; None if a part has no room even by itself, or all parts together have none."""
     plan = plan_of(columns, row, needs, usable(columns, row, needs))
     state = SearchState(needs, plan, read_rooms(columns, row, plan), covered)
     for index, (part, options) in enumerate(zip(needs.parts, plan.options, strict=True)):

@@ -1,4 +1,4 @@
-"""What a request needs from the places of one host, split into parts that each lie in one place. Host-independent."""
+"""The demand of a request on the places of one host, as parts that one place each must give. Host-independent."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Set
@@ -72,7 +72,7 @@ class PoolDemand:
 
 
 def needs_of(request: Request) -> PoolDemand:
-    """Split a request into parts. Equal parts become one with a count, so that assignments differ in substance."""
+    """Split a request into parts. Equal parts become one with a count, so that no two assignments are equivalent."""
     related: frozenset[str] = frozenset().union(*request.same_subtree)
     parts = tuple(_counted((*_cells(request.numa), *_groups(request, related), *_devices(request), *_spread(request))))
     places = {part.name: index for index, part in enumerate(parts) if part.name}

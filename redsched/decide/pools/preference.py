@@ -13,9 +13,9 @@ Rank = tuple[float, float, float]
 def preferred(state: SearchState, index: int, avoid: AbstractSet[int]) -> list[Option]:
     """Return the places that a unit of a part may be placed in now, best first.
 
-    The best leaves the least (best fit), so that whole devices and nodes stay whole. Before that: unnumbered resources
-    come from the root, then from pools, then from shared pools, emptiest first; cells go where the devices are that
-    they want near, devices near cells. Among equally good places, those with slots in `avoid` come last.
+    Unnumbered resources come from the root, then from pools, then from shared pools, emptiest first. Cells prefer nodes
+    with the devices that must be near them, and devices prefer nodes with cells. Then the place that keeps the least
+    is best (best fit), so that whole devices and nodes stay whole. Places with slots in `avoid` come after equal ones.
     """
     part = state.needs.parts[index]
     found = [option for option in state.options[index] if state.allows(part, option)]
@@ -42,7 +42,7 @@ def _cell(state: SearchState, option: Option, avoided: bool) -> Rank:
 
 
 def _devices_near(state: SearchState, node: int) -> int:
-    """Return how many of the devices that want to be near a cell are available near this node."""
+    """Return the number of devices with NUMA affinity that are available on this node."""
     near = 0
     for index, part in enumerate(state.needs.parts):
         if part.affinity is not None:

@@ -17,10 +17,10 @@ from redsched.decide.pools.state import Masks, SearchState
 from redsched.model import Amounts
 
 STEPS = 20_000
-"""Units placed on one host, including those undone, before the search is abandoned: some 100 ms.
+"""The most units placed on one host, including those undone, before the search is abandoned: some 100 ms.
 
-8 groups on 16 pools, or 64 devices, take a step or two each. Only puzzles of many unequal groups that nearly fill many
-unequal pools come close to this, and solving them would not be worth the time taken from other hosts.
+8 groups on 16 pools, or 64 devices, take a step or two each. Only requests with many unequal groups that nearly fill
+many unequal pools come close to this limit. Their assignment is not worth the time that other hosts would lose.
 """
 
 
@@ -39,7 +39,7 @@ class Frame:
 
 
 class Search:
-    """A search for an assignment that is not among those `found`. It avoids the slots of those if it can."""
+    """A search for an assignment that is not among those `found`. It avoids their slots if possible."""
 
     def __init__(self, state: SearchState, found: Sequence[Amounts], steps: int = STEPS) -> None:
         self._state = state
@@ -96,7 +96,7 @@ class Search:
             raise GivenUp
 
     def _tries(self, index: int) -> Iterator[Option]:
-        """Yield the places to try. Asking for the next one means that the one before was a dead end."""
+        """Yield the places to try. When the next place is requested, the previous one counts as a dead end."""
         tried: set[object] = set()
         last = None
         for option in preferred(self._state, index, self._avoid):

@@ -11,10 +11,10 @@ Masks = tuple[int, int, int]
 class SearchState:
     """One host while its parts are placed. Places and slots are by index in the plan, parts by index in needs.
 
-    `options` are those of the plan that this host has room for. `taken` is by slot, `left` counts the units of each
-    part that are not placed. Bits of places: `cells` hold a guest's cell, `apart` an isolated group. `covered` has a
-    bit for each want that is met. `chosen` has the places of the groups that same_subtree names, in the order of
-    placing.
+    `options` are the plan's options for which this host has room. `taken` is by slot; `left` counts the units of each
+    part that are not placed. Bit masks of places: `cells` hold a guest's cell, `apart` an isolated group. `covered`
+    has a bit for each requirement that is met. `chosen` has the places of the groups that same_subtree names, in the
+    order of placing.
     """
 
     def __init__(self, needs: PoolDemand, plan: Plan, rooms: Rooms, covered: int) -> None:
@@ -29,7 +29,7 @@ class SearchState:
         self.options: list[list[Option]] = []
 
     def masks(self) -> Masks:
-        """Return what `give_back` needs to restore the current state."""
+        """Return the masks that `give_back` needs to restore the current state."""
         return self.cells, self.apart, self.covered
 
     def take(self, index: int, option: Option) -> None:
@@ -79,7 +79,7 @@ class SearchState:
         """Return how many units of a part could be placed there at most."""
         if not self.allows(part, option):
             return 0
-        if part.apart or not option.takes:  # a group without resources is one unit, for it has a name
+        if part.apart or not option.takes:  # a group without resources is one unit, because it has a name
             return 1
         return min((self.most[slot] - self.taken[slot]) // amount for slot, amount in option.takes)
 

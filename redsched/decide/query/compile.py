@@ -2,7 +2,7 @@
 
 The meaning is that of nova.scheduler.filters.json_filter, whose comparisons compare their first argument with all
 others: `["<", 1, "$free.VCPU", "$free.PCPU"]` is true if both are above 1. It differs where Nova's behaviour is
-accidental: an attribute that the host lacks makes a comparison false instead of being left out; a `not` within an `and`
+accidental: an attribute that the host lacks makes a comparison false instead of being omitted; a `not` within an `and`
 negates (in Nova it is always true there); a meaningless query is an error at once, not a failed request later.
 """
 

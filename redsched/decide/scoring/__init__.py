@@ -1,13 +1,13 @@
 """How good the hosts that fit are: weighers, and policies, which are named multipliers of weighers.
 
-    weigher             what a weigher is, and how several add up
-    headroom, gpu       how much room a host keeps, and how usable it is
-    hosts               Nova's weighers, of what a host has and does
+    weigher             the base of all weighers, and the sum of several
+    headroom, gpu       weighers of how much room a host keeps, and how usable it is
+    hosts               Nova's weighers of a host's resources and activity
     groups              weighers of affinity and spreading
     named               weighers of metrics and properties that settings name
-    demand              how much of each class a request takes, and what there is
+    demand              the amounts of each class that a request takes, and that hosts have
     aggregates          multipliers that apply to an aggregate's hosts
-    registry            all of them, and the policies
+    registry            all weighers and policies
 
 Each weigher, with the source of its formula: docs/weighing.md.
 """

@@ -1,6 +1,6 @@
-"""How much of each class a request takes from a host in total, from whichever pools, and how much there is.
+"""The amounts of each class that a request takes from a host in total, over all pools, and that the host has.
 
-Weighers consider a host as a whole: which of its pools gives what is decided later, and only for the best hosts.
+Weighers consider a host as a whole: the assignment to its pools is decided later, and only for the best hosts.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from redsched.model import Amounts, Request
 
 
 def taken_by(request: Request) -> Amounts:
-    """Return what all places of a request take together, by class, wherever they go."""
+    """Return the amounts that all places of a request take together, by class, independently of their hosts."""
     total: Counter[str] = Counter()
     for one in [one.request for one in request.members] or [request]:
         total.update({name: amount * one.count for name, amount in demand(one).items()})

@@ -1,7 +1,7 @@
 """The weigher that keeps GPUs usable: least growth of fragmentation.
 
-A GPU with 300 thousandths left is useless to a task that needs a whole one, or half. What is left of a GPU counts as
-lost to the extent that typical tasks cannot use it.
+A GPU with 300 thousandths left is useless to a task that needs a whole GPU, or half of one. What is left of a GPU
+counts as lost to the extent that typical tasks cannot use it.
 """
 
 from collections.abc import Callable, Mapping

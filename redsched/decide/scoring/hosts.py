@@ -1,4 +1,4 @@
-"""Weighers of what a host has and does: ram, cpu, disk, io_ops, pci, build_failure and so on.
+"""Weighers of a host's resources and activity: ram, cpu, disk, io_ops, pci, build_failure and so on.
 
 They are Nova's, and all are relative, except for redsched's own `failures`. The raw scores are those of Nova's classes
 of these names; docs/weighing.md has the list.
@@ -100,7 +100,7 @@ def version_number(text: str) -> float:
 
 
 def cross_cell(columns: Columns, request: Request, rows: Rows) -> Score:
-    """Return 1 in the cell that moving work comes from, -1 in others, 0 for work that does not move.
+    """Return 1 for hosts in the cell that a moving claim leaves, -1 in other cells, 0 if the request moves no claim.
 
     A request that moves work excludes the hosts it leaves; the cell with one of these is its cell. All hosts of a cell
     have the same number, so it is not normalized: its purpose, as in Nova, is to choose between cells.

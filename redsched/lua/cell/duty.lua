@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- duty: take, keep or give up a duty that one scheduler has at a time. It lapses unless its holder renews it in time.
+-- duty: take, renew or give up a duty that one scheduler has at a time. It lapses unless its holder renews it in time.
 -- KEYS duty
 -- ARGV scheduler for_ms
 --   for_ms  0: give it up

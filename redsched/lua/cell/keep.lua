@@ -1,6 +1,6 @@
 #!lua
--- keep: put back a request that the store has lost, from an exported cell or by an agent, so that claims can be placed
--- anew.
+-- keep: store again a request that was lost, from an exported cell or from an agent, so that its claims can be placed
+-- again.
 -- KEYS meta changes hosts request
 -- ARGV text for_ms
 --   text  the request as canonical JSON

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- probe: use every command that the other scripts use, on scratch keys, so that a missing permission shows at connect
--- and not in the middle of a claim. A full store is no reason not to connect: somebody may come to empty it.
+-- and not in the middle of a claim. A full store does not prevent a connection: an operator may need it to free memory.
 -- KEYS text_probe hash_probe stream_probe set_probe sorted_probe
 --   Each is of one type, has a member left whenever it is touched, and is deleted at the end.
 -- Reply OK

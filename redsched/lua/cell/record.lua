@@ -1,6 +1,7 @@
 #!lua
--- record: append events to the cell's event log. They were made from the entries of the feed that follow the one
--- recorded last. If another recorder was faster, or this call is a copy, nothing is appended: no event is there twice.
+-- record: append events to the cell's event log. They were made from the entries of the feed that follow the last
+-- recorded one. If another recorder was faster, or this call is a copy, nothing is appended, so no event is recorded
+-- twice.
 -- KEYS meta changes hosts events recorder
 -- ARGV former_entry entry seq keep_ms most count ...
 --   former_entry  the entry of the feed that was recorded last; '' for none

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- schema: have a release join a cell, beside older releases that it is compatible with; or upgrade the cell, which
--- refuses those from then on.
+-- schema: register a release in a cell, beside older releases that it is compatible with; or upgrade the cell, which
+-- refuses older releases from then on.
 -- KEYS meta changes hosts
 -- ARGV schema oldest upgrade
---   schema   that of this release
+--   schema   the schema of this release
 --   oldest   the oldest schema that this release can work beside
 --   upgrade  0 or 1
--- Reply OK | ALREADY_DONE (nothing to change) | OLDER (releases may be at work that this one cannot work beside:
+-- Reply OK | ALREADY_DONE (nothing to change) | OLDER (releases that this one cannot work beside may be running:
 --   upgrade); epoch, now_ms, schema of the cell before
 -- include: fence
 local cell, meta = fence(), redis.call('HMGET', KEY.meta, 'schema', 'oldest')

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- touch: write something in any case, so that a WAIT behind it on this connection waits for all earlier writes.
+-- touch: write something in any case, so that a WAIT after it on this connection waits for all earlier writes.
 -- KEYS meta changes hosts
 -- Reply OK, epoch, now_ms
 -- include: fence

@@ -3,8 +3,8 @@
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token lease_ms entry_id
 -- Further keys: host, claims and inbox of the host; passed.lua. entry_id: of the inbox entry, or ''.
--- Reply OK | ALREADY_DONE (was taken up before) | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms, state
--- In every case but NOT_ATTESTED the hint is no longer needed, and is deleted.
+-- Reply OK | ALREADY_DONE (was accepted before) | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms, state
+-- After every outcome but NOT_ATTESTED, the notification is no longer needed and is deleted.
 -- include: about
 local it = about()
 local placement = it.placement

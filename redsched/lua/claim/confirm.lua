@@ -1,15 +1,15 @@
 #!lua flags=allow-oom
--- confirm: the work runs. claimed or starting -> active; no lease runs from then on, and the failures of its host are
--- reset. A placement that is no longer wanted, or whose gang has failed, is asked back instead. If the claim has
--- another placement, a scheduler is to take that one back.
+-- confirm: the host reports that a placement's work runs. claimed or starting -> active; the lease is removed, and the
+-- `failures` of the host are reset. A placement that is no longer wanted, or whose gang has failed, becomes `ending`
+-- instead. If the claim has another placement, a scheduler releases that one.
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token epoch
 -- Further keys: host, claims and inbox of the host, its gang; passed.lua.
--- epoch: the one that the host has attested to; '' for any. A primary that was replaced and does not know it yet is in
--- another epoch: it would confirm to its clients that the work stays, and its successor would not know of it.
+-- epoch: the one to which the host has attested; '' for any. A replaced primary that still answers is in another epoch:
+-- if it accepted the confirm, clients would take the work for confirmed, but the new primary would not know.
 -- Reply OK | ALREADY_DONE (was active) | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms
 --   or RETRY, epoch, now_ms and the names of missing keys
--- A confirm after the deadline but before the sweep is fine: nothing was given away.
+-- A confirm after the deadline but before the sweep is valid: nothing was released.
 -- include: about
 local it = about()
 local claim, placement = it.claim, it.placement

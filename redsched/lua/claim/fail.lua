@@ -1,17 +1,17 @@
 #!lua flags=allow-oom
--- fail: the work could not be started, or has to leave. A call by its host frees the amounts at once, as the host has
--- cleaned up; a call by anyone else frees only what no host has accepted, and makes the rest `ending`. A call by the
--- host counts in its `failures`. Unless the claim goes on elsewhere, it is to be placed again, as often as its request
--- allows; else it has ended.
+-- fail: the work of a placement could not be started, or has to leave its host. A call by the host frees the amounts at
+-- once, because the host has cleaned up; a call by anyone else frees a placement only if no host has accepted it, and
+-- otherwise makes it `ending`. A call by the host increments its `failures`. Unless the claim has another wanted
+-- placement, it is placed again, as often as its request allows; otherwise it ends.
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token by_host again reason
 -- Further keys: host, claims and inbox of the host, and what the claim counts in; passed.lua.
--- by_host: 0 or 1. again: 1 (place it again in any case), 0 (do not), '' (as its request says), leave (as 1, because
--- its host is being emptied, which is the reason), later (it has failed and is pending, and there is no place for it
--- now: look for one again later), gang (do not: it ends with its gang; ALREADY_DONE where it is active and the gang may
--- be complete). reason: in words, '' for none.
--- Reply OK (freed) | ENDING | ALREADY_DONE (had failed, or its host has it no more) | ENDED (ended otherwise) | STALE |
---   UNKNOWN | NOT_ATTESTED; epoch, now_ms, state of the claim (pending: it is to be placed again)
+-- by_host: 0 or 1. again: 1 (place it again in any case), 0 (do not), '' (as its request says), leave (as 1; the reason
+-- is that its host is drained or evacuated), later (it has failed and is pending, and no host has room for it now:
+-- search again later), gang (do not: it ends with its gang; ALREADY_DONE if it is active and the gang may be complete).
+-- reason: text, or ''.
+-- Reply OK (freed) | ENDING | ALREADY_DONE (it had failed, or its host no longer has it) | ENDED (for another reason) |
+--   STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms, state of the claim (pending: it will be placed again)
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: about
 -- include: end_reason

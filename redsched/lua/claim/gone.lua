@@ -1,12 +1,13 @@
 #!lua flags=allow-oom
--- gone: a placement's work has ended, as its host reports. The amounts return together with its new external usage.
+-- gone: the host reports that the work of a placement has ended. Its amounts are freed, and the host's external usage
+-- is updated in the same script.
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token end_reason entry_id reason ...
 -- Further keys: host, claims and inbox of the host, and what the claim counts in; passed.lua.
--- end_reason: used unless the placement is ending, which has its own. entry_id: of the inbox entry, or ''. reason: as
--- text, '' for none. Then slot, external amount ...
--- Reply OK | ALREADY_DONE (had ended) | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms, then, of the first two, why it
---   ended; or RETRY, epoch, now_ms and the names of missing keys
+-- end_reason: used unless the placement is `ending`, which has a reason already. entry_id: of the inbox entry, or ''.
+-- reason: text, or ''. Then slot, external amount ...
+-- Reply OK | ALREADY_DONE (it had ended) | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms, then, after OK and
+--   ALREADY_DONE, the end reason; or RETRY, epoch, now_ms and the names of missing keys
 -- include: about
 local it = about(true)
 if it.no then

@@ -1,14 +1,15 @@
 #!lua
--- local: a host runs work that nobody has claimed, or such work has other amounts now, as the host reports. It is a
--- fact, so it is accepted even if it exceeds the host's capacity; the claim is active, and its host ends it (gone).
+-- local: a host reports work that nobody has claimed, or changed amounts of such work. The work runs already, so it is
+-- accepted even if it exceeds the host's capacity; the claim is active, and its host ends it with gone.
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token project consumer ...
--- Further keys: host, claims and inbox of the host, then shared pools; passed.lua. token: of the last placement
--- that the host knows of ('' for none). Then slot, amount ...: all that it has.
+-- Further keys: host, claims and inbox of the host, then shared pools; passed.lua. token: of the last placement that
+-- the host knows ('' for none). Then slot, amount ...: all of its amounts.
 -- Reply outcome, epoch, now_ms, then by outcome
 --   OK        token, placed
---   ALREADY_DONE      likewise: it was recorded so already
---   STALE     the token of a placement that the host does not know of, of a claim that lives or has ended: a late copy
+--   ALREADY_DONE      likewise: the store has it with these amounts already
+--   STALE     the token of the claim's present or last placement, which the host does not know: this call is a late
+--             copy
 --   CONFLICT  the id is another claim's, or is in use on another host
 --   RETRY     the names of missing keys
 --   ENDING (its host has been asked to stop it) NOT_ATTESTED   nothing more

@@ -1,16 +1,17 @@
 #!lua flags=allow-oom
--- release: the owner releases a claim, to have it again later (shelved) or not. It is closed: no placement made until
--- now is wanted, wherever it is, including one that a host may still report. What no host has accepted is freed, and
--- everything is with `force`; else its host is asked to stop it.
+-- release: the owner ends a claim for good, or shelves it to have it placed again later. The claim is closed: no
+-- placement made until now is wanted, including one that the store has lost and a host may still report. What no host
+-- has accepted is freed, and with `force` everything is; for the rest, the host is asked to stop the work.
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV id token end_reason how call_id closed reason
 -- Further keys: host, claims and inbox of each host that the claim is on, and what it counts in; passed.lua.
--- token: '' for any; that of a placement on its way takes back only this one. end_reason: released, shelved or failed
--- (there is no other place for the placement that `token` names: STALE if the claim has got one). how: ask, force, or
--- unless-active (as ask, but ACTIVE and nothing written if it runs). call_id: of the call that is undone ('' for none):
--- STALE if another call was answered with the claim since. closed: the token of an earlier closing that is repeated in
--- a new epoch; '' for now. reason: why, as text, for the placement that `token` names or for the main one; '' for none.
--- Reply OK (all of it is freed) | ENDING | ALREADY_DONE (it had ended) | ENDED (to be shelved, but it is given back) |
+-- token: '' for any; that of the target of a move under way releases only this placement. end_reason: released, shelved
+-- or failed (no other host was found for the placement that `token` names: STALE if the claim has another placement by
+-- now). how: ask, force, or unless-active (as ask, but ACTIVE and nothing written if the work runs). call_id: of the
+-- call to undo ('' for none): STALE if a later call has returned the claim. closed: the token of an earlier closing
+-- that is repeated in a new epoch; '' for now. reason: the reason as text, for the placement that `token` names or for
+-- the main one; '' for none.
+-- Reply OK (all of it is freed) | ENDING | ALREADY_DONE (it had ended) | ENDED (to be shelved, but it was released) |
 --   STALE | UNKNOWN | ACTIVE; epoch, now_ms, then the token up to which it is closed
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: commit
@@ -23,7 +24,7 @@ local function answer(outcome, ...)
 end
 local main = main_of(claim)
 
--- Might a host that has not attested in this epoch still report something of it?
+-- Return whether a host that has not attested in this epoch may still report placements.
 local function is_unattested()
   return redis.call('HGET', KEY.meta, 'unattested') ~= '0'
 end
@@ -36,8 +37,8 @@ local function target_of()
   end
 end
 
--- Does this release only cancel a move? It does where `token` names the target of one that is still under way. A token
--- that the claim has moved on from means the whole claim.
+-- Return whether this release only cancels a move: `token` names the target of one that is still under way. The token
+-- of a placement that the claim has left releases the whole claim.
 local function is_on_its_way(target)
   return target ~= nil and ARG.end_reason == 'released' and target.state ~= 'active' and not is_doomed(claim, target)
     and has_other_wanted(claim, target) and (target.from ~= nil or main.state == 'active')
@@ -48,8 +49,8 @@ local function is_closed_for_good()
   return end_reason ~= nil and end_reason ~= 'shelved'
 end
 
--- Has it ended, so that nothing else is to be done? The closing also covers what a host may still report, and an
--- earlier closing that is repeated says why it ended.
+-- Return whether the claim has ended and nothing is left to do. Unless it was closed for good, it must still be closed
+-- while hosts may report placements of it, and when an earlier closing is repeated, which also carries the end reason.
 local function is_over(last)
   if main or last.state ~= 'ended' then
     return false
@@ -58,7 +59,7 @@ local function is_over(last)
   return is_closed_for_good() or (not repeats and (last.end_reason ~= 'shelved' or ARG.end_reason == 'shelved'))
 end
 
--- Why nothing is to be done, or nil.
+-- Return the outcome if there is nothing to do, or nil.
 local function refusal()
   local last, target = claim.tombstone, target_of()
   if not claim.exists then
@@ -71,7 +72,7 @@ local function refusal()
   elseif ARG.token ~= '' and not target and not (last and last.token == ARG.token) then
     return 'STALE'
   elseif ARG.end_reason == 'failed' and target and has_other_wanted(claim, target) then
-    return 'STALE' -- no other place was found, but somebody else has found one since
+    return 'STALE' -- this scheduler found no other host, but another one has placed it since
   elseif ARG.how == 'unless-active' and main and not is_on_its_way(target) and main.state == 'active' then
     return 'ACTIVE'
   elseif ARG.end_reason == 'shelved' and main and main.state == 'ending' and is_closed_for_good() then

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- renew: a fresh lease for a placement that is not active yet. An active one needs none: ALREADY_DONE.
+-- renew: give a placement that is not active yet a fresh lease. An active one needs none: ALREADY_DONE.
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token lease_ms
 -- Further keys: host, claims and inbox of the host; passed.lua.

@@ -1,22 +1,23 @@
 #!lua
--- replace: existing claims get another placement, each on the first of its candidates that fits now; all or nothing.
--- For moves, for claims whose last placement failed, and for shelved ones. Apart from claim.lua because the server
--- rebuilds everything that a script defines at each call, and hardly any claim is ever placed again.
+-- replace: create another placement for each of some existing claims, on the first of its candidates that fits now; all
+-- of them or none. For moves, for claims whose last placement failed, and for shelved claims. Separate from claim.lua
+-- because the server creates all functions of a script again at each call, and few claims are ever placed again.
 -- KEYS meta changes hosts deadlines reconcile shelved quota ...
 -- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer members hosts lists request limited gang call_id
 -- ARGV max_attempts on_exit most_alternates alternates gang_members ...
--- Further keys: as claim.lua; behind those of groups and pools the other claims that the places were chosen beside,
--- then two for each member: the host of the placement that it is based on, and the gang of its claim (that host again
--- where it is in none).
--- As claim.lua; and between the members and the conditions for each member: the token of the placement that it is based
--- on; why (moved, failed or shelved); move_deadline_ms, how long from now on a move may take until the new placement is
--- active ('' for any time). Then the number of those other claims, and of each the hosts that it was on, a space
--- between them.
--- Reply as claim.lua, without CONFLICT; and of a claim that cannot be placed again
---   NO_CLAIM (there is none) | STALE (it has another token) | ENDED (it has ended, is ending, or is not to be placed
---   again) | MOVING (it is itself not active yet) | GANG (its gang is waited for, or has failed) | NOT_ATTESTED (its
---   host has not attested to this epoch) | SETTLING | RETRY (a claim that its place was chosen beside is elsewhere now)
---   ALREADY_DONE   1 and the member as for OK: it was placed by an earlier sending of the same
+-- Further keys: as for claim.lua; after those of groups and pools, the other claims on whose hosts the decision
+-- depends, then two for each member: the host of the placement that it is based on, and the gang of its claim (that
+-- host again if it is in none).
+-- The arguments are as for claim.lua; between the members and the conditions, they have for each member: the token of
+-- the placement that it is based on; the cause (moved, failed or shelved); move_deadline_ms, the time from now within
+-- which the new placement of a move must become active ('' for no limit). Then the number of those other claims, and
+-- for each the hosts that it was on, separated by spaces.
+-- Reply as for claim.lua, without CONFLICT; and for a claim that cannot be placed again
+--   NO_CLAIM (it does not exist) | STALE (it has another token) | ENDED (it has ended, is ending, or is not to be
+--   placed again) | MOVING (the placement is itself the target of a move) | GANG (its gang is incomplete, or has
+--   failed) | NOT_ATTESTED (its host has not attested to this epoch) | SETTLING | RETRY (one of the other claims is on
+--   other hosts now)
+--   ALREADY_DONE   1 and the member as for OK: an earlier copy of the same call has placed it
 -- include: claim_again
 -- include: claim_arguments
 -- include: claim_decision

@@ -1,18 +1,20 @@
 #!lua
--- resize: the owner asks for other amounts of a claim: all of them, absolute. A claim that no host has accepted has
--- them at once. Else it holds the larger of both until its host has applied them (resized), as asked for in its inbox.
+-- resize: the owner requests new amounts for a claim: all of its slots, as absolute numbers. A claim that no host has
+-- accepted gets them at once. Otherwise it holds the larger of the old and new amount of each slot until its host,
+-- which is notified through its inbox, has applied them (resized).
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token limited ...
--- Further keys: host, claims and inbox of the host, then shared pools; passed.lua. limited: 1 where the
--- project is known to have a quota. Then slot, amount ...
+-- Further keys: host, claims and inbox of the host, then shared pools; passed.lua. limited: 1 if the project is known
+-- to have a quota. Then slot, amount ...
 -- Reply outcome, epoch, now_ms, then by outcome
 --   OK     token (a new one), state
---   ALREADY_DONE   likewise: this token was resized to these amounts, or the claim has or wants them; nothing is
---     written
---   FULL   the slot that has no room, or whose limits are not kept
+--   ALREADY_DONE   likewise: this token was resized to these amounts, or the claim has them or is being resized to
+--                  them; nothing is written
+--   FULL   the slot that has no room, or whose min, max or step does not admit the amount
 --   OVER_QUOTA UNSHARED   of the project's quota: see quota_room.lua
 --   RETRY  the names of missing keys
---   MOVING ENDING ENDED STALE UNKNOWN NOT_ATTESTED, SETTLING (more of a shared pool, and the cell waits for its hosts)
+--   MOVING ENDING ENDED STALE UNKNOWN NOT_ATTESTED, SETTLING (it needs more of a shared pool, and the cell is not
+--   settled)
 -- include: about
 -- include: new_amounts
 -- include: quota_room
@@ -38,7 +40,7 @@ elseif placement.state == 'ending' then
 elseif equal_amounts(wanted, next(placement.resizing_to) and placement.resizing_to or placement.amounts) then
   return answer('ALREADY_DONE', placement.token, placement.state)
 elseif has_other_wanted(claim, placement) then
-  return answer('MOVING') -- one placement will go, and the other was decided on these amounts
+  return answer('MOVING') -- one placement will be released, and the other was chosen for these amounts
 end
 local was, lacking = placement.amounts, {}
 for slot, amount in pairs(wanted) do
@@ -59,7 +61,7 @@ if slot then
   return answer('FULL', slot)
 end
 
--- By how much more a claim would use, by class.
+-- Return by how much the usage of a claim grows, by class.
 local function grown(before, after)
   local more, used = usage_of_amounts(after), usage_of_amounts(before)
   for class, amount in pairs(more) do

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- resized: a placement's work has these amounts, as its host reports: the wanted ones, or the former ones if it could
--- not be resized. Whatever it holds above them is freed.
+-- resized: the host reports the amounts that a placement's work has now: the requested ones, or the former ones if it
+-- could not be resized. Whatever the placement holds above them is freed.
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token ...
--- Further keys: host, claims and inbox of the host, then shared pools; passed.lua. Then slot, amount ...: all
--- that it has.
--- Reply OK | ALREADY_DONE (no resize is under way) | CONFLICT (it does not hold as much) | ENDING | ENDED | STALE |
+-- Further keys: host, claims and inbox of the host, then shared pools; passed.lua. Then slot, amount ...: all of its
+-- amounts.
+-- Reply OK | ALREADY_DONE (no resize is under way) | CONFLICT (the placement holds less) | ENDING | ENDED | STALE |
 --   UNKNOWN | NOT_ATTESTED; epoch, now_ms; or RETRY, epoch, now_ms and the names of missing keys
 -- include: about
 -- include: new_amounts
@@ -20,5 +20,5 @@ if no then
 end
 placement.op = equal_amounts(now, placement.resizing_to) and 'resized' or 'resize-failed'
 placement.amounts, placement.resizing_to, placement.notify = now, {}, 'none'
-placement.work_ended_at_ms = nil -- by resizing, the hook may have begun other work
+placement.work_ended_at_ms = nil -- the hook may have started new work to resize it
 return commit_about(it, 'OK')

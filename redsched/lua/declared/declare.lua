@@ -7,10 +7,10 @@
 --   kind      aggregate, server-group, pool or quota
 --   if_match  if_match.lua
 --   then field, value ... of the whole definition
--- Reply OK | ALREADY_DONE (it is declared so already) | IN_USE (the server group has members, and the definition would
+-- Reply OK | ALREADY_DONE (its definition is the same) | IN_USE (the server group has members, and the definition would
 --   change how they are counted) | CHANGED (if_match names another tag); epoch, now_ms; after IN_USE for a group that
---   was undeclared by force, the topologies by which not all of its members are counted; after CHANGED the tag, if it
---   is declared
+--   was undeclared by force, the topologies by which not all of its members are counted; after CHANGED the tag, if the
+--   object is declared
 -- include: compare
 -- include: definition
 -- include: definition_tag
@@ -46,19 +46,19 @@ end
 if not if_match(ARG.if_match, definition_tag(old)) then
   return {'CHANGED', cell.epoch, cell.now_ms, definition_tag(old)}
 end
--- A new object's version starts at the current seq, so that a reused name is newer than what it was before.
+-- A new object's version starts at the current seq, so that an object with a reused name is newer than the former one.
 local version = text(to_int(old.version, cell.seq, cell.seq) + 1)
 publish(cell, ARG.kind, ARG.name, version, 'declared', 0, changed)
 redis.call('HSET', KEY.object, 'version', version)
 in_chunks('HSET', KEY.object, set)
 in_chunks('HDEL', KEY.object, gone)
 if ARG.kind == 'quota' and redis.call('HGET', KEY.object, 'cells') then
-  -- The shares belonged to other limits, and a division begun earlier must not close any further cell.
+  -- The shares were of the former limits, and a division begun earlier must not close any further cell.
   redis.call('HSET', KEY.object, 'division', version)
   redis.call('HDEL', KEY.object, 'share_epoch', 'closed_at_ms')
 end
 mark_over(KEY.object)
 redis.call('SADD', KEY.names, ARG.name)
-local done = ARG.kind == 'server-group' and finish or finish_declared -- claim.lua reads all of a group itself
+local done = ARG.kind == 'server-group' and finish or finish_declared -- claim.lua reads the group itself
 done(cell)
 return {'OK', cell.epoch, cell.now_ms}

@@ -1,13 +1,13 @@
 #!lua
--- membership: put some hosts into an aggregate, and take others out. Hosts that are not named stay as they are, so that
--- a large aggregate can be declared in several calls; all calls that belong to the last declaration take effect.
+-- membership: add hosts to an aggregate, and remove others from it. Hosts that are not named stay as they are, so that
+-- a large aggregate can be declared in several calls; only the calls of its last declaration take effect.
 -- KEYS meta changes hosts object ...
 --   object  the aggregate; then the hash of each host in ARGV
 -- ARGV aggregate hosts_digest ...
---   hosts_digest  of the declaration that this belongs to
+--   hosts_digest  of the declaration that this call belongs to
 --   then for each host its name, and 1 (in the aggregate) or 0 (not in it)
--- Reply OK | ALREADY_DONE (nothing changed) | STALE (it has been declared anew, or deleted); epoch, now_ms, then the
---   unknown hosts among those to be put in
+-- Reply OK | ALREADY_DONE (nothing changed) | STALE (the aggregate was declared again, or deleted); epoch, now_ms, then
+--   the unknown hosts among those to be added
 -- include: fence
 -- include: finish_declared
 -- include: publish

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- undeclare: delete the definition of an aggregate, a server group, a shared pool or a quota. Refused while claims
--- count in it, unless forced: then their counts stay, invisible, and it may be declared again.
+-- count in it, unless forced: then the counts stay, hidden, and it may be declared again.
 -- KEYS meta changes hosts object names
 --   names  the set of all names of that kind
 -- ARGV kind name force if_match
@@ -8,7 +8,7 @@
 --   force     0 or 1
 --   if_match  if_match.lua
 -- Reply OK | UNKNOWN (it is not declared) | IN_USE (claims count in it) | CHANGED (if_match names another tag); epoch,
---   now_ms, then of CHANGED the tag
+--   now_ms, then after CHANGED the tag
 -- include: definition
 -- include: definition_tag
 -- include: fence
@@ -45,6 +45,6 @@ else
   redis.call('DEL', KEY.object)
 end
 redis.call('SREM', KEY.names, ARG.name)
-local done = ARG.kind == 'server-group' and finish or finish_declared -- claim.lua reads all of a group itself
+local done = ARG.kind == 'server-group' and finish or finish_declared -- claim.lua reads the group itself
 done(cell)
 return {'OK', cell.epoch, cell.now_ms}

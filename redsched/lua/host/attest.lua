@@ -1,21 +1,24 @@
 #!lua flags=allow-oom
--- attest: a host reports all claims that it knows of in a new epoch, and so becomes open for claims in that epoch.
+-- attest: a host reports, in a new epoch, all claims that it knows, and from then on gets new claims in that epoch.
 -- KEYS meta changes hosts deadlines reconcile shelved host claims inbox draining ...
 -- ARGV host epoch journal nonce number lease_ms entries ...
 -- Further keys: the claim of each entry, then what they count in; passed.lua.
--- epoch: '' for whichever it is. entries: how many follow; each as id and one of
---   held   placed, token, root, state, was_active, length, field, value ...: the journal says that it runs here; the
---          fields as in the claim's hash, of the claim and of this placement
---   ended  placed, token, end_reason, was_active: the journal says that it has ended; '' if it does not know why
---   was_active: 1 where what has ended, or is ending, had been active, and was not stopped because its gang failed
---   store  nothing more: it is in KEY.claims, and the journal does not know it
+-- epoch: '' for the current one. entries: the number of entries that follow; each has an id and one of
+--   held   placed, token, root, state, was_active, length, field, value ...: the journal has the placement as running
+--          here; the fields are those of the claim and of this placement, as in the claim's hash
+--   ended  placed, token, end_reason, was_active: the journal has the placement as ended; end_reason is '' if the
+--          journal has none
+--   was_active: 1 if a placement that has ended or is ending had been active, and was not stopped because its gang
+--   failed
+--   store  nothing more: the claim is in KEY.claims, and the journal does not have it
 -- Reply outcome, epoch, now_ms, then the names (`placed`) of placements that the host must drop
---   OK | ALREADY_DONE (had attested to this epoch, or this number was passed) | WRONG_EPOCH (another epoch: build it
---     anew)
+--   OK | ALREADY_DONE (it has attested to this epoch, or a later number was seen) | WRONG_EPOCH (another epoch: build
+--   the call again)
 --   UNKNOWN (report first) | NOT_OWNER
---   RETRY (KEY.claims holds an id that is no entry; or the keys that follow are missing)
+--   RETRY (KEY.claims holds an id that has no entry; or keys are missing, whose names follow)
 --   CONFLICT (the amounts do not sum to a whole number)
--- Merging: protocol, section 5. Once a host has attested, the store decides; until then the union counts.
+-- Merging: docs/architecture/attestation.md. Once a host has attested, the store decides; until then, a placement
+-- counts if the store or the journal has it.
 -- include: attest_entries
 -- include: attest_merge
 -- include: attest_write
@@ -42,8 +45,8 @@ elseif ARG.epoch ~= '' and ARG.epoch ~= cell.epoch then
 end
 local attested = host.epoch == cell.epoch
 local word = speaks(KEY.host, cell.now_ms, ARG.journal, ARG.nonce, tonumber(ARG.number))
--- The report that comes with an attestation may carry the same number, so that only a lower one is late: attesting
--- twice in an epoch has no further effect.
+-- The report that comes with an attestation may carry the same number, so only a lower number is late: attesting twice
+-- in an epoch has no further effect.
 local late = word == 'ALREADY_DONE' and tonumber(ARG.number) < tonumber(host['agent.number'])
 if word == 'NOT_OWNER' or (late and not attested) then
   return answer(word)

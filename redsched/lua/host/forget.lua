@@ -4,8 +4,8 @@
 -- ARGV host force if_match ...
 -- Further keys: the claim of each id, then what they count in; passed.lua. force: 0 or 1. if_match: if_match.lua. Then
 -- the ids in KEY.claims.
--- Reply OK | UNKNOWN | IN_USE (it holds claims) | CHANGED (if_match names another tag, which follows) | RETRY
---   (KEY.claims holds an id that is not in ARGV, or the keys of those that follow are missing); epoch, now_ms
+-- Reply OK | UNKNOWN | IN_USE (it holds claims) | CHANGED (if_match names another tag; the host's tag follows) | RETRY
+--   (KEY.claims holds an id that is not in ARGV, or keys are missing, whose names follow); epoch, now_ms
 -- include: commit
 -- include: finish_declared
 -- include: ids_on_host

@@ -3,10 +3,11 @@
 -- KEYS meta changes hosts host deadlines
 -- ARGV host lease_ms journal nonce
 --   journal, nonce  '' without an agent
--- Reply OK | NOT_ATTESTED (a new epoch has begun: attest) | UNKNOWN (report first) | NOT_OWNER (another agent speaks
---   for the host); epoch, now_ms
--- Another process with the same journal is answered UNKNOWN: either a failover has lost the report of its successor,
--- which this one is, or there are two copies of the journal. The number of its next report tells them apart.
+-- Reply OK | NOT_ATTESTED (a new epoch has begun: attest) | UNKNOWN (report first) | NOT_OWNER (another agent owns the
+--   host); epoch, now_ms
+-- A process with the same journal but another nonce gets UNKNOWN: either it has replaced the process in the host's
+-- record and a failover has lost its report, or there are two copies of the journal. The number of its next report
+-- tells which.
 -- include: fence
 -- include: publish
 local cell = fence(KEY.deadlines)

@@ -1,14 +1,14 @@
 #!lua flags=allow-oom
--- lost: write a host off. It is disabled and down, its claims can be ended, and nobody waits for it to attest. If it
--- comes back it must attest first, and what was ended meanwhile stays ended: `lost_token` is newer than any placement
--- on it so far. With `evacuate` schedulers place its claims elsewhere. Refused while the host's lease runs, unless
--- forced: a host that is alive attests again, which undoes all this.
+-- lost: write a host off. The host becomes disabled and down, its claims can be ended, and the cell does not wait for
+-- it to attest. If it returns, it must attest first, and what was ended meanwhile stays ended: `lost_token` is newer
+-- than any placement on it so far. With `evacuate`, schedulers place its claims elsewhere. Refused while the host's
+-- lease runs, unless forced: a host that is alive attests again, which undoes the write-off.
 -- KEYS meta changes hosts host draining
 -- ARGV host evacuate force if_match
 --   evacuate, force  0 or 1
 --   if_match         if_match.lua
 -- Reply OK | ALREADY_DONE (it was written off in this epoch and has not attested since) | UNKNOWN | ALIVE | CHANGED
---   (if_match names another tag); epoch, now_ms, then of ALIVE how long its lease still runs, in ms, of CHANGED the tag
+--   (if_match names another tag); epoch, now_ms, then after ALIVE the rest of its lease in ms, after CHANGED the tag
 -- include: fence
 -- include: if_match
 -- include: operator_tag

@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
--- report: replace all that a host's agent owns, and nothing else: no report can change a claim. A host that has not
--- attested to this epoch stays closed: attest.lua opens it. A full store accepts reports, because an agent whose report
--- is refused could neither attest nor release anything.
+-- report: replace the fields of a host that its agent owns, and nothing else: a report cannot change a claim. A host
+-- that has not attested to this epoch gets no new claims until attest.lua has run. A full store accepts reports,
+-- because an agent whose report is refused could neither attest nor release anything.
 -- KEYS meta changes hosts host attributes removed deadlines
 -- ARGV host lease_ms journal nonce number count ...
 --   journal, nonce, number  '', '', 0 without an agent
 --   count                   the number of values of the host; then its field, value ..., then those of its attributes
--- Reply OK | ALREADY_DONE (a later number was seen) | NOT_OWNER (another agent speaks for the host); epoch, now_ms,
---   attested (0 or 1), version
+-- Reply OK | ALREADY_DONE (this number or a later one was seen) | NOT_OWNER (another agent owns the host); epoch,
+--   now_ms, attested (0 or 1), version
 -- include: compare
 -- include: fence
 -- include: finish_declared
@@ -18,7 +18,7 @@
 -- include: read_hash
 local OWNED = {capacity = true, external = true, total = true, reserved = true, ratio = true, min = true, max = true,
   step = true}
--- Amounts are checked again when they are claimed, and a metric is of the moment.
+-- Amounts are absent because they are checked again when they are claimed, and metrics because they always change.
 local DECIDED_ON = {zone = true, trait = true, label = true, pool = true}
 local cell = fence(KEY.deadlines)
 local old, known = read_hash(KEY.host)
@@ -60,7 +60,7 @@ if old.alive ~= '1' then
   append(host_set, 'alive', '1')
   append(changed, 'alive', '1')
 end
--- A new host's version starts at the current seq, so that a reused name is newer than what it was before.
+-- A new host's version starts at the current seq, so that a host with a reused name is newer than the former one.
 local version = old.version or text(cell.seq)
 if #changed > 0 then
   version = text(tonumber(version) + 1)

@@ -5,8 +5,8 @@
 -- ARGV lease_ms claims ...
 -- Further keys: the claim of each, then host, claims and inbox of the hosts that they are on, and what they count in;
 -- passed.lua. claims: how many follow; each as id, number of values, field, value ...
--- Reply OK | UNKNOWN (living claims, and no such host) | IN_USE (it has attested) | CONFLICT (an amount is no whole
---   number); epoch, now_ms, then the ids that the store had already, which stay as they are
+-- Reply OK | UNKNOWN (a living claim names a host that does not exist) | IN_USE (a host has attested) | CONFLICT (an
+--   amount is not a whole number); epoch, now_ms, then the ids that the store already has, which are left unchanged
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- include: commit
 local cell = fence(KEY.deadlines)

@@ -1,13 +1,13 @@
 #!lua
--- status: set a host's status: enabled, disabled or draining. Its claims stay; with `move` schedulers place them
--- elsewhere. The evacuation of a host goes on until it is enabled.
+-- status: set a host's status: enabled, disabled or draining. Its claims stay; with `move`, schedulers place them
+-- elsewhere. An evacuation continues until the host is enabled.
 -- KEYS meta changes hosts host draining
 -- ARGV host status move deadline_ms after if_match
 --   move         0 or 1
---   deadline_ms  of a drain with moves: how long from now on claims are moved; '' for any time
---   after        stop or keep: what becomes of the claims that are left after that; '' without a deadline
+--   deadline_ms  of a drain with moves: the time from now during which claims are moved; '' for no limit
+--   after        stop or keep: what happens to claims that are left after the deadline; '' without one
 --   if_match     if_match.lua
--- Reply OK | ALREADY_DONE (nothing changed) | UNKNOWN | CHANGED (if_match names another tag); epoch, now_ms, then of
+-- Reply OK | ALREADY_DONE (nothing changed) | UNKNOWN | CHANGED (if_match names another tag); epoch, now_ms, then after
 --   CHANGED the tag
 -- include: fence
 -- include: if_match

@@ -1,11 +1,11 @@
 #!lua
--- quota_close: begin to divide a quota's limits over several cells anew. This cell admits nothing more until it is
--- given a share of that division, so that the shares in use at any time are all of one division.
+-- quota_close: begin a new division of a quota's limits over several cells. This cell admits no more usage until it
+-- gets a share of that division, so that all shares in use at any time are of one division.
 -- KEYS meta changes hosts quota
 -- ARGV former division
--- Reply OK | ALREADY_DONE (this division has begun here) | STALE (another one than `former` was the last) | SETTLING
---   (hosts may still bring back claims) | UNKNOWN (it has no limits to share); epoch, now_ms, then field, value ... of
---   the quota
+-- Reply OK | ALREADY_DONE (this division has begun here) | STALE (the last division was not `former`, or this cell has
+--   its share of the new one) | SETTLING (hosts may still restore claims) | UNKNOWN (the quota has no limits to share);
+--   epoch, now_ms, then field, value ... of the quota
 -- include: fence
 -- include: in_chunks
 -- include: quota_division

@@ -1,9 +1,10 @@
 #!lua
--- quota_given: record the outcome of a transfer: the other cell has received it, or never will.
+-- quota_given: record the outcome of a transfer: the other cell has received it, or has refused it for good.
 -- KEYS meta changes hosts quota
 -- ARGV division to number back
---      back: 1 where the other cell is closed to it, so that it returns
--- Reply OK | ALREADY_DONE (no such transfer is on its way) | STALE (no share of this division); epoch, now_ms
+--      back: 1 if the other cell has refused it for good, so that its amounts return to this cell
+-- Reply OK | ALREADY_DONE (no such transfer is under way) | STALE (this cell has no share of this division); epoch,
+--   now_ms
 -- include: fence
 -- include: quota_transfer
 -- include: read_hash

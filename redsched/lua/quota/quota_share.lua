@@ -2,9 +2,11 @@
 -- quota_share: give a cell its share of a division, once, if nothing has changed since it was closed for that division.
 -- KEYS meta changes hosts quota
 -- ARGV division epoch version ...
---      epoch: of this cell before any was closed for the division, for in a later one it may have forgotten another
---      division, of which others have shares; version: as closing it was answered; then class, share of each limit
--- Reply OK | ALREADY_DONE (it has one of this division) | STALE (another division, epoch or declaration); epoch, now_ms
+--      epoch: that of this cell before any cell was closed for the division: in a later epoch the cell may have lost
+--      another division, of which other cells have shares; version: from the reply of quota_close; then class, share of
+--      each limit
+-- Reply OK | ALREADY_DONE (it has a share of this division) | STALE (another division, epoch or declaration); epoch,
+--   now_ms
 -- include: fence
 -- include: in_chunks
 local cell = fence()

@@ -1,12 +1,12 @@
 #!lua
--- quota_take: receive what another cell has given, once; or refuse it for good (void), so that the giver can have it
--- back. Transfers of a cell are numbered and come one after the other: any number below the last one was handled
--- before.
+-- quota_take: receive what another cell has transferred, once; or refuse it for good (void), so that the giving cell
+-- can take it back. The transfers of a cell are numbered and made one after the other: a number below the last one was
+-- handled before.
 -- KEYS meta changes hosts quota
 -- ARGV division from number void ...
---      from: the cell that gives; void: 1 or 0; then class, amount ...
--- Reply OK (it has it now; of a void: it has not, and never will) | ALREADY_DONE (it has had it) | ENDED (it was
---   voided) | STALE (no share of this division); epoch, now_ms
+--      from: the giving cell; void: 1 or 0; then class, amount ...
+-- Reply OK (received; of a void: it was not received, and never will be) | ALREADY_DONE (it was received before) |
+--   ENDED (it was refused) | STALE (this cell has no share of this division); epoch, now_ms
 -- include: fence
 -- include: quota_transfer
 -- include: read_hash

@@ -1,5 +1,6 @@
 #!lua flags=no-writes
--- audit: read a host and its claims at one instant, so that their sums can be compared while work goes on.
+-- audit: read a host and its claims at one instant, so that its sums can be compared with its claims while other
+-- scripts change both.
 -- KEYS host claims ...
 --   then the hash of each claim in ARGV
 -- ARGV ...

@@ -5,9 +5,9 @@
 -- KEYS meta changes hosts ...
 -- ARGV version reason ...
 -- Further keys: each claim that counts in it, and last the group, pool or quota. version: that of the object (of a
--- quota its seq) when the claims were looked for ('' where there was none). Then the ids of the claims.
--- Reply OK (repaired) | ALREADY_DONE (nothing was wrong) | SETTLING (its claims may still come back) | CONFLICT (an
---   amount is no whole number) | RETRY (claims have joined or left since); epoch, now_ms
+-- quota its seq) before the claims were searched for ('' if there was none). Then the ids of the claims.
+-- Reply OK (repaired) | ALREADY_DONE (nothing was wrong) | SETTLING (hosts may still restore its claims) | CONFLICT (an
+--   amount is not a whole number) | RETRY (claims have joined or left since); epoch, now_ms
 -- include: counters
 -- include: mark_over
 -- include: passed
@@ -45,7 +45,7 @@ end
 object.hash = object.kind == 'quota' and stored or nil
 local changed = changed_objects({object})
 if #changed.quotas > 0 then
-  changed = {object, quotas = {}} -- the feed reports a repair, unlike what claims use
+  changed = {object, quotas = {}} -- the feed reports the repair of a quota, although it does not report usage
 end
 if #changed == 0 then
   return answer('ALREADY_DONE')

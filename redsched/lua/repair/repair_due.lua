@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- repair_due: recompute when something is due about claims: the deadlines of those with a lease, the entries of those
--- that a scheduler is to reconcile, those that are shelved, and how long ended ones are remembered.
+-- repair_due: recompute what is due for some claims: the deadlines of their leases, their entries in `reconcile` and
+-- `shelved`, and how long ended claims are remembered.
 -- KEYS meta changes hosts deadlines reconcile shelved events ...
 -- ARGV reason ...
 -- Further keys: the claim of each id. Then the ids.
--- Reply OK | ALREADY_DONE (nothing was wrong) | SETTLING (claims may still come back); epoch, now_ms
+-- Reply OK | ALREADY_DONE (nothing was wrong) | SETTLING (hosts may still restore claims); epoch, now_ms
 -- include: due
 -- include: log_event
 local cell, repaired = fence(KEY.deadlines), {}
@@ -44,7 +44,7 @@ local function repair_shelved(claim)
   return noted and not shelved
 end
 
--- Ended claims are forgotten in time; living and shelved ones never are.
+-- Ended claims expire after a time; living and shelved ones never do.
 local function repair_memory(claim)
   local forgotten = claim.exists and redis.call('PTTL', claim.key) ~= -1
   local ended = not next(claim.placements) and claim.tombstone and claim.tombstone.state == 'ended'

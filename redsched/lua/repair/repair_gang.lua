@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
--- repair_gang: make a gang be waited for as long as some of its members are not active, and no longer.
+-- repair_gang: recount the members of a gang, and those for which it waits because they are not active yet. A gang that
+-- waits for none is deleted, unless it has failed.
 -- KEYS meta changes hosts gang events ...
 -- ARGV id reason ...
 -- Further keys: the claim of each member. Then the ids of its members.
--- Reply OK | ALREADY_DONE (nothing was wrong) | SETTLING (its members may still come back) | RETRY (it has other
+-- Reply OK | ALREADY_DONE (nothing was wrong) | SETTLING (hosts may still restore its members) | RETRY (it has other
 --   members); epoch, now_ms
 -- include: gangs
 -- include: in_chunks

@@ -1,13 +1,14 @@
 #!lua flags=allow-oom
 -- repair_gone_host: remove what is left of a host that no longer exists: its inbox, its attributes, and the placements
--- of claims there, which end as void. Work that it had accepted may still run, so only an operator may end that.
+-- of claims there, which end as void. Work that the host had accepted may still run, so only an operator may end such a
+-- placement.
 -- KEYS meta changes hosts deadlines reconcile shelved host claims inbox attributes removed ...
 -- ARGV host reason operator ...
--- Further keys: the claim of each id, then what they count in; passed.lua. operator: 1: what was taken up ends
--- too. Then the ids in KEY.claims, and others that name the host.
--- Reply OK | ALREADY_DONE (it is there, or nothing is left) | IN_USE (claims that were taken up are left)
---   | SETTLING (it may come back); epoch, now_ms
---   or RETRY (KEY.claims holds an id that is not in ARGV, or the keys of those that follow are missing)
+-- Further keys: the claim of each id, then what they count in; passed.lua. operator: 1: end accepted placements too.
+-- Then the ids in KEY.claims, and others that name the host.
+-- Reply OK | ALREADY_DONE (the host exists, or nothing is left) | IN_USE (accepted placements are left) | SETTLING (the
+--   host may return); epoch, now_ms
+--   or RETRY (KEY.claims holds an id that is not in ARGV, or keys are missing, whose names follow)
 -- include: commit
 -- include: ids_on_host
 -- include: remember_removed

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- repair_host: recompute what a host's record says of its claims from the claims themselves, all read at this instant:
--- which are on it, their number and sums, and the deadlines of those with a lease.
+-- repair_host: recompute a host's record of its claims from the claims themselves, all read at this instant: which
+-- claims are on it, their number and sums, and the deadlines of those with a lease.
 -- KEYS meta changes hosts deadlines reconcile shelved host claims ...
 -- ARGV host reason lease_ms ...
--- Further keys: the claim of each id. lease_ms: of a claim whose deadline was lost. Then the ids in KEY.claims, and
+-- Further keys: the claim of each id. lease_ms: for a claim whose deadline was lost. Then the ids in KEY.claims, and
 -- others that may belong there.
--- Reply OK (repaired) | ALREADY_DONE (nothing was wrong) | UNKNOWN | NOT_ATTESTED | CONFLICT (a claim's amount is no
+-- Reply OK (repaired) | ALREADY_DONE (nothing was wrong) | UNKNOWN | NOT_ATTESTED | CONFLICT (a claim's amount is not a
 --   whole number) | RETRY (KEY.claims holds an id that is not in ARGV); epoch, now_ms
 -- include: due
 -- include: ids_on_host

@@ -26,14 +26,14 @@ from redsched.store.codec.results import AuditedHost, Clock
 
 
 async def audit(cells: Cells) -> AuditReport:
-    """Audit all cells, and confirm each suspicion by looking again. Raises StoreUnavailable."""
+    """Audit all cells, and confirm each suspicion by further audits. Raises StoreUnavailable."""
     return _merged([with_problems(await audit_cell(cell), await audit_ids(cell, cells)) for cell in cells])
 
 
 async def repair(cells: Cells, operator: bool) -> AuditReport:
     """Audit, repair what can be repaired, and audit again. Raises StoreUnavailable.
 
-    `operator` says that a person requested the repair: then claims that only a person may end are ended too.
+    With `operator`, a person has requested the repair, and claims that only a person may end are ended too.
     """
     return _merged([with_problems(await repair_cell(cell, operator), await repair_ids(cell, cells)) for cell in cells])
 
@@ -58,7 +58,7 @@ async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
 
 
 async def _confirmed_findings(cell: Cell) -> tuple[AuditReport, Spread[bool]]:
-    """Look once; if something seems wrong, look again, up to LOOKS times. Also returns the last look's digests."""
+    """Return the problems that LOOKS audits in a row find (one audit if it finds none), and the last one's digests."""
     report, digests = await _findings(cell.store)
     for _ in range(LOOKS - 1):
         if not report.problems:
@@ -118,8 +118,8 @@ class _Findings:
 
 
 async def _findings(store: CellStore) -> tuple[AuditReport, Spread[bool]]:
-    """Return the findings of one look, and the digests of the requests that are still needed."""
-    # The clock is read before anything else, so that a deadline that passes meanwhile is not called late.
+    """Return the findings of one pass over the cell, and the digests of the requests that are still needed."""
+    # The clock is read before anything else, so that a deadline that passes during the audit does not count as overdue.
     findings, before = _Findings(store.name, await store.tick()), await read_counts(store)
     seen = await read_cell(store, findings.at_host, findings.at_claim)
     after = await read_counts(store)

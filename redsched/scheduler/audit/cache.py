@@ -1,7 +1,7 @@
 """Audit this scheduler's replica against the store: by invariant 10 the replica may be older, but not otherwise differ.
 
-An object is compared if replica and store have it at the same version. A difference counts if the next look finds both
-still at that version: a reply that ran ahead of the feed does not explain it then.
+An object is compared if replica and store have it at the same version. A difference counts if the next comparison finds
+both still at that version, because then it was not caused by a reply that ran ahead of the feed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -83,7 +83,7 @@ async def _read(updater: ReplicaUpdater, names: Sequence[str]) -> Columns:
 def _differences(subject: str, cached: Mapping[str, object], in_store: Mapping[str, object]) -> Different:
     """Return the differences of an object; only its versions, if these differ or only one side has the object.
 
-    Different versions are a difference in age, and only a problem if both stay the same.
+    Different versions mean that one side is older. That is a problem only if neither version changes.
     """
     if not cached or not in_store or cached["version"] != in_store["version"]:
         versions = cached.get("version", "none"), in_store.get("version", "none")

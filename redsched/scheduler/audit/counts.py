@@ -1,8 +1,8 @@
 """Audit the counters of server groups, shared pools and quotas. Invariants 1 and 2.
 
 Their claims are on many hosts, and cannot be read at one instant. But a claim that joins or leaves a group or pool
-changes its version; for a quota, its seq. If that was the same before and after all claims were read, these are the
-claims that the object counts; if it was not, nothing can be concluded.
+changes the object's version; for a quota, its seq. If the version was the same before and after all claims were read,
+the object counts exactly these claims; otherwise nothing can be concluded.
 """
 
 from collections import Counter
@@ -76,7 +76,7 @@ async def count_problems(cell: str, before: SharedObjects, after: SharedObjects,
 
 
 async def legitimate_excess(objects: SharedObjects) -> tuple[str, ...]:
-    """Return the pools that legitimately exceed their capacity: they shrank, or hosts brought claims back."""
+    """Return the pools that legitimately exceed their capacity: they shrank, or hosts restored claims."""
     found: list[str] = []
     async for name, fields in paced(objects.items()):
         if any(field.startswith("over.") for field in fields):
@@ -92,7 +92,7 @@ def _mark(name: str, objects: SharedObjects) -> str | None:
 def _problems(cell: str, name: str, fields: Fields, expected: Counter[str]) -> Iterator[Problem]:
     for field in sorted(expected.keys() | {field for field in fields if field.startswith(_COUNTS)}):
         says = fields.get(field, "0")
-        # A value made unreadable by hand equals no sum.
+        # A value that a manual edit made unreadable equals no sum.
         wrong = parse_int(says, -1) != expected[field]
         if wrong:
             yield Problem(2, cell, f"{name} {field}", "count", says[:40], f"{expected[field]}", RepairKind.COUNTS, name)

@@ -1,6 +1,6 @@
 """Audit leftovers: claims, keys, and entries in `deadlines` and `reconcile` that should be gone. Invariant 5.
 
-They are read one after the other, so a finding is a suspicion until it is seen again.
+They are read one after the other, so a finding is a suspicion until the next pass confirms it.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -16,7 +16,7 @@ HOST_KEYS = ("claims", "attributes", "inbox")
 
 
 async def leftover_problems(cell: str, seen: AuditSnapshot) -> list[Problem]:
-    """Return all leftovers."""
+    """Return a problem for each leftover."""
     few = (*_of_gone_hosts(cell, seen), *_gangs(cell, seen))
     many = [
         one
@@ -65,7 +65,7 @@ async def _due(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
 
 
 async def _missing_reconcile_entries(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
-    """Yield unfinished claims without a `reconcile` entry: an unwanted placement is left, or a placement is due."""
+    """Yield claims without a `reconcile` entry although an unwanted placement is left, or a new placement is due."""
     async for claim_id in paced(seen.unfinished):
         if claim_id not in seen.marks.to_reconcile:
             yield Problem(
@@ -95,9 +95,9 @@ def _gangs(cell: str, seen: AuditSnapshot) -> Iterator[Problem]:
 
 
 async def _remembered(cell: str, seen: AuditSnapshot) -> AsyncIterator[Problem]:
-    """Yield ended claims that never expire for no reason, and wrong entries of `shelved`.
+    """Yield ended claims without an expiry that should have one, and wrong entries of `shelved`.
 
-    Such a claim must be shelved and listed in `shelved`, or have something left to reconcile.
+    An ended claim without an expiry must be shelved and listed in `shelved`, or have something left to reconcile.
     """
     async for claim_id, end_reason in paced(seen.without_expiry.items()):
         if end_reason == EndReason.SHELVED:

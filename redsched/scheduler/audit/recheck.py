@@ -1,4 +1,4 @@
-"""Compare the findings of successive looks: which persist, and which were repaired."""
+"""Compare the findings of successive audits: which persist, and which were repaired."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -6,12 +6,12 @@ from dataclasses import replace
 from redsched.scheduler.results import Problem
 
 LOOKS = 3
-"""A finding that spans several reads is a problem if this many looks in a row find it."""
+"""A finding that spans several reads is a problem if this many audits in a row find it."""
 MAX_REASON = 64
 
 
 def confirmed(suspected: Iterable[Problem], now: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Return the findings of a later look that an earlier look found too."""
+    """Return the findings of a later audit that an earlier one found too."""
     before = {_same(one) for one in suspected}
     return tuple(one for one in now if _same(one) in before)
 

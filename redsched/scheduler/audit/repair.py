@@ -30,7 +30,7 @@ async def repair_problems(cell: Cell, problems: Sequence[Problem], operator: boo
     if not subjects:
         return
     seen = await read_cell(cell.store)
-    # The replica comes last: repairs of the store reach it by the feed.
+    # The replica comes last: repairs of the store reach it through the feed.
     for (kind, subject), problem in sorted(subjects.items(), key=lambda one: one[0][0] is RepairKind.CACHE):
         outcome = await _repair(cell, seen, kind, subject, reason_of(problem), operator)
         log.warning("repaired", cell=cell.name, thing=problem.thing, problem=problem.detail, outcome=outcome)
@@ -65,7 +65,7 @@ async def _repair_gang(store: CellStore, gang: str, reason: str, members: Sequen
 
 
 async def _repair_cache(cell: Cell) -> str:
-    """Reload the replica if it still differs: repairs of the store reach it by the feed, and need no reload."""
+    """Reload the replica if it still differs. Repairs of the store reach it through the feed and need no reload."""
     if not await cache_problems(cell.updater):
         return "ALREADY_DONE"
     cell.updater.force_snapshot()
@@ -74,7 +74,7 @@ async def _repair_cache(cell: Cell) -> str:
 
 
 async def _repair_counts(store: CellStore, subject: str, reason: str) -> str:
-    """Recompute an object's counts. Its version is read before its claims, so that the script knows these are all."""
+    """Recompute an object's counts. Its version is read first: if it has not changed, the claims are complete."""
     kind, _, name = subject.partition(":")
     version = await store.audit.version_of(kind, name)
     ids: list[str] = []

@@ -1,6 +1,6 @@
 """Expire what is due in one cell: end claims whose lease has expired, and mark hosts down that a claim call found down.
 
-The sweeper does it each second. A request does it too before it is refused, so that it sees what becomes free.
+The sweeper does this each second. A request also does it before it is refused, so that it can use the amounts freed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,12 +16,12 @@ from redsched.store.codec.claim_codec import counted_by
 BATCH = 100
 
 STUCK_S = 5.0
-"""How long claims that could not be ended are not retried: otherwise every refused request would retry them all."""
+"""How long claims that could not be ended are skipped: otherwise every refused request would retry all of them."""
 
 
 @contextmanager
 def _as_unavailable() -> Iterator[None]:
-    """Report an unknown outcome as StoreUnavailable: it is not the outcome of the caller's own request."""
+    """Convert OutcomeUnknown into StoreUnavailable, because it does not concern the caller's own request."""
     try:
         yield
     except OutcomeUnknown as error:
@@ -35,7 +35,7 @@ class Expiry:
         self._store = store
         self._updater = updater
         self._stuck = Spread[tuple[float, dict[str, int | None]]]()
-        """Due claims that nothing could be done about a moment ago: when, and the versions that their hosts had."""
+        """Due claims that could not be ended recently: when that was, and the versions of their hosts at that time."""
 
     async def expire_due(self) -> int:
         """End the claims whose deadline has passed, in batches. Returns how many have ended or are ending.
@@ -70,7 +70,7 @@ class Expiry:
         return changed
 
     async def _forget_stuck(self, now_s: float) -> None:
-        """Forget claims stuck for STUCK_S, or whose host has changed: it may have attested, or been written off."""
+        """Forget claims that were skipped for STUCK_S, or whose host has changed: it may have attested."""
         version = self._updater.columns.version
         async for one in paced(self._stuck):
             at_s, seen = self._stuck.get(one, (0.0, {}))

@@ -1,4 +1,4 @@
-"""A lease on a duty that one scheduler of a cell performs at a time, no matter which.
+"""A lease on a duty that any one scheduler of a cell performs at a time.
 
 A key with an expiry names the holder. Correctness does not depend on there being only one: a duty that two schedulers
 hold for a moment is performed twice, and the scripts they call make that harmless.

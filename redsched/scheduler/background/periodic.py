@@ -1,4 +1,4 @@
-"""Repeat work for as long as a scheduler runs, even if a round fails."""
+"""Repeat work for as long as a scheduler runs, even if one run fails."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ async def repeat(
     level: int = logging.WARNING,
     first_s: float = 0.0,
 ) -> None:
-    """Run `work` about every `every_s` seconds, first after `first_s`. Errors are logged as `what`; the loop goes on.
+    """Run `work` about every `every_s` seconds, first after `first_s`. Errors are logged as `what`; the loop continues.
 
     `level` is the log level of expected errors (RedschedError). Jitter keeps schedulers that started together apart.
     """

@@ -20,16 +20,16 @@ from redsched.store.codec.claim_codec import counted_by
 BATCH = 100
 AT_ONCE = 20
 CLOSED_WITHIN_S = 1.0
-"""How long a closing scheduler continues with placements it has begun: other schedulers do the rest."""
+"""How long a closing scheduler continues with placements that it has begun. Other schedulers do the rest."""
 
 PlaceAgain = Callable[[Claim], Awaitable[object]]
-"""Finds another place for a pending claim, or ends it. Raises RedschedError if that is to be retried later."""
+"""Finds another place for a pending claim, or ends it. Raises RedschedError if it must be retried later."""
 
 log = structlog.get_logger(__name__)
 
 
 class Reconciler:
-    """Reconciles the claims of one cell."""
+    """Reconciles the due claims of one cell."""
 
     def __init__(self, store: CellStore, updater: ReplicaUpdater, place_again: PlaceAgain) -> None:
         self._store = store
@@ -44,7 +44,7 @@ class Reconciler:
         await self._later.stop(CLOSED_WITHIN_S)
 
     def begin(self, claim: Claim) -> None:
-        """Place a pending claim as soon as it is due, in the background: a caller waits for it."""
+        """Place a pending claim as soon as it is due, in the background, because a caller waits for it."""
         attempt = (claim.id, claim.retry_from)
         if attempt not in self._begun:
             self._begun.add(attempt)
@@ -63,11 +63,11 @@ class Reconciler:
             self._begun.discard(attempt)
 
     async def run_once(self) -> None:
-        """Reconcile each due claim once; what cannot be done yet waits for the next round. Raises Unavailable."""
+        """Reconcile each due claim once; what cannot be done yet is left for the next call. Raises Unavailable."""
         seen, offset = Spread[bool](), 0
         while due := await self._store.due.to_reconcile(self._updater.now_ms(), offset, BATCH):
             fresh = [one for one in due if one not in seen]
-            offset += len(due) - len(fresh)  # still due after its reconciliation: step over it
+            offset += len(due) - len(fresh)  # skip claims that are still due after their reconciliation
             seen.update(dict.fromkeys(fresh, True))
             claims = await self._store.claims.read(fresh)
             for first in range(0, len(fresh), AT_ONCE):
@@ -80,7 +80,7 @@ class Reconciler:
         try:
             await self._place_again(claim)
         except (NoValidHost, QuotaExceeded, ClaimState) as error:
-            # It has ended, or waits for room: its events and its reason say so.
+            # The claim has ended, or waits for room; its events and its reason record that.
             log.debug("reconcile failed", cell=self._store.name, claim=claim.id, problem=error.detail)
 
     async def _reconcile(self, claim_id: str, claim: Claim | None) -> None:

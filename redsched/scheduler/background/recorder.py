@@ -1,8 +1,8 @@
 """Copy the changes of a cell from its feed to its event log, each once.
 
 The scheduler that holds the duty records. The store keeps the position that the log has reached, and the script that
-appends compares it: concurrent recorders, or a repeated call, append nothing twice. Changes that were trimmed before
-anyone recorded them become one event with their number.
+appends compares it, so concurrent recorders or a repeated call append nothing twice. Changes that were trimmed from the
+feed before they were recorded become one event with their number.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from redsched.store.codec.results import Change, Recorded
 from redsched.store.commands.feed import FEED_START
 
 BATCH = 100
-"""Small enough to delay a concurrent request by a few milliseconds at most: an event takes 50 to 100 us here."""
+"""Few enough to delay a concurrent request by some milliseconds at most: one event takes 50 to 100 us here."""
 
 HOLE = "missing"
 REPAIRED = "repaired"
@@ -25,10 +25,10 @@ REPAIRED = "repaired"
 _OF_CLAIM = ("project", "consumer", "gang")
 _OF_CHANGE = ("end_reason", "reason")
 _BEGINS = frozenset(("claimed", "local"))
-"""Changes that begin a placement: what the host held of the claim before belongs to another placement."""
+"""Changes that begin a placement. Amounts that the host held for the claim before belong to another placement."""
 _DECLARED = ("declared", "removed", REPAIRED)
 _NEWS_OF_HOST = ("up", "down", "attest", "status", "lost", "membership", "removed", REPAIRED)
-"""Changes of hosts that become events. Reports do not: they come every second and record nobody's action."""
+"""Changes of hosts that become events. Reports do not: they are frequent, and record no action of a person."""
 
 
 class Recorder:
@@ -73,7 +73,7 @@ async def _amounts_at(
 ) -> dict[int, Mapping[str, str]]:
     """Return the amounts of the placement concerned, as event fields, by the `seq` of each change of a claim.
 
-    Reads the changes backwards: the claim has the amounts of its present placements, and the change that ended a
+    Reads the changes backwards: the claim has the amounts of its current placements, and the change that ended a
     placement has the amounts of that one.
     """
     held = {

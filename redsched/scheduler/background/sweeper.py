@@ -1,9 +1,9 @@
 """The periodic work of a scheduler on a cell, each second.
 
-It ticks the store's clock, ends claims whose lease has expired, marks hosts whose lease has lapsed, replays releases
-that a new epoch may have lost, and runs further duties: reconciliation, drains and evacuations. Every scheduler sweeps
-every cell; no particular one has to. The scripts check the time themselves, so concurrent sweepers do no harm, and
-jitter keeps them apart.
+It ticks the store's clock, ends claims whose lease has expired, marks hosts down whose lease has lapsed, replays
+releases that a new epoch may have lost, and runs further duties: reconciliation, drains and evacuations. Every
+scheduler sweeps every cell, so the loss of one does not matter. The scripts check the time themselves, so concurrent
+sweepers do no harm; jitter keeps them apart.
 """
 
 import asyncio
@@ -58,9 +58,9 @@ class Sweeper:
                 log.warning("sweep failed", cell=self._cell.name, problem=error.detail)
 
     async def _mark_lapsed(self, now_ms: int) -> None:
-        """Handle each lapsed lease once: a host that is down stays in the list for as long as it is known."""
+        """Mark hosts down whose lease has lapsed since the last sweep. The index keeps listing hosts that are down."""
         offset = 0
-        # The store's time may have gone back in a new epoch: then more leases have to be checked again.
+        # In a new epoch the store's time may be earlier than before: then more leases have to be checked again.
         since_ms = min(self._swept_until_ms, max(0, now_ms - SCORE_SLACK_MS))
         while lapsed := await self._cell.store.hosts.lapsed(since_ms, now_ms, offset, BATCH):
             await self._cell.store.hosts.mark_down(lapsed)

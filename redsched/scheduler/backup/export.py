@@ -1,4 +1,4 @@
-"""Export a cell: read all of it into an Archive, and again if something changed meanwhile."""
+"""Export a cell: read all of it into an Archive, and again if something changed during the read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,9 +32,9 @@ Fields = Mapping[str, str]
 
 
 async def export_cell(store: CellStore) -> Archive:
-    """Read a whole cell, up to TRIES times until nothing changes meanwhile.
+    """Read a whole cell, and again, up to TRIES times in all, if it changed during the read.
 
-    The head says whether the archive is consistent: that of a busy cell may never be. Raises StoreUnavailable.
+    The head of the archive tells whether it is consistent, which a busy cell may prevent. Raises StoreUnavailable.
     """
     for _ in range(TRIES):
         before = await store.tick()
@@ -82,7 +82,7 @@ _NO_HEAD = Head(FORMAT, "", "", "", 0, 0, 0, 0)
 
 
 async def _leave_out(claims: Packed, seen: AuditSnapshot) -> None:
-    """Keep living claims on existing hosts, and ended claims that never expire; drop all others."""
+    """Drop all claims except live ones on existing hosts and ended ones without an expiry."""
     over = Spread[bool]()
     async for claim_id in paced(claims):
         if claim_id in seen.without_expiry:
@@ -112,7 +112,7 @@ async def _requests(store: CellStore, seen: AuditSnapshot) -> Spread[str]:
 
 
 def report_from(cell: str, host: HostHashes) -> HostReport:
-    """Rebuild a host's last report from its hashes. A field made unreadable by hand is left out."""
+    """Rebuild a host's last report from its hashes. A field that a manual edit made unreadable is left out."""
     fields = host.fields
     slots, traits, parents = slot_views(fields), keyed("trait.", fields), keyed("pool.", fields)
     inventories = {slot: _inventory(one) for slot, one in slots.items() if f"total.{slot}" in fields}

@@ -1,7 +1,8 @@
 """Import an Archive into an empty cell, or only its declarations into a live cell.
 
-Imported hosts have not attested, and the cell starts a new epoch when the import is complete: agents attest to what
-they hold as after any data loss, and the union counts. If a host attests during the import, its attestation stands.
+Imported hosts have not attested, and the cell starts a new epoch when the import is complete. Agents then attest to
+what they hold, as after any data loss, and the cell has the claims of both sources. If a host attests during the
+import, its attestation is kept.
 """
 
 from collections.abc import Mapping
@@ -28,7 +29,7 @@ class Imported:
 async def import_cell(store: CellStore, archive: Archive) -> Imported:
     """Import a whole archive into an empty cell. Raises ClaimState if the cell is not empty."""
     await _refuse_used(store)
-    # The file lists the hosts: the next epoch waits for these, and not just for a timeout as after a wipe.
+    # The archive lists the hosts, so the next epoch waits for these, and not just for a timeout as after a wipe.
     await store.init()
     notes: list[str] = []
     for report in archive.hosts:

@@ -19,9 +19,9 @@ MAX_CLAIMS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The number of places given and refused, and of hosts used.
+    """The numbers of places claimed and refused, and of hosts used.
 
-    `guessed` counts the places whose request is unknown, and was derived from the amounts that they hold.
+    `guessed` counts the places whose request is unknown, so that it was derived from the amounts that they hold.
     """
 
     policy: str
@@ -66,7 +66,7 @@ async def _report_hosts(url: str, archive: Archive, settings: Settings) -> None:
 
 
 def _requests(archive: Archive, policy: str) -> Iterator[tuple[Request, bool]]:
-    """Yield a request for each original call, and True; if it is unknown, a guess for each of its claims, and False."""
+    """Yield (request, True) for each original call; if the request is unknown, (guess, False) for each claim."""
     calls: dict[tuple[int, str], list[tuple[str, Mapping[str, str]]]] = {}
     for claim_id, values in archive.claims.items():
         if values["state"] == "ended":
@@ -83,7 +83,7 @@ def _requests(archive: Archive, policy: str) -> Iterator[tuple[Request, bool]]:
 
 
 def _request_of(request: Request, places: int, policy: str) -> Request:
-    """Return the request for as many places as were exported, without its hints: they name claims of another store."""
+    """Return the request for the number of places exported, without its hints, which name claims of another store."""
     if not request.members:
         request = replace(request, count=min(places, MAX_COUNT))
     if policy:

@@ -1,1 +1,1 @@
-"""Operations on claims, one or many: read, renew, resize, move, shelve, release."""
+"""Operations on one or many claims: read, confirm, renew, resize, move, shelve, release."""

@@ -1,7 +1,7 @@
 """Release, renew, shelve and unshelve all claims that match a filter.
 
-A call reads one page and passes each of its claims to the verb for one claim, AT_ONCE at a time. Each verb carries the
-token of the listed placement, so a claim that has ended or moved since then is refused.
+A call reads one page and applies the verb for one claim to each of its claims, AT_ONCE at a time. Each verb carries the
+token of the listed placement, so it is refused for a claim that has ended or moved since it was listed.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -31,7 +31,7 @@ class BulkOutcome(StrEnum):
     """The outcome of a bulk call for one claim."""
 
     SELECTED = "selected"
-    """Nothing: it was a dry run."""
+    """The claim matches, and was not changed: the call was a dry run."""
     RELEASED = "released"
     RENEWED = "renewed"
     UNCHANGED = "unchanged"
@@ -45,7 +45,7 @@ class BulkOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BulkResult:
-    """A claim as it was listed, and its outcome; `error` says why it was refused."""
+    """A claim as it was listed, and the outcome of the call for it; `error` is the reason of a refusal."""
 
     claim: Claim
     outcome: BulkOutcome
@@ -115,13 +115,13 @@ class BulkService:
         return await self._on_page(replace(wanted, state=ListedState.SHELVED), each, dry_run, limit, after)
 
     async def _release_whole(self, claim: Claim, how: ReleaseMode) -> ScriptResult:
-        """Release a whole claim: a listed token that names the target of a move would only cancel the move."""
+        """Release a claim with all its placements: the token of a move's target alone would only cancel the move."""
         answer = await self._claims.give_back(claim.id, claim.token, how)
         called_off = not answer.facts[0]
         return await self._claims.give_back(claim.id, "", how) if called_off else answer
 
     async def _require_host(self, name: str) -> None:
-        """Raise NotFound for a host that is in no cell: a misspelt name would look like a host without claims."""
+        """Raise NotFound for an unknown host: otherwise a misspelt name would look like a host without claims."""
         await self._cells.catch_up()
         if not any(name in cell.updater.columns for cell in self._cells):
             raise no_such_host(name)

@@ -1,4 +1,4 @@
-"""Decide on new places for claims that already have one: the part shared by single claims and whole groups."""
+"""Decide on new places for claims that already have one: what single claims and whole groups have in common."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -28,7 +28,7 @@ async def decide_on(cell: Cell, decide: Callable[[], T], read_at_head: bool = Tr
 
 @contextmanager
 def as_if_left(cell: Cell, claims: Sequence[Claim]) -> Iterator[None]:
-    """Decide as if the claims had left their hosts, for the rules of their server groups."""
+    """Apply the rules of server groups, inside the context, as if these claims had left their hosts."""
     by_group: dict[str, list[Claim]] = {}
     for claim in claims:
         by_group.setdefault(claim.group, []).append(claim)
@@ -39,7 +39,7 @@ def as_if_left(cell: Cell, claims: Sequence[Claim]) -> Iterator[None]:
 
 
 async def refusal_of(cell: Cell, request: Request, *claims: Claim) -> RedschedError:
-    """Return the error that says why no other place for these claims fits."""
+    """Return the error that explains why these claims have no other place."""
 
     def explain() -> tuple[Explanation, bool]:
         with as_if_left(cell, claims):

@@ -1,7 +1,8 @@
 """Keep the relations of an active gang when one of its members is placed again.
 
-The member goes where its relations to the other members allow, given where these are now. The claim script refuses the
-place if one of them has moved by then (`ClaimCall.expected`), so two concurrent moves cannot break a relation.
+The choice of hosts is restricted by the member's relations to the other members at their current hosts. The claim
+script refuses the place if one of them has moved since (`ClaimCall.expected`), so two concurrent moves cannot break a
+relation.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -18,8 +19,8 @@ from redsched.scheduler.cells import Cell
 class Other:
     """Another claim of the gang.
 
-    `hosts` are the hosts of its placements; `stays_on` are those of them that it will run on, without evacuated hosts,
-    which it leaves too.
+    `hosts` are the hosts of its placements; `stays_on` are those of them that it will run on. It leaves evacuated hosts
+    too, so these are excluded.
     """
 
     id: str
@@ -53,7 +54,7 @@ class Held:
 async def held_by(cell: Cell, request: Request, claim: Claim, besides: Collection[str] = ()) -> tuple[Held, ...]:
     """Return the relations of a claim of a gang, each with the other claims that it involves.
 
-    `besides` are claims that are placed again in the same call: where they are now does not matter.
+    `besides` are claims that are placed again in the same call, so that their current hosts do not matter.
     """
     related = {one: _others_in(claim, one, besides) for one in relations_of(request, claim)}
     ids = {claim_id for ids in related.values() for claim_id in ids}
@@ -73,9 +74,9 @@ def relations_of(request: Request, claim: Claim) -> tuple[Relation, ...]:
 
 
 def bound_to(request: Request, name: str) -> tuple[list[str], list[str]]:
-    """Return the members that must share a host, zone or aggregate with a member, including it, and the relation types.
+    """Return the members, this one included, that must be together with a member, and the types of these relations.
 
-    Relations are followed transitively.
+    Together means in one host, zone or aggregate. Relations are followed transitively.
     """
     ties = [one for one in request.relations if one.type is not RelationType.APART]
     names: set[str] = {name}
@@ -86,12 +87,12 @@ def bound_to(request: Request, name: str) -> tuple[list[str], list[str]]:
 
 
 def expected(held: Iterable[Held]) -> Mapping[str, tuple[str, ...]]:
-    """Return the hosts of the other claims that a place was chosen by, by claim id."""
+    """Return the hosts of the other claims, by claim id, on which the choice of a place was based."""
     return {other.id: other.hosts for one in held for other in one.others}
 
 
 def narrowed(place: Request, held: Iterable[Held], columns: Columns) -> Request:
-    """Return the place, restricted to hosts that keep the relations to the other claims.
+    """Return the request `place`, restricted to hosts that satisfy the relations to the other claims.
 
     Raises NoValidHost if no host does, ClaimState if the restricted request would be invalid.
     """

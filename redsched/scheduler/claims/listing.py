@@ -101,7 +101,7 @@ async def walk_claims(
             for claim in await _read_at(batch, only_main=not claim_filter.host):
                 if claim_filter.matches(claim):
                     yield (claim.host, claim.id), claim
-            await asyncio.sleep(0)  # a batch is a slice of the loop's time
+            await asyncio.sleep(0)  # let other tasks run after each batch
 
 
 async def _on_no_host(cells: "list[Cell]", claim_filter: ClaimFilter, after_id: str) -> AsyncIterator[Claim]:
@@ -114,7 +114,7 @@ async def _on_no_host(cells: "list[Cell]", claim_filter: ClaimFilter, after_id: 
 
 
 async def _ids_on_no_host(cell: Cell, claim_filter: ClaimFilter) -> set[str]:
-    """Return a superset of the ids of these claims. Each pending claim is listed in `reconcile`."""
+    """Return a superset of the ids that `_on_no_host` yields. Each pending claim is listed in `reconcile`."""
     listed: list[Collection[str]] = [await cell.store.due.reconcile_times()] if claim_filter.includes_unplaced else []
     listed += [await cell.store.claims.shelved_ids()] if claim_filter.includes_shelved else []
     return {one for ids in listed async for one in paced(ids)}
@@ -176,7 +176,7 @@ async def with_reasons(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":
 
 
 def _concerns(claim: Claim, reason: Reason) -> bool:
-    """Return whether a reason belongs to this claim and, once the claim is over, to its end.
+    """Return whether a reason applies to this claim; if the claim has ended or is ending, to that end.
 
     A reason older than the claim belongs to an earlier claim with the same id.
     """
@@ -188,7 +188,7 @@ def _concerns(claim: Claim, reason: Reason) -> bool:
 
 
 def _explains(end_reason: EndReason | None, op: str) -> bool:
-    """Return whether a reason comes from the claim's end, and not from an earlier failure that it survived."""
+    """Return whether the change `op` explains the claim's end, and is not an earlier failure that it survived."""
     could_not_start = end_reason is EndReason.SHELVED and op in (EndReason.FAILED, EndReason.EXPIRED)
     return end_reason in _EXPLAINED or op in _GIVEN_BACK or could_not_start
 

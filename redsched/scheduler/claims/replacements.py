@@ -1,11 +1,11 @@
 """Give claims further placements: one path for moves, for attempts after a failure, and for unshelving.
 
-        the claim's own request --> decide in its cell, without its present place --> replace.lua adds a placement
+        the claim's own request --> decide in its cell, without its current place --> replace.lua adds a placement
                                                                                               |
                                  OK: placed;  ALREADY_DONE: an earlier call placed it, return that placement -'
 
-What happens to the other placements when the new one becomes active, fails or takes too long is up to reconcile.lua
-(scheduler/background/reconciler.py): the scheduler that placed it may die right after.
+When the new placement becomes active, fails or takes too long, reconcile.lua ends the others as needed
+(scheduler/background/reconciler.py), because the scheduler that placed it may have died.
 """
 
 from collections.abc import Collection
@@ -69,14 +69,14 @@ class ReplacementPlacer:
         return await self._claim(cell, await self.target(cell, claim, spec), spec)
 
     async def target(self, cell: Cell, claim: Claim, spec: ReplacementSpec) -> PlacementTarget:
-        """Return what is to be decided. Raises NoValidHost, ClaimState."""
+        """Return the placement to decide. Raises NoValidHost, ClaimState."""
         alone = await self.alone(cell, claim, spec)
         return replace(alone, followers=await self._followers(cell, alone))
 
     async def alone(
         self, cell: Cell, claim: Claim, spec: ReplacementSpec, besides: Collection[str] = ()
     ) -> PlacementTarget:
-        """Return what is to be decided, ignoring followers and the relations to the claims `besides`.
+        """Return the placement to decide, ignoring followers and the relations to the claims `besides`.
 
         Raises NoValidHost, ClaimState.
         """
@@ -94,7 +94,7 @@ class ReplacementPlacer:
         return elsewhere(place, spec.hosts, spec.exclude)
 
     async def _followers(self, cell: Cell, alone: PlacementTarget) -> tuple[Request, ...]:
-        """Return a place for each claim that must follow this one, if this one has a place at all."""
+        """Return a place for each claim that must follow this one; none if this one has no place now."""
         claim, found = alone.claim, list[Request]()
 
         def look() -> tuple[str, ...]:
@@ -144,7 +144,7 @@ class ReplacementPlacer:
             raise await self._refusal(cell, target)
 
     def may_fit(self, cell: Cell, target: PlacementTarget) -> bool:
-        """Return whether the cell's replica in its present state, caught up or not, has a place."""
+        """Return whether the target has a place according to the replica as it is, without catching up."""
         return bool(decided(cell.decider, cell.updater.columns, target, self._rng).places)
 
     async def _decide(
@@ -172,7 +172,7 @@ class ReplacementPlacer:
         return NoValidHost(f"{error.detail}; the relations of its gang must hold: {kept}", error.facts)
 
     async def _read(self, cell: Cell, claim: Claim, token: str) -> Claim:
-        """Read the claim at its new placement, or as it is now if that placement is gone already."""
+        """Read the claim at its new placement; at its main one if the new one has ended already."""
         now = (await cell.store.claims.read([claim.id])).get(claim.id)
         if now is None:
             raise NotFound(f"claim {claim.id!r} no longer exists")
@@ -180,7 +180,7 @@ class ReplacementPlacer:
 
 
 def raise_for(answer: ClaimAnswer, claim: Claim) -> None:
-    """Raise if no other host would change the answer: the obstacle is the claim itself, or the epoch."""
+    """Raise an error if another host would not help, because of the state of the claim or the epoch."""
     outcome = answer.outcome
     if outcome is Outcome.STALE:
         raise StaleToken(f"claim {claim.id} has been placed again since this token: read the claim, and use its token")

@@ -1,7 +1,7 @@
-"""The requests that the store keeps, so that claims made by them can be placed again.
+"""The requests that the store keeps, so that their claims can be placed again.
 
-The text is sent with the claim call, once for many claims: a scheduler remembers which texts it has written in this
-epoch, and when.
+The text of a request is sent with a claim call, but only once for many claims: a scheduler remembers which texts it has
+written in the current epoch, and when.
 """
 
 from collections import OrderedDict
@@ -22,24 +22,24 @@ class RequestCache:
     def __init__(self, store: CellStore) -> None:
         self._store = store
         self._written: OrderedDict[str, tuple[str, float]] = OrderedDict()
-        """By digest: the epoch, and when it was written by this process' monotonic clock. The latest last."""
+        """By digest: the epoch, and the time of the write by this process' monotonic clock. The latest comes last."""
 
     def to_write(self, request: Request, digest: str, epoch: str) -> str:
-        """Return the text to send with a claim; '' if the store has it."""
+        """Return the text to send with a claim call; '' if the store has it already."""
         written = self._written.get(digest)
         if written is not None and written[0] == epoch and aio.now_s() - written[1] < KEPT_S / 2:
             return ""
         return request.canonical()
 
     def has_written(self, digest: str, epoch: str) -> None:
-        """Note that a claim call has written this request."""
+        """Record that a claim call has written this request."""
         self._written[digest] = (epoch, aio.now_s())
         self._written.move_to_end(digest)
         if len(self._written) > MOST:
             self._written.popitem(last=False)
 
     async def of(self, claim: Claim) -> Request:
-        """Return the whole request that a claim was made by. Raises ClaimState if it is not known."""
+        """Return the whole request from which a claim was made. Raises ClaimState if the store no longer has it."""
         text = await self._store.requests.get(claim.digest) if claim.digest else None
         if text is None:
             raise ClaimState(

@@ -8,8 +8,8 @@ from redsched.model.validation import check_amount, check_class, check_slot, spl
 def absolute(claim: Claim, slots: Amounts, resources: Amounts) -> dict[str, int]:
     """Return all amounts that the claim is to hold, by slot.
 
-    Slots and classes that are not named keep their amount, or the one they are being resized to. Raises InvalidRequest
-    for a class that the claim holds from several pools, and if nothing would be left.
+    Slots and classes that are not named keep their amount, or the amount of a resize in progress. Raises InvalidRequest
+    for a class that the claim holds in several pools, and if no amount would be left.
     """
     amounts = {**(claim.resizing_to or claim.amounts)}
     for resource_class, amount in resources.items():

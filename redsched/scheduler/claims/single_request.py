@@ -1,4 +1,4 @@
-"""Derive the request for one claim's next place from the request that it was made by, possibly with others."""
+"""Derive the request for one claim's next place from the request, possibly for many claims, from which it was made."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from redsched.scheduler.quotas.usage import by_class
 
 
 def single_claim_request(request: Request, claim: Claim) -> Request:
-    """Return the request for one claim, with its present amounts: it may have been resized.
+    """Return the request for one claim, with its current amounts, because it may have been resized.
 
     Raises ClaimState if the request cannot be determined.
     """
@@ -32,7 +32,7 @@ def elsewhere(request: Request, hosts: frozenset[str], exclude: frozenset[str]) 
 
 
 def _nowhere(requested: frozenset[str], hosts: frozenset[str]) -> str:
-    """Say why none of the hosts named by the request or for this placement is left."""
+    """Describe why none of the hosts named by the request or for this placement is left."""
     if requested and hosts and not requested & hosts:
         names = f"the request names only {_some(requested)}, which excludes {_some(hosts)}"
         return f"{names}: claim again, and release this one"
@@ -47,7 +47,7 @@ def _some(hosts: frozenset[str]) -> str:
 
 
 def _members(request: Request, claim: Claim) -> list[GangMember]:
-    """Return the gang members that the claim may be a place of: several only if their requests are alike.
+    """Return the gang members that the claim may belong to: several only if their requests are alike.
 
     Raises ClaimState if that is ambiguous.
     """
@@ -67,7 +67,7 @@ def _members(request: Request, claim: Claim) -> list[GangMember]:
 
 
 def _refuse_affinity(request: Request, fitting: Sequence[GangMember], claim: Claim) -> None:
-    """Raise ClaimState if the claim was spread with other places, or is related to some that it does not name."""
+    """Raise ClaimState if the claim was spread with other places, or has relations to claims that it does not name."""
     names, member = {one.name for one in fitting}, fitting[0].request if fitting else request
     related = not claim.gang_member and any(names & set(one.members) for one in request.relations)
     spread = member.count > 1 and not member.server_group and any(one.hard for one in member.spread)

@@ -69,7 +69,7 @@ class DeclaredService(ABC, Generic[View]):
         use = self._use(view)
         home = self._home(name)
         for cell in () if use and not force else self._beginning_with(home):
-            # UNKNOWN just after it was found: it is in another cell, or an earlier attempt of this call deleted it.
+            # UNKNOWN: the object is in another cell, or an earlier attempt of this call has deleted it.
             answer = await self._delete(cell, name, force, if_match if cell is home else None)
             if refuse_changed(answer, f"{self.word} {name}").outcome is Outcome.IN_USE:
                 use = "has just come into use"
@@ -84,13 +84,13 @@ class DeclaredService(ABC, Generic[View]):
         return any(name in self._names(cell) for cell in self._cells)
 
     async def _put(self, name: str, declare: Declare, if_match: IfMatch) -> None:
-        """Declare an object in the cell whose state is authoritative, then in the others."""
+        """Declare an object in its authoritative cell (`_home`), then in the others."""
         home = self._home(name)
         for cell in self._beginning_with(home):
             refuse_changed(await declare(cell, if_match if cell is home else None), f"{self.word} {name}")
 
     def _home(self, name: str) -> Cell:
-        """Return the cell where tags are compared: the first cell that has the object, else the first of all."""
+        """Return the cell in which tags are compared: the first one that has the object, else the first of all."""
         return next((cell for cell in self._cells if name in self._names(cell)), next(iter(self._cells)))
 
     def _beginning_with(self, home: Cell) -> Sequence[Cell]:
@@ -110,7 +110,7 @@ class DeclaredService(ABC, Generic[View]):
 
     @abstractmethod
     def _use(self, found: View) -> str:
-        """Say how an object is in use, which prevents its deletion; '' if it is not."""
+        """Describe the use of an object, which prevents its deletion; '' if it is not in use."""
 
     @abstractmethod
     async def _delete(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult: ...
@@ -175,14 +175,14 @@ class ServerGroupService(DeclaredService[ServerGroupView]):
 
     async def _after_delete(self, found: ServerGroupView) -> None:
         if not found.members:
-            # Declared again, the group may start in another cell. With members it must not: they stay in their cell.
+            # A group that is declared again may be pinned to another cell, but not while it has members in this one.
             await next(iter(self._cells)).store.bindings.unbind_group(found.group.name)
 
     async def put(self, group: ServerGroup, if_match: IfMatch = None) -> tuple[ServerGroupView, bool]:
         """Declare a server group. Returns its view, and whether it is new.
 
         Raises PreconditionFailed, Settling, and ClaimState if the group has members and anything but max_per_host would
-        change, or has members from before it was deleted that are not counted as the new declaration requires.
+        change, or if members from before its deletion are not counted by the topologies of the new declaration.
         """
         await self._cells.catch_up()
         new = not self._is_known(group.name)

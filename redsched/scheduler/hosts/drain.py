@@ -1,13 +1,13 @@
 """Empty the hosts of one cell that are drained with moves, or evacuated.
 
 Every scheduler's sweeper handles a few claims of such a host at a time. The claim script keeps two schedulers from
-moving a claim twice: the second gets the outcome of the first. A claim that cannot be moved now is retried later, less
-and less often; why it cannot is worked out when somebody reads the host. A claim whose move failed at its target is
-retried likewise: the claim records how often and when it failed, so that all schedulers wait.
+moving a claim twice: the second gets the outcome of the first. A claim that cannot be moved now is retried with
+back-off; the reason is determined when the host is read. A claim whose move failed at its target is retried likewise:
+the claim records how often and when it failed, so that all schedulers wait.
 
-A drained host still works: a claim that is not active there yet is moved once it is, or ends. If the drain has a
-deadline with `stop`, the claims left there at the deadline are released. An evacuated host is gone for good, so its
-ending claims end at once.
+A drained host still works, so a claim that is not active there yet is moved once it is active, unless it ends first. If
+the drain has a deadline with `stop`, the claims left there at the deadline are released. An evacuated host is gone for
+good, so its ending claims end at once.
 """
 
 import random
@@ -32,11 +32,11 @@ MAX_PER_ROUND = 50
 AT_ONCE = 5
 HOSTS_AT_ONCE = 20
 EVACUATE = "evacuate"
-"""How claims leave a host that was written off."""
+"""The way claims leave a host that was written off and is being evacuated."""
 FIRST_PAUSE_MS = 1000
-"""The pause before a claim whose move failed is moved again; doubles with each failure, up to LONGEST_PAUSE_S."""
+"""The pause after a failed move of a claim. It doubles with each failure, up to LONGEST_PAUSE_S."""
 STOP = "stop"
-"""How claims leave a host whose drain has reached its deadline, if they are to be stopped then."""
+"""The way claims leave a host whose drain has reached its deadline, if the drain stops them then."""
 
 _STOPPED = (Outcome.OK, Outcome.ENDING, Outcome.ALREADY_DONE, Outcome.UNKNOWN)
 
@@ -86,14 +86,14 @@ class DrainWorker:
         elif claim.state is ClaimStatus.ENDING:
             await self._cell.store.claims.reconcile([claim.id], counted_by(claim))
         elif claim.state in LEASED:
-            # It never became active there: this is another attempt, not a move.
+            # The claim was never active at this placement, so this is another attempt and not a move.
             await self._cell.store.claims.requeue(claim.host, claim.id, claim.token, counted_by(claim))
         else:
             await self._move(claim)
 
     async def _stop(self, claim: Claim) -> None:
-        # While a gang waits for members, stopping one ends the others: they would wait for it in vain.
-        # A claim may still name its gang after the gang is complete; only the gang's key tells.
+        # While a gang waits for its members, ending one as FAILED ends the others, which would wait for it for ever.
+        # A claim may still name its gang after the gang is complete, so the gang's own key is read.
         waits = claim.gang and await self._cell.store.gangs.members(claim.gang)
         end_reason = EndReason.FAILED if waits else EndReason.RELEASED
         reason = f"host {claim.host} was drained, and stopped what was left when the deadline had passed"
@@ -101,14 +101,14 @@ class DrainWorker:
             claim.host, claim.id, claim.token, objects=counted_by(claim), end_reason=end_reason, reason=reason
         )
         if answer.outcome not in _STOPPED:
-            # Its token has changed since it was read: the next round reads it again.
+            # Its token has changed since it was read. The next sweep reads the claim again.
             log.info("claim not stopped", cell=self._cell.name, claim=claim.id, host=claim.host, outcome=answer.outcome)
 
     async def _move(self, claim: Claim) -> None:
         try:
             await self._place(claim)
         except (Conflict, NotFound) as error:
-            # It is gone by now, or there is no place for it.
+            # The claim has left the host or ended, or has no other place.
             self._pauses.back_off(claim.id, aio.now_s())
             log.debug("claim not moved", cell=self._cell.name, claim=claim.id, host=claim.host, problem=error.detail)
         else:
@@ -123,7 +123,7 @@ class DrainWorker:
 
 
 def _is_due(claim: Claim, how: str, now_ms: int) -> bool:
-    """Return whether a claim is to be handled now, given how claims leave its host (`how`)."""
+    """Return whether to handle a claim now, given how claims leave its host (`how`)."""
     if how == EVACUATE and claim.state is ClaimStatus.ENDING:
         return True
     if how != STOP and claim.state is ClaimStatus.ACTIVE and next_move_at_ms(claim) > now_ms:
@@ -163,7 +163,7 @@ async def unmovable_reasons(
     """Return the claims of a drained or evacuated host that have no other place now, and why, by claim id."""
     reasons: dict[str, str] = {}
     wholes: dict[tuple[str, str, str], str | None] = {}
-    """Why server groups and gangs that move as a whole cannot; None for those that can."""
+    """Why server groups and gangs cannot move as a whole: results of `_group_unmovable`."""
     for claim in claims:
         if claim.state not in HELD or claim.target is not None:
             continue
@@ -180,7 +180,7 @@ async def unmovable_reasons(
 
 
 async def _group_unmovable(cell: Cell, group_drain: GroupDrain, claim: Claim) -> str | None:
-    """Return why the group or gang of a claim cannot move as a whole; '' if it never does so, None if it can."""
+    """Return why the claim's group or gang cannot move as a whole; '' if it never moves as a whole, None if it can."""
     try:
         return None if await group_drain.check_movable(cell, claim) else ""
     except (Conflict, NotFound) as error:

@@ -1,8 +1,8 @@
 """Move a hard affinity group, or the related members of a gang, as a whole off drained hosts.
 
-Each member may only go where the others are, so none can go first. Their targets are decided together, as for a gang,
-and one call of the claim script claims all of them. Each member then switches on its own, when its work runs there. A
-member whose move fails is bound only to those that have arrived, and follows them alone.
+Each member may only be placed with the others, so they cannot move one by one. Their targets are decided together, as
+for a gang, and one call of the claim script claims all of them. Each member then completes its move by itself, when its
+work runs at the target. A member whose move fails has to follow those that have moved, and is moved alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from redsched.store.codec.results import ClaimCall, Member, Replacement
 MAX_TOGETHER = 100
 
 Found = tuple[str, Sequence[Claim]]
-"""A description of what may move as a whole, and its claims."""
+"""A description of the group or gang that may move as a whole, and its claims."""
 _Seat = tuple[str, str]
 
 
@@ -33,7 +33,7 @@ _Seat = tuple[str, str]
 class _Group:
     """Claims that move together, in the order of the places of `request`. `what` describes them in messages.
 
-    `expected` has the hosts of other claims that these places must fit, by claim id.
+    `expected` has the hosts of other claims, by claim id, on which the choice of these places is based.
     """
 
     what: str
@@ -91,7 +91,7 @@ class GroupDrain:
         return None
 
     async def _in_gang(self, cell: Cell, claim: Claim, drained: frozenset[str]) -> Found:
-        """Return the claims on drained hosts that a claim must share a host, zone or aggregate with."""
+        """Return the claims on drained hosts with which a claim must share a host, zone or aggregate."""
         if not claim.gang_members:
             return "", ()
         request = await cell.requests.of(claim)
@@ -172,7 +172,7 @@ def _as_gang(what: str, target: Sequence[PlacementTarget]) -> _Group:
 
 
 def _seat(claim: Claim) -> _Seat:
-    """Return the gang of a claim, identified by the id of its first claim, and the claim's member name."""
+    """Return the claim's gang, identified by the id of the gang's first claim, and the claim's member name."""
     return next((ids[0] for ids in claim.gang_members.values()), ""), claim.gang_member
 
 
@@ -186,7 +186,7 @@ def _relations_between(kinds: Sequence[Sequence[PlacementTarget]]) -> tuple[Rela
 
 
 def _call(cell: Cell, group: _Group, decision: Decision, epoch: str, seen_seq: int) -> ClaimCall:
-    """Return the call that claims all new places. It keeps what each claim has stored of its own request."""
+    """Return the call that claims all new places. What each claim stores of its own request does not change."""
     call = claim_call(group.request, cell, decision, [one.id for one in group.claims], epoch, seen_seq)
     members = tuple(map(_moved, call.members, group.claims))
     return replace(

@@ -9,7 +9,7 @@ from redsched.store.codec.fields import LIMIT
 
 
 def slot_views(fields: Mapping[str, str]) -> dict[str, SlotView]:
-    """Return every slot that has a capacity or claims. A slot that was removed may still have claims."""
+    """Return every slot that has capacity or claimed amounts. A slot that was removed may still have the latter."""
     slots = {name.partition(".")[2] for name in fields if name.startswith(("capacity.", "claimed."))}
     return {slot: _slot_view(slot, fields) for slot in sorted(slots)}
 
@@ -20,19 +20,19 @@ def keyed(prefix: str, fields: Mapping[str, str]) -> dict[str, str]:
 
 
 def status_from(fields: Mapping[str, str]) -> HostStatus:
-    """Return the status that an operator gave a host; DISABLED if the field was edited by hand and is unreadable."""
+    """Return the status that an operator gave a host; DISABLED if a manual edit made the field unreadable."""
     message = fields.get("status", "")
     return HostStatus(message) if message in set(HostStatus) else HostStatus.DISABLED
 
 
 def quota_from(project: str, fields: Mapping[str, str]) -> Quota | None:
-    """Return a project's quota; None if it has no limit. A limit that was edited by hand and is unreadable is 0."""
+    """Return a project's quota; None if it has no limit. A limit that a manual edit made unreadable is 0."""
     limits = {name: parse_int(text, 0) for name, text in keyed(LIMIT, fields).items()}
     return Quota(project, limits) if limits else None
 
 
 def number(text: str) -> float:
-    """Parse a number as the store writes it; one that was edited by hand and is unreadable is 0."""
+    """Parse a number as the store writes it; one that a manual edit made unreadable is 0."""
     try:
         return float(text)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Evacuate a hard affinity group: its first member goes where the others can follow.
+"""Evacuate a hard affinity group: place its first member where the others can follow.
 
-The members are placed again one by one, and all must follow the first. So the first one's place is decided for all of
-them, as for a gang. If no host (zone, label value) has room for all, it goes where it can: running a part of the work
-is better than none, and the rest waits for room there.
+The members are placed again one by one, and all must follow the first. So the first member's place is decided for all
+of them, as for a gang. If no host (zone, label value) has room for all, the first member is placed wherever it fits:
+running a part of the work is better than none, and the rest waits for room there.
 """
 
 from collections import Counter
@@ -17,15 +17,15 @@ from redsched.model import Claim, GangMember, Request
 from redsched.scheduler.claims.gang_relations import Held
 
 MAX_FOLLOWERS = 100
-"""The most followers that are considered for the first member: deciding for more at once would take too long."""
+"""The most followers that the decision for the first member considers: more would take too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementTarget:
-    """What is to be decided for a claim that is placed again: `place`, one place of its `request`, elsewhere.
+    """The placement to decide for a claim that is placed again: `place`, one place of its `request`, elsewhere.
 
-    If the claim leads a group, `followers` has such a place for each other member, as far as it is known. `held` has
-    the relations, with the other members of the gang, that the place keeps.
+    If the claim is the first of a group, `followers` has such a place for each other member whose request is known.
+    `held` has the relations to other members of the gang that the place must satisfy.
     """
 
     claim: Claim
@@ -36,7 +36,7 @@ class PlacementTarget:
 
 
 def decided(decider: Decider, columns: Columns, target: PlacementTarget, rng: Random) -> Decision:
-    """Return where the claim may go."""
+    """Return the decision on the claim's place, with its followers if all of them fit together."""
     with ignoring_lost_members(columns, target.claim):
         state = columns.declared.groups.get(target.claim.group)
         if target.followers and state is not None and not state.members:

@@ -1,4 +1,4 @@
-"""Follow the changes of cells, from the entries that the replicas have applied: readers put no load on the store."""
+"""Follow the changes of cells through the entries that the replicas have applied, without load on the store."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Read the event logs of all cells: in pages, the newest ones, or as they come."""
+"""Read the event logs of all cells: in pages, the newest events, or events as they are recorded."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from redsched.store.codec.results import Event
 
 BATCH = 500
 MAX_READ = 20_000
-"""The most entries that one page reads: with a filter that matches few, the page may be short or empty."""
+"""The most log entries read for one page. If the filter matches few of them, the page may be short or empty."""
 KINDS = frozenset(EndReason) | {
     *("claimed", "local", "active", "resizing", "resized", "resize-failed", "ending", "restored"),
     *("up", "down", "attest", "status", "lost", "membership", "declared", "removed", "repaired", "missing"),

@@ -1,8 +1,8 @@
 """Sum up the amounts of all claims, by class and by zone or project. Reads the store, host by host.
 
-Claims that have not ended are counted. That includes ending ones: their amounts stay taken until their hosts confirm
-that the work is gone. Hosts are read in pages, so that no read blocks the store for long: claims that are made or end
-in the meantime may or may not be counted.
+All claims that have not ended count, also ending ones, whose amounts are held until their hosts report that the work is
+gone. Hosts are read in pages, so that no read blocks the store for long; claims that are made or end in the meantime
+may or may not be counted.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """Enforce quotas, the limits on what a project's claims use together. claim.lua checks and counts as it claims.
 
-With several cells, each has a share of the limits and refuses what exceeds it, even if another cell has a spare share:
-that is transferred then, and the call repeated (shares.py).
+With several cells, each has a share of the limits and refuses what exceeds it. If other cells can spare a part of their
+shares, that part is transferred and the call repeated (shares.py).
 
         claim.lua --OVER_QUOTA--> has another cell a spare share? --yes: transfer it--> claim.lua
             |                              `--no--> refuse, with the numbers
@@ -63,7 +63,7 @@ class Quotas:
         return await self._within(cell, claim.project, attempt, lambda answer: exceeded(answer.facts))
 
     async def check(self, project: str, decision: Decision) -> None:
-        """Raise QuotaExceeded if claiming these places would be refused now. Writes nothing. Raises Settling."""
+        """Check that claiming these places is within the quota now. Writes nothing. Raises QuotaExceeded, Settling."""
         total: Counter[str] = Counter()
         for place in decision.places:
             total.update(quota_usage(place.chosen.amounts))
@@ -71,7 +71,7 @@ class Quotas:
             raise _refusal(project, found)
 
     async def exceeded(self, request: Request) -> tuple[Exceeded, ...] | None:
-        """Return the limits that the request would exceed; None while hosts may still bring back claims that count.
+        """Return the limits that the request would exceed; None while hosts may still restore claims that count.
 
         Writes nothing.
         """
@@ -90,7 +90,7 @@ class Quotas:
     async def _within(
         self, cell: Cell, project: str, attempt: Callable[[], Awaitable[A]], over: Callable[[A], Sequence[Exceeded]]
     ) -> A:
-        """Make a call, and repeat it while other cells have shares to spare. Raises QuotaExceeded, Settling."""
+        """Make a call, and repeat it while other cells can spare shares. Raises QuotaExceeded, Settling."""
         until = aio.now_s() + WITHIN_S
         while True:
             answer = await attempt()

@@ -23,9 +23,9 @@ AGAIN_AFTER_S = 0.05
 
 
 class QuotaService(DeclaredService[QuotaView]):
-    """Quotas, by project. Usage is exact in each cell; reading it raises Settling while hosts may bring back claims.
+    """Quotas, by project. Usage is exact in each cell; reading it raises Settling while hosts may restore claims.
 
-    Over several cells it is the sum of cells read one after another, so not of a single instant.
+    Over several cells it is the sum of values read one after another, so not of a single instant.
     """
 
     word = "quota of project"
@@ -38,7 +38,7 @@ class QuotaService(DeclaredService[QuotaView]):
     async def put(self, quota: Quota, if_match: IfMatch = None) -> tuple[QuotaView, bool]:
         """Declare a quota with all of its limits. Returns its view, and whether it is new.
 
-        Limits below the present usage end no claims, but admit no more. Raises PreconditionFailed, Settling.
+        Limits below the current usage end no claims, but admit no more. Raises PreconditionFailed, Settling.
         """
         await self._cells.catch_up()
         new = not self._is_known(quota.project)
@@ -74,8 +74,8 @@ class QuotaService(DeclaredService[QuotaView]):
             used.update(one.used)
         return QuotaView(project, states[0].limits, dict(used))
 
-    def _use(self, found: QuotaView) -> str:  # noqa: ARG002 - what is used is there without it
+    def _use(self, found: QuotaView) -> str:  # noqa: ARG002 - usage does not prevent the deletion of a quota
         return ""
 
-    async def _delete(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult:  # noqa: ARG002 - nothing stands against it
+    async def _delete(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult:  # noqa: ARG002 - nothing prevents it
         return await cell.store.declared.delete_quota(name, if_match)

@@ -22,7 +22,7 @@ def quota_usage(slots: Amounts) -> Amounts:
 
 
 def usage_of(fields: Mapping[str, str]) -> Amounts:
-    """Return the quota usage of a living claim's hash: while it moves, the largest amount over its placements."""
+    """Return the quota usage of a live claim from its hash: while it moves, the largest amount over its placements."""
     usage: Counter[str] = Counter()
     for one in placement_fields(fields):
         amounts = {name[len(AMOUNT) :]: parse_int(value, 0) for name, value in one.items() if name.startswith(AMOUNT)}

@@ -1,1 +1,1 @@
-"""Selections: resolve, route to a cell, decide, claim, interpret; around that, wait for room or confirmation."""
+"""Selections: resolve, route to a cell, decide, claim, interpret; also waiting for room and for confirmation."""

@@ -10,7 +10,7 @@ from redsched.scheduler.results import Effort
 
 
 class SchedulingAttempt:
-    """A request, what is known about it, and its cost so far. `restart` begins another try."""
+    """A request, what is known about it, and its cost so far. `restart` prepares another run of the pipeline."""
 
     __slots__ = (
         "call_id",
@@ -30,7 +30,7 @@ class SchedulingAttempt:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        # Until active, so that what this call leaves behind can be told from what the same ids were sent for again.
+        # For until=active: distinguishes claims that this call returned from those that a repeated call returned.
         self.call_id = secrets.token_hex(4) if self.waits_until_active and request.claim_ids else ""
         self.calls = 0
         self.decide_s = 0.0
@@ -52,9 +52,9 @@ class SchedulingAttempt:
         self.resolved = self.request
         """The request to decide on: the claims in its hints are replaced by their hosts."""
         self.is_resolved = False
-        # A dry run shows what a later request would see: it must include everything acknowledged so far.
+        # A dry run shows what a later request would get, so it must reflect everything acknowledged so far.
         self.catch_up = not self.request.claim
-        """Whether to bring the columns up to date before deciding: after FULL, and before a refusal."""
+        """Whether to catch up with the feed before deciding: after FULL, and before a refusal."""
         self.explanations: dict[str, tuple[Explanation, bool]] = {}
         """By cell, why nothing fitted, and whether the cell was settled when that was decided."""
         self.home: Cell | None = None
@@ -62,7 +62,7 @@ class SchedulingAttempt:
         self.pinned: Cell | None = None
         """The cell that a server group of the request is pinned to, if there are several cells."""
         self.full_cells: set[str] = set()
-        """Cells without room that the ids were bound to before."""
+        """The cells without room to which the ids were bound before."""
         self.sent: tuple[str, ...] = ()
         """The ids of the claim call in progress."""
 

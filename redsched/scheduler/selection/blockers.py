@@ -1,4 +1,4 @@
-"""Find what a refused request waits for: the one claim whose end would let a near host take the request."""
+"""Find blocking claims: the single claim whose end would let a nearly fitting host take a refused request."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ MAX_TRIED = 20
 
 
 async def with_claims(cell: Cell, request: Request, found: Explanation) -> Explanation:
-    """Return the explanation with the blocking claim of each near host, where one is found."""
+    """Return the explanation, with the blocking claim of each near host for which one is found."""
     return replace(found, nearest=tuple([await _with_claim(cell, request, miss) for miss in found.nearest]))
 
 
@@ -30,9 +30,9 @@ async def _with_claim(cell: Cell, request: Request, miss: Miss) -> Miss:
 
 
 def worth_trying(claims: list[Claim]) -> list[Claim]:
-    """Return one of each kind of claims, smallest first, so that the smallest sufficient one is found.
+    """Return one claim of each kind, smallest first, so that the smallest sufficient one is found.
 
-    If there are too many kinds, the largest MAX_TRIED are kept.
+    If there are too many kinds, only the MAX_TRIED largest are returned.
     """
     kinds = {_kind(claim): claim for claim in sorted(claims, key=_size, reverse=True)}
     return sorted(kinds.values(), key=_size)[-MAX_TRIED:]

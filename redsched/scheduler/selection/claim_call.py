@@ -25,7 +25,7 @@ def claim_call(
     """Return the call that claims a decision's places under these ids.
 
     `epoch` and `seen_seq` are those of the columns decided on. Without places, the script only looks up the ids.
-    `call_id` names a call that may have to be undone; `members_by_name` is the result of `gang_members`.
+    `call_id` identifies a call that may have to be undone; `members_by_name` is the result of `gang_members`.
     """
     places = decision.places or (Place(()),) * len(ids)
     members = tuple(Member(claim_id, one.candidates, one.group) for claim_id, one in zip(ids, places, strict=True))
@@ -79,7 +79,7 @@ def replacement_call(
 
 
 def dry_run(request: Request, cell: Cell, decision: Decision) -> Selections:
-    """Return the selections that a claim would get."""
+    """Return the selections that claiming the decision's places would give, without ids, tokens and leases."""
     alternates = _alternates(request, decision, [place.chosen.host for place in decision.places])
     places = (
         Selection(cell.name, place.chosen.host, place.chosen.amounts, alternates, member=place.member)

@@ -35,7 +35,7 @@ class FailedAttempt:
 
 
 def sentence(attempts: Sequence[FailedAttempt]) -> str:
-    """Describe the attempts of the first claim, and give the number of other claims."""
+    """Describe the attempts of the first claim in a sentence, with the number of further claims."""
     claim_ids = tuple(dict.fromkeys(one.claim_id for one in attempts))
     first = "; ".join(str(one) for one in attempts if one.claim_id == claim_ids[0])
     more = f", and {len(claim_ids) - 1} more" if len(claim_ids) > 1 else ""

@@ -1,8 +1,8 @@
 """Look up the existing outcome of a caller's own claim ids, before a request is refused or placed again.
 
-An id has one outcome (docs/architecture.md, "Ids"). The claim script ensures that for calls whose ids all reach it.
-This module handles calls that do not get there, because something they name is gone by now, and incremental calls,
-which used only the first of their ids.
+An id has one outcome (docs/architecture.md, "Ids"). The claim script ensures that for calls that pass it all of their
+ids. This module handles calls that never reach the script, because something they name no longer exists, and
+incremental calls, which used only the first of their ids.
 """
 
 from redsched.errors import ClaimIdReused, ClaimState
@@ -13,7 +13,7 @@ from redsched.scheduler.selection.claim_call import from_existing
 
 
 async def existing_outcome(request: Request, cells: Cells) -> Selections | None:
-    """Return the outcome of the request's own ids; None if it has none, or none of them is known.
+    """Return the outcome of the request's own ids; None if it has no ids, or no claim with one is known.
 
     Raises ClaimIdReused (they belong to another request), ClaimState (some have ended or are unknown), Settling.
     """
@@ -22,7 +22,7 @@ async def existing_outcome(request: Request, cells: Cells) -> Selections | None:
     found = await cells.known(request.claim_ids)
     if found is not None and _is_partial(request, found[1]):
         await cells.refuse_unsettled(f"each of claims {', '.join(request.claim_ids)}")
-        # The cell may have settled since the first read, after hosts had brought the other claims back.
+        # Hosts may have restored the other claims after the first read, before the cell settled.
         found = await cells.known(request.claim_ids)
     if found is None:
         return None
@@ -56,10 +56,10 @@ def id_reused(request: Request) -> ClaimIdReused:
 
 
 def only_some_known(request: Request, held: dict[str, Claim]) -> ClaimState:
-    """Return the error for ids of which the store has lost some while hosts have brought back the others.
+    """Return the error for ids of which the store has lost some, and hosts have restored the others.
 
-    The known claims are not ended here: they may have been active for long, and only their owner knows whether they are
-    of use without the others.
+    The known claims are not ended here: they may have been active for long, and only their owner can tell whether they
+    are useful without the others.
     """
     lost = [claim_id for claim_id in request.claim_ids if claim_id not in held]
     return ClaimState(
@@ -70,6 +70,6 @@ def only_some_known(request: Request, held: dict[str, Claim]) -> ClaimState:
 
 
 def has_ended(gone: list[str], held: dict[str, Claim]) -> ClaimState:
-    """Return the error for ids whose claims have ended; of several places, the others may still be held."""
+    """Return the error for ids whose claims (`gone`) have ended; the request's other claims may still be held."""
     states = {claim_id: claim.state for claim_id, claim in held.items()}
     return ClaimState(f"claim {', '.join(gone)} has ended: use new ids to claim again", {"claims": states})

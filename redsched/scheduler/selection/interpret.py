@@ -1,4 +1,4 @@
-"""Interpret the claim script's reply: the selection is done, or is decided again on newer columns."""
+"""Interpret the claim script's reply: the selection is done, or the request is decided again on newer columns."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from redsched.scheduler.selection.steps import ClaimReply, Done, Proposal, Retry
 from redsched.store.codec.outcomes import Outcome
 
 _LOST = (Outcome.ALREADY_DONE, Outcome.WRONG_EPOCH, Outcome.CONFLICT)
-"""Outcomes after which the store may have lost claims of these ids that a host holds and may still bring back."""
+"""Outcomes after which the store may have lost claims with these ids that a host holds and may still restore."""
 
 
 async def interpret(cells: Cells, attempt: SchedulingAttempt, proposal: Proposal, reply: ClaimReply) -> Step:
@@ -35,7 +35,7 @@ async def interpret(cells: Cells, attempt: SchedulingAttempt, proposal: Proposal
 
 
 def abandon(request: Request, cell: Cell, ids: tuple[str, ...]) -> None:
-    """Have claims under ids made for the request released, should any turn up. A caller's own ids may be sent again."""
+    """Have any claims with ids generated for the request released later. A caller's own ids may be sent again."""
     if not request.claim_ids:
         cell.released.abandon(ids)
 
@@ -44,7 +44,7 @@ async def _known_before(cells: Cells, attempt: SchedulingAttempt) -> Step:
     found = await existing_outcome(attempt.request, cells)
     if found is not None:
         return Done(found)
-    attempt.catch_up = True  # the store has lost the outcome since: the ids are free again
+    attempt.catch_up = True  # the store has lost the outcome in the meantime, so the ids are free again
     return Retry()
 
 
@@ -52,7 +52,8 @@ async def _retry_on_later_columns(cell: Cell, attempt: SchedulingAttempt, reply:
     """Return Retry after FULL, WRONG_EPOCH, EXPIRED, STALE_VIEW, or UNKNOWN (a group or pool was deleted).
 
     The decision was based on columns that differ from the store. Only newer columns can justify a refusal, and only
-    columns with more than the reply contains (a host shrank, or was disabled) are sure to avoid the same host.
+    they are sure to avoid the same host, because the reply does not contain every change (the host may have shrunk or
+    been disabled).
     """
     await cell.mark_down(reply.answer)
     attempt.catch_up = True
@@ -60,7 +61,7 @@ async def _retry_on_later_columns(cell: Cell, attempt: SchedulingAttempt, reply:
 
 
 async def _read(cell: Cell, ids: Sequence[str]) -> Mapping[str, Claim]:
-    """Read the claims of a call that was executed. Raises OutcomeUnknown: nobody else knows the ids made for it."""
+    """Read the claims of a call that was executed. Raises OutcomeUnknown if they cannot be read."""
     try:
         return await cell.store.claims.read(ids)
     except StoreUnavailable as error:

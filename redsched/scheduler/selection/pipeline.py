@@ -7,8 +7,8 @@
     claim          call the claim script once
     interpret      map the reply to Done, or to Retry on newer columns
 
-A refusal must reflect the store after the request arrived: it is based only on columns that were brought up to date
-after the last candidate turned out to be full.
+A refusal must reflect the state of the store after the request arrived, so it is based only on columns that have caught
+up after the last candidate turned out to be full.
 """
 
 import time
@@ -47,14 +47,14 @@ class SelectionPipeline:
                 case Done(selections):
                     return selections
                 case Refuse(error):
-                    # Ids keep their outcome, even if something that the request relied on has gone since.
+                    # Ids keep their outcome, even if something that the request names no longer exists.
                     known = await existing_outcome(attempt.request, self._cells)
                     if known is None:
                         raise error
                     return known
 
     def may_fit(self, attempt: SchedulingAttempt) -> bool:
-        """Return whether the columns in their present state, caught up or not, have a place."""
+        """Return whether the request has a place according to the columns as they are, without catching up."""
         return any(cell.decider.decide(attempt.resolved, self._rng).places for cell in self._cells)
 
     async def _try_once(self, attempt: SchedulingAttempt) -> Step:
@@ -78,7 +78,7 @@ class SelectionPipeline:
         return await interpret(self._cells, attempt, proposal, reply)
 
     async def _resolve(self, attempt: SchedulingAttempt) -> None:
-        """Look up what the request names. Raises NotFound, Settling, NoValidHost."""
+        """Look up the claims, groups and aggregates that the request names. Raises NotFound, Settling, NoValidHost."""
         if not attempt.is_resolved:
             await self._router.find_home(attempt)
             attempt.resolved = await with_hints(attempt.request, self._cells)
@@ -112,21 +112,21 @@ class SelectionPipeline:
         return proposal
 
     async def _show(self, attempt: SchedulingAttempt, proposal: Proposal) -> Step:
-        """Return what claiming would get. Raises QuotaExceeded, Settling, NoValidHost."""
+        """Return the result of a dry run. Raises QuotaExceeded, Settling, NoValidHost."""
         await self._quotas.check(attempt.request.project, proposal.decision)
         if not proposal.decision.places:
             raise self._refusal(attempt)
         return Done(dry_run(attempt.request, proposal.cell, proposal.decision))
 
     async def _bind(self, attempt: SchedulingAttempt, proposal: Proposal) -> Step | None:
-        """Bind the request to the proposal's cell. Returns None if it may be claimed there, else how the pass ends.
+        """Bind the request to the proposal's cell. Returns None if it may be claimed there, else the pass's result.
 
         Raises NoValidHost, Settling.
         """
         request, has_places = attempt.request, bool(proposal.decision.places)
         if not has_places and await self._router.leave_full_cell(attempt):
             return Retry()
-        # A caller's own ids may have an outcome even if nothing fits: only the script knows.
+        # A caller's own ids may have an outcome even if nothing fits, which only the script can tell.
         if not has_places and not request.claim_ids:
             raise self._refusal(attempt)
         if not await self._router.bind(attempt, proposal):
@@ -163,7 +163,7 @@ class SelectionPipeline:
 
 
 def _ids_for(request: Request, proposal: Proposal) -> tuple[str, ...]:
-    """Return an id for each proposed place, new ones or the first of the caller's; without places, all the caller's."""
+    """Return an id for each proposed place: the caller's first ids, or new ones; without places, all caller's ids."""
     places = proposal.decision.places
     if not request.claim_ids:
         return tuple(claim_id_in(proposal.cell) for _ in places)

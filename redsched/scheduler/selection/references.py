@@ -1,7 +1,7 @@
 """Resolve what a request refers to: claims in its hints, aggregates and server groups. Unknown names are refused.
 
 An unknown name must never mean "no rule" (docs/architecture.md, "Declared"): declarations may be lost with the store,
-and a request that relied on one would go where it must not.
+and a request that relied on one would be placed on hosts that it must not use.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,10 +14,10 @@ from redsched.scheduler.cells import Cell, Cells
 
 
 async def with_hints(request: Request, cells: Cells) -> Request:
-    """Replace the claims in a request's hints by hosts: allow only those of same_host, exclude those of different_host.
+    """Replace the claims in a request's hints by hosts: allow only hosts of same_host, exclude those of different_host.
 
-    Does the same for each member of a gang. Raises NotFound for an unknown claim, Settling while it might return,
-    NoValidHost if same_host leaves no host.
+    Does the same for each member of a gang. Raises NotFound for an unknown claim, Settling while a host might still
+    restore it, NoValidHost if same_host leaves no host.
     """
     if request.members:
         members = [replace(one, request=await with_hints(one.request, cells)) for one in request.members]
@@ -48,7 +48,7 @@ async def _hosts(claim_ids: Iterable[str], cells: Cells) -> frozenset[str]:
 
 
 async def without_ended_hints(request: Request, cells: Cells) -> Request:
-    """Drop ended claims from a request's hints: a claim may be placed again long after its request was made."""
+    """Drop ended claims from a request's hints, for claims that are placed again long after their request was made."""
     hints = request.hints
     living = {claim_id for claim_id in hints.same_host | hints.different_host if await _has_not_ended(claim_id, cells)}
     return replace(

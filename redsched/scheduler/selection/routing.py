@@ -1,4 +1,4 @@
-"""Route a request to a cell: the one its ids are bound to or its server group is pinned to, else the best."""
+"""Route a request to a cell: the one to which its ids are bound or its server group is pinned, else the best one."""
 
 from random import Random
 
@@ -19,7 +19,7 @@ class CellRouter:
         self._rng = rng
 
     async def find_home(self, attempt: SchedulingAttempt) -> None:
-        """Find the cell that the caller's own ids are bound to. Raises Settling."""
+        """Find the cell to which the caller's own ids are bound. Raises Settling."""
         attempt.home = await self._ids.home(attempt.request)
 
     async def route_to_cell(self, attempt: SchedulingAttempt) -> list[Cell]:
@@ -29,7 +29,7 @@ class CellRouter:
         return list(self._cells) if only is None else [only]
 
     async def bind(self, attempt: SchedulingAttempt, proposal: Proposal) -> bool:
-        """Bind the ids and the server groups to the proposal's cell. Returns False if another cell has them.
+        """Bind the ids and the server groups to the proposal's cell. Returns False if they are bound to another one.
 
         Raises Settling.
         """
@@ -51,6 +51,6 @@ class CellRouter:
         for cell in self._cells:
             if cell.name not in attempt.full_cells and cell.decider.decide(attempt.resolved, self._rng).places:
                 attempt.home = await self._ids.move(attempt.request, before, cell)
-                # If they stay, another copy of the call has an outcome there: the script must be asked for it.
+                # If they stay bound, another copy of the call has an outcome there, which only the script can return.
                 return attempt.home is not before
         return False

@@ -1,8 +1,8 @@
-"""Select: run the pipeline, and around it wait for room and for confirmation by the hosts.
+"""Select: run the pipeline, and wait for room and for confirmation by the hosts. From the outside in:
 
 until_active.confirmed          undone when a host does not confirm
   wait_queue.place              retried whenever there may be room
-    until_active.placed         undone when the caller goes away
+    until_active.placed         undone when the caller disconnects
       within select_timeout_s
         pipeline.run            resolve > route_to_cell > decide > claim > interpret
 """
@@ -39,7 +39,7 @@ class Selector:
         self._observe = observe or (lambda _: None)
 
     async def select(self, request: Request) -> Selections:
-        """Claim a place for every member of the request, or show where they would go (`claim` False).
+        """Claim a place for every member of the request, or show the places without claiming them (`claim` False).
 
         Raises NoValidHost, QuotaExceeded, ClaimIdReused, ClaimState (some ids have ended or were lost), NotConfirmed,
         Settling, StoreUnavailable, OutcomeUnknown.
@@ -76,7 +76,7 @@ class Selector:
         return await self._run(attempt)
 
     async def _run(self, attempt: SchedulingAttempt) -> Selections:
-        """Run the pipeline from its start. Raises as it does; on timeout, StoreUnavailable or OutcomeUnknown."""
+        """Run the pipeline from its start. Raises what it raises; on timeout, StoreUnavailable or OutcomeUnknown."""
         attempt.restart()
         try:
             async with asyncio.timeout(self._timeout_s):

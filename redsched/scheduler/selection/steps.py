@@ -12,7 +12,7 @@ from redsched.store.codec.results import ClaimAnswer
 
 @record
 class Proposal:
-    """A decision in one cell, with the epoch and seq of its columns, which may advance in the meantime."""
+    """A decision in one cell, with the epoch and seq of the columns on which it is based: the columns may advance."""
 
     cell: Cell
     decision: Decision
@@ -35,7 +35,7 @@ class ClaimReply:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Go through the stages again: the decision was based on columns that differ from the store."""
+    """Run the stages again, because the decision was based on columns that differ from the store."""
 
 
 @dataclass(frozen=True, slots=True)

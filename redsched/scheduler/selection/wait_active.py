@@ -1,9 +1,9 @@
 """Answer only when the hosts have confirmed the claims, and undo the claims otherwise.
 
 Undo is atomic for each claim: the script releases it unless it has become active. If all claims of a request have
-become active after all, that is the answer; otherwise all are released. A claim that has moved meanwhile is awaited, or
-undone, where it is now. If the caller goes away, its claims are undone in the background, because nobody would know of
-them; unless the same ids were sent again, and that call returned the claims.
+become active in the meantime, the request succeeds; otherwise all are released. A claim that has moved is awaited or
+undone at its new place. If the caller disconnects, its claims are undone in the background, because the caller does not
+learn about them; claims that another call with the same ids has returned are kept.
 """
 
 import asyncio
@@ -26,18 +26,18 @@ from redsched.store.codec.results import ReleaseMode
 
 AGAIN_AFTER_S = 0.2
 LEASE_NOTICED_S = 5.0
-"""How long it takes a scheduler, at most, to notice that a claim's lease has expired and have it placed again."""
+"""The longest time that a scheduler takes to notice that a claim's lease has expired and have it placed again."""
 UNDONE_WITHIN_S = 30.0
 """How long an undo is retried while the store is unavailable or the host has not attested."""
 CLOSED_WITHIN_S = 5.0
-"""How long a closing scheduler continues to undo."""
+"""How long a closing scheduler continues to undo claims."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Undoing:
-    """Why claims are released. With `call_id`, only claims that this claim call was the last to get as its answer."""
+    """Why claims are released. With `call_id`, only claims that this claim call was the last to return."""
 
     end_reason: EndReason
     reason: str
@@ -45,20 +45,20 @@ class _Undoing:
 
 
 class ActiveWaiter:
-    """Holds back answers until hosts have confirmed the claims."""
+    """Delays answers until hosts have confirmed the claims."""
 
     def __init__(self, cells: Cells, confirmations: Mapping[str, ConfirmationWaiter]) -> None:
-        """`confirmations`: by the name of the cell."""
+        """Take the `confirmations` by the name of their cell."""
         self._cells = cells
         self._confirmations = confirmations
         self._later = aio.BackgroundTasks("redsched-undo")
 
     async def stop(self) -> None:
-        """Wait until the claims of absent callers are undone, at most CLOSED_WITHIN_S."""
+        """Wait until the claims of disconnected callers are undone, for CLOSED_WITHIN_S at most."""
         await self._later.stop(CLOSED_WITHIN_S)
 
     async def placed(self, place: Callable[[], Coroutine[Any, Any, Selections]], call_id: str) -> Selections:
-        """Return what `place` claims. If cancelled meanwhile, undo the claims as soon as they are known.
+        """Return what `place` claims. If cancelled before that, undo the claims as soon as they are known.
 
         `call_id` is that of the claim calls, '' if they have none; with it, claims that another call has returned since
         are kept.
@@ -81,12 +81,12 @@ class ActiveWaiter:
         try:
             now = await self._waited(cell, found, request)
         except asyncio.CancelledError:
-            # Claims of ids that were sent before also belong to another caller, who may still wait for them.
+            # Claims with ids that were sent before also belong to another call, which may still wait for them.
             if found.fresh:
                 self._later.begin(self._undo(_ready(found), call_id))
             raise
         except StoreUnavailable as error:
-            # The claims may be active, and nobody else knows the ids made for the call.
+            # The claims may be active, and only this error tells the caller the ids generated for the call.
             message = f"whether the claim is active could not be read: {error.detail}"
             raise OutcomeUnknown(message, {"claim_ids": [one.claim_id for one in found.selections]}) from error
         return replace(found, selections=tuple(_active(one, now[one.claim_id or ""]) for one in found.selections))
@@ -94,8 +94,8 @@ class ActiveWaiter:
     async def _waited(self, cell: Cell, found: Selections, request: Request) -> Mapping[str, Claim]:
         """Wait until all claims are active, and return them by id. Raises NotConfirmed, OutcomeUnknown.
 
-        Without a timeout in the request, each placement gets the time of its lease: after a silent host, the next one
-        is waited for.
+        Without a timeout in the request, each placement may take as long as its lease: if a host does not confirm, the
+        wait continues for the next host.
         """
         lease_s = request.lease_s + LEASE_NOTICED_S
         now = _claims(cell, found)
@@ -106,7 +106,7 @@ class ActiveWaiter:
         missing = await self._confirmations[cell.name].wait(hosts, timeout_s or lease_s, 0 if timeout_s else lease_s)
         if missing and await self._undone(cell, now.values(), _Undoing(EndReason.FAILED, _not_in_time(missing))):
             raise _not_confirmed(now, missing)
-        # Claims may have moved meanwhile, or failed on their first hosts.
+        # Claims may have moved, or failed on their first hosts and been placed again.
         return await _present(cell, now)
 
     async def _undo(self, placing: Awaitable[Selections], call_id: str) -> None:
@@ -122,7 +122,7 @@ class ActiveWaiter:
     async def _undone(
         self, cell: Cell, claims: Collection[Claim], undoing: _Undoing, although_active: bool = False
     ) -> bool:
-        """Release the claims. Returns False if all have become active meanwhile, and so are kept."""
+        """Release the claims. Returns False if all have become active, in which case they are kept."""
         active = [one for one in claims if not await self._give_back(cell, one, ReleaseMode.UNLESS_ACTIVE, undoing)]
         if len(active) == len(claims) and not although_active:
             return False
@@ -131,7 +131,7 @@ class ActiveWaiter:
         return True
 
     async def _give_back(self, cell: Cell, claim: Claim, how: ReleaseMode, undoing: _Undoing) -> bool:
-        """Release a claim, retrying until its host has attested. Returns False if it is active, and so is kept."""
+        """Release a claim, retrying until its host has attested. Returns False if it is active, and therefore kept."""
         claim_id, until = claim.id, aio.now_s() + UNDONE_WITHIN_S
         while aio.now_s() < until:
             try:
@@ -154,7 +154,7 @@ class ActiveWaiter:
             if answer.outcome is Outcome.STALE and undoing.call_id:
                 return True
             if answer.outcome is Outcome.UNKNOWN:
-                # Its host may still bring it back: have it closed in this epoch too.
+                # Its host may still restore it, so have it closed in this epoch too.
                 cell.released.abandon([claim.id])
             elif answer.facts and answer.facts[0]:
                 cell.released.note(claim.id, answer, undoing.end_reason)
@@ -180,7 +180,7 @@ def _claims(cell: Cell, found: Selections) -> Mapping[str, Claim]:
 
 
 async def _present(cell: Cell, known: Mapping[str, Claim]) -> Mapping[str, Claim]:
-    """Return the claims as they are now, or as known where the store has none. Raises StoreUnavailable."""
+    """Return the claims as they are now, or as in `known` if the store lacks them. Raises StoreUnavailable."""
     return {**known, **await cell.store.claims.read(known)}
 
 
@@ -195,7 +195,7 @@ def _not_confirmed(claim_ids: Iterable[str], missing: Sequence[FailedAttempt]) -
 
 
 def _active(place: Selection, now: Claim) -> Selection:
-    """Return the place as active, where its claim is now."""
+    """Return the selection as active, with the place where its claim is now."""
     where = place
     if now.placements:
         where = replace(place, host=now.host, token=now.token, slots=now.amounts, alternates=now.alternates)

@@ -1,6 +1,6 @@
 """Responses: the models that describe and build them, by subject.
 
-They are imported when the first one is used, because the command line needs them for `--json` alone.
+They are imported when the first one is used, because the command line needs them only for `--json`.
 """
 
 from importlib import import_module

@@ -146,7 +146,7 @@ class HeartbeatAnswer(Answer):
 
 
 class InboxEntryAnswer(Answer, shows=InboxEntry):
-    """A hint for a host's agent: a claim to start or to end."""
+    """A notification for a host's agent: a claim to start, resize or end."""
 
     entry_id: str
     number: int
@@ -157,6 +157,6 @@ class InboxEntryAnswer(Answer, shows=InboxEntry):
 
 
 class InboxAnswer(Answer):
-    """The pending hints for the host's agent."""
+    """The pending notifications for the host's agent."""
 
     entries: list[InboxEntryAnswer]

@@ -1,4 +1,4 @@
-"""Batcher: collects calls while a batch is in flight, and sends them together once it has returned."""
+"""Batcher: collects calls while a batch is in flight, and sends them together after the replies to that batch."""
 
 import asyncio
 import random
@@ -65,7 +65,7 @@ class Batcher:
         while self._waiting:
             batch = [call for call in self._waiting[:MAX_IN_PIPELINE] if not call.reply.done()]
             del self._waiting[:MAX_IN_PIPELINE]
-            if not batch:  # every caller has gone away
+            if not batch:  # all callers were cancelled
                 continue
             try:
                 await self._send(batch)
@@ -114,7 +114,7 @@ class Batcher:
         return again
 
     async def _look_again(self, error: BaseException) -> None:
-        with suppress(*LOST):  # no node answers now: the next attempt finds out
+        with suppress(*LOST):  # no node replies now; the next attempt looks for the server again
             await self._router.invalidate(error)
         waiting, self._waiting = self._waiting, []
         for call in waiting:
@@ -122,5 +122,5 @@ class Batcher:
 
 
 def jittered(pause_s: float) -> float:
-    """Return the pause with jitter, so that processes which lost a server together do not reconnect together."""
+    """Return the pause with jitter, so that processes that lost a server together do not reconnect together."""
     return pause_s * random.uniform(0.5, 1.5)

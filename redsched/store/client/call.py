@@ -23,13 +23,13 @@ class Call:
     reply: asyncio.Future[Reply]
     url: str
     durable: bool = False
-    """The reply counts only once replicas or a disk have the writes."""
+    """Whether the reply must wait until replicas or a disk have the writes."""
     answer: Reply | None = None
     """The script's reply, once it has been read."""
     maybe_run: bool = False
     """Whether it was sent at least once."""
     unanswered: bool = False
-    """Whether an attempt got no reply: that one may have been carried out, whatever later attempts return."""
+    """Whether an attempt got no reply: it may have been executed, even if later attempts are refused."""
     tries: int = 0
     """How often a server replied that another one is responsible, or that it is not ready."""
     asking: BlockingConnectionPool | None = None
@@ -46,15 +46,15 @@ class Call:
             self.reply.set_exception(error)
 
     def refused(self, error: RedschedError) -> None:
-        """Pass the server's refusal to the caller; OutcomeUnknown if an earlier attempt may have been carried out."""
+        """Pass the server's refusal to the caller; OutcomeUnknown if an earlier attempt may have been executed."""
         self.fail(self._unknown(error) if self.unanswered else error)
 
     def lost(self, error: BaseException) -> None:
-        """Give up because no reply came."""
+        """Fail the call because no reply came."""
         self.fail(self._unknown(error) if self.maybe_run else to_redsched_error(error, self.url))
 
     def closed(self) -> None:
-        """Give up because this process is closing its connections."""
+        """Fail the call because this process is closing its connections."""
         self.fail(self._unknown(closing()) if self.maybe_run else closing())
 
     def _unknown(self, error: BaseException) -> OutcomeUnknown:

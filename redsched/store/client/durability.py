@@ -1,8 +1,8 @@
 """Durability: waiting until replicas or the primary's disk have what a script wrote.
 
 WAIT and WAITAOF cover only the writes of their own connection. They are therefore sent after the scripts, on the same
-connection, and `touch.lua`, which always writes, goes before them: a script that found its work already done has
-written nothing, so WAIT alone would not cover the earlier writes that its reply relies on.
+connection, preceded by `touch.lua`, which always writes: a script that found its work already done has written nothing,
+so without that write WAIT would not cover the earlier writes on which the script's reply is based.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _WAITAOF = {"redis": (7, 2), "valkey": (8, 0)}
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """How many replicas must have the writes, and whether the disk must. With neither, replies wait for nothing."""
+    """How many replicas must have the writes, and whether the disk must. With neither, replies are not delayed."""
 
     replicas: int = 0
     fsync: bool = False
@@ -53,7 +53,7 @@ class Durability:
 
 
 def durability_of(settings: Settings) -> Durability:
-    """Return the durability that the settings ask for. Their syntax has been checked."""
+    """Return the durability that the settings require. Their syntax has been checked."""
     options = dict(word.partition("=")[::2] for word in settings.durability.split(","))
     return Durability(int(options.get("replicas", 0)), "fsync" in options, round(settings.durability_timeout_s * 1000))
 

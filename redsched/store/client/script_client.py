@@ -1,4 +1,4 @@
-"""Runs scripts: routes each call to its server, and resends calls that were lost or refused for now.
+"""Runs scripts: routes each call to its server, and resends calls that were lost or temporarily refused.
 
 Calls of one process that are in flight to one server share a pipeline (`redsched.store.client.batcher`).
 
@@ -51,14 +51,14 @@ class ScriptClient:
 
     @property
     def waits(self) -> bool:
-        """Whether the settings ask for durability."""
+        """Whether the settings require durability, so that some calls wait for replicas or a disk."""
         return bool(self._exchange.durability)
 
     async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False) -> Reply:
         """Run one script and return its reply. Raises StoreUnavailable or OutcomeUnknown.
 
-        `durable`: return only once its writes are as durable as the settings ask; raises NotDurable if they are not in
-        time. The first three keys of such a script are those of its cell (`Keys.head`).
+        With `durable`, return only once its writes are as durable as the settings require, and raise NotDurable if they
+        are not in time. The first three keys of such a script are those of its cell (`Keys.head`).
         """
         if self._closed:
             raise closing()
@@ -74,7 +74,7 @@ class ScriptClient:
         return await call.reply
 
     async def load(self) -> None:
-        """Load all scripts on the servers of the cells, so that the first calls find them. Raises StoreUnavailable."""
+        """Load all scripts into the servers of the cells, ahead of the first calls. Raises StoreUnavailable."""
         try:
             for pool in {self._router.pool(Keys(name).meta) for name in self._settings.cells}:
                 connection = await pool.get_connection()  # type: ignore[no-untyped-call]
@@ -121,6 +121,6 @@ class ScriptClient:
         asks = pointed and not isinstance(error, MovedError)
         call.asking = self._router.asked(error) if asks else None  # type: ignore[arg-type]  # narrowed by `pointed`
         if not asks:
-            with suppress(*LOST):  # no node answers now: the next attempt finds out
+            with suppress(*LOST):  # no node replies now; the next attempt looks for the server again
                 await self._router.invalidate(error)
         self._route(call)

@@ -1,1 +1,1 @@
-"""What is in the store, as plain data: keys, fields, results, outcomes. Free of Redis."""
+"""The data in the store as plain objects: keys, fields, results, outcomes. Independent of Redis."""

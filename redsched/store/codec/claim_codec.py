@@ -19,13 +19,13 @@ Arguments = list[str | int]
 
 
 def counted_by(claim: Claim) -> tuple[str, ...]:
-    """Return all objects that count a claim at any of its placements, hosts included, named as their keys end."""
+    """Return the names (the ends of the keys) of all objects that count a claim at any placement, hosts included."""
     slots = dict.fromkeys(slot for one in claim.placements for slot in one.amounts)
     return (*(f"host:{host}" for host in claim.hosts), *counting_objects(claim.group, slots, claim.gang, claim.project))
 
 
 def counting_objects(group: str, slots: Iterable[str], gang: str = "", project: str = "") -> tuple[str, ...]:
-    """Return the objects that count a claim besides its host (group, gang, quota, shared pools), named as keys end."""
+    """Return the names (the ends of the keys) of the group, gang, quota and shared pools that count a claim."""
     pools = dict.fromkeys(split_slot(slot)[0] for slot in slots if slot.startswith(SHARED_POOL))
     named = (("server-group", group), ("gang", gang), ("quota", project))
     return (*(f"{kind}:{name}" for kind, name in named if name), *pools)
@@ -91,7 +91,7 @@ class ClaimWire:
         return [*decided, *owner, *counts, *flags, attempts, on_exit, *alternates]
 
     def _amounts(self) -> tuple[Arguments, list[tuple[int, str, int]]]:
-        """Return each list of amounts, and the amounts of shared pools with the number of their list."""
+        """Return each list of amounts, and the amounts from shared pools, each with the number of its list."""
         arguments: Arguments = []
         shared: list[tuple[int, str, int]] = []
         for amounts, number in self._lists.items():
@@ -102,7 +102,7 @@ class ClaimWire:
         return arguments, shared
 
     def _bases(self) -> Arguments:
-        """Return the placements that those of replace.lua are based on, and the expected hosts of other claims."""
+        """Return the placements on which replace.lua bases new ones, and the expected hosts of other claims."""
         if not self._replacements:
             return []
         arguments: Arguments = []
@@ -112,7 +112,7 @@ class ClaimWire:
         return [*arguments, len(others), *others]
 
     def _members(self) -> Arguments:
-        """Return the members with their candidates. Equal amounts are listed once, as most candidates take the same."""
+        """Return the members with their candidates. Equal amounts, which are common, are listed only once."""
         members: Arguments = []
         for member in self._call.members:
             amounts: Amounts | None = None
@@ -130,7 +130,7 @@ class ClaimWire:
         groups = dict.fromkeys((*(group for _, group in joining), *(one.group for one in call.rules if one.group)))
         self.objects = (*(GROUP + one for one in groups), *counting_objects("", (slot for _, slot, _ in shared)))
         objects = {name: number for number, name in enumerate(self.objects, 1)}
-        # Only a group's hash says which labels it counts by.
+        # Only the group's hash has the labels by which it counts.
         labels = bool(joining) or any(rule.by.startswith("label:") for rule in call.rules)
         if labels:
             self.keys += map(keys.attributes, self._hosts)

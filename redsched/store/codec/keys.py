@@ -1,4 +1,4 @@
-"""Every key of redsched; keys are built nowhere else. docs/keys.md describes their contents.
+"""All keys of redsched. Keys are built nowhere else; docs/keys.md describes their contents.
 
 All keys of a cell carry the hash tag `{cell}`, so that one script can touch any of them on one cluster shard.
 """
@@ -22,7 +22,7 @@ class Kind(StrEnum):
 
 @lru_cache(maxsize=16_384)
 def _of_host(prefix: str, name: str) -> tuple[str, str, str]:
-    # Each claim names eight hosts, and mostly the same ones: the best of a fleet.
+    # Cached: each claim call names eight hosts, and mostly the same ones, the best of a fleet.
     return f"{prefix}host:{name}", f"{prefix}claims:{name}", f"{prefix}inbox:{name}"
 
 
@@ -64,7 +64,7 @@ class Keys:
         self.pools = f"{self._prefix}pools"
         self.quotas = f"{self._prefix}quotas"
         self.head = (self.meta, self.changes, self.hosts)
-        """What the fence needs: the first three KEYS of every writing script."""
+        """The keys that the fence needs: KEYS 1 to 3 of every writing script."""
         self.due = (self.deadlines, self.reconcile, self.shelved)
         """KEYS 4 to 6 of every script that creates or changes claims."""
 
@@ -81,7 +81,7 @@ class Keys:
         return f"{self._prefix}attributes:{name}"
 
     def removed(self, host: str) -> str:
-        """String: the token up to which the placements on a host that was removed by force are lost."""
+        """String: for a host that was removed by force, the token up to which its placements are lost."""
         return f"{self._prefix}removed:{host}"
 
     def claims(self, host: str) -> str:
@@ -89,11 +89,11 @@ class Keys:
         return f"{self._prefix}claims:{host}"
 
     def inbox(self, host: str) -> str:
-        """Stream: hints for the host's agent; absent while there are none."""
+        """Stream: notifications for the host's agent; absent while there are none."""
         return f"{self._prefix}inbox:{host}"
 
     def claim(self, claim_id: str) -> str:
-        """Hash: a claim, or what is kept of an ended one."""
+        """Hash: a claim, or the tombstone of an ended one."""
         return f"{self._prefix}claim:{claim_id}"
 
     def reason(self, claim_id: str) -> str:
@@ -136,21 +136,21 @@ class Keys:
         return found
 
     def duty(self, duty: str) -> str:
-        """String: the scheduler that has a duty, which one scheduler performs at a time."""
+        """String: the scheduler that holds the lease on a duty."""
         return f"{self._prefix}duty:{duty}"
 
     def quota(self, project: str) -> str:
-        """Hash: the limits of a project, and what its claims in this cell use."""
+        """Hash: the limits of a project, and the usage of its claims in this cell."""
         return f"{self._prefix}quota:{project}"
 
     def binding(self, claim_id: str) -> str:
-        """String: with several cells, the cell that a caller's own id is bound to. Lies outside every cell."""
+        """String: with several cells, the cell to which a caller's own id is bound. This key belongs to no cell."""
         return f"rs:{{claim:{claim_id}}}"
 
     def group_pin(self, group: str) -> str:
-        """String: with several cells, the cell that a server group is pinned to. Lies outside every cell."""
+        """String: with several cells, the cell to which a server group is pinned. This key belongs to no cell."""
         return f"rs:{{server-group:{group}}}"
 
     def probe(self, number: int) -> str:
-        """A scratch key of probe.lua, which deletes it."""
+        """Return a scratch key of probe.lua, which deletes it."""
         return f"{self._prefix}probe:{number}"

@@ -1,26 +1,27 @@
-"""The outcomes of scripts, and the causes for which a claim script passes over a host."""
+"""The outcomes of scripts, and the causes for which the claim script rejects a host."""
 
 from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What a script did. Only with OK and ENDING has it written something for this call."""
+    """The outcome of a script. It has written something for this call only with OK and ENDING."""
 
     OK = "OK"
-    """Done, now."""
+    """The script has done its work."""
     ALREADY_DONE = "ALREADY_DONE"
-    """Already done, or nothing to do. The script writes nothing, with two exceptions.
+    """The work was done already, or there was none. The script writes nothing, with two exceptions.
 
-    `claim` records the call that it answered (`call_id`), and `accept` and `gone` delete the hint that they acted on.
+    `claim` records the call that it answered (`call_id`), and `accept` and `gone` delete the notification that
+    caused them.
     """
     ENDING = "ENDING"
     """The claim is ending: its host has been asked to stop the work."""
     ENDED = "ENDED"
     """The claim has ended."""
     FULL = "FULL"
-    """No listed candidate has room."""
+    """None of the candidates has room."""
     CONFLICT = "CONFLICT"
-    """The id is in use with other content."""
+    """The id exists with other content."""
     STALE = "STALE"
     """The token is not that of the claim's placement."""
     UNKNOWN = "UNKNOWN"
@@ -28,7 +29,7 @@ class Outcome(StrEnum):
     IN_USE = "IN_USE"
     """The host holds claims, or the declared object is in use."""
     CHANGED = "CHANGED"
-    """The declared state is not the one that the call is based on."""
+    """The declared state is not the one on which the call is based."""
     ALIVE = "ALIVE"
     """The host's lease still runs, so the host cannot be written off."""
     NOT_OWNER = "NOT_OWNER"
@@ -40,13 +41,13 @@ class Outcome(StrEnum):
     STALE_VIEW = "STALE_VIEW"
     """Data that only decisions use (aggregates, a host's zone, traits, labels) has changed since the decision."""
     OLDER = "OLDER"
-    """The cell's schema is older than this release can work beside."""
+    """The cell's schema is older than any that this release can work beside."""
     EXPIRED = "EXPIRED"
     """The decision is older than the time for which tombstones are kept."""
     SETTLING = "SETTLING"
-    """The cell waits for its hosts to attest, and this call needs all of them."""
+    """The cell is not settled, and this call needs the attestations of all hosts."""
     NO_CLAIM = "NO_CLAIM"
-    """The claim to be placed again is not known."""
+    """The claim to be placed again does not exist."""
     MOVING = "MOVING"
     """The claim is being moved: it is not active at its new place yet."""
     GANG = "GANG"
@@ -56,15 +57,15 @@ class Outcome(StrEnum):
     SCHEMA = "SCHEMA"
     """A newer release of redsched has changed the schema of the cell: this one must not write to it."""
     OVER_QUOTA = "OVER_QUOTA"
-    """It would exceed the project's quota."""
+    """The call would exceed the project's quota."""
     UNSHARED = "UNSHARED"
     """The cell has no share of the project's quota in this epoch: its limits must be divided over the cells."""
     RETRY = "RETRY"
-    """What the call was built from has changed since: read it again."""
+    """The data from which the call was built has changed: read it again and repeat the call."""
 
 
 class Cause(StrEnum):
-    """Why a host cannot take a placement. If it only lacks room, the cause is the slot that was too small, or ''."""
+    """Why a host cannot take a placement. If it only lacks room, the cause is the slot that is too small, or ''."""
 
     UNKNOWN = "UNKNOWN"
     NOT_ATTESTED = "NOT_ATTESTED"
@@ -74,4 +75,4 @@ class Cause(StrEnum):
     GROUP = "GROUP"
     """A rule about other placements excludes the host."""
     LIMIT = "LIMIT"
-    """It has reached its limit of claims, or of claims that are being started."""
+    """The host has reached its limit of claims, or of claims that are being started."""

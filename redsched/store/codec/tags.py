@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from redsched.store.codec.fields import WRITTEN_OFF, digest
 
 IfMatch = Collection[str] | None
-"""The tags of which an object must have one to be written; ANY: it must exist; None: no condition."""
+"""The tags of which the object to write must have one; ANY: it must exist; None: no condition."""
 ANY = ("*",)
 
 _COUNTED = ("version", "members", "count", "claimed", "external", "over", "used", "seq")

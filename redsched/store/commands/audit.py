@@ -22,7 +22,7 @@ class AuditReads:
         self._hosts = hosts
 
     async def hosts(self, hosts: Sequence[str]) -> AsyncIterator[AuditedHost]:
-        """Yield hosts, each with its claims at one instant: pass some tens of hosts at most. (audit.lua)"""
+        """Yield hosts, each with its claims at one instant. Pass some tens of hosts at most. (audit.lua)"""
         replies = await aio.gather(map(self._audit, hosts))
         for host, (ids, reply) in zip(hosts, replies, strict=True):
             pairs = zip(ids, reply[3], strict=True)
@@ -65,7 +65,7 @@ class AuditReads:
         return dict(found)
 
     async def has_any(self, claim_ids: Sequence[str]) -> bool:
-        """Return whether the cell has a claim, ended or not, with one of these ids: pass some hundreds at most."""
+        """Return whether the cell has a claim, ended or not, with one of these ids. Pass some hundreds at most."""
         with self._cell.reading():
             return bool(await self._cell.reader.exists(*map(self._cell.keys.claim, claim_ids)))
 
@@ -78,7 +78,7 @@ class AuditReads:
         return await self._hashes(self._cell.keys.gang, ids)
 
     async def without_expiry(self, claim_ids: Sequence[str]) -> set[str]:
-        """Return the claims whose keys have no expiry."""
+        """Return the ids of those claims whose keys have no expiry."""
         found: set[str] = set()
         for chunk in chunks(claim_ids):
             pipe = self._cell.reader.pipeline(transaction=False)

@@ -1,4 +1,4 @@
-"""What the commands of one cell share: its keys, running its scripts, and reading from it."""
+"""The base of all commands of a cell: its keys, running its scripts, and reading from it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -13,11 +13,11 @@ from redsched.store.codec.wire import Reply
 from redsched.store.topology.connection import reading
 
 CHUNK = 500
-"""Items in one script or pipeline, so that none blocks the server for long."""
+"""The most items in one script or pipeline, so that none blocks the server for long."""
 CLAIMS_AT_ONCE = 100
-"""Hashes in one of several pipelines: reading one takes 30 us of the event loop, which is not yielded in between."""
+"""The most hashes in one of several pipelines: each takes the event loop 30 us, without a yield in between."""
 MAX_TRIES = 20
-"""How often a call is rebuilt when its inputs have changed meanwhile: each time, another call has made progress."""
+"""How often a call is rebuilt because its inputs have changed. Each time, another call has made progress."""
 
 T = TypeVar("T")
 
@@ -25,9 +25,9 @@ T = TypeVar("T")
 class CellClient:
     """Access to one cell of one store.
 
-    `scripts` runs scripts, `reader` reads from the cell wherever it is now, and `outside` reads single keys that lie in
-    no cell. Both readers are redis-py's, typed as Any: its annotations are unions over bytes and str, sync and async,
-    that no caller can use.
+    `scripts` runs scripts, `reader` reads from the server that now has the cell, and `outside` reads single keys that
+    belong to no cell. Both readers are clients of redis-py, typed as Any, because its annotations are unions over bytes
+    and str, sync and async, that no caller can use.
     """
 
     def __init__(self, name: str, url: str, scripts: ScriptClient, reader: Any, outside: Any) -> None:

@@ -1,6 +1,6 @@
-"""With several cells, the cell that a caller's id or a server group is bound to. Stored outside every cell.
+"""With several cells, the cell to which a caller's id or a server group is bound. Stored outside all cells.
 
-A group whose members depend on each other beyond one host lives in one cell, where one script sees them all.
+A group whose members depend on each other beyond one host has all of them in one cell, where a script can read them.
 """
 
 from redsched.store.commands.base import CellClient
@@ -9,13 +9,13 @@ FOR_EVER_MS = 0
 
 
 class BindingCommands:
-    """Binds ids and groups to this cell, and reads what they are bound to."""
+    """Binds ids and groups to this cell, and reads the cells to which they are bound."""
 
     def __init__(self, cell: CellClient) -> None:
         self._cell = cell
 
     async def bind(self, claim_id: str, former: str, kept_ms: int) -> str:
-        """Bind a caller's id to this cell unless another than `former` has it; return its cell now. (bind.lua)
+        """Bind a caller's id to this cell unless it is bound to a cell other than `former`; return its cell. (bind.lua)
 
         `kept_ms`: how long the binding is kept; 0: forever.
         """
@@ -25,17 +25,17 @@ class BindingCommands:
         return str(reply[1])
 
     async def cell_of(self, claim_id: str) -> str:
-        """Return the cell that a caller's id is bound to; '' for none."""
+        """Return the cell to which a caller's id is bound; '' for none."""
         with self._cell.reading():
             return str(await self._cell.outside.get(self._cell.keys.binding(claim_id)) or "")
 
     async def cell_of_group(self, group: str) -> str:
-        """Return the cell that a group is pinned to; '' for none."""
+        """Return the cell to which a group is pinned; '' for none."""
         with self._cell.reading():
             return str(await self._cell.outside.get(self._cell.keys.group_pin(group)) or "")
 
     async def bind_group(self, group: str) -> str:
-        """Pin a group to this cell unless it is pinned to another; return its cell now. (bind.lua)"""
+        """Pin a group to this cell unless it is pinned to another; return its cell. (bind.lua)"""
         reply = await self._cell.scripts.run(
             "bind", (self._cell.keys.group_pin(group),), (self._cell.name, "", FOR_EVER_MS)
         )

@@ -16,7 +16,7 @@ from redsched.store.commands.hosts import HostCommands
 
 Fields = Mapping[str, str]
 OBJECTS_AT_ONCE = 20
-"""Hashes in one pipeline: a large server group has thousands of counts, which take a millisecond to read."""
+"""The most hashes in one pipeline: a large server group has thousands of counts, which take a millisecond to read."""
 
 
 class DeclaredCommands:
@@ -29,9 +29,8 @@ class DeclaredCommands:
     async def put_aggregate(self, aggregate: Aggregate, if_match: IfMatch = None) -> ScriptResult:
         """Replace an aggregate's metadata and the set of its hosts. OK | ALREADY_DONE | CHANGED.
 
-        Facts: with CHANGED the tag, else those of its hosts that are not known. The hosts are written in chunks, so a
-        concurrent reader may see some of them only; writing stops if a later declaration has been made. (declare.lua,
-        membership.lua)
+        Facts: with CHANGED the tag, else the hosts that are not known. The hosts are written in chunks, so a concurrent
+        reader may see only some of them; writing stops if there is a later declaration. (declare.lua, membership.lua)
         """
         fields = aggregate_fields(aggregate)
         answer = await self._declare(Kind.AGGREGATE, aggregate.name, fields, if_match)
@@ -132,9 +131,9 @@ class DeclaredCommands:
         return await self._cell.answer("undeclare", self._place(kind, name), arguments)
 
     async def _set_members(self, aggregate: str, wanted: frozenset[str], hosts_digest: str) -> ScriptResult:
-        """Make exactly these hosts the members. OK | ALREADY_DONE; facts: those of them that are not known.
+        """Make exactly these hosts the members. OK | ALREADY_DONE; facts: the hosts that are not known.
 
-        `hosts_digest` is that of the declaration that this belongs to.
+        `hosts_digest` is that of the declaration that has these hosts.
         """
         hosts = sorted(wanted.union(await self._hosts.names()))
         answers = []

@@ -1,4 +1,4 @@
-"""When something is due about claims: their deadlines, and when a scheduler is to reconcile them."""
+"""The indexes of claims by time: their deadlines, and when a scheduler must reconcile them."""
 
 from redsched.pacing import Spread
 from redsched.store.commands.base import CHUNK, CellClient
@@ -20,7 +20,7 @@ class DueCommands:
             )
 
     async def to_reconcile(self, now_ms: int, offset: int, most: int) -> list[str]:
-        """Return the ids of claims that are to be reconciled by now, longest overdue first."""
+        """Return the ids of claims whose reconciliation is due, longest overdue first."""
         with self._cell.reading():
             return list(
                 await self._cell.reader.zrange(
@@ -29,7 +29,7 @@ class DueCommands:
             )
 
     async def reconcile_at_ms(self, claim_id: str) -> int | None:
-        """Return when a claim is to be reconciled (Unix, ms); None if it is not."""
+        """Return when a claim must be reconciled (Unix, ms); None if it need not be."""
         with self._cell.reading():
             score = await self._cell.reader.zscore(self._cell.keys.reconcile, claim_id)
         return None if score is None else int(score)

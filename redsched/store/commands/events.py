@@ -29,7 +29,7 @@ class EventCommands:
         return await self._cell.answer("record", (self._cell.keys.events, self._cell.keys.recorder), arguments)
 
     async def recorded(self) -> Recorded:
-        """Return the entry of the feed that was recorded last; ('', 0) before any."""
+        """Return the entry of the feed that was recorded last; ('', 0) if there is none."""
         with self._cell.reading():
             entry_id, seq = await self._cell.reader.hmget(self._cell.keys.recorder, "entry", "seq")
         return Recorded(entry_id or "", int(seq or 0))

@@ -18,8 +18,8 @@ class FeedCommands:
     async def poll(self, after: str, most: int) -> Poll:
         """Return the cell's clock and up to `most` entries of its feed after entry `after`.
 
-        The clock is read first, so a replica that has applied all changes up to its seq has seen everything answered
-        before.
+        The clock is read first, so a replica that has applied all changes up to its seq reflects every reply before
+        this call.
         """
         pipe = self._cell.reader.pipeline(transaction=False)
         pipe.hmget(self._cell.keys.meta, "epoch", "seq", "settled")
@@ -38,7 +38,8 @@ class FeedCommands:
     async def end(self) -> FeedEnd:
         """Return where the feed ends now: the id of its newest entry and the clock, at one instant.
 
-        This does without MULTI, which a full server refuses: values read while nothing changed are of one instant.
+        MULTI is not used, because a full server refuses it: values are of one instant if nothing changed during the
+        reads.
         """
         pipe = self._cell.reader.pipeline(transaction=False)
         while True:

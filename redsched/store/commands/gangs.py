@@ -30,7 +30,7 @@ class GangCommands:
     async def end(self, gang_id: str) -> bool:
         """Release the remaining members of a gang that has failed. (fail.lua)
 
-        Return whether it had failed and nothing remains to be done about a member; otherwise it stays listed in
+        Return whether the gang had failed and all of its members have been handled; otherwise it stays listed in
         `reconcile`. If active members have ended, the gang counts as failed only once a member is known never to have
         been active.
         """

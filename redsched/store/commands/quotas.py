@@ -21,7 +21,7 @@ GIVEN = "given."
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A transfer that a cell has given and not had confirmed. `at_ms`: when, by the clock of the giver."""
+    """A transfer that a cell has given and that is not confirmed. `at_ms` is its time by the clock of the giver."""
 
     id: str
     number: str
@@ -38,10 +38,10 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class QuotaState:
-    """A project's quota as one cell has it.
+    """The state of a project's quota in one cell.
 
-    `share` is that of `division`, in `share_epoch`. A `share_epoch` of '' means closed, since `closed_at_ms`, until the
-    cell is given a share. `given` are transfers by receiver.
+    `share` is that of `division`, in `share_epoch`. A `share_epoch` of '' means that the cell was closed at
+    `closed_at_ms` and has no share yet. `given` has the unconfirmed transfers by receiver.
     """
 
     limits: Amounts = field(default_factory=dict)
@@ -84,10 +84,10 @@ class QuotaCommands:
         self._cell = cell
 
     async def close(self, project: str, former: str, division: str) -> tuple[ScriptResult, QuotaState]:
-        """Begin a division in this cell, after `former`. (quota_close.lua)
+        """Close the quota in this cell for a division that follows `former`. (quota_close.lua)
 
-        OK | ALREADY_DONE | STALE | SETTLING | UNKNOWN. Until `share` the quota admits nothing more. The second result
-        is the cell's state of the quota.
+        OK | ALREADY_DONE | STALE | SETTLING | UNKNOWN. Until `share` is called, the quota admits nothing more. The
+        second result is the cell's state of the quota.
         """
         answer = await self._about_quota("quota_close", project, former, division)
         fields = dict(zip(answer.facts[::2], answer.facts[1::2], strict=True))
@@ -104,7 +104,7 @@ class QuotaCommands:
     async def give(
         self, project: str, division: str, to: str, transfer_id: str, wanted: Amounts
     ) -> tuple[Outcome, Transfer | None]:
-        """Take what can be spared of these amounts out of the cell's share, for another cell. (quota_give.lua)
+        """Transfer from the cell's share to another cell what it can spare of these amounts. (quota_give.lua)
 
         OK | ALREADY_DONE | IN_USE (another transfer to that cell is pending, and is the second result) | FULL | STALE.
         """
@@ -126,7 +126,7 @@ class QuotaCommands:
     async def close_transfer(
         self, project: str, division: str, to: str, transfer: Transfer, back: bool
     ) -> ScriptResult:
-        """Forget a transfer; `back`: return its amounts to the share. OK | ALREADY_DONE | STALE. (quota_given.lua)"""
+        """Delete a transfer; `back`: return its amounts to the share. OK | ALREADY_DONE | STALE. (quota_given.lua)"""
         return await self._about_quota("quota_given", project, division, to, transfer.number, int(back))
 
     async def _about_quota(self, script: str, project: str, *arguments: str | int) -> ScriptResult:

@@ -44,10 +44,10 @@ class RepairCommands:
         return await self._with_ids("repair_host", host, suspects, call)
 
     async def removed_host(self, host: str, reason: str, operator: bool, suspects: Iterable[str] = ()) -> ScriptResult:
-        """Remove what is left of a host that does not exist. (repair_gone_host.lua)
+        """Remove the remaining keys of a host that no longer exists. (repair_gone_host.lua)
 
-        OK | ALREADY_DONE | IN_USE | SETTLING. With `operator`, claims that it had accepted end too; without, they are
-        left (IN_USE).
+        OK | ALREADY_DONE | IN_USE | SETTLING. With `operator`, claims that the host had accepted end too; without, they
+        are kept (IN_USE).
         """
         objects: dict[str, None] = {}
 
@@ -74,7 +74,7 @@ class RepairCommands:
         return await self._cell.answer("repair_counts", keys, (version, reason, *claim_ids))
 
     async def due(self, reason: str, claim_ids: Sequence[str]) -> ScriptResult:
-        """Recompute when something is due about claims. OK | ALREADY_DONE | SETTLING. (repair_due.lua)"""
+        """Recompute deadlines and reconciliation times of claims. OK | ALREADY_DONE | SETTLING. (repair_due.lua)"""
         keys = (*self._cell.keys.due, self._cell.keys.events, *map(self._cell.keys.claim, claim_ids))
         return await self._cell.answer("repair_due", keys, (reason, *claim_ids))
 
@@ -112,7 +112,7 @@ class RepairCommands:
         call: Callable[[Sequence[str]], tuple[list[str], Sequence[str | int]]],
         objects: dict[str, None] | None = None,
     ) -> ScriptResult:
-        """Run a script with all ids of the host's set and the suspects, again if others are added meanwhile."""
+        """Run a script with all ids of the host's set and the suspects; repeat it if ids were added in the meantime."""
         suspects = set(suspects)
         for _ in range(MAX_TRIES):
             keys, arguments = call(sorted(await self._hosts.claim_ids(host) | suspects))

@@ -6,7 +6,7 @@ from redsched.pacing import paged
 from redsched.store.commands.base import CLAIMS_AT_ONCE, CellClient, chunks
 
 REQUEST_KEPT_MS = 24 * 3600 * 1000
-"""As in include/placing/claim_write.lua."""
+"""How long requests are kept. The same value is in include/placing/claim_write.lua."""
 
 
 class RequestCommands:

@@ -1,9 +1,9 @@
 """The schema of the store's data (docs/keys.md), and which releases may write to one cell at the same time.
 
-A release that only adds to the schema raises `number` and leaves `beside`: it works beside the one before, so that
-processes can be replaced one by one. One that changes what others rely on raises `beside` too: it joins a cell only
-after an operator has run `redsched upgrade`, which shuts the older ones out; those report it, and wait to be replaced.
-One that cannot even read the data of older releases raises `reads`, and refuses their cells.
+A release that only adds to the schema raises `number` but not `beside`: it works beside the previous one, so that
+processes can be replaced one by one. A release that changes what others rely on raises `beside` too: it joins a cell
+only after an operator has run `redsched upgrade`, which shuts out older releases; those report that, and wait to be
+replaced. A release that cannot even read the data of older releases raises `reads`, and refuses their cells.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Finding a server binary: which ones are installed, their versions, and why one is passed over.
+"""Finding a server binary: the installed ones, their versions, and why one is not usable.
 
 `redsched.store.embedded.server` starts them.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from redsched.errors import StoreUnavailable
 
 OLDEST = {"redis": (7, 0), "valkey": (8, 0)}
-"""The oldest versions with what the scripts need: `#!lua` with its flags, functions, and EVAL_RO."""
+"""The oldest versions with the features that the scripts need: `#!lua` with its flags, functions, and EVAL_RO."""
 
 _ASK_TIMEOUT_S = 10.0
 _VERSION = re.compile(r"(Redis|Valkey) server v=((\d+)\.(\d+)[\w.-]*)")
@@ -21,7 +21,7 @@ _VERSION = re.compile(r"(Redis|Valkey) server v=((\d+)\.(\d+)[\w.-]*)")
 
 @dataclass(frozen=True, slots=True)
 class ServerBinary:
-    """A server binary on this machine. `problem` says why it is passed over; '' if it is usable."""
+    """A server binary on this machine. `problem` is the reason why it is not usable; '' if it is usable."""
 
     path: Path
     kind: str
@@ -49,7 +49,7 @@ def pick_server() -> ServerBinary:
 
 
 def inspect(path: Path) -> ServerBinary:
-    """Run the binary at `path` with --version; return what it is and whether it is new enough."""
+    """Run the binary at `path` with --version; return its kind and version, with a `problem` if it is too old."""
     try:
         ran = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_ASK_TIMEOUT_S, check=False)
         text = ran.stdout + ran.stderr

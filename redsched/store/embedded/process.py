@@ -1,4 +1,4 @@
-"""One private server process: started, watched by a guard, paused, killed, and ended with its parent.
+"""One private server process, which can be started, paused, killed and restarted, and which ends with its parent.
 
 Subclasses define the kind of server and where it listens: `redsched.store.embedded.server`.
 
@@ -72,11 +72,11 @@ class ServerProcess(ABC):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def kill(self) -> None:
-        """Kill the server at once, as a crash would. `restart` brings it back."""
+        """Kill the server at once, as a crash would. `restart` starts it again."""
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """Freeze the server: it keeps its connections and answers nothing."""
+        """Pause the server: it keeps its connections but does not reply."""
         self._running().send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:

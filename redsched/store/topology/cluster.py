@@ -1,4 +1,4 @@
-"""The slots of a cluster and their servers: redis-py's own cluster client, reloaded when it turns out wrong."""
+"""The slots of a cluster and their servers: redis-py's cluster client, reloaded when its topology is out of date."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ LONGEST_ASK_S = 1.0
 
 
 MAX_CONNECTIONS = 256
-"""Connections to each server, for reads outside the cells; many, because a caller that finds none free is refused."""
+"""The most connections to each server for reads outside the cells. A caller that finds none free is refused."""
 
 
 class Topology:
@@ -43,12 +43,12 @@ class Topology:
         self._is_stale = True
 
     def owner(self, slot: int) -> Address | None:
-        """Return the primary of a slot, as far as is known."""
+        """Return the primary of a slot; None if it is not known."""
         nodes = self.client.nodes_manager.slots_cache.get(slot)
         return (nodes[0].host, int(nodes[0].port)) if nodes else None
 
     async def known(self) -> None:
-        """Load the topology if it is in doubt. Raises redis-py's ConnectionError if no node returns it."""
+        """Load the topology if it may be out of date. Raises redis-py's ConnectionError if no node returns it."""
         async with self._lock:
             if not self._is_stale:
                 return
@@ -60,7 +60,7 @@ class Topology:
             self._is_stale = False
 
     async def invalidate(self, error: BaseException) -> None:
-        """Note a node's error: MOVED says where the slot is; after any other error the topology is loaded again."""
+        """Process a node's error: MOVED names the slot's server; after another error, the topology is loaded again."""
         if isinstance(error, MovedError) and self.client.nodes_manager.slots_cache.get(error.slot_id):
             await self.client.nodes_manager.move_slot(error)
         else:
@@ -82,7 +82,7 @@ class SlotEndpoint:
 
     @property
     def address(self) -> Address | None:
-        """The primary's address, as far as is known."""
+        """The primary's address; None if it is not known."""
         return self._topology.owner(self._slot)
 
     async def find(self) -> Address:

@@ -32,7 +32,7 @@ from redsched.store.topology.endpoint import Endpoint, EndpointConnection, Endpo
 from redsched.store.topology.url import Address, StoreUrl, without_password
 
 LOST = (RedisConnectionError, RedisTimeoutError, OSError, InvalidResponse)
-"""Raised when the connection broke, or when a reply cannot be read: the call may have been carried out."""
+"""Errors of a broken connection or an unreadable reply: the call may have been executed."""
 
 UNREADABLE = "Protocol error"
 """The server's error for input that it cannot parse. It closes the connection, so the connection is lost as well."""
@@ -41,7 +41,7 @@ WRITER, READER = "redsched-writer", "redsched-reader"
 """The names of the connections in CLIENT LIST."""
 
 _WRITERS = 2
-"""For each server: one for calls that share a pipeline, one for calls that wait for replicas or a disk."""
+"""Connections to each server: one for calls that share a pipeline, one for calls that wait for replicas or a disk."""
 
 _DRIVER = DriverInfo()
 """Created once: redis-py would otherwise read its version from the installed package's metadata at each connect."""
@@ -59,14 +59,14 @@ _NOT_NOW = (
     "MOVED",
     "MISCONF",
 )
-"""The first words of errors that mean: not run, but a later attempt may be."""
+"""The first words of errors of calls that were not run, but may succeed later."""
 
 _FORBIDDEN = ("ACL failure in script", "can't run this command", "NOPERM")
 """A missing permission inside a script is reported as an ordinary error, in the server's wording."""
 
 
 def writer_pool(url: StoreUrl, settings: Settings, at: Address | Endpoint | None = None) -> BlockingConnectionPool:
-    """Return connections that never resend. `at`: where to connect to; by default where the URL says."""
+    """Return a pool of connections that never resend. `at`: where to connect to; by default the URL's address."""
     return _pool(url, settings, at, WRITER, _WRITERS, Retry(NoBackoff(), 0))
 
 
@@ -112,7 +112,7 @@ def _where(url: StoreUrl, at: Address | Endpoint | None, settings: Settings) -> 
 
 
 def to_redsched_error(error: BaseException, url: str) -> RedschedError:
-    """Return the error of this project that tells the caller what a Redis error means."""
+    """Return the error of this project that corresponds to an error of redis-py."""
     text = _server_message(error) or type(error).__name__
     where = without_password(url)
     if isinstance(error, NoPermissionError) or any(words in text for words in _FORBIDDEN):
@@ -134,7 +134,7 @@ def _server_message(error: BaseException) -> str:
 
 @contextmanager
 def reading(url: str) -> Iterator[None]:
-    """Convert what a read raises into errors of this project."""
+    """Convert errors that a read raises inside the context into errors of this project."""
     try:
         yield
     except (RedisError, RedisClusterException, OSError) as error:  # RedisClusterException is not a RedisError

@@ -15,7 +15,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redsched.store.topology.url import Address
 
 NOT_HERE = (AskError, ClusterDownError, ReadOnlyError, TryAgainError)
-"""Replies that mean: not run, because another server is responsible or soon will be. MOVED is an AskError too."""
+"""Errors of calls that were not run because another server is, or soon will be, responsible. MOVED is an AskError."""
 
 
 class Endpoint(Protocol):
@@ -29,7 +29,7 @@ class Endpoint(Protocol):
         """Find the current address. Raises redis-py's ConnectionError if it cannot be found."""
 
     async def invalidate(self, error: BaseException) -> None:
-        """Note that the server at the last address is gone, or replied that another one is responsible."""
+        """Handle the failure of the server at the last address, or its reply that another one is responsible."""
 
 
 class EndpointConnection(Connection):

@@ -27,22 +27,22 @@ class Router(Protocol):
     """Access to the servers of one store."""
 
     outside: Any
-    """A client for reads of single keys that lie in no cell."""
+    """A client for reads of single keys that belong to no cell."""
 
     async def open(self) -> None:
         """Discover the servers. Raises what redis-py raises."""
 
     def pool(self, key: str) -> BlockingConnectionPool:
-        """Return the writer's connections to the server that has a key, as far as is known."""
+        """Return the writer's connections to the server that has a key according to the known topology."""
 
     def asked(self, error: AskError) -> BlockingConnectionPool:
         """Return the writer's connections to the server that an ASK redirect names."""
 
     def reader(self, key: str) -> redis.Redis:
-        """Return a client that reads from wherever a cell is; `key` is any key of the cell."""
+        """Return a client that reads from the server that has a cell; `key` is any key of the cell."""
 
     async def invalidate(self, error: BaseException) -> None:
-        """Note that a server is gone, or replied that another one has the key."""
+        """Handle the failure of a server, or its reply that another one has the key."""
 
     async def infos(self, section: str) -> Infos:
         """Return a section of INFO of every primary, by the primary's name. Raises what redis-py raises."""
@@ -127,7 +127,7 @@ class ClusterRouter:
         return self._readers[slot]
 
     async def invalidate(self, error: BaseException) -> None:
-        """Note the target of MOVED; for any other error load the topology again, if a node answers now."""
+        """Record the target of MOVED; after any other error, load the topology again if a node replies now."""
         await self._topology.invalidate(error)
         await self._topology.known()
 

@@ -11,11 +11,11 @@ from redsched.settings import Settings
 from redsched.store.topology.url import Address, StoreUrl
 
 LONGEST_ASK_S = 1.0
-"""How long one Sentinel may take before the next one is asked."""
+"""How long one Sentinel may take to reply before the next one is queried."""
 
 
 class SentinelEndpoint:
-    """The endpoint of a primary that Sentinels name: redis-py's Sentinel client is asked at each connect.
+    """The endpoint of a primary that Sentinels name: redis-py's Sentinel client is queried at each connect.
 
     All pools of a process share one, so that all follow a failover at once.
     """
@@ -36,11 +36,10 @@ class SentinelEndpoint:
         self.address: Address | None = None
 
     async def find(self) -> Address:
-        """Ask the Sentinels in turn. Raises MasterNotFoundError, a ConnectionError, if none names the primary.
+        """Query the Sentinels in turn. Raises MasterNotFoundError, a ConnectionError, if none names the primary.
 
-        Each call iterates over its own copy of the list: redis-py moves the Sentinel that answered to the head of the
-        list, and two calls that do so at once overwrite a third Sentinel, which is then neither asked nor closed any
-        more.
+        Each call iterates over its own copy of the list: redis-py moves the Sentinel that replied to the head of the
+        list, and two calls that do so at once overwrite a third Sentinel, which is then no longer queried or closed.
         """
         asked = copy(self._sentinels)
         asked.sentinels = list(asked.sentinels)
@@ -53,7 +52,7 @@ class SentinelEndpoint:
         return self.address
 
     async def invalidate(self, error: BaseException) -> None:
-        """Do nothing: the Sentinels are asked at each connect."""
+        """Do nothing: the Sentinels are queried at each connect."""
 
     async def close(self) -> None:
         """Close the connections to the Sentinels."""

@@ -99,7 +99,7 @@ def without_password(url: str) -> str:
 
 
 class _SafeReason(ValueError):
-    """A reason that quotes only what may be shown."""
+    """A reason that quotes nothing secret."""
 
 
 def _hidden(url: str) -> str:

@@ -1,6 +1,6 @@
 """What a run plays: which faults, when, on whom. A pure function of the seed; times are counted in answers.
 
-A run is one round for each fault alone, in an order that the seed chooses, and then rounds of several at once.
+A run is one round for each fault alone, in an order that the seed determines, and then rounds of several faults.
 """
 
 import itertools
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 CELLS = ("c1", "c2")
-"""In a cluster they lie on different shards, each by its name."""
+"""The names of the cells, which in a cluster are on different shards."""
 
 SCHEDULERS = 4
 AGENTS = 5
@@ -26,23 +26,23 @@ MAX_TOGETHER = 3
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the plan has to know of a fault: what may be chosen about it. The rest is in `faults`."""
+    """What the plan needs to know about a fault: its choices. The rest is in `faults`."""
 
     name: str
     setups: tuple[str, ...] = ("single",)
-    """Where it can be played; alone in the first of them."""
+    """The set-ups in which it can be played; it is played alone in the first of them."""
     on: str = ""
-    """Whom it strikes: `scheduler`, `agent`, `any`, a `cell`, or '' for the store as a whole."""
+    """Its targets: `scheduler`, `agent`, `any`, a `cell`, or '' for the whole store."""
     most_victims: int = 1
     points: tuple[str, ...] = ("",)
-    """Where it can strike."""
+    """The points at which it can strike."""
     seconds: tuple[float, float] = (0.5, 1.5)
-    """How long it lasts, at least and at most."""
+    """Its minimum and maximum duration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    """One fault of a round: it begins so many answers after the one before (or the round's beginning)."""
+    """One fault of a round. It begins this many answers after the previous one (or the round's beginning)."""
 
     fault: str
     after: int
@@ -69,7 +69,7 @@ class Round:
 
 
 def children(kind: str) -> tuple[str, ...]:
-    """The names of the processes that a fault may strike."""
+    """Return the names of the processes that a fault may strike."""
     names = {
         "scheduler": tuple(f"scheduler-{number}" for number in range(SCHEDULERS)),
         "agent": tuple(f"agent-{number}" for number in range(AGENTS)),
@@ -88,7 +88,7 @@ def rounds(
     together: bool = True,
     cells: Sequence[str] = CELLS,
 ) -> Iterator[Round]:
-    """The rounds of a run: each shape alone, at each of its points, and then without end several at once."""
+    """Yield the rounds of a run: each shape alone, at each of its points, and then several at once without end."""
     rng = Random(seed)
     shapes = [replace(one, setups=left) for one in shapes if (left := tuple(s for s in one.setups if s in setups))]
     numbers = itertools.count(1)
@@ -105,7 +105,7 @@ def rounds(
 
 
 ROUNDS_TOGETHER = 4
-"""Rounds of several faults on one set-up, before the next."""
+"""Rounds of several faults on one set-up, before the next set-up."""
 
 
 def _together(rng: Random, possible: Sequence[Shape], cells: Sequence[str]) -> Iterator[tuple[Strike, ...]]:
@@ -117,7 +117,7 @@ def _together(rng: Random, possible: Sequence[Shape], cells: Sequence[str]) -> I
 
 
 def _by_setup(each: list[tuple[Shape, str]]) -> list[tuple[Shape, str]]:
-    """Stable, so that what one set-up plays is played while it stands: setting one up takes seconds."""
+    """Group rounds by set-up, by a stable sort, so they are played while it exists: starting one takes seconds."""
     setups = list(dict.fromkeys(shape.setups[0] for shape, _ in each))
     return sorted(each, key=lambda one: setups.index(one[0].setups[0]))
 
@@ -127,5 +127,5 @@ def _strike(rng: Random, shape: Shape, point: str, after: tuple[int, int], cells
     count = min(rng.randint(1, shape.most_victims), len(possible))
     victims = tuple(sorted(rng.sample(possible, count)))
     strike = Strike(shape.name, rng.randint(*after), round(rng.uniform(*shape.seconds), 1), victims, point)
-    # Which cell it is does not change the rest of the plan, so that the same is played on one cell and on several.
+    # The choice of the cell does not affect the rest of the plan, so one cell and several cells get the same plan.
     return replace(strike, victims=(Random(str(strike)).choice(cells),)) if shape.on == "cell" else strike

@@ -1,10 +1,10 @@
-"""Set-ups of several servers on loopback, for tests and for trying out: Sentinel, a cluster, a server with AOF.
+"""Set-ups of several servers on loopback, for tests and for trials: Sentinel, a cluster, a server with AOF.
 
     with sentinel_setup() as sentinel: ...      with cluster_setup() as cluster: ...
 
-Both end all that they started, and nothing of it outlives the process. Methods are short calls that may be made from a
-running event loop, but for `ClusterSetup.move`, which takes its time: `await asyncio.to_thread(cluster.move, "c1")`.
-Nothing waits for a failover: ask `primary()` with `wait_until`.
+Both end everything that they started, and nothing of it outlives the process. Methods are short calls that may be
+made from a running event loop, but `ClusterSetup.move` is slow: `await asyncio.to_thread(cluster.move, "c1")`.
+No method waits for a failover: call `primary()` with `wait_until`.
 """
 
 from tests.support.setups.cluster import ClusterSetup, cluster_setup

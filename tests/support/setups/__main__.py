@@ -1,4 +1,4 @@
-"""`scripts/store sentinel|cluster|aof`: such a set-up on loopback until Ctrl-C, with the URL to give to redsched."""
+"""`scripts/store sentinel|cluster|aof`: such a set-up on loopback until Ctrl-C; prints the URL for redsched."""
 
 import argparse
 import signal
@@ -13,11 +13,11 @@ from tests.support.setups.node import Node
 
 
 class Reached(Protocol):
-    """What is reached by a URL."""
+    """A set-up that is reached by a URL."""
 
     @property
     def url(self) -> str:
-        """What redsched is given."""
+        """The URL for redsched."""
 
 
 class One:
@@ -29,14 +29,14 @@ class One:
 
 @contextmanager
 def one_with_aof(appendfsync: str) -> Iterator[One]:
-    """A server that writes each change to its file before it answers, or each second."""
+    """A server that writes each change to its file before it replies, or each second."""
     with Node(pick_server(), {"appendonly": "yes", "appendfsync": appendfsync}) as node:
         node.launch()
         yield One(node)
 
 
 def main() -> None:
-    """Start it, say where it is, and wait for a signal."""
+    """Start it, print its URL, and wait for a signal."""
     given = _parser().parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))

@@ -1,4 +1,4 @@
-"""A cluster of some shards with replicas, on loopback; its cells lie on the shards as their hash slots have it."""
+"""A cluster of some shards with replicas, on loopback; hash slots determine the shards of its cells."""
 
 import itertools
 from collections import Counter
@@ -20,14 +20,14 @@ MIGRATE_TIMEOUT_MS = 5000
 
 
 class ClusterNode(Node):
-    """One server of a cluster. Its place in the cluster stands in its folder, and outlives a restart."""
+    """One server of a cluster. Its folder stores its place in the cluster, which outlives a restart."""
 
     def __init__(self, binary: ServerBinary, chosen: dict[str, str]) -> None:
         cluster = {
             "cluster-enabled": "yes",
             "cluster-node-timeout": str(NODE_TIMEOUT_MS),
             "cluster-port": str(free_port()),
-            "cluster-replica-validity-factor": "0",  # one whose link was cut is to be promoted all the same
+            "cluster-replica-validity-factor": "0",  # a replica whose link was cut must be promoted all the same
             "cluster-allow-replica-migration": "no",
             "cluster-require-full-coverage": "no",
         }
@@ -36,7 +36,7 @@ class ClusterNode(Node):
         self.id = ""
 
     def says_of_cluster(self, field: str) -> Any:
-        """One field of CLUSTER INFO; None when it does not answer."""
+        """Return one field of CLUSTER INFO; None if the server does not reply."""
         try:
             with self.asked() as client:
                 return client.execute_command("CLUSTER INFO").get(field)
@@ -45,14 +45,14 @@ class ClusterNode(Node):
 
 
 class ClusterSetup:
-    """`url` is what redsched is given. `nodes` may be killed, paused, resumed, restarted at will."""
+    """`url` is the URL for redsched. `nodes` may be killed, paused, resumed, restarted at will."""
 
     def __init__(self, nodes: Sequence[ClusterNode]) -> None:
         self.nodes = nodes
         self.url = f"cluster://{','.join(f'{HOST}:{one.port}' for one in nodes)}"
 
     def primary(self, cell: str) -> ClusterNode:
-        """The server that has the cell, in the word of one that runs and thinks the cluster well."""
+        """Return the server that has the cell, according to one that runs and sees the cluster as ok."""
         slot = slot_of(cell)
         for node in self.nodes:
             port = _owner(node, slot) if node.answers else None
@@ -62,36 +62,36 @@ class ClusterSetup:
         raise AssertionError(f"no server that runs has cell {cell} now")
 
     def has_primary(self, cell: str) -> bool:
-        """Whether a server that runs has the cell now: not so between the death of one and the promotion of another."""
+        """Return whether a running server has the cell now: none has between a primary's death and a promotion."""
         try:
             return self.primary(cell).running
         except AssertionError:
             return False
 
     def led(self) -> bool:
-        """Whether every shard has a primary that answers, in the word of one that does."""
+        """Return whether every shard has a primary that replies, according to a server that does."""
         asked = next((one for one in self.nodes if one.answers), None)
         ports = {int(primary[1]) for _, _, primary, *_ in _slots(asked)} if asked else set()
         return bool(ports) and all(one.answers and one.is_primary() for one in self.nodes if one.port in ports)
 
     def replicas(self, cell: str) -> list[ClusterNode]:
-        """Those that replicate from the cell's primary."""
+        """Return the replicas of the cell's primary."""
         primary = self.primary(cell)
         return [one for one in self.nodes if one.running and one.says("replication", "master_port") == primary.port]
 
     def others(self, cell: str) -> list[ClusterNode]:
-        """Primaries of other shards: where the cell may be moved to."""
+        """Return primaries of other shards, to which the cell may be moved."""
         primary = self.primary(cell)
         return [one for one in self.nodes if one is not primary and one.running and one.is_primary()]
 
     def cut_replication(self, cell: str) -> None:
-        """Whatever is written to the cell's shard from now on reaches no replica: a failover loses it."""
+        """From now on no write to the cell's shard reaches a replica: a failover loses them."""
         self.primary(cell).cut_replication()
 
     def move(self, cell: str, to: ClusterNode | None = None, at_once: bool = True) -> ClusterNode:
-        """Move the cell's slot to another shard, and return when it is there.
+        """Move the cell's slot to another shard, and return when it has arrived.
 
-        At once, by CLUSTER MIGRATESLOTS, where the server has that; else, and when not `at_once`, key by key.
+        At once, by CLUSTER MIGRATESLOTS, if the server has that; else, and if not `at_once`, key by key.
         """
         source, target = self.primary(cell), to or self.others(cell)[0]
         slot = slot_of(cell)
@@ -105,7 +105,7 @@ class ClusterSetup:
 
     @contextmanager
     def half_moved(self, cell: str, to: ClusterNode | None = None) -> Iterator[None]:
-        """The cell's slot moves key by key; half of its keys have moved while this is open, and all of them after."""
+        """Move the cell's slot key by key: within the block half of its keys have moved, and afterwards all of them."""
         source, target, slot = self.primary(cell), to or self.others(cell)[0], slot_of(cell)
         _say(target, "SETSLOT", slot, "IMPORTING", source.id)
         _say(source, "SETSLOT", slot, "MIGRATING", target.id)
@@ -121,7 +121,7 @@ class ClusterSetup:
 
     @contextmanager
     def moving(self, cell: str) -> Iterator[None]:
-        """The cell's slot is marked as one that moves key by key, and none of its keys has moved yet; it stays."""
+        """Mark the cell's slot as moving key by key, without moving any key; it stays."""
         source, target, slot = self.primary(cell), self.others(cell)[0], slot_of(cell)
         _say(target, "SETSLOT", slot, "IMPORTING", source.id)
         _say(source, "SETSLOT", slot, "MIGRATING", target.id)
@@ -133,14 +133,14 @@ class ClusterSetup:
 
     @property
     def moves_at_once(self) -> bool:
-        """Whether the server can move a slot as a whole (Valkey 9)."""
+        """Return whether the server can move a slot as a whole (Valkey 9)."""
         node = self.nodes[0]
         return node.kind == "valkey" and int(node.version.partition(".")[0]) >= 9
 
     def well(self) -> bool:
-        """Whether all running servers think the cluster well and agree on its primaries, and replicas have all data.
+        """Return whether all running servers see the cluster as ok and agree on primaries, and replicas have all data.
 
-        A primary that comes back takes itself for one until it hears of its successor.
+        A primary that returns considers itself primary until it learns of its successor.
         """
         running = [one for one in self.nodes if one.running]
         views = [_primaries(one) for one in running]
@@ -156,7 +156,7 @@ class ClusterSetup:
 def cluster_setup(
     shards: int = 3, replicas: int = 1, binary: ServerBinary | None = None, **chosen: str
 ) -> Iterator[ClusterSetup]:
-    """A cluster whose shards have `replicas` each. `chosen` as in `sentinel_setup`."""
+    """Yield a cluster whose shards have `replicas` each. `chosen` as in `sentinel_setup`."""
     binary = binary or pick_server()
     said = {name.replace("_", "-"): value for name, value in chosen.items()}
     with ExitStack() as stack:
@@ -168,17 +168,17 @@ def cluster_setup(
 
 
 def slot_of(cell: str) -> int:
-    """The hash slot of all keys of a cell."""
+    """Return the hash slot of all keys of a cell."""
     return int(key_slot(cell.encode()))
 
 
 def cells_of_slots(first: int, last: int) -> Iterator[str]:
-    """Names for cells whose slots lie between two numbers, inclusive."""
+    """Yield names for cells whose slots lie between two numbers, inclusive."""
     return (f"c{number}" for number in range(1, SLOTS) if first <= slot_of(f"c{number}") <= last)
 
 
 def cells_apart(shards: int = 3) -> list[str]:
-    """A name of a cell for each shard of a set-up that nobody has moved anything in."""
+    """Return a name of a cell for each shard of a set-up in which no cell has moved."""
     ranges = _ranges(shards)
     return [next(cells_of_slots(first, last)) for first, last in ranges]
 
@@ -189,7 +189,7 @@ def _ranges(shards: int) -> list[tuple[int, int]]:
 
 
 def _form(nodes: Sequence[ClusterNode], shards: int) -> None:
-    """Slots to the first `shards` nodes, all introduced to the first, and the rest made replicas in turn."""
+    """Assign slots to the first `shards` nodes, introduce all to the first, and make the rest replicas in turn."""
     for number, node in enumerate(nodes):
         node.id = _say(node, "MYID")
         _say(node, "SET-CONFIG-EPOCH", number + 1)
@@ -213,12 +213,12 @@ def _owner(node: ClusterNode, slot: int) -> int | None:
 
 
 def _primaries(node: ClusterNode) -> dict[int, int]:
-    """The ports of the primaries in a server's word, by the first slot of each range."""
+    """Return the ports of the primaries, according to a server, by the first slot of each range."""
     return {first: int(primary[1]) for first, _, primary, *_ in _slots(node)}
 
 
 def _slots(node: ClusterNode) -> Any:
-    """Which servers have which slots in its word; nothing when it does not answer."""
+    """Return the servers of slots, according to a server; nothing if it does not reply."""
     try:
         with node.asked() as client:
             return client.execute_command("CLUSTER", "SLOTS")

@@ -1,8 +1,8 @@
 """A server on a port of loopback, and how its replication link is cut.
 
-Nodes replicate as a user of their own, `replication`. Switching that user off at the primary and ending the replicas'
-connections cuts the link for good, and changes nothing that Sentinel or a cluster would set right again: to them it is
-a network that broke between two servers.
+Nodes replicate as a user of their own, `replication`. Disabling that user at the primary and ending the replicas'
+connections cuts the link permanently, and changes nothing that Sentinel or a cluster would repair: to them it is
+a network failure between two servers.
 """
 
 import socket
@@ -36,7 +36,7 @@ class Node(ServerProcess):
 
     @property
     def answers(self) -> bool:
-        """Whether it is worth asking."""
+        """Return whether a call may succeed."""
         return self.running and not self.stands_still
 
     def launch(self) -> None:
@@ -50,17 +50,17 @@ class Node(ServerProcess):
         self.stands_still = True
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume it."""
         super().resume()
         self.stands_still = False
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
+        """The address at which it listens."""
         return HOST, self.port
 
     def command(self) -> Sequence[str]:
-        """A store that evicts nothing, with links that can be cut."""
+        """Return the options of a store that evicts nothing, with links that can be cut."""
         store = {
             "bind": HOST,
             "port": str(self.port),
@@ -72,12 +72,12 @@ class Node(ServerProcess):
             "masteruser": REPLICATION,
             "masterauth": PASSWORD,
         }
-        # An option of several words is one word of the command line for each.
+        # An option with several values is one argument of the command line for each.
         user = ["--user", REPLICATION, "on", f">{PASSWORD}", "~*", "&*", "+@all"]
         return [*options(store | self._options), *user]
 
     def client(self) -> Any:
-        """A client that says at once when it gets no answer."""
+        """Return a client that fails at once if it gets no reply."""
         return redis.Redis(
             host=HOST,
             port=self.port,
@@ -89,7 +89,7 @@ class Node(ServerProcess):
 
     @contextmanager
     def asked(self) -> Iterator[Any]:
-        """A client for a few words."""
+        """Yield a client for a few commands."""
         with self.client() as client:
             yield client
 
@@ -100,27 +100,27 @@ class Node(ServerProcess):
             client.execute_command("CLIENT", "KILL", "TYPE", "replica")
 
     def repair_replication(self) -> None:
-        """Let replicas come back."""
+        """Let replicas reconnect."""
         with self.asked() as client:
             client.execute_command("ACL", "SETUSER", REPLICATION, "on")
 
     def is_primary(self) -> bool:
-        """Whether it says so itself. False when it does not answer."""
+        """Return whether it reports itself as primary. False if it does not reply."""
         return bool(self.says("replication", "role") == "master")
 
     def follows(self) -> int | None:
-        """The port of the primary that it replicates from. None when it does not answer, or is one itself."""
+        """Return the port of the primary that it replicates from. None if it does not reply, or is a primary."""
         return self.says("replication", "master_port")  # type: ignore[no-any-return]
 
     def linked(self) -> bool:
-        """Whether it is a replica whose link is up and that has all data."""
+        """Return whether it is a replica whose link is up and that has all data."""
         return bool(self.says("replication", "master_link_status") == "up")
 
     def reaches(self, replicas: int) -> bool:
-        """Whether so many replicas get what is written from now on.
+        """Return whether this many replicas get the writes from now on.
 
-        To one that has just loaded all data Redis 7.0 sends nothing before the next word from it, up to a second later,
-        though both call the link up. A primary that dies until then takes with it what has been written since. Only a
+        Redis 7.0 sends a replica that has just loaded all data nothing before its next message, up to a second later,
+        though both report the link as up. If the primary dies before that, the writes since then are lost. Only a
         write shows that: this one changes nothing.
         """
         try:
@@ -131,7 +131,7 @@ class Node(ServerProcess):
             return False
 
     def says(self, section: str, field: str) -> Any:
-        """One field of its INFO; None when it does not answer or has none such."""
+        """Return one field of its INFO; None if it does not reply or has no such field."""
         try:
             with self.asked() as client:
                 return client.info(section).get(field)
@@ -140,7 +140,7 @@ class Node(ServerProcess):
 
 
 def free_port() -> int:
-    """A port that nobody uses now."""
+    """Return a free port."""
     with socket.socket() as taken:
         taken.bind((HOST, 0))
         port: int = taken.getsockname()[1]
@@ -148,7 +148,7 @@ def free_port() -> int:
 
 
 def started(stack: ExitStack, one: N) -> N:
-    """Start it, and have it stopped with the stack."""
+    """Start it, and stop it with the stack."""
     stack.callback(one.stop)
     one.launch()
     return one

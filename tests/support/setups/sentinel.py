@@ -16,7 +16,7 @@ DOWN_AFTER_MS, FAILOVER_TIMEOUT_MS = 500, 3000
 
 
 class SentinelNode(Node):
-    """One Sentinel; it keeps what it knows in its own file."""
+    """One Sentinel; it stores its state in its own file."""
 
     def __init__(self, binary: ServerBinary, primary: Node) -> None:
         super().__init__(binary, {})
@@ -31,12 +31,12 @@ class SentinelNode(Node):
         )
 
     def command(self) -> Sequence[str]:
-        """All of it stands in the file, which Sentinel writes anew."""
+        """Everything is in the file, which Sentinel rewrites."""
         return [str(self._file), "--sentinel"]
 
 
 class SentinelSetup:
-    """`url` is what redsched is given. Servers and Sentinels are `Node`s: kill, pause, resume, restart them at will."""
+    """`url` is the URL for redsched. Servers and Sentinels are `Node`s: kill, pause, resume, restart them at will."""
 
     def __init__(self, servers: Sequence[Node], sentinels: Sequence[SentinelNode]) -> None:
         self.servers = servers
@@ -44,7 +44,7 @@ class SentinelSetup:
         self.url = f"sentinel://{','.join(f'{HOST}:{one.port}' for one in sentinels)}/{MASTER}"
 
     def primary(self) -> Node:
-        """The server that most Sentinels name: of those that answer, the first one's word."""
+        """Return the server that most Sentinels name, of those that reply."""
         ports = [port for one in self.sentinels if (port := _named(one))]
         port = max(set(ports), key=ports.count)
         return next(one for one in self.servers if one.port == port)
@@ -54,33 +54,33 @@ class SentinelSetup:
         return max(int(_state(one).get("config-epoch", 0)) for one in self.sentinels)
 
     def replicas(self) -> list[Node]:
-        """All servers but the primary, those that do not run included."""
+        """Return all servers except the primary, including those that do not run."""
         primary = self.primary()
         return [one for one in self.servers if one is not primary]
 
     def cut_replication(self) -> None:
-        """Whatever is written from now on reaches no replica: a failover loses it."""
+        """From now on no write reaches a replica: a failover loses them."""
         self.primary().cut_replication()
 
     def failover(self) -> None:
-        """Ask for a failover in good order; `primary` names the new one some moments later."""
+        """Request a regular failover; `primary` names the new primary some moments later."""
         with self.sentinels[0].asked() as client:
             client.execute_command("SENTINEL", "FAILOVER", MASTER)
 
     def forget_cut(self) -> None:
-        """Undo `cut_replication` wherever it was done, of those that run."""
+        """Undo `cut_replication` on the running servers."""
         for one in self.servers:
             if one.running:
                 one.repair_replication()
 
     def settled(self) -> bool:
-        """Whether all Sentinels name one primary, which says so itself, and all that run replicate from it."""
+        """Return whether all Sentinels name one primary, which reports itself as one and which all others replicate."""
         if len({_named(one) for one in self.sentinels}) != 1 or not self.primary().is_primary():
             return False
         return all(one.linked() for one in self.replicas() if one.running) and self._known()
 
     def _known(self) -> bool:
-        """Whether every Sentinel knows the others and the replicas: only then can it fail over."""
+        """Return whether every Sentinel knows the others and the replicas: only then can it fail over."""
         return all(
             state.get("num-other-sentinels") == len(self.sentinels) - 1
             and state.get("num-slaves") == len(self.servers) - 1
@@ -90,7 +90,7 @@ class SentinelSetup:
 
 @contextmanager
 def sentinel_setup(replicas: int = 2, binary: ServerBinary | None = None, **chosen: str) -> Iterator[SentinelSetup]:
-    """A primary, `replicas` of it, and three Sentinels that are ready for a failover.
+    """Yield a primary, `replicas` of it, and three Sentinels that are ready for a failover.
 
     `chosen`: options of the servers, with `_` for `-`: `appendonly="yes", appendfsync="always"`.
     """
@@ -107,14 +107,14 @@ def sentinel_setup(replicas: int = 2, binary: ServerBinary | None = None, **chos
 
 
 class Replica(Node):
-    """A server that begins as a replica; after a restart as a primary, as Sentinel finds and sets right."""
+    """A server that begins as a replica; after a restart as a primary, which Sentinel corrects."""
 
     def __init__(self, binary: ServerBinary, chosen: dict[str, str], first: dict[str, str]) -> None:
         super().__init__(binary, chosen)
         self._first = first
 
     def command(self) -> Sequence[str]:
-        """Whom it follows at its first start."""
+        """The server that it follows at its first start."""
         first = [word for name, value in self._first.items() for word in (f"--{name}", *value.split())]
         self._first = {}
         return [*super().command(), *first]

@@ -71,9 +71,9 @@ def _aggregate(name: str, metadata: Mapping[str, str]) -> LazyObject:
 
 
 def _instances(state: HostState) -> dict[str, LazyObject]:
-    """Return the host's claims, with made-up ids.
+    """Return the host's claims, with artificial ids.
 
-    Claims in server groups have ids that the groups' members have too.
+    Claims in server groups have the ids that `member_ids` returns for the groups' members.
     """
     ids = [one for group in state.columns.declared.groups for one in member_ids(state.columns, group, state.host)]
     ids += [f"{state.host}.{number}" for number in range(state.num_instances - len(ids))]
@@ -81,7 +81,7 @@ def _instances(state: HostState) -> dict[str, LazyObject]:
 
 
 def member_ids(columns: Columns, group: str, host: str) -> list[str]:
-    """Return ids for the members of a group on a host. The columns have only their number, not their claim ids."""
+    """Return artificial ids for a group's members on a host, as the columns have their number but not their ids."""
     return [f"{group}.{host}.{number}" for number in range(columns.declared.groups[group].count("host", host))]
 
 

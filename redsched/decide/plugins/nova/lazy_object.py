@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 class LazyObject:
     """An object with the attributes of `readers` (each called once, with the stand-in) and those given.
 
-    Like Nova's objects it supports `"name" in it` and assignment, as classes for Nova leave notes on hosts. A missing
-    attribute raises an AttributeError that names Nova's class.
+    Like Nova's objects it supports `"name" in it` and assignment, because classes for Nova set attributes of hosts. A
+    missing attribute raises an AttributeError that names Nova's class.
     """
 
     kind: ClassVar[str] = "object"

@@ -37,7 +37,7 @@ local function commit_about(it, outcome, ...)
   return answer_about(it, outcome, ...)
 end
 
--- Its inbox entry is no longer needed, although nothing of the claim is to be written.
+-- Delete the inbox entry of a notification that is no longer needed, although no field of the claim changes.
 local function acknowledge(it, entry_id)
   if entry_id and entry_id ~= '' and redis.call('XDEL', it.host.inbox, entry_id) == 1
       and redis.call('XLEN', it.host.inbox) == 0 then

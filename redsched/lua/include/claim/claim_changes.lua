@@ -1,13 +1,13 @@
--- prepare(): work out the effects of a script on its claims: which placements have changed, by how much the objects
--- that count them change, and which keys are missing. Nothing is written here.
+-- prepare(): compute the effects of a script on its claims: which placements have changed, by how much the objects that
+-- count them change, and which keys are missing. Nothing is written here.
 -- include: claim_record
 -- include: counters
 -- include: gangs
 -- include: passed
 -- include: transitions
 
--- Why a claim has ended: the reason of its closing, or that of its last placement. A claim that was unshelved and never
--- became active is still shelved.
+-- Return why a claim has ended: the reason of its closing, or that of its last placement. A claim that was unshelved
+-- but never became active stays shelved.
 local function ended_because(claim, last)
   local closed, end_reason = claim.fields.closed, claim.fields.closed_reason
   local was_active = claim.current and not ranks_above(last, claim.current)
@@ -23,7 +23,7 @@ local function keep_surviving(fields)
   end
 end
 
--- A claim without a placement waits for the next one, or has ended: its remaining fields serve later calls.
+-- A claim without a placement is pending or has ended; its remaining fields serve later calls.
 local function conclude(claim)
   local is_unknown = claim.fields.voided_at_ms and not claim.freed -- its id was never known: nothing to conclude
   if next(claim.placements) or is_unknown then
@@ -40,8 +40,8 @@ local function conclude(claim)
     end_reason = end_reason, amounts = {}, resizing_to = {}, counted = {}}
 end
 
--- The placements that this script has affected, including those that are gone. Without `op` the feed does not report
--- it.
+-- Return the placements that this script has changed, including those it has freed. The feed does not report one
+-- without `op`.
 local function changed_placements(claim)
   local changed = {}
   for _, placement in ipairs(in_order(claim)) do

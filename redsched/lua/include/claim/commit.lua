@@ -38,7 +38,7 @@ local function count_deltas(claims, objects)
   return changed_objects(beside_hosts(objects))
 end
 
--- How many entries of the feed write_claims() is to write beside those of hosts.
+-- Return the number of feed entries that write_claims() writes besides those of hosts.
 local function count_beside(claims, objects)
   objects.changed = count_deltas(claims, objects)
   return #objects.changed

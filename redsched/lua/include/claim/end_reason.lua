@@ -1,5 +1,5 @@
--- add_end_reason(): add to an entry of the feed why a placement is ending or has ended, and the reason as text. A
--- reader who looks at the claim later sees only its state then. leaving_reason(): why claims are moved off a host, or
+-- add_end_reason(): append to a feed entry why a placement is ending or has ended, and the reason as text. A reader
+-- that reads the claim later sees only its state at that time. leaving_reason(): why claims are moved off a host, or
 -- nil.
 local LEAVING = {evacuate = 'was written off', move = 'is being drained'}
 

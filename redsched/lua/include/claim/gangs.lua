@@ -1,6 +1,6 @@
 -- The gang of a claim: until all of its members are active, the end of one ends all. Its hash names those that have not
--- ended and counts those that are not active yet (`waiting`); it goes when none is waited for, and its members stand
--- alone from then on. Changes are made in memory and written once by write_gangs().
+-- ended and counts those that are not active yet (`waiting`); it is deleted when it waits for none, and its members are
+-- independent from then on. Changes are made in memory and written once by write_gangs().
 -- include: claim_record
 -- include: leased
 -- include: passed
@@ -33,39 +33,42 @@ local function bind_gangs(claims, objects, lacking)
   end
 end
 
--- Is the store's record of a host's claims valid in this epoch? After a rollback it may be older than what runs there:
--- until the host has attested, a member that is only starting in the store may have been active, and its gang complete.
+-- Return whether the store's record of a host's claims is valid in this epoch. After a rollback it may be older than
+-- what runs there: until the host has attested, a member that is only starting in the store may have been active, and
+-- its gang complete.
 local function had_attested(cell, host_key)
   local host = redis.call('HMGET', host_key, 'epoch', 'heard')
   return not host[1] or host[1] == cell.epoch or host[2] == cell.epoch
 end
 
--- Are the others to end? Not while all members known to have ended had been active: the gang may have been complete.
+-- Return whether the other members must end. They need not while all members known to have ended had been active: the
+-- gang may have been complete.
 local function has_failed(gang)
   return gang.hash.end_reason and not gang.hash.may_be_complete
 end
 
--- A placement is taken back on a host that was written off, or removed. Where nobody can tell whether it had been
--- active, its claim stands alone from now on: a gang that may have been complete does not fail with it.
+-- A placement on a host that was written off or removed is about to be released. If it is unknown whether it had been
+-- active, its claim leaves the gang: a gang that may have been complete does not fail because of it.
 local function judge_written_off(cell, claim, host_key)
   if claim.gang and not has_failed(claim.gang) and not had_attested(cell, host_key) then
     claim.leaves_gang = true
   end
 end
 
--- Does the end of one member of the claim's gang still end all?
+-- Return whether the claim belongs to a gang, so that the end of one member still ends all.
 local function is_bound(claim)
   return claim.gang ~= nil and not claim.leaves_gang
 end
 
--- Is the end of a member a failure of its gang? Its owner may let one go, and so does attest.lua where the journal
--- knows that it had been active.
+-- Return whether the end of a member fails its gang. It does not if the owner ended the member, or if attest.lua found
+-- in the journal that it had been active.
 local function fails_gang(claim, end_reason)
   return not (BY_OWNER[end_reason] or has_failed(claim.gang) or claim.leaves_gang)
 end
 
--- May the others have been active too, all of them, before the store went back? Where an active member ends, it is a
--- failure of the gang only once another one is known never to have been active: fail.lua, with `again` gang.
+-- Note that the end of a member fails its gang. If the member was active, the others may all have been active too
+-- before the store lost data: then the gang has failed only once another member is known never to have been active
+-- (fail.lua, with `again` gang).
 local function note_failure(claim, was, end_reason)
   local hash = claim.gang.hash
   hash.end_reason = hash.end_reason or end_reason
@@ -73,7 +76,8 @@ local function note_failure(claim, was, end_reason)
   claim.gang.fails = true
 end
 
--- Why a member must not end with its gang (yet), as an outcome; nil if the gang has failed, or fails with it.
+-- Return the outcome that says why a member must not end with its gang (yet); nil if the gang has failed, or fails with
+-- it.
 local function blocks_ending(cell, claim, host_key)
   if not claim.gang or not claim.gang.hash.end_reason then
     return 'STALE'
@@ -85,7 +89,7 @@ local function blocks_ending(cell, claim, host_key)
   return not had_attested(cell, host_key) and 'NOT_ATTESTED' or nil
 end
 
--- Count the new state of a member. Returns whether something is to be done about the others now.
+-- Count the new state of a member. Returns whether the others must be reconciled now.
 local function step_gang(claim, before, end_reason)
   local gang, was, now = claim.gang, phase_of(before), phase_of(claim)
   local member = 'member.' .. claim.id

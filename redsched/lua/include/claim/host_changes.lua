@@ -13,7 +13,7 @@ local function extend(list, values)
   end
 end
 
--- Count a claim's changes into a host; the host's new absolute numbers go into `fields`.
+-- Add a claim's changes to a host; the host's new absolute numbers go into `fields`.
 local function count_into_host(host, delta, fields)
   for field, by in pairs(delta or {}) do
     add(host, field, by)
@@ -21,7 +21,7 @@ local function count_into_host(host, delta, fields)
   end
 end
 
--- The amounts of a placement that is gone: the claim's hash no longer has them.
+-- Append the amounts of a freed placement, which the claim's hash no longer has.
 local function add_held_amounts(claim, placement, fields)
   if not claim.placements[placement.placed] then
     for slot, amount in pairs(placement.amounts) do
@@ -30,8 +30,8 @@ local function add_held_amounts(claim, placement, fields)
   end
 end
 
--- A host whose hash is gone is left alone: written here it would look like one that has never reported. Its claims set
--- and inbox are for repair_gone_host.lua.
+-- A host whose hash is gone is not written: a new hash would look like a host that has never reported. Its claims set
+-- and inbox are left to repair_gone_host.lua.
 local function read_version(cell, host)
   if not host.version then
     local version = redis.call('HGET', host.key, 'version')
@@ -50,7 +50,7 @@ local function host_entry(claim, placement, host)
   return {name = placement.host, version = host.version, op = placement.op, fields = fields}
 end
 
--- The entries of the feed about a claim's hosts: one for each, with the host's new absolute numbers.
+-- Append the feed entries about a claim's hosts: one for each, with the host's new absolute numbers.
 local function host_entries(cell, claim, objects, entries)
   local seen = {}
   for _, placement in ipairs(claim.changed) do

@@ -1,4 +1,5 @@
--- Changing the amounts of a placement. Amounts here are slot -> amount, of its host and of shared pools alike.
+-- Functions for changing the amounts of a placement. Amounts are tables slot -> amount, of its host and of shared pools
+-- alike.
 local function amounts_in_argv(first)
   local amounts = {}
   for i = first, #ARGV, 2 do

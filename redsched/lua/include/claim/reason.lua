@@ -2,7 +2,7 @@
 -- ended, the reason is kept as long as the rest of it. reason_of_ending(): the reason stored when the placement began
 -- to end, or nil.
 -- include: fence
-local REASON_MS = 24 * 3600 * 1000 -- of a claim that goes on, which nobody has to look after then
+local REASON_MS = 24 * 3600 * 1000 -- for a claim that has not ended
 
 local function keep_reason(cell, claim, object, placement, said)
   local has_ended = not next(claim.placements) and claim.tombstone.state == 'ended'

@@ -1,7 +1,7 @@
--- too_small(): the first slot that has no room for what a claim is to hold of it, beside all but this claim; or nil.
+-- too_small(): return the first slot without room for the new amount of a claim beside all other claims, or nil.
 --
--- `was` is what it holds. A slot whose amount shrinks is checked only against the smallest amount and the step, one
--- that stays is not checked: a host that shrank must not keep its claims from shrinking after it, step by step.
+-- `was` is what the claim holds. An amount that shrinks is checked only against the slot's min and step, and one that
+-- stays the same is not checked: on a host that shrank, claims must be able to shrink too, step by step.
 -- include: fit
 -- include: to_int
 local function has_room(key, name, amount, held)

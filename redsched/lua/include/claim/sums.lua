@@ -1,5 +1,5 @@
--- sums_of(): the sums of a host's placements, by field: claimed.<slot>, claims and starting. nil if an amount is not a
--- whole number, or a sum is too large. `held`: {placement = ...} of each.
+-- sums_of(): return the sums of a host's placements, by field: claimed.<slot>, claims and starting; nil if an amount is
+-- not a whole number, or a sum is too large. `held`: {placement = ...} of each.
 -- include: leased
 -- include: to_int
 local function sums_of(held)

@@ -1,6 +1,6 @@
--- compare(): the difference between a hash and the new values in ARGV[first] to ARGV[last], a flat list of field,
--- value. `owns` decides which fields of the hash are deleted when they are not among the new ones. Returns two flat
--- lists, to set and to delete, and adds both to `changed` in the form of the feed: '' for a deleted field.
+-- compare(): compute the difference between a hash and the new values in ARGV[first] to ARGV[last], a flat list of
+-- field, value. `owns` decides which fields of the hash are deleted when they are not among the new ones. Returns two
+-- flat lists, to set and to delete, and adds both to `changed` in the form of the feed: '' for a deleted field.
 local function append(list, field, value)
   list[#list + 1] = field
   list[#list + 1] = value

@@ -1,20 +1,22 @@
--- fence(deadlines): the first step of every writing script. Is this still the data that the cell's epoch stands for?
+-- fence(deadlines): the first step of every writing script: check that the store still has the data of the cell's
+-- epoch.
 --
 -- A failover, a wipe or a jump of the clock shows in the server's replication id, in a missing `meta` or in TIME. The
--- script that finds it mints a new epoch, here, before it does anything else: from then on no host counts as attested,
--- so nothing can be claimed, ended or expired on a replica that may have lost writes. Uses KEYS 1 meta, 2 changes,
--- 3 hosts, which every script passes. A script that also passes the key of the deadlines of claims can tell a cell that
--- was only silent from one that a jump of time does harm to; others take every jump for harm. Returns the cell: epoch,
--- now_ms, seq, declared_seq, settled (bool), remember_ms, keep_ms. Raises an error that begins with SCHEMA where the
--- cell has been upgraded beyond what this release can write.
+-- script that detects it starts a new epoch here, before anything else: from then on no host counts as attested, so
+-- nothing can be claimed, ended or expired on a replica that may have lost writes. Uses KEYS 1 meta, 2 changes, 3
+-- hosts, which every script passes. With the key of the claims' deadlines, the fence can distinguish a cell in which
+-- nobody has written for a while from one in which a jump of time ends leases; without it, every jump starts an epoch.
+-- Returns the cell: epoch, now_ms, seq, declared_seq, settled (bool), remember_ms, keep_ms. Raises an error that begins
+-- with SCHEMA if the cell has been upgraded beyond what this release can write.
 local SCHEMA = 2 -- as in redsched/store/commands/schema.py
 
--- `%d` is exact for all of its numbers where a C long has 64 bits, and a third of the cost of `%.0f`.
+-- `%d` is exact for all numbers used here if a C long has 64 bits, and costs a third of `%.0f`.
 local function text(number)
   return string.format('%d', number)
 end
 
--- The 40 digits after a label of INFO. A plain find, as this runs in every script and a pattern costs as much as INFO.
+-- Return the 40 digits after a label of INFO. A plain find, because this runs in every script and a pattern costs as
+-- much as INFO.
 local function id_after(info, label)
   local _, last = string.find(info, label, 1, true)
   return string.sub(info, last + 1, last + 40)
@@ -24,10 +26,11 @@ local function run_id()
   return id_after(redis.call('INFO', 'server'), 'run_id:')
 end
 
--- `unattested` counts the known hosts that are still to attest; -1 after a wipe forgot them: then only time settles it.
+-- Start a new epoch. `unattested` counts the known hosts that have yet to attest. It is -1 after a wipe, which has lost
+-- them: then only time settles the cell.
 local function mint(cell, replid, wiped)
   local settling = redis.call('HMGET', KEYS[1], 'settle_s', 'unattested')
-  -- Wiped, and still waiting: another epoch knows no more of the hosts.
+  -- A wiped cell that has not settled yet: a further epoch knows no more about its hosts.
   local by_time = wiped or (not cell.settled and settling[2] == '-1')
   local former_ms = tonumber(string.match(cell.epoch, '^%d+') or '0')
   cell.epoch = text(math.max(cell.now_ms, former_ms + 1)) .. '-' .. string.sub(replid, 1, 8)
@@ -41,9 +44,9 @@ local function mint(cell, replid, wiped)
   end
 end
 
--- Whether each lease that ran when the time was last noted will run for at least as long again as has passed since.
--- Then no lease has expired, and a lease that is renewed in its first half is renewed in time, whatever the cause of
--- the gap: no writes, a server that stood still, or a clock that was set.
+-- Return whether each lease that ran when the time was last noted will run for at least as long again as has passed
+-- since. Then no lease has expired, and a lease that is renewed in its first half is renewed in time, whatever the
+-- cause of the gap: no writes, a server that stood still, or a clock that was set.
 local function leases_outlast(deadlines, noted_ms, now_ms)
   local from, to = '(' .. text(noted_ms), text(2 * now_ms - noted_ms)
   for _, leases in ipairs({KEYS[3], deadlines}) do

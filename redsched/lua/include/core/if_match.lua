@@ -1,5 +1,5 @@
--- if_match(): whether an object with this tag (nil: it is not there) may be written. `wanted` is '' for a write without
--- a condition, '*' for any object that is there, or the tags of which it must have one, each after a space.
+-- if_match(): return whether an object with this tag (nil: it does not exist) may be written. `wanted` is '' for a
+-- write without a condition, '*' for any existing object, or the tags of which it must have one, each after a space.
 local function if_match(wanted, tag)
   if wanted == '' then
     return true

@@ -1,5 +1,5 @@
--- in_chunks(): run `command key ...list` in chunks, as unpack of some thousand values would raise in the middle of a
--- script. An empty list runs nothing.
+-- in_chunks(): run `command key ...list` in chunks, because unpack of some thousand values would raise an error in the
+-- middle of a script. An empty list runs nothing.
 local CHUNK = 500
 
 local function in_chunks(command, key, list)

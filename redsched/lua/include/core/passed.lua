@@ -1,7 +1,7 @@
--- passed(): the objects of the keys from KEYS[first] on, in order and by name: `server-group:web`, `pool:licences`,
--- `gang:a`, and `host:h1`, whose set of claims and inbox follow it. needs(): note a missing object; the script answers
--- RETRY with those names before it has written anything, and the caller then passes their keys too. leave_to_script():
--- exclude a host that the script writes by itself.
+-- passed(): return the objects of the keys from KEYS[first] on, in order and by name: `server-group:web`,
+-- `pool:licences`, `gang:a`, and `host:h1`, whose set of claims and inbox follow it. needs(): note a missing object;
+-- the script answers RETRY with those names before it has written anything, and the caller then passes their keys too.
+-- leave_to_script(): exclude a host that the script writes itself.
 -- include: object_at
 local function passed(first)
   local objects = {}

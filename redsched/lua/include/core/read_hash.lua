@@ -1,4 +1,4 @@
--- read_hash(): a hash as a table, and whether it exists.
+-- read_hash(): return a hash as a table, and whether it exists.
 local function read_hash(key)
   local flat = redis.call('HGETALL', key)
   local hash = {}

@@ -1,6 +1,6 @@
--- to_int(): a field as a number from 0 to 2^53-1; `unreadable` if somebody wrote something else there by hand. Callers
--- pass a value that admits nothing, as redsched/cache/columns.py does: tonumber reads "nan", "-5" and "1e3". An empty
--- field counts as absent, as in the feed.
+-- to_int(): return a field as a number from 0 to 2^53-1; `unreadable` if it was overwritten by hand with something
+-- else. As `unreadable`, callers pass a value with which nothing fits, as redsched/cache/columns.py does: tonumber
+-- would accept "nan", "-5" and "1e3". An empty field counts as absent, as in the feed.
 local MOST = 9007199254740991
 
 local function to_int(value, absent, unreadable)

@@ -1,4 +1,4 @@
--- newer(a, b): does token a come after token b? Compared by epoch, then by seq: protocol, "Tokens".
+-- newer(a, b): return whether token a comes after token b, compared by epoch, then by seq.
 local function newer(a, b)
   local a_ms, a_id, a_seq = string.match(a, '^(%d+)%-(%w+)%.(%d+)$')
   local b_ms, b_id, b_seq = string.match(b, '^(%d+)%-(%w+)%.(%d+)$')

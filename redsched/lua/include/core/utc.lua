@@ -1,4 +1,4 @@
--- utc(): a time (Unix, ms) for people: 2026-01-02T03:04:05Z.
+-- utc(): format a time (Unix, ms) for people: 2026-01-02T03:04:05Z.
 local DAY_S = 24 * 3600
 
 local function days_of(year, month)

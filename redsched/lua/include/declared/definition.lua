@@ -1,5 +1,5 @@
--- is_definition(): whether a field of an aggregate, a server group, a shared pool or a quota is what operators declare,
--- and not what claims have counted in it, or its share of a quota. `over` is worked out.
+-- is_definition(): return whether a field of an aggregate, a server group, a shared pool or a quota is declared by
+-- operators, and not a count of claims or part of a quota's division. `over` is computed.
 -- include: quota_division
 local COUNTED = {version = true, members = true, count = true, claimed = true, external = true, over = true,
   used = true, seq = true}

@@ -1,5 +1,5 @@
--- definition_tag(): the tag of what operators declare of an object, as redsched/store/codec/tags.py computes it; nil
--- where nothing of it is declared.
+-- definition_tag(): return the tag of the declared fields of an object, as redsched/store/codec/tags.py computes it;
+-- nil if none of its fields is declared.
 -- include: definition
 local function definition_tag(object)
   local entries = {}
@@ -8,7 +8,7 @@ local function definition_tag(object)
       entries[#entries + 1] = redis.sha1hex(field .. '\0' .. value)
     end
   end
-  -- As numbers, because the server sorts strings by its locale.
+  -- Compared as numbers, because the server sorts strings by its locale.
   table.sort(entries, function(one, other)
     return tonumber(string.sub(one, 1, 12), 16) < tonumber(string.sub(other, 1, 12), 16)
   end)

@@ -1,5 +1,6 @@
--- number_of(): a count of a server group, shared pool or quota: as changed in memory, else of its `hash` where that has
--- been read, else of the store. Unreadable lets nothing in (MOST). add(): change it, in memory (`was`, `now`).
+-- number_of(): return a count of a server group, shared pool or quota: as changed in memory, else from its `hash` if
+-- that has been read, else from the store. An unreadable count is MOST, so that nothing more fits. add(): change a
+-- count, in memory (`was`, `now`).
 -- include: read_hash
 -- include: to_int
 local function number_of(object, field)

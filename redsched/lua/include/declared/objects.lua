@@ -1,6 +1,6 @@
--- Server groups, shared pools and quotas, as scripts change what is counted in them. Numbers change in memory
--- (object_counts.lua); each object is written once, groups and pools with one entry of the feed. A gang is passed like
--- them, and is no matter of the feed: gangs.lua.
+-- Server groups, shared pools and quotas, whose counts scripts change. Numbers change in memory (object_counts.lua);
+-- each object is written once, groups and pools with one entry of the feed. A gang is passed like them, but the feed
+-- does not report it: gangs.lua.
 -- include: fence
 -- include: in_chunks
 -- include: object_counts
@@ -9,8 +9,9 @@
 -- include: read_hash
 -- include: to_int
 
--- Those of which a number has changed, with their changes as `fields`, `set` and `gone`; quotas apart, for the feed
--- does not tell of them. A count of 0 is no field: a group would keep one for every host that a member ever was on.
+-- Return the objects of which a number has changed, with the changes as `fields`, `set` and `gone`; quotas separately,
+-- because the feed does not report them. A count of 0 is deleted: otherwise a group would keep one for every host that
+-- a member was ever on.
 local SPARSE = {['count.'] = true, ['used.'] = true}
 
 local function changed_objects(objects)
@@ -37,7 +38,7 @@ local function changed_objects(objects)
   return changed
 end
 
--- Is nothing left but zeros? Then nobody declares it any more, and its last claim has gone.
+-- Return whether all fields are zero: the object is no longer declared, and its last claim has ended.
 local NO_COUNT = {version = true, seq = true, over = true}
 
 local function is_left_over(object)
@@ -54,7 +55,8 @@ local function is_left_over(object)
   return true
 end
 
--- A new object's version starts at the present seq, as a host's does: a name that comes back is newer than it was.
+-- A new object's version starts at the current seq, as a host's does, so that an object with a reused name is newer
+-- than the former one.
 local function write_objects(cell, changed, op)
   for number, object in ipairs(changed) do
     local ends = is_left_over(object)

@@ -1,7 +1,8 @@
--- uncounted(): the topologies of a group's new definition, which begins at ARGV[first], by which not all of its members
--- are counted, in its order.
--- By host and by zone they always are; by the others where an earlier definition said so. Counts that came back with
--- the hosts' claims after a loss of data are those of that definition, so the same one may be declared again.
+-- uncounted(): return the topologies of a group's new definition, which begins at ARGV[first], by which not all of its
+-- members are counted, in the order of the definition.
+-- Members are always counted by host and by zone; by other topologies only if an earlier definition had them. After a
+-- loss of data, the claims that hosts restore have the counts of that definition, so the same one may be declared
+-- again.
 -- include: to_int
 local function uncounted(group, members, first)
   local missing, counted = {}, {}

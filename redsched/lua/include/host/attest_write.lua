@@ -1,13 +1,13 @@
--- The writes of an attestation to its host: held_here(): the placements that it holds from now on, each to be accepted
--- again if the journal has lost it; host_fields(): their sums; write_notifications(): its inbox, written again.
+-- The writes of an attestation to its host. held_here(): the placements that it holds from now on, each to be accepted
+-- again if the journal has lost it. host_fields(): their sums. write_notifications(): rewrite its inbox.
 -- include: attest_merge
 -- include: notify
 -- include: in_chunks
 -- include: mark_over
 -- include: sums
 
--- The state of a placement that the journal does not know: not accepted yet; but if the journal itself is new, the work
--- may run, and must not be freed as if it had never been started.
+-- Return the state of a placement that the journal does not have: `claimed`, or `starting` if the journal itself is
+-- new: then the work may run, and must not be freed as if it had never been started.
 local function state_of_lost(host)
   local former = host['agent.journal'] or ''
   return (former ~= '' and former ~= ARG.journal) and 'starting' or 'claimed'
@@ -32,7 +32,7 @@ local function held_here(cell, merged, host, lease_ms)
 end
 
 -- Return the flat list of a host's fields with these placements, and the fields to delete: those of slots that the host
--- does not have and of which nothing is claimed any more. nil if an amount is not a whole number.
+-- does not have and of which nothing is claimed any more. Returns nil if an amount is not a whole number.
 local function host_fields(host, held)
   local sums, flat, gone = sums_of(held), {}, {}
   if not sums then
@@ -55,8 +55,8 @@ local function host_fields(host, held)
   return flat, gone
 end
 
--- Hint at what the agent has to do: accept what is claimed, end what is ending. The stream is emptied, and deleted only
--- if nothing is put into it.
+-- Notify the agent of its work: accept claimed placements, end those that are ending. The stream is emptied, and
+-- deleted only if nothing is added to it.
 local function write_notifications(cell, held, inbox)
   redis.call('XTRIM', KEY.inbox, 'MAXLEN', 0)
   local any = false
@@ -74,8 +74,8 @@ local function write_notifications(cell, held, inbox)
   return inbox
 end
 
--- Delete the notes on what the host was to drop, except for what its journal still has: another epoch may begin before
--- it has received the reply. A host that was written off has come back.
+-- Delete the notes on placements that the host was to drop, except those that its journal still has: another epoch may
+-- begin before the host has received the reply. A host that was written off has returned, which ends its evacuation.
 local function write_attested_host(host, drop, claimed, unclaimed)
   local dropping = {}
   for _, placed in ipairs(drop) do

@@ -1,7 +1,8 @@
--- mark_over(): note which slots of a host hold more claims than they have capacity for, after its own report caused it.
+-- mark_over(): note which slots of a host or pool hold more claims than their capacity after its own report,
+-- attestation or declaration.
 --
 -- A host that shrinks, or attests more than it has, is legitimately over capacity, and gets no new claims. By
--- `over.<slot>` an audit can tell that from a claim that should not have been made.
+-- `over.<slot>` an audit can distinguish that from a claim that should not have been made.
 -- include: read_hash
 -- include: to_int
 local function mark_over(host_key)

@@ -1,8 +1,8 @@
--- speaks(): may this agent write this host? Returns nil if so, else the outcome to answer.
+-- speaks(): return nil if this agent may write this host, else the outcome to answer.
 --
--- An agent is a journal; its reports carry a number that grows over restarts of its process (nonce). So a late copy of
--- a report, and a clone that was made with a copy of the journal, both come with a number that has been passed.
--- Another journal takes over only when the host's lease has lapsed.
+-- A journal identifies an agent; its reports carry a number that grows over restarts of its process (nonce). So a late
+-- copy of a report, and a clone that runs on a copy of the journal, both carry a number that was seen before. Another
+-- journal takes the host over only when its lease has lapsed.
 local AGENT_FIELDS = {'agent.journal', 'agent.nonce', 'agent.number', 'alive_until_ms'}
 
 local function speaks(host_key, now_ms, journal, nonce, number)

@@ -1,5 +1,6 @@
--- remember_removed(): note that a host was removed by force, and its claims with it. Should it return, however late, it
--- drops what was placed on it up to now: report.lua makes this its lost_token. Called when all of it is in the feed.
+-- remember_removed(): note that a host was removed by force, and its claims with it. If the host returns within
+-- REMOVED_MS, it drops what was placed on it up to now: report.lua stores this as its lost_token. Call it after all
+-- entries of the feed.
 -- include: fence
 local REMOVED_MS = 30 * 24 * 3600 * 1000
 

@@ -1,6 +1,6 @@
--- count_attested(): wait for one host fewer, if this one was waited for; the last one settles the cell.
+-- count_attested(): make the cell wait for one host fewer, if it waited for this one; the last one settles the cell.
 --
--- The hosts waited for are those that were known when the epoch was minted: they first reported in another one, and
+-- The cell waits for the hosts that were known when the epoch was minted: they first reported in another epoch, and
 -- have neither attested to this one nor been written off in it. `host` has the fields since, epoch and written_off.
 -- include: fence
 local function count_attested(cell, host)

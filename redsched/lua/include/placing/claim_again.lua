@@ -1,5 +1,5 @@
--- The members of a call of replace.lua: claims that are to have another placement, by a move, because their last one
--- failed, or because they were shelved. reconcile.lua deals with the placement that they have.
+-- The members of a call of replace.lua: claims that get another placement by a move, because their last one failed, or
+-- because they were shelved. reconcile.lua handles the placement that they have.
 -- include: due
 -- include: gangs
 -- include: end_reason
@@ -29,8 +29,8 @@ local function based_on(claim, token)
   end
 end
 
--- The placement that an earlier attempt of the same call has made, while it is wanted. One that is ending has failed,
--- and its host may never report that it is gone: the claim can go elsewhere meanwhile.
+-- Return the placement that an earlier attempt of the same call has made, if it is wanted. One that is ending has
+-- failed, and its host may never report its end: the claim can be placed elsewhere meanwhile.
 local function made_before(claim, token)
   for _, placement in pairs(claim.placements) do
     if placement.from == token and placement.state ~= 'ending' and not is_doomed(claim, placement) then
@@ -39,7 +39,7 @@ local function made_before(claim, token)
   end
 end
 
--- Is its gang still waited for, or has it failed? nil: its gang is not the one that the call names.
+-- Return whether the claim is in no gang, or its gang no longer exists. False also if the call names another gang.
 local function stands_alone(claim, gang_key)
   if not claim.fields.gang then
     return true
@@ -47,7 +47,7 @@ local function stands_alone(claim, gang_key)
   return object_at(gang_key).name == 'gang:' .. claim.fields.gang and redis.call('EXISTS', gang_key) == 0
 end
 
--- Has a claim placements on these hosts, and on no others?
+-- Return whether a claim has placements on these hosts, and on no others.
 local function is_on(claim, hosts)
   local unnamed = {}
   for _, placement in pairs(claim.placements) do
@@ -62,7 +62,7 @@ local function is_on(claim, hosts)
   return next(unnamed) == nil
 end
 
--- Is another claim no longer where it was when the places of this call were chosen?
+-- Return whether another claim has left, or joined, hosts since this call was decided.
 local function others_have_moved(call)
   for _, other in ipairs(call.others) do
     if not is_on(load_claim(other.key), other.hosts) then
@@ -74,8 +74,9 @@ end
 
 local REFUSAL = {}
 
--- Each kind waits until all hosts have attested: a call resent before that would create another placement while the
--- first one is still only in a journal. A move: the claim is wanted there, and is not itself being moved.
+-- The refusals by cause. Each waits until all hosts have attested: a call resent before that would create another
+-- placement while the first one is still only in a journal. A move also requires that the placement is wanted, and is
+-- not itself the target of a move.
 function REFUSAL.moved(cell, claim, again)
   local base = based_on(claim, again.token)
   local host_state = read_host_state(cell, again.host_key)
@@ -93,7 +94,7 @@ function REFUSAL.moved(cell, claim, again)
   again.root, again.reason = base.root, leaving_reason(base.host, again.host_key)
 end
 
--- Another attempt: the claim waits for one.
+-- Another attempt requires that the claim waits for one.
 function REFUSAL.failed(cell, claim, again)
   local fields = claim.fields
   if has_other_wanted(claim) or not fields.retry_root then
@@ -117,7 +118,7 @@ function REFUSAL.shelved(cell, claim, again)
   end
 end
 
--- Why the claims of a call cannot be placed again, as a reply (see replace.lua), or nil.
+-- Return the reply that says why the claims of a call cannot be placed again (see replace.lua), or nil.
 local function again_outcome(cell, call)
   for _, member in ipairs(call.members) do
     local again, claim = member.again, load_claim(member.key, member.id)
@@ -137,7 +138,7 @@ local function again_outcome(cell, call)
   return others_have_moved(call) and {'RETRY', cell.epoch, cell.now_ms} or nil
 end
 
--- Write the new placement of a claim beside what it has.
+-- Write the new placement of a claim beside those that it has.
 local function write_again(cell, call, member, expires, entry_id)
   local again, amounts = member.again, {}
   local claim = again.claim

@@ -1,8 +1,8 @@
--- parse_call(): ARGV and KEYS of claim.lua and replace.lua as tables; their headers say what lies where. `parse_more`
--- reads what follows the members. host_of(): one of the hosts of a call.
+-- parse_call(): return ARGV and KEYS of claim.lua and replace.lua as tables; their headers describe the order.
+-- `parse_more` parses what follows the members. host_of(): return one of the hosts of a call.
 --
--- Hosts and candidates become tables only when they are looked at: mostly the first candidate fits, and tables for all
--- of them would cost a tenth of the whole claim.
+-- Hosts and candidates become tables only when they are used: mostly the first candidate fits, and tables for all of
+-- them would cost a tenth of the whole claim.
 -- include: conditions
 -- include: object_at
 local HOST_FIELDS = {'version', 'epoch', 'status', 'alive_until_ms', 'inbox', 'claims', 'starting'}

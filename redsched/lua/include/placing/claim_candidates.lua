@@ -1,7 +1,8 @@
--- first_fit() walks one member's candidates; looked_at() appends what was seen of the hosts to a reply.
+-- first_fit(): find the first candidate of a member that fits. looked_at(): append the state of the hosts read to a
+-- reply.
 --
--- `host.slots` is what the host holds once the members placed so far have their amounts, so that the members of one
--- call see each other although nothing is written before all of them have a place.
+-- `host.slots` is what the host holds with the amounts of the members placed so far, so that the members of one call
+-- see each other although nothing is written before all of them are placed.
 -- include: claim_arguments
 -- include: fit
 -- include: to_int
@@ -18,7 +19,8 @@ local function closed_because(cell, known, epoch, status, alive_until_ms)
   return ''
 end
 
--- Read a host's state and the slots of one list of amounts, in one command. What a host was seen to hold is kept.
+-- Read a host's state and the slots of one list of amounts, in one command. Slots that were read before are not
+-- replaced.
 local function look(cell, host, list)
   if host.seen[list] then
     return
@@ -43,7 +45,7 @@ local function look(cell, host, list)
   host.seen[list] = true
 end
 
--- The slot that is too small for the list of amounts, or nil.
+-- Return the slot that is too small for the list of amounts, or nil.
 local function lacking(host, list)
   for _, entry in ipairs(list) do
     if not fits(entry.amount, host.slots[entry.slot]) then
@@ -84,7 +86,7 @@ local function first_fit(cell, call, member)
   return nil
 end
 
--- After a refusal nobody holds the amounts promised to earlier members: the reply must show what is stored.
+-- After a refusal no member gets the amounts promised to it: the reply must show what is stored.
 local function looked_at(call, reply)
   local refused = reply[1] == 'FULL'
   for number, host in pairs(call.hosts) do

@@ -1,4 +1,4 @@
--- parse_conditions(): what a call of claim.lua asks beyond hosts and their amounts, as tables. Absent in most calls.
+-- parse_conditions(): parse what a call of claim.lua requests besides hosts and their amounts. Absent in most calls.
 --
 -- ARGV  attributes (1: KEYS has the attributes of each host, for labels), number of groups and pools;
 --       number of shared amounts, amount list, object, resource class, amount of each;

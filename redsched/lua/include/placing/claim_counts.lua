@@ -1,5 +1,5 @@
--- What rules count by domain, in the hash of a group or in the tally of one call: domain_of() a host, false for none;
--- read_least() for a skew rule, count_in() for a place that is taken.
+-- The counts that rules use, by domain, in the hash of a group or in the tally of one call. domain_of(): the domain of
+-- a host, false for none. read_least(): the lowest count for a skew rule. count_in(): count a placed member.
 -- include: in_chunks
 -- include: object_counts
 -- include: to_int
@@ -21,7 +21,7 @@ local function field_of(by, domain)
   return 'count.' .. by .. '=' .. domain
 end
 
--- What the store has in some fields of a group; nothing for the tally of one call.
+-- Return the stored values of some fields of a group; none for the tally of one call.
 local function stored_of(tally, fields)
   local stored = {}
   for first = 1, tally.hash and 0 or #fields, CHUNK do
@@ -33,7 +33,7 @@ local function stored_of(tally, fields)
   return stored
 end
 
--- The counts of a skew rule's domains, read once: how many of them there are at each count, and the lowest count.
+-- Read the counts of a skew rule's domains, once: the number of domains at each count, and the lowest count.
 local function read_least(rule)
   local fields, tally = {}, rule.tally
   for i, domain in ipairs(rule.domains) do
@@ -52,7 +52,8 @@ local function read_least(rule)
   end
 end
 
--- Count a place in a domain. Counts only grow in a call: when the last domain has left the least, that is one more.
+-- Count a placement in a domain. Counts only grow during a call: when the last domain has left the lowest count, the
+-- lowest count is one more.
 local function count_in(tally, by, domain)
   local field = field_of(by, domain)
   local count = number_of(tally, field)

@@ -1,13 +1,13 @@
--- left_behind(): the counts of a group that do not restrict the replacement of a placement: number by field of the
--- group's hash, or nil.
+-- left_behind(): return the counts of a group that do not restrict the replacement of a placement: number by field of
+-- the group's hash, or nil.
 --
--- Under hard affinity all members that a call moves leave together: their current places restrict none of them. So a
--- whole group can leave a host that works, and one member may go where all others are.
+-- Under hard affinity all members that a call moves leave together: the hosts that they leave do not restrict them. So
+-- a whole group can leave a working host, and one member may go where all others are.
 --
--- On a host that was written off the work is lost for good. So the claim itself does not count against its next
--- placement, and under hard affinity neither does any member on a written-off host: it would hold back a group that can
--- only come together elsewhere. The first one may go anywhere, and the others must follow it. The caller names those
--- hosts, and each is checked here: one that has come back in between counts again. In the hash all of them count until
+-- The work on a written-off host is lost for good. So the claim itself does not count against its next placement, and
+-- under hard affinity neither does any member on a written-off host: otherwise it would hold back a group that can only
+-- be reunited elsewhere. The first member may go anywhere, and the others must follow it. The caller names those hosts,
+-- and the script checks each: a host that has returned in between counts again. In the hash all of them count until
 -- they are released.
 -- include: claim_arguments
 -- include: claim_counts
@@ -24,7 +24,7 @@ local function leave(left, by, domain, number)
   end
 end
 
--- The counts of a placement in its group, as they were when it was placed.
+-- Add a placement to the counts that are left behind, as it was counted when it was placed.
 local function leave_placement(left, group, base)
   leave(left, 'host', base.host, 1)
   for _, by in ipairs(group.topologies) do
@@ -32,7 +32,7 @@ local function leave_placement(left, group, base)
   end
 end
 
--- Members on the placement's own host are taken to be counted as it is: the host's zone may have changed since.
+-- Members on the placement's own host are assumed to be counted as it is: the host's zone may have changed since.
 local function domain_left(base, host, by)
   if host.name == base.host then
     return base.counted[by]
@@ -40,7 +40,8 @@ local function domain_left(base, host, by)
   return domain_of(host, by)
 end
 
--- The counts in the group of the members that this call moves off hosts that were not written off, computed once.
+-- Return the counts in the group of the members that this call moves off hosts that were not written off, computed
+-- once.
 local function leaving_together(call, group)
   if group.leaving then
     return group.leaving
@@ -63,7 +64,7 @@ local function left_behind(call, member)
   local base = group and again and again.claim.base
   local together = group and group.rule and group.rule.kind == 'together'
   if not base or again.claim.fields.group ~= group.own_name then
-    return nil -- what has ended is in no group any more
+    return nil -- an ended claim is in no group any more
   elseif not is_written_off(again.host_key) then
     return together and leaving_together(call, group) or nil
   end
@@ -75,7 +76,7 @@ local function left_behind(call, member)
   for _, number in ipairs(call.written_off) do
     local host = host_of(call, number)
     local count = is_written_off(host.keys.host) and number_of(group, field_of('host', host.name)) or 0
-    count = count == MOST and 0 or count -- unreadable: it holds
+    count = count == MOST and 0 or count -- unreadable: not subtracted
     left.members = left.members + count
     leave(left, 'host', host.name, count)
     for _, by in ipairs(group.topologies) do

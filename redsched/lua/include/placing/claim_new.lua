@@ -1,7 +1,7 @@
--- write_new(): the hash of a claim that is new, with its deadline.
+-- write_new(): write the hash of a new claim, and its deadline.
 -- include: fence
 
--- The alternates that are kept with the claims of a call: those that none of them got.
+-- Return the alternates to store with the claims of a call: hosts that none of its members got.
 local function alternates_left(call)
   local chosen, left, most = {}, {}, tonumber(call.most_alternates)
   for _, member in ipairs(call.members) do

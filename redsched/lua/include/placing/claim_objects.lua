@@ -1,12 +1,12 @@
--- The groups and shared pools of one call of claim.lua: unsuited() reads them, and returns the reply to a call that
--- cannot be judged, or nil. add_conditions(): their part in a claim.
+-- The groups and shared pools of one call of claim.lua. unsuited(): read them, and return the reply to a call that
+-- cannot be decided, or nil. add_conditions(): append their fields to a claim.
 -- include: fence
 -- include: read_hash
 -- include: to_int
 
--- A group as the topologies that it counts by besides the host (`topologies`) and its own hard policy as a rule; nil if
--- it is not declared. A group of thousands has as many counts: each is read when it is needed, and never the whole
--- hash.
+-- Read the topologies that a group counts by besides the host (`topologies`) and its own hard policy as a rule; return
+-- nil if it is not declared. A group of thousands has as many counts: each is read when it is needed, and never the
+-- whole hash.
 local function read_group(group)
   local stored = redis.call('HMGET', group.key, 'policy', 'by', 'max_per_host', 'members', 'count_by.1', 'count_by.2',
     'count_by.3', 'count_by.4', 'count_by.5', 'count_by.6', 'count_by.7', 'count_by.8')
@@ -28,7 +28,7 @@ local function read_group(group)
   return policy
 end
 
--- The slots of a pool; nil for a pool without any, of which only the counts of claims are left.
+-- Read the slots of a pool; return nil for a pool without any, of which only the counts of claims are left.
 local function read_pool(pool)
   local hash, declared = read_hash(pool.key), nil
   pool.hash = hash

@@ -1,16 +1,16 @@
--- Rules about other placements. violated_rule(): why a member may not go to a host though it has room, or nil. place():
--- take the room and count the member, in memory; the domain is false if a host is in none.
+-- Rules about other placements. violated_rule(): return why a member may not be placed on a host that has room, or nil.
+-- place(): take the shared amounts and count the member, in memory. The domain is false if a host is in none.
 --
--- A group counts what its hash says and the members of this call that join it; a rule without a group only those of
--- this call that it covers. A group's own hard policy is read from its hash and holds for whoever joins it, whatever
--- rules the call brings: a scheduler may not have heard of it yet. What a member leaves behind on a host that was
--- written off (claim_left.lua) does not hold it.
+-- A group counts what its hash has and the members of this call that join it; a rule without a group counts only those
+-- of this call that it covers. A group's own hard policy is read from its hash and applies to whatever joins it,
+-- whatever rules the call has: the scheduler's replica may not have the policy yet. What a member leaves behind on a
+-- host that was written off (claim_left.lua) does not restrict it.
 -- include: claim_counts
 -- include: object_counts
 -- include: to_int
 local NOTHING_LEFT = {members = 0}
 
--- Counts without what the members of a call leave behind.
+-- Return a count without what the members of a call leave behind.
 local function without(left, field, count)
   return math.max(0, count - (left[field] or 0))
 end
@@ -40,7 +40,7 @@ local function holds(rule, host, member)
   if rule.kind == 'apart' then
     return count + 1 <= rule.most
   elseif rule.kind == 'together' then
-    -- So none is elsewhere, nor where nobody counted it.
+    -- All members are counted in this domain: none is elsewhere, and none is uncounted.
     return count == without(left, 'members', number_of(tally, 'members'))
   end
   if not rule.listed then

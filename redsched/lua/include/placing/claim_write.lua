@@ -1,13 +1,13 @@
--- The writes once every member has a place. append_placed(): a placement's entry of the feed; `more` follow.
--- write_claimed_host(): what a host holds now, once however many of the members it took. write_beside(): the gang that
--- the claims of a call form, and the request that they came from.
+-- The writes after every member was placed. append_placed(): write the feed entry of a placement; `more` entries
+-- follow. write_claimed_host(): write what a host holds now, once for all members placed on it. write_beside(): write
+-- the gang that the claims of a call form, and the request that they came from.
 -- include: fence
 -- include: notify
 -- include: in_chunks
 -- include: publish
-local KEPT_MS = 24 * 3600 * 1000 -- of a request: as long again as often as a claim that names it is looked at
+local KEPT_MS = 24 * 3600 * 1000 -- of a request; reading a claim that names it extends this
 
--- Tell the feed and the host's agent of a placement, and count it there. Returns the id of the inbox's entry.
+-- Report a placement in the feed and notify the host's agent. Return the id of the inbox entry.
 local function append_placed(cell, member, more)
   local host = member.host
   host.version = host.version + 1

@@ -1,5 +1,6 @@
--- conditions(): the functions that parse, check and count what a call of claim.lua or replace.lua asks beyond hosts and
--- their amounts. Few calls do: the others save the time that it takes to create these functions.
+-- conditions(): return the functions that parse, check and count what a call of claim.lua or replace.lua requests
+-- besides hosts and their amounts. Few calls need them; the others save the time that it takes to create these
+-- functions.
 -- include: fence
 -- include: object_counts
 -- include: in_chunks

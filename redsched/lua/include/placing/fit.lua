@@ -1,6 +1,6 @@
--- fits(): Lua's reading of the one fit; redsched/decide/fit.py is its twin and a property test holds them together.
+-- fits(): the fit rule in Lua; redsched/decide/fit.py has the same rule in Python, and a property test compares them.
 --
--- Written as `not (a <= b)` throughout because a NaN, from a field that somebody damaged, passes every `a > b`.
+-- Written as `not (a <= b)` throughout because a NaN, from a damaged field, passes every `a > b`.
 local function fits(amount, slot)
   if not (slot.min <= amount) or not (amount <= slot.max) or amount % slot.step ~= 0 then
     return false

@@ -1,5 +1,5 @@
--- over_quota(): count the members of a call, all placed, in their project's quota, in memory; the refusal
--- where they do not fit, or nil.
+-- over_quota(): count the members of a call, all placed, in their project's quota, in memory; return the refusal if
+-- they exceed it, or nil.
 -- include: add_usage
 -- include: quota_room
 -- include: object_counts
@@ -17,7 +17,7 @@ local function usage_of(list)
   return list.usage
 end
 
--- The usage that one more placement adds to that of its claim (`member.used`).
+-- Return the usage that one more placement adds to that of its claim (`member.used`).
 local function added_usage(member)
   local usage, before = usage_of(member.amounts), member.used
   if not before then

@@ -1,8 +1,9 @@
--- quota_refusal(): why a claim may not use this much more (class -> amount) of its project's quota, or nil. A claim
--- that uses no more of what is limited is never refused. `limited`: there are several cells, and the first has limits.
---   OVER_QUOTA, then class, limit or share of this cell, used, asked of each class that would be exceeded
---   SETTLING (hosts may still bring back claims that count)
---   UNSHARED (of several cells this one has no share of the limits in this epoch)
+-- quota_refusal(): return why a claim may not use this much more (class -> amount) of its project's quota, or nil. A
+-- call that needs no more of any limited class is never refused. `limited`: there are several cells, and the first has
+-- limits.
+--   OVER_QUOTA, then class, limit or share of this cell, used and requested amount of each class that would be exceeded
+--   SETTLING (hosts may still restore claims that count)
+--   UNSHARED (there are several cells, and this one has no share of the limits in this epoch)
 -- include: read_hash
 -- include: object_counts
 -- include: to_int

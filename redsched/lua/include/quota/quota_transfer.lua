@@ -1,5 +1,6 @@
--- has_share(): whether a cell has a share of this division of a quota's limits, in this epoch. After a loss of data it
--- may have an old one, of which it has given since: all that was on its way ends with the division.
+-- has_share(): return whether a cell has a share of this division of a quota's limits, in this epoch. After a loss of
+-- data its share may be an old one, part of which it has transferred since; transfers under way end with their
+-- division.
 local function has_share(cell, quota, division)
   return quota.division == division and quota.share_epoch == cell.epoch
 end

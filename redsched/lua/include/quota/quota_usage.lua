@@ -1,5 +1,5 @@
--- quota_usage(): what a claim uses of its project's quota: class -> amount over all slots, and `claims`. While it moves
--- it counts once, at the largest amounts of its placements.
+-- quota_usage(): return what a claim uses of its project's quota: class -> amount over all slots, and `claims`. While
+-- it moves it counts once, at the largest amounts of its placements.
 -- include: add_usage
 -- include: claim_record
 local function usage_of_amounts(amounts)

@@ -1,5 +1,5 @@
--- write_quota(): store what a project uses, as changed in memory. It is not in the feed, as no decision uses it:
--- claim.lua checks it. `seq` is that of the cell, so that an audit sees whether claims have joined or left.
+-- write_quota(): store what a project uses, as changed in memory. The feed does not report it, because no decision uses
+-- it: claim.lua checks it. `seq` is that of the cell, so that an audit sees whether claims have joined or left.
 -- include: fence
 -- include: in_chunks
 local function is_unused(quota)

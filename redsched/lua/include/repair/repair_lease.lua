@@ -1,6 +1,6 @@
--- wrong_leases(): the claims of these placements whose deadline is not that of their leases: lost, another one, or
--- there although no lease runs. A placement with a lease and no deadline gets a fresh one. write_leases() puts it
--- right.
+-- wrong_leases(): return the claims of these placements whose deadline does not match their leases: it is missing,
+-- another one, or present although no lease runs. A placement without the lease that it should have gets a fresh one.
+-- write_leases(): write the corrected deadlines.
 -- include: claim_record
 -- include: due
 -- include: fence

@@ -1,5 +1,5 @@
--- differing_sums(): the fields of a host that differ from the sums of its claims. Returns a flat list of field, true
--- value, and the fields that should not be there; nil if sums_of() gives none.
+-- differing_sums(): compare the fields of a host with the sums of its claims. Returns a flat list of field, true value,
+-- and the fields that should not be there; nil if sums_of() returns nil.
 -- include: fence
 -- include: sums
 -- include: to_int

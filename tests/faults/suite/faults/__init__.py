@@ -1,6 +1,6 @@
-"""What can break, a class each:
+"""The faults, one class each: `start` breaks something, and `heal` repairs it.
 
-`start` breaks it, `heal` repairs it again. Each has the shape that plans know it by.
+Each class has the shape by which plans know it.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What operators do to hosts while all goes on: drained with moves, and written off while they are away for long."""
+"""Operations on hosts during traffic: drains with moves, and write-offs while hosts are away for long."""
 
 from random import Random
 
@@ -8,7 +8,7 @@ from tests.faults.suite.fleet import hosts_of
 from tests.faults.suite.plan import SETUPS, Shape
 
 DRAINED = 2
-"""Hosts of each victim that are drained."""
+"""The number of each victim's hosts that are drained."""
 
 
 class Drain(Breakage):
@@ -21,7 +21,7 @@ class Drain(Breakage):
         await self.world.operator.have(self._hosts(), HostStatus.DRAINING, move=True)
 
     async def heal(self) -> None:
-        """End it."""
+        """End draining."""
         await self.world.operator.have(self._hosts(), HostStatus.ENABLED)
 
     def _hosts(self) -> list[str]:
@@ -30,7 +30,7 @@ class Drain(Breakage):
 
 
 class Evacuate(Breakage):
-    """A machine is gone, written off and evacuated. Its work ran on all the time, and then it is back."""
+    """A machine is away, written off and evacuated, while its work keeps running; then it returns."""
 
     shape = Shape("evacuate", SETUPS, on="agent", seconds=(2.5, 4.0))
     holds_agents_up = True
@@ -44,7 +44,7 @@ class Evacuate(Breakage):
         await self.world.operator.write_off(self._hosts())
 
     async def heal(self) -> None:
-        """Let it come back, and have its hosts take claims again."""
+        """Let it return, and enable its hosts again."""
         self.let_back()
         for victim in self.victims():
             await self.world.revived(victim)

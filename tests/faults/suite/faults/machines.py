@@ -9,7 +9,7 @@ HOUR_S = 3600.0
 
 
 class FullDisk(Breakage):
-    """An agent's journal can be written no more: it ends, and ends again whenever it is begun, until there is room."""
+    """An agent's journal cannot be written: the agent ends, and ends again after each restart, until there is room."""
 
     shape = Shape("full-disk", on="agent", most_victims=2, seconds=(1.0, 2.5))
     holds_agents_up = True
@@ -21,7 +21,7 @@ class FullDisk(Breakage):
             victim.tell("fill disk")
 
     async def heal(self) -> None:
-        """Make room. Whoever still runs on the full disk is ended, and begun anew like the others."""
+        """Make room. Agents that still run on the full disk are ended, and restarted like the others."""
         for victim in self.victims():
             victim.kill()
             await victim.ended()
@@ -31,18 +31,18 @@ class FullDisk(Breakage):
 
 
 class Clock(Breakage):
-    """The clock of one machine is wrong by an hour: its processes are begun anew with it, and once more without."""
+    """The clock of one machine is wrong by an hour: its processes are restarted with it, and later without it."""
 
     shape = Shape("clock", on="any", most_victims=2, seconds=(3.0, 4.0), points=("ahead", "behind"))
     holds_agents_up = True
 
     async def start(self) -> None:
-        """Let it go wrong."""
+        """Set the clock wrong."""
         shift_s = HOUR_S if self.strike.point == "ahead" else -HOUR_S
         await self._begin_anew(dict.fromkeys(self.strike.victims, shift_s))
 
     async def heal(self) -> None:
-        """Put it right."""
+        """Set it right."""
         await self._begin_anew(dict.fromkeys(self.strike.victims, 0.0))
 
     async def _begin_anew(self, shifts_s: dict[str, float]) -> None:

@@ -48,8 +48,8 @@ class CommandHook:
     async def _start(
         self, order: HookRequest, stdin: IO[bytes], stdout: int, stderr: int
     ) -> asyncio.subprocess.Process:
-        try:
-            return await asyncio.create_subprocess_exec(
+        spawned = asyncio.create_task(
+            asyncio.create_subprocess_exec(
                 *self._command,
                 order.verb.value,
                 stdin=stdin,
@@ -58,11 +58,18 @@ class CommandHook:
                 env=os.environ | _variables(order),
                 start_new_session=True,
             )
+        )
+        try:
+            # Shielded: uvloop ends a process whose start is cancelled, but neither reaps it nor ends its children.
+            return await asyncio.shield(spawned)
+        except asyncio.CancelledError:
+            await finish(_end_spawned(spawned))
+            raise
         except (OSError, ValueError) as error:
             raise HookNotRun(f"{self._describe(order)} cannot be run: {error}") from error
 
     async def _wait(self, process: asyncio.subprocess.Process) -> int:
-        """Return the exit code. Raises TimeoutError, after the hook and all of its session have been ended."""
+        """Return the exit code. On timeout, end the hook with its whole session, then raise TimeoutError."""
         try:
             return await asyncio.wait_for(process.wait(), self._timeout_s)
         finally:
@@ -86,8 +93,8 @@ def _variables(order: HookRequest) -> dict[str, str]:
 class _Capture:
     """A pipe, and the Output that is read from it.
 
-    Not one of asyncio's pipes: with those a process counts as running until its pipes are closed, and work that the
-    hook left running in the background holds them open.
+    asyncio's own pipes are not used: with those a process counts as running until its pipes are closed, and work that
+    the hook left running in the background holds them open.
     """
 
     def __init__(self) -> None:
@@ -137,6 +144,15 @@ def _stdin(body: bytes) -> Iterator[IO[bytes]]:
         file.write(body)
         file.seek(0)
         yield file
+
+
+async def _end_spawned(spawned: "asyncio.Task[asyncio.subprocess.Process]") -> None:
+    """End a hook that was cancelled while it was being started."""
+    try:
+        process = await spawned
+    except Exception:  # there is nothing to end, and the caller is to learn of the cancellation
+        return
+    await _end(process)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

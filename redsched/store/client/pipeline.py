@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from redis.asyncio.connection import AbstractConnection
@@ -13,6 +13,7 @@ from redsched.pacing import paced
 from redsched.store.client.call import Call
 from redsched.store.client.durability import Durability
 from redsched.store.client.packing import send
+from redsched.store.client.replaced import ReplacedPrimaries
 from redsched.store.client.reply_limit import ReplyLimit
 from redsched.store.client.scripts import Script, load_all
 from redsched.store.topology.connection import UNREADABLE, to_redsched_error
@@ -21,7 +22,9 @@ MAX_RELOADS = 3
 TOUCH = "touch"
 
 LATER = (AskError, ClusterDownError, TryAgainError)
-"""Not run, but may be soon, here or elsewhere. MOVED is an AskError too, MASTERDOWN a ClusterDownError."""
+"""Errors of calls that were not run, but may succeed later or on another server.
+
+MOVED is an AskError too, MASTERDOWN a ClusterDownError."""
 
 
 @dataclass(slots=True)
@@ -37,16 +40,17 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class PipelineExecutor:
-    """Sends batches. `later` receives each call that was not run for now, with the server's error."""
+    """Sends batches. `later` is called with each call that the server could not run yet, and the server's error."""
 
     counters: Counters
     durability: Durability
     reply_timeout_s: float
-    """How long to wait for the server's next reply."""
+    """How long to wait for the server's next reply, in seconds."""
     later: Callable[[Call, ResponseError], None]
+    replaced: ReplacedPrimaries = field(default_factory=ReplacedPrimaries)
 
     async def send(self, connection: AbstractConnection, batch: Sequence[Call]) -> None:
-        """Send a batch and answer its callers, loading scripts that the server does not know.
+        """Send a batch and resolve its calls, loading scripts that the server lacks.
 
         Raises what redis-py raises when the connection breaks; calls without a reply may then have been run.
         """
@@ -54,7 +58,7 @@ class PipelineExecutor:
         refused = list(batch)
         for load in range(MAX_RELOADS + 1):
             if load:
-                # After a flush, a restart or a failover: load, and resend only the refused calls.
+                # A server lacks scripts after a flush, a restart or a failover: load them and resend the refused calls.
                 self.counters.reloaded += 1
                 await load_scripts(connection, {call.script for call in refused})
             refused, missing = await self._send_once(connection, refused, durable)
@@ -68,7 +72,7 @@ class PipelineExecutor:
     async def _send_once(
         self, connection: AbstractConnection, calls: Sequence[Call], durable: bool
     ) -> tuple[list[Call], str]:
-        """Return the calls whose script the server does not know, and what the others lack in durability."""
+        """Return the calls whose script the server lacks, and what the others lack in durability, as text."""
         behind = self.durability.commands if durable else ()
         if durable and calls[-1].script.name != TOUCH:
             calls = [*calls, _touch(calls[-1])]
@@ -76,7 +80,7 @@ class PipelineExecutor:
         self.counters.calls += len(calls)
         for call in calls:
             call.maybe_run = True
-            call.answer = None  # a reply to an earlier attempt was not handed over, and may be outdated
+            call.answer = None  # the reply to an earlier attempt was not passed on, and may be outdated
         await send(connection, [*(command for call in calls for command in _command(call)), *behind])
         async with ReplyLimit(self.reply_timeout_s) as limit:
             refused = [call async for call in paced(calls) if await self._refused(connection, call, limit)]
@@ -87,7 +91,7 @@ class PipelineExecutor:
         return refused, self.durability.shortfall(waited) if written else "nothing more could be written"
 
     async def _refused(self, connection: AbstractConnection, call: Call, limit: ReplyLimit) -> bool:
-        """Read one reply. Return whether the server does not know the script."""
+        """Read one reply. Return whether the server lacks the script."""
         if call.asking:
             await limit.next_reply(connection)
         try:
@@ -95,7 +99,7 @@ class PipelineExecutor:
         except NoScriptError:
             return True
         except ReadOnlyError as error:
-            # The primary has become a replica: nothing was run, and a new connection finds the new primary.
+            # The primary has become a replica: the call was not run, and a new connection leads to the new primary.
             raise OSError(str(error)) from error
         except LATER as error:
             self.counters.elsewhere += 1
@@ -104,6 +108,10 @@ class PipelineExecutor:
             if str(error).startswith(UNREADABLE):
                 raise OSError(str(error)) from error
             call.refused(to_redsched_error(error, call.url))
+        else:
+            if call.script.is_fenced and self.replaced.is_outdated(call.keys[0], call.answer):
+                call.answer = None
+                raise OSError("this primary was replaced: its answer is of an epoch that is over")
         return False
 
 
@@ -124,7 +132,7 @@ def _command(call: Call) -> tuple[tuple[str | int, ...], ...]:
 
 
 def _touch(last: Call) -> Call:
-    """Return a call that always writes, to the same cell as `last`; nobody waits for its reply."""
+    """Return a call that always writes, to the same cell as `last`. Its reply is not used."""
     script = load_all()[TOUCH]
     unused = asyncio.get_running_loop().create_future()
     unused.cancel()

@@ -1,17 +1,17 @@
-"""Selections per second, in process and over REST, beside the server's own rate for the claim script in the same run.
+"""Selections per second, in process and over REST, compared with the server's own rate for the claim script.
 
-    python -m benchmarks.throughput [--hosts 1000 10000] [--seconds 3] [--json]
+    python -m benchmarks.throughput [--hosts 1000 10000] [--seconds 3] [--rounds 1] [--json]
 
-For each size of fleet one store, and on it, one after the other:
+Each size of fleet has one store, on which these run one after the other:
 
-    claim.lua alone   calls built beforehand, in pipelines over one connection: what the server can do
+    claim.lua alone   calls built beforehand, in pipelines over one connection: the maximum of the server
     in process        Scheduler.select with 1 and with 32 concurrent tasks; `deciding` is the part before the script.
-                      Then the same for a project with a quota, which is never reached: beside the row above it
-    REST              `redsched up` with 1 and with 2 workers, asked by client processes of their own
+                      Then the same for a project with a quota that is never reached, to compare with the row above
+    REST              `redsched up` with 1 and with 2 workers, called by separate client processes
 
-Every claim is real. Hosts are so large that nothing is refused, and no agent takes the claims up. After each row the
-claims in the store must be as many more as were answered, else the exit code is 1; and the log of events is brought up
-to date. Machines differ and are shared: read the ratios. `script` is what the server itself says that the script takes.
+Every claim is real. Hosts are so large that nothing is refused, and no agent takes up the claims. After each row the
+number of claims in the store must have grown by the number of responses, or the exit code is 1; and the event log is
+brought up to date. Machines differ and are shared: compare ratios. `script` is the server's own time for the script.
 """
 
 import argparse
@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import uvloop
@@ -49,7 +50,7 @@ LIMITED = "limited"
 
 
 class Bench:
-    """The rows of one size of fleet, on one store."""
+    """Run the rows of one size of fleet, on one store."""
 
     def __init__(self, server: PrivateServer, hosts: int, given: argparse.Namespace) -> None:
         self._server, self._hosts, self._given = server, hosts, given
@@ -58,13 +59,15 @@ class Bench:
         self.broken: list[str] = []
 
     def run(self) -> None:
-        """All rows."""
+        """Run all rows."""
         names, clock = self._on_store(self._prepare)
         given = self._given
         self._add(raw_claims.measure(self._server, names, clock, given.raw, given.batch))
         for tasks in (1, given.tasks):
-            self._in_process(tasks)
-            self._in_process(tasks, LIMITED)
+            for number in range(given.rounds):
+                # Each goes first in every other round: a row finds more claims than the one before it.
+                for project in (LIMITED, "") if number % 2 else ("", LIMITED):
+                    self._in_process(tasks, project)
         for workers in given.workers:
             self._over_rest(workers)
         self.broken += uvloop.run(self._audit())
@@ -123,7 +126,7 @@ class Bench:
             return pool.map(rest_load.drive, [load] * given.clients, chunksize=1), at
 
     def _add(self, row: Measured) -> None:
-        """Take up a row, once the store holds what it says."""
+        """Add a row, once the store holds its claims."""
         claims = self._on_store(_count)
         if claims - self._claims != row.claims:
             found = claims - self._claims
@@ -145,12 +148,12 @@ class Bench:
 
 
 async def _record(cell: CellStore) -> None:
-    """Bring the log of events up to date: a row records what itself has claimed, and no other's."""
+    """Bring the event log up to date, so that a row records only its own claims."""
     await Recorder(cell, SETTINGS).record()
 
 
 async def _count(cell: CellStore) -> int:
-    """Claims in the store: all have a deadline, for no agent takes them up."""
+    """Return the number of claims in the store: all have a deadline, because no agent takes them up."""
     return len(await cell.due.deadlines())
 
 
@@ -164,7 +167,7 @@ def _of(count: int, thing: str) -> str:
 
 
 def print_table(rows: list[Measured], server: str) -> None:
-    """For people."""
+    """Print the table."""
     print(f"Python {platform.python_version()}, {server}, {os.cpu_count()} cores; processor time in us for each claim")
     print(f"{'hosts':>6}  {'work':<38} {'claims':>7} {'per s':>7} {'of raw':>7} {'p50 ms':>7} {'p99 ms':>7}  CPU us")
     raw = {row.hosts: row.per_second for row in rows if row.work.startswith("claim.lua")}
@@ -175,11 +178,29 @@ def print_table(rows: list[Measured], server: str) -> None:
         print(f"{row.hosts:>6}  {row.work:<38} {row.claims:>7} {row.per_second:>7.0f} {ratio:>6.0%} {latency}  {spent}")
 
 
+def quota_ratios(rows: list[Measured]) -> Iterator[str]:
+    """Yield the rates with a quota beside those without, as lines: the median of the rounds, lowest and highest."""
+    for limited in dict.fromkeys(row.work for row in rows if row.work.endswith(", a quota")):
+        pairs = zip(*(_rates(rows, work) for work in (limited, limited.removesuffix(", a quota"))), strict=True)
+        ratios = sorted(own / other for own, other in pairs)
+        yield (
+            f"{limited}: {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}) of the rate without, "
+            f"in {len(ratios)} rounds"
+        )
+
+
+def _rates(rows: list[Measured], work: str) -> list[float]:
+    return [row.per_second for row in rows if row.work == work]
+
+
 def main() -> int:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--hosts", type=int, nargs="+", default=[1000, 10_000], help="fleet sizes")
     parser.add_argument("--seconds", type=float, default=3.0, help="how long each row runs")
+    parser.add_argument(
+        "--rounds", type=int, default=1, help="of the rows in process, with and without a quota in turn"
+    )
     parser.add_argument("--raw", type=int, default=20_000, help="calls of the script alone")
     parser.add_argument("--batch", type=int, default=32, help="of these in one pipeline")
     parser.add_argument("--tasks", type=int, default=32, help="concurrent tasks in process")
@@ -197,6 +218,8 @@ def main() -> int:
             bench.run()
             rows, broken = rows + bench.rows, broken + bench.broken
     print(json.dumps([asdict(row) for row in rows])) if given.json else print_table(rows, kind)
+    if given.rounds > 1 and not given.json:
+        print("\n".join(quota_ratios(rows)))
     print(
         "\n".join(["BROKEN", *broken]) if broken else "every answered claim is in the store, and no other",
         file=sys.stderr,

@@ -5,7 +5,7 @@
        |                   +--- NOT_ATTESTED -------+      another epoch, or written off
        +------------------------ UNKNOWN ----+      forgotten
 
-Only an open host takes up claims. The package `claims` handles them; `agent` schedules each step.
+Only an open host accepts claims. The package `claims` handles them; `agent` schedules each step.
 """
 
 import asyncio
@@ -21,9 +21,9 @@ from redsched.agent.external import is_worth_sending
 from redsched.agent.journal.journal import Journal
 from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.monitor import HostMonitor
-from redsched.agent.tokens import is_newer
 from redsched.errors import OtherAgent, StoreUnavailable
 from redsched.model import AgentStamp, HostReport
+from redsched.model.tokens import is_newer
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
@@ -31,7 +31,7 @@ from redsched.store.codec.results import EndedPlacement, JournaledClaim, ReportA
 
 BEATS_IN_LEASE = 3
 MAX_ATTESTS = 10
-"""Attestations in a row that the store rejects with another epoch, before the host waits for its next turn."""
+"""The most attestations in a row that the store may reject with another epoch, before the host waits for its timer."""
 
 MAX_REQUESTS = 100
 """The most requests that a host restores at the same time."""
@@ -95,7 +95,7 @@ class Host:
                 await self._send(report)
 
     async def external_without(self, placed: str) -> dict[str, int]:
-        """Return the external usage that differs from the last report now that the work of a placement is gone."""
+        """Return the external usage, by slot, that has changed since the last report, without a placement's work."""
         report = await self.monitor.observe(without=placed)
         sent = self._sent.external if self._sent is not None else {}
         slots = report.external.keys() | sent.keys()
@@ -110,18 +110,18 @@ class Host:
             self._sent = dataclasses.replace(self._sent, external={slot: n for slot, n in merged.items() if n})
 
     def record_reply(self, epoch: str, now_ms: int, attest: bool = False) -> None:
-        """Record the epoch and time of a reply. A newer epoch closes the host: it takes up nothing until it attests."""
+        """Record the epoch and time of a reply. A newer epoch closes the host: it accepts no claim until it attests."""
         self.now_ms = max(self.now_ms, now_ms)
         if is_newer(epoch, self._seen_epoch):
             self._seen_epoch = epoch
         if is_newer(self.epoch, epoch):
-            # A reply from before this host attested, or a stale replica of the store: the next heartbeat finds out.
+            # A late reply from before this host attested, or a stale replica of the store. The next heartbeat decides.
             self.on_closed(self)
         if self.epoch and (attest or is_newer(epoch, self.epoch)):
             self._close()
 
     async def begin_new_epoch(self) -> None:
-        """Raise the epoch because the store has lost writes of the one that this host is open in, without noticing."""
+        """Raise the epoch: the store has lost writes of this host's epoch without having noticed."""
         if self.epoch:
             await self._raise_epoch_above(self.epoch, self.epoch)
 
@@ -136,12 +136,12 @@ class Host:
         self._sent = report
         self._is_known = True
         self._report_at_s = aio.now_s() + self.settings.report_s * random.uniform(0.5, 1.0)
-        # Attested by an earlier process with this same journal: the store has everything already.
+        # An earlier process with the same journal has attested to this epoch, so the store has everything.
         if not self.epoch and answer.attested and answer.epoch == self.journal.pages[self.name].attested_epoch:
             self._open(answer.epoch, ())
 
     async def _check_version(self, answer: ReportAnswer) -> None:
-        """Raise the epoch if the host's version went back within one: the store has lost writes without noticing."""
+        """Raise the epoch if the host's version decreased within it: the store has lost writes without noticing."""
         epoch, version = self._version
         if answer.epoch == epoch and answer.version < version:
             await self._raise_epoch_above(epoch, answer.epoch)
@@ -178,14 +178,14 @@ class Host:
             await self._raise_epoch_above(page.left_epoch, self._seen_epoch)
         if is_newer(page.attested_epoch, self._seen_epoch):
             await self._raise_epoch_above(page.attested_epoch, self._seen_epoch)
-        # Equal if an operator wrote the host off: it attests once more to the same epoch.
+        # Equal if an operator has written the host off: it then attests to the same epoch once more.
         if page.attested_epoch not in ("", self._seen_epoch):
             await self.journal.write_left_epoch(self.name, page.attested_epoch)
         return self._seen_epoch
 
     async def _all_placements(self) -> tuple[list[JournaledClaim], list[EndedPlacement]]:
-        """Return the placements that the journal holds, and those that it remembers as ended."""
-        # In this order a placement that ends in between is in both lists, never in neither.
+        """Return the placements that the journal holds, and the ended ones that it remembers."""
+        # In this order, a placement that ends in between is in both lists; in the other order it could be in neither.
         held = list(self.journal.pages[self.name].held.values())
         ended = await self.journal.ended(self.name)
         over = {one.placed for one in ended}
@@ -203,7 +203,7 @@ class Host:
         missing = await self.cell.requests.missing(digests & known.keys())
         for first in range(0, len(missing), MAX_REQUESTS):
             batch = missing[first : first + MAX_REQUESTS]
-            await asyncio.gather(*(self.cell.requests.restore(one, known[one]) for one in batch if one in known))
+            await aio.gather(self.cell.requests.restore(one, known[one]) for one in batch if one in known)
 
     async def _raise_epoch_above(self, epoch: str, met: str) -> None:
         """Raise the epoch of a store that was rolled back. A higher epoch costs no more than attesting again."""
@@ -260,4 +260,4 @@ def _journaled_claim(work: JournalEntry) -> JournaledClaim:
     record = dict(work.record)
     if work.work_end is not None:
         record["work_ended_at_ms"] = str(work.work_end.at_ms)
-    return JournaledClaim(work.id, work.placed, work.token, work.root, work.state, record, work.was_active)
+    return JournaledClaim(work.id, work.token, work.placed, work.root, work.state, record, work.was_active)

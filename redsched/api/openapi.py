@@ -30,6 +30,7 @@ from redsched.model import Aggregate, Quota, Request, ServerGroup
 from redsched.schema import examples, requests, responses
 from redsched.schema.answer import Answer
 from redsched.schema.parsing import adapter
+from redsched.schema.requests import declared, queries, reports, verbs
 from redsched.schema.responses import InvalidProblem, NotConfirmedProblem, NoValidHostProblem, Problem, QuotaProblem
 
 REF = "#/components/schemas/{model}"
@@ -129,9 +130,11 @@ def _problem_model(error: type[RedschedError]) -> type[Problem]:
     return InvalidProblem if error.status == 422 else Problem
 
 
-def _models() -> list[Any]:
-    own = [getattr(module, name) for module in (requests, responses) for name in module.__all__]
-    return [Request, Aggregate, ServerGroup, Quota, *own]
+def models() -> list[Any]:
+    """Return what the document describes: requests and responses."""
+    found = [one for module in (declared, queries, reports, verbs) for one in vars(module).values()]
+    bodies = [one for one in found if getattr(one, "__module__", "").startswith(requests.__name__)]
+    return [Request, Aggregate, ServerGroup, Quota, *bodies, *(getattr(responses, name) for name in responses.__all__)]
 
 
 def install(app: FastAPI) -> None:
@@ -142,7 +145,7 @@ def install(app: FastAPI) -> None:
 def _with_models(plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
     def openapi() -> dict[str, Any]:
         document = plain()
-        adapters = [(model.__name__, "validation", adapter(model)) for model in _models()]
+        adapters = [(model.__name__, "validation", adapter(model)) for model in models()]
         _, schema = TypeAdapter.json_schemas(adapters, ref_template=REF)  # type: ignore[arg-type]
         schema["$defs"]["ProblemType"]["enum"] = [f"/problems/{name}" for name in all_problems()]
         document.setdefault("components", {}).setdefault("schemas", {}).update(schema["$defs"])

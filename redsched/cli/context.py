@@ -1,20 +1,18 @@
-"""The context of a command that uses the store: settings, a Scheduler, and an event loop for one coroutine."""
+"""The context of a command that uses the store: its settings and URL, and the cells in it.
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+Imports no scheduler, whose modules would double the time that agents take to start, and their memory.
+"""
+
+from collections.abc import Sequence
 
 import uvloop
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from redsched import logs
+from redsched import aio, logs
 from redsched.errors import InvalidRequest
-from redsched.scheduler import Scheduler
 from redsched.settings import Settings, load
 from redsched.store.store import Store
-
-Result = TypeVar("Result")
 
 
 def settings_for(url: str = "") -> Settings:
@@ -24,19 +22,13 @@ def settings_for(url: str = "") -> Settings:
     return settings.model_copy(update={"redis_url": url}) if url else settings
 
 
-def with_scheduler(url: str, work: Callable[[Scheduler], Awaitable[Result]]) -> Result:
-    """Run `work` with a Scheduler on the store at `url`, or that of the settings. Raises InvalidRequest without one."""
-    settings = settings_for(url)
-    return uvloop.run(_with_scheduler(checked_url(settings), settings, work))
-
-
 def declare(settings: Settings) -> Sequence[str]:
     """Declare those cells of `settings` that are new, and return their names."""
     return uvloop.run(_declare(checked_url(settings), settings))
 
 
 def upgrade(settings: Settings) -> None:
-    """Lock releases that this one cannot run beside out of the cells of `settings`."""
+    """Shut releases beside which this one cannot run out of the cells of `settings`."""
     uvloop.run(_upgrade(checked_url(settings), settings))
 
 
@@ -65,18 +57,13 @@ def _setting_problem(error: ValidationError) -> str:
     return f"{name}: {first['msg']}, not {str(first['input'])[:80]!r}: correct or unset it in the environment"
 
 
-async def _with_scheduler(url: str, settings: Settings, work: Callable[[Scheduler], Awaitable[Result]]) -> Result:
-    async with Scheduler.connect(url, settings) as scheduler:
-        return await work(scheduler)
-
-
 async def _upgrade(url: str, settings: Settings) -> None:
     async with Store.connect(url, settings, upgrade=True):
-        pass  # connecting does it
+        pass  # connecting upgrades the cells
 
 
 async def _declare(url: str, settings: Settings) -> Sequence[str]:
-    # Use the store and not a Scheduler, whose first tick would already create the cell, unsettled.
+    # The store is used and not a Scheduler, whose first tick would create an unsettled cell.
     async with Store.connect(url, settings) as store:
-        answers = await asyncio.gather(*(store.cell(name).init() for name in settings.cells))
+        answers = await aio.gather(store.cell(name).init() for name in settings.cells)
     return [name for name, answer in zip(settings.cells, answers, strict=True) if answer.outcome == "OK"]

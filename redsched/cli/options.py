@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_json
 
 from redsched.cli import completion
@@ -36,6 +38,13 @@ RequestFile = Annotated[
         show_default=False,
     ),
 ]
+
+
+def about(body: Any, name: str) -> str:
+    """Return the description of a body's field, for an option with the same meaning."""
+    is_model = issubclass(body, BaseModel)
+    found = (body.model_fields[name],) if is_model else body.__dataclass_fields__[name].type.__metadata__
+    return next(one.description for one in found if isinstance(one, FieldInfo) and one.description)
 
 
 def named(metavar: str, help: str, what: str, completed: completion.Complete) -> Any:  # noqa: A002 - typer's own word

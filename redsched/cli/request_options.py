@@ -5,6 +5,7 @@ The options are merged over the body in `--request`, and REST's model parses the
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -19,13 +20,20 @@ from redsched.model.units import without_units
 NOT_GIVEN: tuple[object, ...] = ([], {}, "", None)
 
 
-def _many(*names: str, metavar: str | None = None, help: str, completed: Complete | None = None) -> Any:  # noqa: A002 - typer's own word
+def _one(help: str, *names: str, metavar: str | None = None, completed: Complete | None = None) -> Any:  # noqa: A002 - typer's own word
     return typer.Option(*names, metavar=metavar, help=help, show_default=False, autocompletion=completed)
+
+
+def _many(help: str, *names: str, metavar: str | None = None, completed: Complete | None = None) -> Any:  # noqa: A002
+    return _one(f"{help} Repeatable.", *names, metavar=metavar, completed=completed)
+
+
+about = partial(options.about, Request)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOptions:
-    """The given options, as text. An option that was not given is empty, and omitted from the body."""
+    """The options as text. An option that was not given is empty, and is omitted from the body."""
 
     resources: Annotated[
         Many,
@@ -34,131 +42,63 @@ class RequestOptions:
         ),
     ] = field(default_factory=list)
     request: options.RequestFile = ""
-    require: Annotated[Many, _many("--require", metavar="TRAIT", help="Trait that the host must have. Repeatable.")] = (
-        field(default_factory=list)
-    )
-    forbid: Annotated[
-        Many, _many("--forbid", metavar="TRAIT", help="Trait that the host must not have. Repeatable.")
-    ] = field(default_factory=list)
-    any_of: Annotated[
-        Many,
-        _many(
-            "--any-of",
-            metavar="TRAIT,TRAIT...",
-            help="Traits of which the host must have one. Repeatable: one of each list.",
-        ),
-    ] = field(default_factory=list)
-    zone: Annotated[Many, _many("--zone", help="Only hosts in this zone. Repeatable: any of them.")] = field(
+    require: Annotated[Many, _many(about("required"), "--require", metavar="TRAIT")] = field(default_factory=list)
+    forbid: Annotated[Many, _many(about("forbidden"), "--forbid", metavar="TRAIT")] = field(default_factory=list)
+    any_of: Annotated[Many, _many(about("any_of"), "--any-of", metavar="TRAIT,TRAIT...")] = field(default_factory=list)
+    zone: Annotated[Many, options.many("Only hosts in this zone.", "--zone")] = field(default_factory=list)
+    host: Annotated[Many, options.many("Only this host.", "--host", completed=completion.hosts)] = field(
         default_factory=list
     )
-    host: Annotated[
-        Many, _many("--host", help="Only this host. Repeatable: any of them.", completed=completion.hosts)
-    ] = field(default_factory=list)
-    exclude_host: Annotated[
-        Many, _many("--exclude-host", help="Exclude this host. Repeatable.", completed=completion.hosts)
-    ] = field(default_factory=list)
-    label: Annotated[
-        Many,
-        _many(
-            "--label",
-            metavar="KEY=VALUE",
-            help="Label that the host must have; the value may start with an operator. Repeatable.",
-        ),
-    ] = field(default_factory=list)
-    property: Annotated[
-        Many,
-        _many(
-            "--property", metavar="KEY=VALUE", help="Property of the work, which aggregates may restrict. Repeatable."
-        ),
-    ] = field(default_factory=list)
+    exclude_host: Annotated[Many, _many(about("exclude_hosts"), "--exclude-host", completed=completion.hosts)] = field(
+        default_factory=list
+    )
+    label: Annotated[Many, _many(about("labels"), "--label", metavar="KEY=VALUE")] = field(default_factory=list)
+    property: Annotated[Many, _many(about("properties"), "--property", metavar="KEY=VALUE")] = field(
+        default_factory=list
+    )
     member_of: Annotated[
         Many,
         _many(
+            "Only hosts in one of these aggregates; of several lists, in one of each.",
             "--member-of",
             metavar="NAME,NAME...",
-            help="Only hosts in one of these aggregates. Repeatable: one of each list.",
             completed=completion.aggregates,
         ),
     ] = field(default_factory=list)
     not_member_of: Annotated[
         Many,
-        _many(
-            "--not-member-of",
-            metavar="NAME",
-            help="Exclude hosts in this aggregate. Repeatable.",
-            completed=completion.aggregates,
-        ),
+        _many("Exclude hosts in this aggregate.", "--not-member-of", metavar="NAME", completed=completion.aggregates),
     ] = field(default_factory=list)
-    server_group: Annotated[
-        str,
-        typer.Option(
-            "--server-group",
-            help="Server group that the claim joins.",
-            show_default=False,
-            autocompletion=completion.server_groups,
-        ),
-    ] = ""
+    server_group: Annotated[str, _one(about("server_group"), "--server-group", completed=completion.server_groups)] = ""
     spread: Annotated[
         Many,
-        _many(
-            "--spread",
-            metavar="BY=SKEW",
-            help="Spread evenly over zone, host or label:KEY. SKEW defaults to 1. Repeatable.",
-        ),
+        _many("Spread evenly over zone, host or label:KEY. SKEW defaults to 1.", "--spread", metavar="BY=SKEW"),
     ] = field(default_factory=list)
-    soft_spread: Annotated[
-        Many, _many("--soft-spread", metavar="BY=SKEW", help="Like --spread, but as a preference.")
-    ] = field(default_factory=list)
+    soft_spread: Annotated[Many, _many("Like --spread, but as a preference.", "--soft-spread", metavar="BY=SKEW")] = (
+        field(default_factory=list)
+    )
     group: Annotated[
-        Many,
-        _many(
-            "--group", metavar="JSON", help="Amounts from a single pool: {name: a, resources: {PCPU: 2}}. Repeatable."
-        ),
+        Many, _many("Amounts from a single pool: {name: a, resources: {PCPU: 2}}.", "--group", metavar="JSON")
     ] = field(default_factory=list)
     numa: Annotated[
-        str,
-        typer.Option(
-            "--numa",
-            metavar="JSON",
-            help="The guest's NUMA cells: {cells: [{cpus: 4, memory_mb: 8192}]}.",
-            show_default=False,
-        ),
+        str, _one("The guest's NUMA cells: {cells: [{cpus: 4, memory_mb: 8192}]}.", "--numa", metavar="JSON")
     ] = ""
     pci: Annotated[
         Many,
-        _many(
-            "--pci",
-            metavar="CLASS=COUNT:POLICY",
-            help="PCI devices; POLICY is required, preferred or legacy. Repeatable.",
-        ),
+        _many("PCI devices; POLICY is required, preferred or legacy.", "--pci", metavar="CLASS=COUNT:POLICY"),
     ] = field(default_factory=list)
     query: Annotated[
         str,
-        typer.Option(
-            "--query",
-            metavar="JSON",
-            help='Query that the host must match, such as [">=", "$free.VCPU", 8].',
-            show_default=False,
-        ),
+        _one('Query that the host must match, such as [">=", "$free.VCPU", 8].', "--query", metavar="JSON"),
     ] = ""
     hint: Annotated[
         Many,
-        _many(
-            "--hint",
-            metavar="NAME=VALUE",
-            help="A hint: same_host, different_host, build_near_host_ip or cidr. Repeatable.",
-        ),
+        _many("A hint: same_host, different_host, build_near_host_ip or cidr.", "--hint", metavar="NAME=VALUE"),
     ] = field(default_factory=list)
-    policy: Annotated[
-        str, typer.Option("--policy", help="Weighing policy, such as spread or pack.", show_default=False)
-    ] = ""
-    weight: Annotated[Many, _many("--weight", metavar="NAME=X", help="Multiplier of a weigher. Repeatable.")] = field(
-        default_factory=list
-    )
-    count: Annotated[
-        int | None, typer.Option("--count", "-n", help="Number of identical places.", show_default=False)
-    ] = None
-    project: Annotated[str, typer.Option("--project", help="Project that owns the claims.", show_default=False)] = ""
+    policy: Annotated[str, _one(about("policy"), "--policy")] = ""
+    weight: Annotated[Many, _many(about("weights"), "--weight", metavar="NAME=X")] = field(default_factory=list)
+    count: Annotated[int | None, _one(about("count"), "--count", "-n")] = None
+    project: Annotated[str, _one(about("project"), "--project")] = ""
 
 
 takes_asked = options.takes(RequestOptions, "asked")

@@ -1,4 +1,4 @@
-"""The domain model as plain data: inventories, reports, requests, claims, tokens, and what operators declare.
+"""The domain model as plain data: inventories, reports, requests, claims, tokens, and declared objects.
 
 Frozen, validated on construction, and free of I/O. The types of the fields also describe JSON bodies, which pydantic
 reads straight into these dataclasses (`redsched.schema.parsing`). `redsched.store` converts them to and from Redis.
@@ -17,7 +17,6 @@ from redsched.model.claims import (
     OnExit,
     Placement,
     Reason,
-    Token,
 )
 from redsched.model.constraints import (
     CpuPolicy,
@@ -56,6 +55,7 @@ from redsched.model.limits import (
 )
 from redsched.model.one_of import OneOf, accepts, values_of
 from redsched.model.request import GangMember, Request
+from redsched.model.tokens import Token
 
 __all__ = [
     "CLAIMS",

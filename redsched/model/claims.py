@@ -1,10 +1,13 @@
-"""Claims, their placements, and fencing tokens."""
+"""Claims and their placements."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from redsched.errors import InvalidRequest
+from redsched.model.tokens import Token
+
+LOCAL = "local"
+"""The digest of a local claim. No request has it, because theirs are hexadecimal: one id for both is a CONFLICT."""
 
 Amounts = Mapping[str, int]
 """Whole amounts by slot (`VCPU`, `gpu0/CUSTOM_GPU_MILLI`, `pool:lic/CUSTOM_SEAT`), in the unit of the slot's class."""
@@ -21,7 +24,7 @@ class ClaimStatus(StrEnum):
     STARTING = "starting"
     ACTIVE = "active"
     ENDING = "ending"
-    """Its host was asked, or will be, to stop the work: it ends when the host reports that. `end_reason` says why."""
+    """Its host has been or will be asked to stop the work, and its report ends the claim. `end_reason` says why."""
     ENDED = "ended"
 
 
@@ -39,7 +42,7 @@ class ListedState(StrEnum):
 LEASED = (ClaimStatus.CLAIMED, ClaimStatus.STARTING)
 """States with a running lease: the host has not confirmed yet that the claim is active."""
 HELD = (*LEASED, ClaimStatus.ACTIVE)
-"""States in which the claim is meant to run on its current host."""
+"""States in which the claim runs, or is to run, on its current host."""
 ENDING_OR_ENDED = (ClaimStatus.ENDING, ClaimStatus.ENDED)
 """States in which the claim is to stop, or has stopped."""
 
@@ -66,32 +69,6 @@ class OnExit(StrEnum):
     """Treat it as failed on its host, and place it again like any failed claim."""
     KEEP = "keep"
     """Keep the claim, and record when its work ended."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Token:
-    """A fencing token: an epoch, then the seq of a placement or resize. Its order is that of the protocol."""
-
-    epoch_ms: int
-    epoch_id: str
-    seq: int
-
-    @property
-    def epoch(self) -> str:
-        """The epoch in the store's format: `<ms>-<first 8 of the replication id>`."""
-        return f"{self.epoch_ms}-{self.epoch_id}"
-
-    def __str__(self) -> str:
-        return f"{self.epoch}.{self.seq}"
-
-    @classmethod
-    def parse(cls, text: str) -> "Token":
-        """Parse a token such as `1790000000000-9f3a12cd.4711`. Raises InvalidRequest if it is malformed."""
-        epoch, _, seq = text.rpartition(".")
-        epoch_ms, _, epoch_id = epoch.partition("-")
-        if not (epoch_ms.isdecimal() and seq.isdecimal() and epoch_id.isalnum() and text.isascii() and len(text) <= 64):
-            raise InvalidRequest(f"token {text[:80]!r} is malformed: pass the token that the claim shows")
-        return cls(int(epoch_ms), epoch_id, int(seq))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +156,9 @@ class Claim:
     """For a gang with relations: the claim ids of each member, including its own."""
     resizing_to: Amounts = field(default_factory=dict)
     placements: tuple[Placement, ...] = ()
-    """All its placements, the main one first; empty if the claim has ended or is pending."""
+    """All its placements, the main one first; empty if the claim has ended, or is pending and has left its host."""
     closed: str = ""
-    """The token up to which it was released: placements with a root up to this one are not wanted."""
+    """The token up to which it was closed: placements with a root up to this token are no longer wanted."""
     closed_reason: EndReason | None = None
     retry_from: str = ""
     """While pending: the token of the placement that failed."""
@@ -246,14 +223,41 @@ class Claim:
         )
         return next(later, None)
 
+    def is_doomed(self, placement: Placement) -> bool:
+        """Return whether a placement is no longer wanted: it was closed, or a higher one has been active.
+
+        A scheduler requests its end from the host (reconcile.lua), unless that has been done.
+        """
+        if self.closed and Token.parse(placement.root) <= Token.parse(self.closed):
+            return True
+        ranks = [one.rank for one in self.placements if one.state is ClaimStatus.ACTIVE]
+        if current := self.raw.get("current"):
+            ranks.append((Token.parse(self.raw.get("current_root", current)), Token.parse(current)))
+        return bool(ranks) and placement.rank < max(ranks)
+
+    @property
+    def wanted(self) -> tuple[Placement, ...]:
+        """The placements on which the claim runs or is to run: one, or the source and the target of a move."""
+        return tuple(one for one in self.placements if one.state in HELD and not self.is_doomed(one))
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it runs, is to run or waits to be placed. False once it is released, before its host is asked."""
+        return self.state is ClaimStatus.PENDING or bool(self.wanted)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it was made for local work, which its host runs regardless of the store, and not for a request."""
+        return self.digest == LOCAL
+
     @property
     def gang_member(self) -> str:
-        """The name of the gang member that it is a place of; '' if unknown."""
+        """The name of the gang member to which it belongs; '' if unknown."""
         return next((name for name, ids in self.gang_members.items() if self.id in ids), "")
 
     @property
     def alternates(self) -> tuple[str, ...]:
-        """The alternates that it is not on and has not failed on, to be tried next if it fails."""
+        """The alternates to try next if it fails: without its own host and those on which it has failed."""
         passed = {self.host, *self.hosts, *self.tried}
         return tuple(one for one in self.chosen_alternates if one not in passed)
 

@@ -1,6 +1,6 @@
-"""The fields of a request that describe its places and the call; all but the members of a gang.
+"""The fields of a request that describe its places and the call, without the members of a gang.
 
-Types and descriptions are those of the REST API too: JSON is read into these fields, `zones` from `zone`.
+The REST API uses their types and descriptions too: JSON is read into these fields, `zones` from `zone`.
 """
 
 from collections.abc import Mapping
@@ -135,7 +135,7 @@ class RequestFields(PlaceFields):
         tuple[Name, ...],
         Field(max_length=MAX_COUNT, description="One id for each place, in order. Generated if omitted."),
     ] = ()
-    lease_s: Annotated[LeaseS, Field(description="Seconds within which a host must take up the claim.")] = 120
+    lease_s: Annotated[LeaseS, Field(description="Seconds within which a host must accept the claim.")] = 120
     until: Annotated[
         Literal["claimed", "active"],
         Field(description="active: respond when the hosts have confirmed, or undo the request."),

@@ -7,7 +7,15 @@ constructed in Python checks itself.
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo, WithJsonSchema
+from pydantic import (
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    GetPydanticSchema,
+    ValidationInfo,
+    WithJsonSchema,
+)
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticOmit, core_schema
 from typing_extensions import TypeAliasType
 
@@ -27,6 +35,7 @@ from redsched.model.validation import (
 CONDITION_PATTERN = METADATA_VALUE_PATTERN.replace("{1,", "{0,")
 """The condition on a label: a value, or an operator with its operands; `redsched.model.validation` checks it."""
 
+TOKEN_PATTERN = r"^[0-9]{1,16}-[A-Za-z0-9]{1,16}\.[0-9]{1,16}$"
 _NAME = NAME_PATTERN[1:-1]
 TOPOLOGY_PATTERN = f"^(host|zone|label:{_NAME})$"
 _POOL_SLOT_PATTERN = f"^({SHARED_POOL})?{_NAME}/[A-Z][A-Z0-9_]{{0,63}}$"
@@ -61,6 +70,10 @@ Amount = Annotated[int, whole_from(0)]
 Need = Annotated[int, whole_from(1)]
 LeaseS = Annotated[int, whole_from(1, MAX_LEASE_S)]
 
+# Checked while JSON is read, for what no dataclass checks itself.
+GivenName = Annotated[str, Field(pattern=NAME_PATTERN)]
+GivenToken = Annotated[str, Field(pattern=TOKEN_PATTERN, examples=["1790000000000-9f3a12cd.4711"])]
+
 
 class Body:
     """A dataclass that is read from JSON: no unknown fields, no type conversion, no NaN or Infinity."""
@@ -81,6 +94,11 @@ class OrNull:
         return core_schema.no_info_after_validator_function(
             lambda value: self.default if value is None else value, nullable
         )
+
+
+def read_as(kind: Any) -> GetPydanticSchema:
+    """Return metadata of a field that JSON gives as `kind`, a narrower type than Python's."""
+    return GetPydanticSchema(lambda _source, handler: handler(kind))
 
 
 class FromPath:

@@ -30,7 +30,6 @@ from redsched.scheduler.results import (
     UsageRow,
 )
 from redsched.scheduler.scheduler import Scheduler
-from redsched.scheduler.selection.refusal import miss_facts
 from redsched.store.codec.results import EndedPlacement, InboxEntry, JournaledClaim
 from redsched.store.codec.tags import ANY, IfMatch
 
@@ -73,6 +72,5 @@ __all__ = [
     "Stats",
     "UsageBy",
     "UsageRow",
-    "miss_facts",
     "usage_by",
 ]

@@ -1,30 +1,37 @@
-"""The cells of one scheduler: for each its store, its replica in memory and its decider; and what concerns them all."""
+"""The cells of a scheduler, each with its store, in-memory replica and decider, and operations over all of them."""
 
-import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
+from redsched import aio
 from redsched.cache.updater import ReplicaUpdater
 from redsched.decide import Decider
 from redsched.decide.plugins.registry import PluginRegistry
 from redsched.errors import NotFound, Settling
-from redsched.model import Claim, ClaimStatus
+from redsched.model import Claim, ClaimStatus, EndReason
 from redsched.scheduler.background.expiry import Expiry
 from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.scheduler.claims.request_cache import RequestCache
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
+from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Cause, Outcome
 from redsched.store.codec.results import ClaimAnswer
 
 T = TypeVar("T")
 
+_UNIQUE = re.compile("[0-9a-f]{24}")
+
+_LIVE, _SHELVED, _ENDING, _ENDED = range(4)
+"""What is left of a claim, in the order in which cells with the same id take precedence."""
+
 
 @dataclass(eq=False)
 class Cell:
-    """One cell as a scheduler has it. It does nothing by itself: the tasks on it are in `redsched.scheduler.wiring`."""
+    """A scheduler's view of one cell. It runs no tasks of its own: `redsched.scheduler.wiring` starts them."""
 
     store: CellStore
     updater: ReplicaUpdater
@@ -42,26 +49,34 @@ class Cell:
 
     @property
     def decider(self) -> Decider:
-        """The decider over the present columns: a snapshot replaces them, and what was remembered of them."""
+        """The decider over the current columns, rebuilt with empty caches when a snapshot has replaced the columns."""
         if self._decider is None or self._decided_on is not self.updater.columns:
             self._decided_on = self.updater.columns
             self._decider = Decider(self.updater.columns, self.settings, self.plugins)
         return self._decider
 
+    def has_made(self, claim_id: str) -> bool:
+        """Return whether an id has the form that schedulers generate for this cell: its name, a dot, a unique part."""
+        name, dot, rest = claim_id.rpartition(".")
+        return bool(dot) and name == self.name and _UNIQUE.fullmatch(rest) is not None
+
     async def read_at_head(self, read: Callable[[], T]) -> T:
-        """Look at the columns when all that was answered before this call is in them, with what is due ended first."""
+        """Call `read` on columns that include every store reply before this call, and every claim expiry due by then.
+
+        Raises Unavailable, and whatever `read` raises.
+        """
         found = await self.updater.read_at_head(read)
         due = self.updater.next_deadline_ms
         if due is not None and due <= self.updater.now_ms():
-            # Whoever ends it, this process or another one: what comes free is to be seen.
+            # Read again in any case: another process may have ended the due claims, which also frees their amounts.
             await self.expiry.expire_due()
             found = await self.updater.read_at_head(read)
         return found
 
     async def mark_down(self, answer: ClaimAnswer) -> None:
-        """Mark the hosts that a claim has found down. Raises Unavailable.
+        """Mark the hosts that a claim call found down. Raises Unavailable.
 
-        A lease that has lapsed and was not swept yet is in no feed: without this the next try would aim there.
+        The feed does not show a lapsed lease before a sweep, so the next attempt would choose the same host again.
         """
         down = [host.host for host in answer.looked_at if host.cause == Cause.DOWN]
         if down:
@@ -86,72 +101,130 @@ class Cells:
         return len(self._cells)
 
     def named(self, name: str) -> Cell:
-        """The cell of that name. Raises NotFound."""
+        """Return the cell with this name. Raises NotFound."""
         if name not in self._cells:
             raise NotFound(f"there is no cell {name!r} here: this scheduler serves {', '.join(self._cells)}")
         return self._cells[name]
 
     async def catch_up(self) -> None:
-        """Bring all columns up to what the store had answered before this call."""
+        """Wait until the columns of all cells include every store reply before this call. Raises Unavailable."""
         await self.read_at_head(lambda _: None)
 
     async def read_at_head(self, read: Callable[[Cell], T]) -> list[T]:
-        """`Cell.read_at_head` for all of them."""
-        return await asyncio.gather(*(cell.read_at_head(partial(read, cell)) for cell in self._cells.values()))
+        """Run `Cell.read_at_head` on all cells concurrently, and return the results in the order of the cells."""
+        return await aio.gather(cell.read_at_head(partial(read, cell)) for cell in self._cells.values())
 
     async def find_claim(self, claim_id: str) -> tuple[Cell, Claim]:
-        """Return the claim of an id, and its cell, read from the store.
+        """Return the authoritative claim with this id, and its cell. Raises as `find_claims` does."""
+        return (await self.find_claims(claim_id))[0]
 
-        Raises NotFound; Settling while it might only be forgotten.
+    async def find_claims(self, claim_id: str) -> list[tuple[Cell, Claim]]:
+        """Return the claims with this id and their cells, read from the store; the authoritative claim comes first.
+
+        Raises NotFound, or Settling while a host may still restore such a claim.
         """
-        known = await self.known([claim_id])
-        if known is None:
+        known = await self._known_in_all([claim_id])
+        if not known:
             await self.refuse_unsettled(f"claim {claim_id}")
-            # The cell may have settled since that was read, and its host have brought it back before.
-            known = await self.known([claim_id])
-        if known is None:
+            # The host may have restored the claim after the first read, and its cell may have settled only then.
+            known = await self._known_in_all([claim_id])
+        if not known:
             raise NotFound(f"there is no claim {claim_id!r}: it never existed, or ended too long ago to be remembered")
-        cell, claims = known
-        return cell, claims[claim_id]
+        return [(cell, claims[claim_id]) for cell, claims in known]
 
     async def known(self, claim_ids: Sequence[str]) -> tuple[Cell, dict[str, Claim]] | None:
-        """The cell that has any of these ids, and those that it has; None where no cell does.
+        """Return the cell with the authoritative claims of these ids, and the claims by id; None if no cell has any."""
+        return next(iter(await self._known_in_all(claim_ids)), None)
 
-        Of several cells, one with a claim that goes on: audits end what the others have (audit/ids.py).
+    async def _known_in_all(self, claim_ids: Sequence[str]) -> list[tuple[Cell, dict[str, Claim]]]:
+        """Return the cells that have any of these ids, each with its claims by id; the authoritative cell comes first.
+
+        That is the cell with a live claim, else one with a shelved claim, else one whose claim is ending. If several
+        qualify, it is the cell that the first id is bound to, else the cell with the latest claim. A release or an
+        audit (audit/ids.py) ends the claims of the other cells.
         """
         cells = list(self._cells.values())
-        found = await asyncio.gather(*(cell.store.claims.read(claim_ids) for cell in cells))
-        # Without a host: only closed here, because the id moved on to another cell.
+        found = await aio.gather(cell.store.claims.read(claim_ids) for cell in cells)
+        # A claim without a host is only a tombstone: the id has moved to another cell.
         held = [{one: claim for one, claim in claims.items() if claim.host} for claims in found]
         known = [(cell, claims) for cell, claims in zip(cells, held, strict=True) if claims]
-        return min(known, key=lambda one: min(map(_how_ended, one[1].values())), default=None)
+        if len(known) > 1:
+            bound = await cells[0].store.bindings.cell_of(claim_ids[0])
+            known.sort(key=lambda one: _precedence(one[0], one[1], bound))
+        return known
 
-    async def close_to(self, claim_id: str) -> bool:
-        """Let no host bring a claim back whose owner is told that it is not known; False if it is there. (void.lua)"""
-        voids = [cell.store.claims.void(claim_id, "", unheard=True) for cell in self._cells.values()]
-        answers = await asyncio.gather(*voids)
-        for cell, answer in zip(self._cells.values(), answers, strict=True):
-            if answer.outcome is not Outcome.CONFLICT:
+    async def release_elsewhere(
+        self,
+        claim_id: str,
+        cell: Cell,
+        known: Iterable[tuple[Cell, Claim]] | None = None,
+        *,
+        shelved: bool = False,
+    ) -> None:
+        """Release the claims with this id in all cells but `cell`, and prevent hosts from restoring such claims there.
+
+        `known` are the claims with this id, if the caller has just read them. `shelved`: shelved claims are released
+        too. Hosts always stop the work first, even if the caller forced the release in `cell`. After a wipe, an id may
+        have claims in several cells until an audit finds them (audit/ids.py). Claims for local work are skipped: their
+        hosts run that work regardless of the store.
+        """
+        if len(self) == 1:
+            return
+        if known is None:
+            known = [(one, claims[claim_id]) for one, claims in await self._known_in_all([claim_id])]
+        found = {one: claim for one, claim in known if one is not cell}
+        # An id generated for this cell can be in another cell only if its caller got no reply and sent the id again.
+        unknown = [] if cell.has_made(claim_id) else [one for one in self if one is not cell and one not in found]
+        for other in await self.void_unknown(claim_id, unknown):
+            if claim := (await other.store.claims.read([claim_id])).get(claim_id):
+                found[other] = claim
+        for other, claim in found.items():
+            if not claim.is_local and _how_ended(claim) <= (_SHELVED if shelved else _LIVE):
+                answer = await other.store.claims.release(claim.host, claim_id, objects=counted_by(claim))
+                if answer.outcome is Outcome.UNKNOWN:  # the cell was wiped after the claim was read
+                    await self.void_unknown(claim_id, [other])
+                elif answer.facts[0]:
+                    other.released.note(claim_id, answer)
+
+    async def void_unknown(self, claim_id: str, cells: Iterable[Cell]) -> list[Cell]:
+        """Void an id in these cells, so that no host can restore its claim. Returns the cells that have such a claim.
+
+        Existing claims do not change. In a cell whose hosts have all attested, nothing is written. See void.lua.
+        """
+        asked = list(cells)
+        answers = await aio.gather(cell.store.claims.void(claim_id, "", if_unattested=True) for cell in asked)
+        known = list[Cell]()
+        for cell, answer in zip(asked, answers, strict=True):
+            if answer.outcome is Outcome.CONFLICT:
+                known.append(cell)
+            elif answer.outcome is Outcome.OK:
                 cell.released.note(claim_id, answer)
-        return all(answer.outcome is not Outcome.CONFLICT for answer in answers)
+        return known
 
     async def refuse_unsettled(self, what: str) -> None:
-        """Raise Settling if a cell still waits for its hosts: what is not there may come back with them."""
+        """Raise Settling, which names `what` was not found, if a cell still waits for hosts that may restore it."""
         refuse(await self.unsettled(), what)
 
     async def unsettled(self) -> list[str]:
-        """Return the names of the cells that still wait for their hosts."""
-        clocks = await asyncio.gather(*(cell.store.tick() for cell in self._cells.values()))
+        """Return the names of the cells that are not settled: their hosts still have to attest."""
+        clocks = await aio.gather(cell.store.tick() for cell in self._cells.values())
         return [name for name, clock in zip(self._cells, clocks, strict=True) if not clock.settled]
 
 
+def _precedence(cell: Cell, claims: Mapping[str, Claim], bound: str) -> tuple[int, bool, int]:
+    """Return the sort key of a cell among cells that have claims with the same ids; the authoritative one is lowest."""
+    last_ms = max(one.claimed_at_ms or 0 for one in claims.values())
+    return min(map(_how_ended, claims.values())), cell.name != bound, -last_ms
+
+
 def _how_ended(claim: Claim) -> int:
-    """Return 0 for a claim that goes on, 1 for one that is ending, 2 for one that has ended."""
-    return {ClaimStatus.ENDING: 1, ClaimStatus.ENDED: 2}.get(claim.state, 0)
+    is_ended = claim.state is ClaimStatus.ENDED
+    is_shelved = (claim.end_reason if is_ended else claim.closed_reason) is EndReason.SHELVED
+    return _LIVE if claim.is_live else _SHELVED if is_shelved else _ENDED if is_ended else _ENDING
 
 
 def refuse(unsettled: Sequence[str], what: str) -> None:
-    """Raise Settling if there are cells that still wait for their hosts."""
+    """Raise Settling, which names `what` was not found, if any cell is `unsettled`."""
     if unsettled:
         raise Settling(
             f"{what} is not known yet: cell {unsettled[0]} is in a new epoch and its hosts are still attesting; "

@@ -1,4 +1,4 @@
-"""What the steps of a placement share: calls to the store, writes to the journal, runs of a hook."""
+"""The context of the steps of a placement: calls to the store, writes to the journal, runs of a hook."""
 
 import asyncio
 import dataclasses
@@ -14,8 +14,8 @@ from redsched.agent.claims.capacity_check import missing_capacity
 from redsched.agent.hooks.base import Hook, HookFailed, HookRequest, Verb
 from redsched.agent.host_session import Host
 from redsched.agent.journal.schema import JournalEntry
-from redsched.agent.tokens import is_newer_token
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, Placement
+from redsched.model.tokens import is_newer_token
 from redsched.store.codec.claim_codec import counting_objects
 from redsched.store.codec.claim_fields import record_of
 from redsched.store.codec.outcomes import Outcome
@@ -28,21 +28,21 @@ ASK_AGAIN_S = 0.05
 """Pause before a retry in the new epoch, so that a stale replica of the store is not queried in a busy loop."""
 
 LOOK_AGAIN_S = 0.1
-"""Pause before checking again whether claims that may be over have freed room."""
+"""Pause before checking again whether claims that may have ended have freed room."""
 
 _log = structlog.get_logger("redsched.agent")
 
 
 @dataclass(frozen=True, slots=True)
 class LifecycleContext:
-    """What the steps of one host's claims need. `hooks` limits how many hooks run at once in this process."""
+    """What the steps of one host's claims share. `hooks` limits how many hooks run at once in this process."""
 
     host: Host
     backoff: StoreBackoff
     hook: Hook
     hooks: asyncio.Semaphore
     conflicts: set[str] = field(default_factory=set)
-    """Ids of local work that are taken by other claims: each is logged once."""
+    """Ids of local work that other claims already have; each is logged once."""
 
     @property
     def held(self) -> dict[str, JournalEntry]:
@@ -64,7 +64,7 @@ class LifecycleContext:
         """Return the placement with its newer token, once that is durable; None if the store has no newer token.
 
         Scripts return STALE both for a placement that has been resized meanwhile and for one that is gone. A plain read
-        is enough to continue its work; only the outcome of a script may stop it.
+        is sufficient reason to let its work continue, but only the outcome of a script is reason to stop it.
         """
         read = await self.backoff.call(lambda: self.host.cell.claims.read([work.id]))
         if work.id not in read:
@@ -75,21 +75,27 @@ class LifecycleContext:
         return await self.adopt(work, work_of(read[work.id], found))
 
     async def adopt(self, known: JournalEntry, resized: JournalEntry) -> JournalEntry:
-        """Write a placement's newer token to the journal. Its work still holds what it held before the first resize."""
+        """Write a placement's newer token to the journal. Its work still has the amounts from before the resizes."""
         before = (known.before or known.amounts) if resized.resizing_to else {}
         work = dataclasses.replace(known, token=resized.token, record=resized.record, before=before)
         await self.write(work)
         return work
 
-    async def keep_request(self, digest: str) -> None:
-        """Copy a claim's request into the journal, unless it is there: a store that loses it gets it back from here."""
+    async def write_with_request(self, work: JournalEntry) -> None:
+        """Write a placement and its claim's request to the journal, and wait until they are durable.
+
+        If the store loses the request, it is restored from the journal.
+        """
+        durable = self.write(work)
+        digest = "" if work.is_local else work.digest
         if digest and digest not in self.host.journal.requests:
             text = await self.backoff.call(lambda: self.host.cell.requests.get(digest))
             if text:
                 await self.host.journal.write_request(digest, text)
+        await durable
 
     async def stop(self, work: JournalEntry) -> None:
-        """Run the stop hook until it succeeds: until then the work may still be there."""
+        """Run the stop hook until it succeeds, because the work may be there until then."""
         pause_s = FIRST_RETRY_S
         while not await self.stop_once(work):
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
@@ -116,9 +122,10 @@ class LifecycleContext:
     async def missing_capacity(self, work: JournalEntry, amounts: Amounts) -> str:
         """Return what the host lacks to hold these amounts beside its other claims, as text; '' for nothing.
 
-        The store reassigns room as soon as this host reports that work is gone; the host may still be waiting for the
-        reply, or may have died before it was journaled. It also reassigns the room of a released claim that this host
-        has journaled and not accepted yet. So wait for both, for half a lease at most.
+        The store reassigns room as soon as this host reports that work is gone, while the host may still be waiting for
+        the reply, or may have died before it was journaled. The store also reassigns the room of a released claim that
+        this host has journaled but not accepted yet. So wait, for half a lease at most, until both kinds have ended
+        here too.
         """
         until = aio.now_s() + self.lease_s / 2
         while True:
@@ -143,14 +150,14 @@ class LifecycleContext:
 
 
 def work_of(claim: Claim, placement: Placement) -> JournalEntry:
-    """Return the journal entry of a placement that its host has yet to take up, or restarts with a new journal."""
+    """Return the journal entry of a placement that the host has yet to accept, or that its new journal lacks."""
     return JournalEntry(
         claim.id,
         placement.placed,
         placement.token,
         placement.root,
         record_of(claim.view(placement)),
-        # Its work may be running, and a release frees a CLAIMED placement at once.
+        # STARTING is kept: the work may be running, and a release would free a CLAIMED placement at once.
         state=ClaimStatus.STARTING if placement.state is ClaimStatus.STARTING else ClaimStatus.CLAIMED,
         moves=_moved_from(claim, placement),
     )
@@ -162,7 +169,7 @@ def placements_here(claim: Claim, host: str) -> list[Placement]:
 
 
 def is_of_failed_gang(claim: Claim | None, placement: Placement | None) -> bool:
-    """Return whether a placement is ending because its gang failed; the claims of a complete gang name no gang."""
+    """Return whether a placement is ending because its gang failed. Claims of a complete gang do not name a gang."""
     return claim is not None and placement is not None and claim.gang != "" and placement.end_reason is EndReason.FAILED
 
 
@@ -175,5 +182,5 @@ def _moved_from(claim: Claim, placement: Placement) -> dict[str, str]:
 
 
 def objects_of(work: JournalEntry) -> tuple[str, ...]:
-    """Return the objects that a claim counts in besides its host, as the store names them: this saves a second call."""
+    """Return the names of the objects that count a claim besides its host: passing them saves a second call."""
     return counting_objects(work.group, work.amounts, work.gang, work.record.get("project", ""))

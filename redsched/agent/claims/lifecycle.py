@@ -4,9 +4,9 @@
 
 The journal is durable before accept, and the hook runs only after it, so steps that a crash interrupts are repeated.
 Only the store decides whether a placement is valid, by a reply in the epoch that this host has attested to. A host can
-have two placements of one claim, as when it moves to other pools there; they are handled independently. Requests with
-an older token than the journal has for the same placement are discarded. `stopping` ends placements, `resizing` resizes
-them, `local` handles local work; `steps` puts them together.
+have two placements of one claim, for example while it moves to other pools there; they are handled independently.
+Notifications with an older token than the journal has for the same placement are discarded. `stopping` ends placements,
+`resizing` resizes them, `local` handles local work; `steps` combines these.
 """
 
 import asyncio
@@ -21,9 +21,9 @@ from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.hooks.base import HookFailed, HookNotRun, NoHook, Verb, named_in
 from redsched.agent.host_session import BEATS_IN_LEASE
 from redsched.agent.journal.schema import JournalEntry
-from redsched.agent.tokens import is_newer_token
 from redsched.aio import end_all
-from redsched.model import ClaimStatus
+from redsched.model import ClaimStatus, EndReason
+from redsched.model.tokens import is_newer_token
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import InboxEntry, ScriptResult
 
@@ -42,7 +42,7 @@ class _Ended(Exception):
 
 
 class ClaimLifecycle:
-    """Takes placements up: starts, confirms and fails them."""
+    """Accepts, starts and confirms placements, and reports failed ones."""
 
     def __init__(self, context: LifecycleContext, ending: EndSteps, resizing: ResizeSteps) -> None:
         self._context = context
@@ -58,16 +58,16 @@ class ClaimLifecycle:
             return
         is_new = known is None or (known.token != work.token and known.state is ClaimStatus.CLAIMED)
         if known is None or is_new:
-            durable = self._context.write(work)
-            await self._context.keep_request("" if work.is_local else work.digest)
-            await durable
+            await self._context.write_with_request(work)
         elif known.token != work.token:
             work = await self._context.adopt(known, work)
         elif work.resizing_to and not known.resizing_to:
-            # The journal says it is resized and the store has lost that report: repeat it.
+            # According to the journal it was resized, and the store has lost that report: repeat the report.
             work = known.with_amounts(known.amounts, resizing_to=known.amounts, before=known.amounts)
         else:
+            # An earlier task may have been cancelled or have failed before this write was durable, so repeat it.
             work = known
+            await self._context.write_with_request(work)
         answer = await self._accept(work, entry_id)
         if answer.outcome in _DONE:
             if is_new and self._host.journal.has_ended(self._host.name, work.placed, work.token):
@@ -82,7 +82,7 @@ class ClaimLifecycle:
             await self._ending.stop_freed(work)
 
     async def _refuse(self, work: JournalEntry, entry_id: str) -> None:
-        """Discard a request with an older token than the journal's, and its hint.
+        """Discard a notification with an older token than the journal's.
 
         If the store accepts the older token, it has lost the newer one: begin a new epoch.
         """
@@ -92,18 +92,18 @@ class ClaimLifecycle:
             await self._context.backoff.call(self._host.begin_new_epoch)
 
     async def _begin_new_epoch(self, work: JournalEntry) -> None:
-        """Begin a new epoch: the store holds a placement that was reported gone, so it has lost writes.
+        """Begin a new epoch: the store still has a placement that was reported gone, so it has lost writes.
 
-        Attesting again ends the placement again.
+        The host's attestation to the new epoch ends the placement again.
         """
         await self._host.journal.write_forgotten(self._host.name, work.placed)
         await self._context.backoff.call(self._host.begin_new_epoch)
 
     async def _start(self, work: JournalEntry) -> None:
-        # Running work needs no start, nor does local work, which ran before the store knew of it.
+        # Running work needs no start. Neither does local work, which ran before the store had a claim for it.
         if not work.is_running and not work.is_local and work.state is not ClaimStatus.ACTIVE:
-            # In the same step as the store's reply: from here on the host attests that the work may have started. A
-            # CLAIMED placement would be freed at once by an expired lease or a release.
+            # Journaled without a pause after the store's reply: from now on the host attests that the work may have
+            # started. A CLAIMED placement would be freed at once when its lease expires or it is released.
             begun = dataclasses.replace(work, state=ClaimStatus.STARTING)
             durable = self._context.write(begun)
             if reason := await self._context.missing_capacity(work, work.amounts):
@@ -122,8 +122,8 @@ class ClaimLifecycle:
                     else self._ending.stop_freed(ended.work)
                 )
                 return
-        # Durable before the store learns of it: active work is not started again after a crash, and if the store
-        # loses it, this host attests it as active, which has no lease.
+        # Durable before the confirmation: after a crash active work is not started again, and if the store loses the
+        # confirmation, this host attests the placement as active, which has no lease.
         work = dataclasses.replace(work, state=ClaimStatus.ACTIVE)
         await self._context.write(work)
         await self._confirm(work)
@@ -148,7 +148,7 @@ class ClaimLifecycle:
         return dataclasses.replace(work, is_running=True, named=named, before=started if work.resizing_to else {})
 
     async def _renewing(self, work: JournalEntry, hook: Coroutine[None, None, bytes]) -> tuple[JournalEntry, bytes]:
-        """Run a hook and renew the lease meanwhile; return the placement (with a newer token if resized) and output.
+        """Run a hook, renewing the lease until it ends. Returns the placement (newer token if resized) and the output.
 
         The end of the hook is noticed even while a renewal waits for an unavailable store.
         """
@@ -171,7 +171,7 @@ class ClaimLifecycle:
             work = resized or work
 
     async def fail(self, work: JournalEntry, reason: str, began: bool) -> None:
-        """Clean up and report the failure. The store frees the amounts once nothing is left of the work."""
+        """Clean up and report the failure to the store, which frees the amounts once nothing is left of the work."""
         _log.warning("claim failed on its host", host=self._host.name, claim=work.id, reason=reason)
         # An earlier process of this agent may have begun to start the work too.
         may_be_there = began or work.state is not ClaimStatus.CLAIMED
@@ -182,7 +182,7 @@ class ClaimLifecycle:
         if is_gone:
             await self._context.write_tombstone(work, answer)
         elif answer.outcome is Outcome.ENDING:
-            await self._ending.end(work)
+            await self._ending.end(work, end_reason=EndReason.FAILED)
         else:
             await self._ending.stop_freed(work)
 
@@ -192,7 +192,7 @@ class ClaimLifecycle:
         return any(is_of_failed_gang(claim, one) for one in here if one.placed == work.placed)
 
     async def renew_missing(self, work: JournalEntry) -> None:
-        """Renew a placement that a plain read did not find: only the outcome of a script may stop its work."""
+        """Renew a placement that a plain read did not find, because only the outcome of a script may stop its work."""
         answer = await self._renew(work)
         if answer.outcome is Outcome.STALE and await self._context.resized_meanwhile(work) is not None:
             return
@@ -202,7 +202,7 @@ class ClaimLifecycle:
             await self._ending.end(work)
 
     async def discard(self, entry: InboxEntry) -> None:
-        """Remove the hint of a placement that is gone, by accepting it. If it is not gone, a comparison finds it."""
+        """Delete the notification of an ended placement by an accept call. Comparisons find those that still exist."""
         await self._accept(JournalEntry(entry.claim_id, entry.token, entry.token, entry.token), entry.entry_id)
 
     # -- calls to the store

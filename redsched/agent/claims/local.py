@@ -1,4 +1,4 @@
-"""The steps of a local claim: work that this host found running and reports to the store as a fact."""
+"""The steps of a local claim: work that this host found running, and that the store cannot refuse."""
 
 import dataclasses
 
@@ -9,16 +9,16 @@ from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.collectors.base import LocalWork
 from redsched.agent.journal.schema import JournalEntry
 from redsched.model import ClaimStatus
+from redsched.model.claims import LOCAL
 from redsched.store.codec.claim_fields import record_with
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
-from redsched.store.commands.claims import LOCAL
 
 _log = structlog.get_logger("redsched.agent")
 
 
 class LocalSteps:
-    """Claims for local work, and releases the claims when it is gone. No hook is run for either."""
+    """Creates claims for local work, and releases them when the work is gone. Neither step runs a hook."""
 
     def __init__(self, context: LifecycleContext, ending: EndSteps) -> None:
         self._context = context
@@ -26,12 +26,12 @@ class LocalSteps:
         self._ending = ending
 
     async def claim(self, found: LocalWork) -> None:
-        """Claim for work that runs here, or report its new amounts."""
+        """Create the claim of work that runs on this host, or report the work's new amounts."""
         known = next((work for work in self._context.held.values() if work.id == found.id), None)
         token = known.token if known is not None else self._host.journal.ended_token(self._host.name, found.id)
         answer = await self._claim_local(found, token)
         if answer.outcome is Outcome.STALE:
-            # A reply was lost, or the journal no longer has the token: base it on the one in the store's reply.
+            # A reply was lost, or the journal no longer has the token: repeat the call with the token in the reply.
             answer = await self._claim_local(found, answer.facts[0])
         if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
             self._context.conflicts.discard(found.id)
@@ -47,7 +47,7 @@ class LocalSteps:
     async def _write_local(self, found: LocalWork, known: JournalEntry | None, answer: ScriptResult) -> None:
         token, placed = answer.facts
         if known is not None and known.placed != placed:
-            # The store had ended the placement that the journal has, and made another for the same work.
+            # The store has ended the placement that the journal holds, and made another one for the same work.
             self._host.journal.write_ended(self._host.name, known, answer.now_ms)
             known = None
         base = known or JournalEntry(found.id, placed, token, placed, {"claimed_at_ms": str(answer.now_ms)})

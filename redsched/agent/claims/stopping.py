@@ -20,16 +20,22 @@ class EndSteps:
         self._context = context
         self._host = context.host
 
-    async def end(self, work: JournalEntry, entry_id: str = "", gang_failed: bool = False) -> None:
+    async def end(
+        self, work: JournalEntry, entry_id: str = "", end_reason: EndReason | None = None, gang_failed: bool = False
+    ) -> None:
         """Stop the work, and report to the store that it is gone and what is in use now.
 
+        `end_reason` is the store's reason, if known: the journal keeps it, in case the store loses it.
         With `gang_failed` the placement counts as never active, even if it was: a store that is rolled back to an
-        earlier state must not take the gang for complete.
+        earlier state must not consider the gang complete.
         """
         known = self._context.held.get(work.placed) or work
         was_active = known.was_active or known.state is ClaimStatus.ACTIVE
-        work = dataclasses.replace(known, state=ClaimStatus.ENDING, was_active=was_active and not gang_failed)
-        # Durable first: after a crash, the host must not attest it as active in a new epoch.
+        record = {**known.record, "end_reason": end_reason.value} if end_reason else known.record
+        work = dataclasses.replace(
+            known, record=record, state=ClaimStatus.ENDING, was_active=was_active and not gang_failed
+        )
+        # Durable before the hook runs: after a crash, the host must not attest it as active in a new epoch.
         await self._context.write(work)
         await self._context.stop(work)
         await self.report_gone(work, entry_id)
@@ -41,7 +47,7 @@ class EndSteps:
         await self._host.journal.write_ended(self._host.name, work, self._host.now_ms)
 
     async def report_gone(self, work: JournalEntry, entry_id: str = "") -> None:
-        """Report that the work is gone, with the newest token if a resize has come in between."""
+        """Report that the work is gone, with the newest token if the claim was resized in the meantime."""
         external = await self._host.external_without(work.placed)
         answer = await self._report_gone(work, external, entry_id)
         if answer.outcome is Outcome.STALE and (resized := await self._context.resized_meanwhile(work)) is not None:

@@ -1,4 +1,4 @@
-"""The placements of one host: act on hints and comparisons, with at most one task for each placement."""
+"""The placements of one host: act on notifications and comparisons, with at most one task for each placement."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -12,9 +12,9 @@ from redsched.agent.claims.steps import ClaimSteps
 from redsched.agent.collectors.base import LocalWork
 from redsched.agent.host_session import Host
 from redsched.agent.journal.schema import JournalEntry
-from redsched.agent.tokens import is_newer_token
 from redsched.aio import end, end_all
-from redsched.model import Claim, ClaimStatus, OnExit, Placement
+from redsched.model import Claim, ClaimStatus, EndReason, OnExit, Placement
+from redsched.model.tokens import is_newer_token
 from redsched.store.codec.results import InboxEntry
 
 ACTIVE = ClaimStatus.ACTIVE
@@ -32,7 +32,8 @@ class _RunningTask:
 class ClaimTasks:
     """The running tasks of one host's placements, by `placed`.
 
-    `on_missed` is called after a request came for a placement that was busy: the inbox must be read again.
+    `on_missed` is called when a task ends that was running when a notification for its placement came: the inbox must
+    be read again.
     """
 
     steps: ClaimSteps
@@ -51,16 +52,16 @@ class ClaimTasks:
     # -- requests
 
     def read_inbox(self, entries: Iterable[InboxEntry], claims: Mapping[str, Claim]) -> None:
-        """Act on the hints of an inbox. `claims` are the claims that they name, as just read."""
+        """Act on the notifications in an inbox. `claims` are the claims that they name, read after them."""
         for entry in entries:
-            # Skip hints of another epoch: this host has not attested to it, or has left it.
+            # Skip notifications of other epochs: this host has not attested to them, or has left them.
             if entry.epoch == self._host.epoch:
                 self._follow(entry, claims.get(entry.claim_id))
 
     def compare(self, ids: set[str], claims: Mapping[str, Claim]) -> None:
-        """Compare the journal with the store, by the `ids` of the claims on this host and the `claims` read by them.
+        """Compare the journal with the store: the `ids` of the claims on this host, and the `claims` with these ids.
 
-        This also resumes what an earlier process or an earlier epoch has left unfinished.
+        This also resumes steps that an earlier process or an earlier epoch has left unfinished.
         """
         if not self._host.epoch:
             return
@@ -81,11 +82,11 @@ class ClaimTasks:
                 self._start_task(work, self.steps.ending.stop_freed(work), is_end=True)
 
     def take_up(self, work: JournalEntry, entry_id: str = "") -> None:
-        """Begin to take a placement up, unless a task for it is running."""
+        """Begin to accept and start a placement, or to resume that, unless a task for it is running."""
         self._start_task(work, self.steps.lifecycle.take_up(work, entry_id))
 
     def find_local(self, found: Sequence[LocalWork]) -> None:
-        """Claim for all local work that runs here now (`found`), and release the local claims whose work is gone."""
+        """Create claims for all local work that runs now (`found`), and release local claims whose work is gone."""
         if not self._host.epoch:
             return
         held = {work.id: work for work in self._held.values()}
@@ -100,9 +101,11 @@ class ClaimTasks:
             if work.is_local and work.id not in runs:
                 self._start_task(work, self.steps.local.release(work), is_end=True)
 
-    def end(self, work: JournalEntry, entry_id: str = "", gang_failed: bool = False) -> None:
-        """Begin to end a placement, unless it is being ended. A task that takes it up is cancelled."""
-        self._start_task(work, self.steps.ending.end(work, entry_id, gang_failed), is_end=True)
+    def end(
+        self, work: JournalEntry, entry_id: str = "", end_reason: EndReason | None = None, gang_failed: bool = False
+    ) -> None:
+        """Begin to end a placement, unless it is being ended. A task that is starting or resizing it is cancelled."""
+        self._start_task(work, self.steps.ending.end(work, entry_id, end_reason, gang_failed), is_end=True)
 
     def idle_placements(self) -> list[JournalEntry]:
         """Return the held placements without a running task; none while this host is not open."""
@@ -111,14 +114,14 @@ class ClaimTasks:
         return [one for one in self._held.values() if one.placed not in self._running]
 
     def find_ended(self, work: JournalEntry, text: str) -> None:
-        """Begin to handle work that has ended by itself, unless its claim has changed since that was observed."""
+        """Begin to handle work that ended by itself, unless its placement has changed since that was observed."""
         if self._host.epoch and work.placed not in self._running and self._held.get(work.placed) is work:
-            # A claim that is kept continues, and can be ended like any other.
+            # A claim with `on_exit: keep` stays, so the task for it must not count as one that ends the claim.
             is_end = work.on_exit is not OnExit.KEEP
             self._start_task(work, self.steps.work_ended.apply_on_exit(work, text), is_end)
 
     async def close(self) -> None:
-        """Cancel all tasks. The journal knows where to continue."""
+        """Cancel all tasks. The next process continues from the journal."""
         await end_all([doing.task for doing in self._running.values()])
 
     # -- what each placement needs
@@ -132,14 +135,15 @@ class ClaimTasks:
         if held is not None and is_newer_token(held.token, entry.token):
             self._discard(entry)
         elif entry.op == "end" and held is not None:
-            self.end(held, entry.entry_id, is_of_failed_gang(claim, placement))
+            end_reason = placement.end_reason if placement is not None else None
+            self.end(held, entry.entry_id, end_reason, is_of_failed_gang(claim, placement))
         elif claim is None or placement is None or placement.token != entry.token:
             self._discard(entry)
         elif entry.op == "end":
-            # Not in the journal: run the stop hook all the same.
-            self.end(work_of(claim, placement), entry.entry_id)
+            # Run the stop hook even though the journal does not have the placement.
+            self.end(work_of(claim, placement), entry.entry_id, placement.end_reason)
         else:
-            # A resize is taken up like a start, with a newer token.
+            # A resize is handled like a start, with a newer token.
             self.take_up(work_of(claim, placement), entry.entry_id)
 
     def _discard(self, entry: InboxEntry) -> None:
@@ -149,9 +153,13 @@ class ClaimTasks:
 
     def _compare_one(self, claim: Claim, placement: Placement) -> None:
         work = self._held.get(placement.placed)
-        # ENDING in the journal counts too: the store once requested that, and the work may be stopped already.
+        # ENDING in the journal counts too: the store had requested the end, and the work may be stopped already.
         if placement.state is ClaimStatus.ENDING or (work is not None and work.state is ClaimStatus.ENDING):
-            self.end(work or work_of(claim, placement), gang_failed=is_of_failed_gang(claim, placement))
+            self.end(
+                work or work_of(claim, placement),
+                end_reason=placement.end_reason,
+                gang_failed=is_of_failed_gang(claim, placement),
+            )
         elif work is None or _needs_work(placement, work):
             self.take_up(work_of(claim, placement))
 
@@ -159,7 +167,7 @@ class ClaimTasks:
 
     def _start_task(self, work: JournalEntry, steps: Coroutine[None, None, None], is_end: bool = False) -> None:
         before = self._running.get(work.placed)
-        # A start or a resize is never cancelled for another one: it learns from the store that its token is old.
+        # A start or a resize is never cancelled for another one: the store's reply tells it that its token is stale.
         if before is not None and (before.is_end or not is_end):
             steps.close()
             self._missed |= before.token != work.token
@@ -181,7 +189,7 @@ class ClaimTasks:
 
 
 def _is_about(entry: InboxEntry, claim_id: str, one: JournalEntry | Placement) -> bool:
-    """Return whether a hint is about this placement of a claim, by its current or its first token."""
+    """Return whether a notification concerns this placement of a claim, by its current or its first token."""
     return entry.claim_id == claim_id and entry.token in (one.token, one.placed)
 
 

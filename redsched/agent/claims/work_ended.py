@@ -1,10 +1,10 @@
 """The steps of a claim whose work has ended by itself: report it to the store, then act on the claim's `on_exit`.
 
-    release: journal (ENDING, why) -> hook stop -> gone (work-ended) -> tombstone
+    release: journal (ENDING, work_end) -> hook stop -> gone (work-ended) -> tombstone
     replace: work_ended -> hook stop -> fail -> tombstone
-    keep:    work_ended -> journal (why)
+    keep:    work_ended -> journal (work_end)
 
-The stop hook cleans up what the work has left behind. If interrupted, all steps start again at the next observation.
+The stop hook cleans up what the work has left behind. Interrupted steps start again at the next check.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ from redsched.agent.claims.context import LifecycleContext
 from redsched.agent.claims.lifecycle import ClaimLifecycle
 from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.journal.schema import JournalEntry, WorkEnd
-from redsched.model import OnExit
+from redsched.model import EndReason, OnExit
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 
@@ -36,7 +36,7 @@ class WorkEndedSteps:
         _log.warning("work has ended by itself", host=self._host.name, claim=work.id, on_exit=work.on_exit, reason=text)
         if work.on_exit is OnExit.RELEASE:
             await self._context.write(dataclasses.replace(work, work_end=WorkEnd(text, self._host.now_ms)))
-            await self._ending.end(work)
+            await self._ending.end(work, end_reason=EndReason.WORK_ENDED)
             return
         answer = await self._report_work_ended(work, text)
         if answer.outcome is Outcome.STALE and (resized := await self._context.resized_meanwhile(work)) is not None:

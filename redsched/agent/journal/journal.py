@@ -16,18 +16,18 @@ from pathlib import Path
 from redsched.agent.journal import schema as sql
 from redsched.agent.journal.file import JournalFile, opening
 from redsched.agent.journal.schema import VERSION, HostPage, JournalEntry, from_row, to_row
-from redsched.agent.tokens import is_newer_token
 from redsched.model import ClaimStatus
+from redsched.model.tokens import is_newer_token
 from redsched.store.codec.results import EndedPlacement
 
 BLOCK = 1000
-"""Report numbers that are reserved at a time. A process that dies leaves the rest of its block unused."""
+"""The number of report numbers reserved at a time. A process that dies leaves the rest of its block unused."""
 
 REMEMBER_MS = 600_000
 """The least time for which tombstones are kept; the store remembers ended claims for as long."""
 
 MAX_TOMBSTONES = 200_000
-"""Above this number the oldest are deleted, even without a new epoch since: about 20 MB of file."""
+"""The most tombstones, about 20 MB of file. Above it the oldest are deleted, even if no host has attested since."""
 
 MAX_IN_MEMORY = 20_000
 """The number of tombstones, the newest of all hosts, that `has_ended` and `ended_token` consult."""
@@ -67,7 +67,7 @@ class Journal(JournalFile):
     # -- hosts
 
     def write_left_epoch(self, host: str, epoch: str) -> Awaitable[None]:
-        """Record that the host leaves `epoch`: once durable, no hint of that epoch may be taken up again."""
+        """Record that the host leaves `epoch`: once durable, no notification of that epoch may be acted on."""
         page = self.pages[host]
         page.left_epoch, page.attested_epoch = epoch, ""
         return self._write_page(host)
@@ -103,7 +103,7 @@ class Journal(JournalFile):
         return self._write(sql.SET_TOMBSTONE, row)
 
     def write_forgotten(self, host: str, placed: str) -> Awaitable[None]:
-        """Delete a placement whose work was never begun, without a tombstone: there is no end to report."""
+        """Delete a placement whose work was never started. It needs no tombstone, because there is no end to report."""
         self.pages[host].held.pop(placed, None)
         return self._write(sql.DELETE_PLACEMENT, (host, placed))
 
@@ -120,7 +120,7 @@ class Journal(JournalFile):
         """Return the placements that ended here and whose tombstones have not been pruned."""
         rows = await self._read(lambda: self._connection.execute(sql.TOMBSTONES, (host,)).fetchall())
         return [
-            EndedPlacement(one, placed, token, end_reason, bool(flag)) for one, placed, token, end_reason, flag in rows
+            EndedPlacement(one, token, placed, end_reason, bool(flag)) for one, placed, token, end_reason, flag in rows
         ]
 
     # -- requests
@@ -147,7 +147,7 @@ class Journal(JournalFile):
     def _load(self) -> None:
         meta = dict(self._connection.execute("SELECT name, value FROM meta"))
         self.id = meta.get("id") or uuid.uuid4().hex
-        # Durable before the first number is used; one block ahead, so that a start needs no further write.
+        # The ceiling is durable before the first number is used, and one block ahead, so that a start needs one write.
         self._number = int(meta.get("ceiling", 0))
         self._ceiling = self._number + BLOCK
         pairs = [("schema", VERSION), ("id", self.id), ("ceiling", str(self._ceiling))]

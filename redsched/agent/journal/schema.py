@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from redsched.agent.collectors.base import Named
 from redsched.model import Amounts, ClaimStatus, OnExit
+from redsched.model.claims import LOCAL
 from redsched.store.codec.claim_fields import AMOUNT, RESIZING_TO, alternates_in, amounts_in, record_with
-from redsched.store.commands.claims import LOCAL
 
 T = TypeVar("T")
 
@@ -70,10 +70,10 @@ class JournalEntry:
 
     `record` is the store's part of the claim, which an attestation returns unchanged; only a resize changes its
     amounts. `state` CLAIMED: not known to be accepted yet. `is_running`: the hook has started the work. `named` is the
-    work that the hook named. During a resize, `resizing_to` is what the placement will hold, `before` what its work
-    has, and `amounts` the larger of both. `moves` has the host and token of the placement that this one replaces in a
-    move. `work_end` is set once the work has ended by itself. `was_active`: it is ending, was active before, and its
-    gang has not failed. A local claim has the digest LOCAL.
+    work that the hook named. During a resize, `resizing_to` has the amounts that the placement will hold, `before` the
+    amounts of its work, and `amounts` the larger of both. `moves` has the host and token of the placement that this one
+    replaces in a move. `work_end` is set once the work has ended by itself. `was_active`: it is ending, was active
+    before, and its gang has not failed. A local claim has the digest LOCAL.
     """
 
     id: str

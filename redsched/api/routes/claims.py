@@ -25,19 +25,8 @@ from redsched.errors import (
 )
 from redsched.model import ClaimStatus
 from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Page
-from redsched.schema.requests import (
-    BulkQuery,
-    BulkReleaseQuery,
-    BulkRenewQuery,
-    ClaimsQuery,
-    FailBody,
-    MoveBody,
-    ReleaseQuery,
-    RenewBody,
-    ResizeBody,
-    TokenBody,
-    UnshelveBody,
-)
+from redsched.schema.requests.queries import BulkQuery, BulkReleaseQuery, BulkRenewQuery, ClaimsQuery, ReleaseQuery
+from redsched.schema.requests.verbs import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
 from redsched.schema.responses import AcceptedClaimAnswer, BulkAnswer, ClaimAnswer, ClaimsAnswer, EndingAnswer
 
 router = APIRouter(prefix="/v1/claims", tags=["claims"], dependencies=[KNOWN_QUERY])

@@ -7,7 +7,7 @@ from redsched.api.routes.declared_kind import DeclaredKind, add_routes
 from redsched.errors import ClaimState, NotFound
 from redsched.model import Aggregate, ServerGroup
 from redsched.scheduler import AggregateView, ServerGroupView, SharedPoolView
-from redsched.schema.requests import SharedPoolBody
+from redsched.schema.requests.declared import SharedPoolBody
 from redsched.schema.responses import (
     AggregateAnswer,
     AggregatesAnswer,

@@ -15,7 +15,7 @@ from redsched.model.validation import NAME_PATTERN
 from redsched.scheduler import IfMatch, Scheduler
 from redsched.scheduler.declared.service import DeclaredService
 from redsched.schema.answer import Answer
-from redsched.schema.requests import ForgetQuery, PageQuery
+from redsched.schema.requests.queries import ForgetQuery, PageQuery
 
 Errors = tuple[type[RedschedError], ...]
 View = TypeVar("View")

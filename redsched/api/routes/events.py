@@ -9,7 +9,7 @@ from redsched.api.openapi import answers
 from redsched.api.routes.common import KNOWN_QUERY, ClaimId, scheduler
 from redsched.errors import InvalidRequest, NotFound
 from redsched.scheduler import EventFilter, Page
-from redsched.schema.requests import ClaimEventsQuery, EventsQuery
+from redsched.schema.requests.queries import ClaimEventsQuery, EventsQuery
 from redsched.schema.responses import EventsAnswer
 
 router = APIRouter(prefix="/v1", tags=["changes"], dependencies=[KNOWN_QUERY])

@@ -10,7 +10,8 @@ from redsched.api.request_body import read_if_any
 from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, PreconditionFailed, Settling
 from redsched.model import HostStatus
-from redsched.schema.requests import DrainBody, ForgetQuery, HostsQuery, LostBody
+from redsched.schema.requests.queries import ForgetQuery, HostsQuery
+from redsched.schema.requests.verbs import DrainBody, LostBody
 from redsched.schema.responses import AcceptedAnswer, DrainAnswer, HostAnswer, HostsAnswer
 
 router = APIRouter(prefix="/v1/hosts", tags=["hosts"], dependencies=[KNOWN_QUERY])

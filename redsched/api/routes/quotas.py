@@ -11,7 +11,7 @@ from redsched.api.routes.declared_kind import DeclaredKind, add_routes
 from redsched.errors import InvalidRequest, OutcomeUnknown
 from redsched.model import Quota
 from redsched.scheduler import QuotaView, usage_by
-from redsched.schema.requests import UsageQuery
+from redsched.schema.requests.queries import UsageQuery
 from redsched.schema.responses import QuotaAnswer, QuotasAnswer, UsageAnswer
 
 router = APIRouter(prefix="/v1", tags=["quotas"], dependencies=[KNOWN_QUERY])

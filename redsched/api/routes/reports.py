@@ -10,13 +10,11 @@ from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read, read_object
 from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent, OutcomeUnknown, Settling
-from redsched.model import ClaimStatus, OnExit
-from redsched.scheduler import EndedPlacement, JournaledClaim
 from redsched.schema import declarations
 from redsched.schema.parsing import merged, parse
-from redsched.schema.requests import HeartbeatBody, HeldClaimBody, InboxQuery, ReportBody, ReportPatch
+from redsched.schema.requests.queries import InboxQuery
+from redsched.schema.requests.reports import HeartbeatBody, ReportBody, ReportPatch
 from redsched.schema.responses import HeartbeatAnswer, InboxAnswer, InboxEntryAnswer, ReportAnswer
-from redsched.store.codec.claim_fields import alternate_fields
 
 router = APIRouter(prefix="/v1/hosts/{host}", tags=["agents"], dependencies=[KNOWN_QUERY])
 
@@ -84,33 +82,11 @@ async def send_heartbeat(request: Request, host: HostName) -> Response:
 
 @router.get("/inbox", summary="Read a host's inbox", responses=answers({200: InboxAnswer}, InvalidRequest, NotFound))
 async def read_inbox(request: Request, host: HostName, query: Annotated[InboxQuery, Query()]) -> Response:
-    """Return the hints for the host's agent: claims placed on it, and claims to end."""
+    """Return the notifications for the host's agent: claims placed on it, and claims to end."""
     entries = await scheduler(request).hosts.inbox(host, query.after)
     return responses.answer({"entries": [InboxEntryAnswer.of(one) for one in entries]})
 
 
 async def _report(request: Request, asked: ReportBody) -> Response:
-    found = await scheduler(request).hosts.report(
-        asked,
-        asked.agent,
-        asked.epoch,
-        [_held(one) for one in asked.claims],
-        [
-            EndedPlacement(one.id, one.placed or one.token, one.token, str(one.end_reason), one.was_active)
-            for one in asked.ended
-        ],
-    )
+    found = await scheduler(request).hosts.report(asked, asked.agent, asked.epoch, asked.claims, asked.ended)
     return responses.answer(ReportAnswer.of(found))
-
-
-def _held(one: HeldClaimBody) -> JournaledClaim:
-    words = {"project": one.project, "consumer": one.consumer, "digest": one.digest, "group": one.group}
-    record = {name: value for name, value in words.items() if value}
-    record |= {f"amount.{slot}": str(amount) for slot, amount in one.slots.items()}
-    record |= {f"counted.{topology}": domain for topology, domain in one.counted.items()}
-    record |= {"on_exit": one.on_exit.value} if one.on_exit is not OnExit.RELEASE else {}
-    record |= {"max_attempts": str(one.max_attempts)} if one.max_attempts > 1 else {}
-    record |= alternate_fields(one.alternates)
-    record |= {"work_ended_at_ms": str(one.work_ended_at_ms)} if one.work_ended_at_ms else {}
-    placed = one.placed or one.token
-    return JournaledClaim(one.id, placed, one.token, one.root or placed, ClaimStatus(one.state), record, one.was_active)

@@ -21,7 +21,7 @@ from redsched.errors import (
     QuotaExceeded,
     Settling,
 )
-from redsched.schema.requests import ExplainQuery
+from redsched.schema.requests.queries import ExplainQuery
 from redsched.schema.responses import ExplanationAnswer, SelectionsAnswer
 
 router = APIRouter(tags=["selections"])

@@ -9,8 +9,9 @@ import typer
 import uvloop
 
 from redsched.cli import tables
-from redsched.cli.context import settings_for, with_scheduler
+from redsched.cli.context import settings_for
 from redsched.cli.options import AsJson, Url
+from redsched.cli.scheduler import with_scheduler
 from redsched.errors import InvalidRequest
 from redsched.model.validation import check_name
 from redsched.scheduler.backup import archive as archives

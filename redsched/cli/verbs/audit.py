@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from redsched.cli import tables
-from redsched.cli.context import with_scheduler
 from redsched.cli.options import AsJson, Url
+from redsched.cli.scheduler import with_scheduler
 from redsched.scheduler import Problem
 from redsched.schema.responses.audit import AuditAnswer
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from redsched.cli import completion, options, tables
-from redsched.cli.context import with_scheduler
 from redsched.cli.options import Many, many
+from redsched.cli.scheduler import with_scheduler
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import ListedState
 from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Page, Scheduler

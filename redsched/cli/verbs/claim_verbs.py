@@ -6,15 +6,15 @@ from typing import Annotated
 import typer
 
 from redsched.cli import completion, options, tables
-from redsched.cli.context import with_scheduler
 from redsched.cli.options import AsJson, ClaimArgument, Url, seconds
+from redsched.cli.scheduler import with_scheduler
 from redsched.cli.verbs import bulk
 from redsched.errors import InvalidRequest
 from redsched.model import ENDING_OR_ENDED, MAX_DEADLINE_S, MAX_LEASE_S, MAX_WAIT_S, Claim
 from redsched.model.validation import check_name
 from redsched.scheduler import BulkResult, Page, Scheduler
 from redsched.schema import responses
-from redsched.schema.requests import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
+from redsched.schema.requests.verbs import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
 
 MaybeClaim = Annotated[
     str,
@@ -105,9 +105,7 @@ def move(
         list[str],
         typer.Option("--to", help="Move only to this host. Repeatable: any of them.", autocompletion=completion.hosts),
     ] = [],  # noqa: B006
-    live: Annotated[
-        bool, typer.Option("--live", help="The work continues during the move, which then has a deadline.")
-    ] = False,
+    live: Annotated[bool, typer.Option("--live", help=options.about(MoveBody, "live"))] = False,
     deadline_s: Annotated[
         int,
         seconds(

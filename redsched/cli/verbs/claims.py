@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from redsched.cli import completion, options, tables
-from redsched.cli.context import with_scheduler
 from redsched.cli.options import After, AsJson, ClaimArgument, Force, Limit, Many, Url, many
+from redsched.cli.scheduler import with_scheduler
 from redsched.cli.verbs import bulk
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, ListedState, Token
 from redsched.model.validation import check_name

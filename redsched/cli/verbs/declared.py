@@ -10,8 +10,8 @@ from typing import Annotated, Any, Generic, TypeVar
 import typer
 
 from redsched.cli import completion, options, tables
-from redsched.cli.context import with_scheduler
-from redsched.cli.options import After, AsJson, Limit, RequestFile, Url
+from redsched.cli.options import After, AsJson, Limit, RequestFile, Url, about
+from redsched.cli.scheduler import with_scheduler
 from redsched.cli.verbs.hosts import SLOT_HEADS, slot_row
 from redsched.errors import NotFound
 from redsched.model import Aggregate, GroupPolicy, ServerGroup
@@ -20,9 +20,11 @@ from redsched.scheduler import AggregateView, Page, Scheduler, ServerGroupView, 
 from redsched.scheduler.declared.service import DeclaredService
 from redsched.schema import declarations, responses
 from redsched.schema.parsing import merged
-from redsched.schema.requests import SharedPoolBody
+from redsched.schema.requests.declared import SharedPoolBody
 
 View = TypeVar("View")
+
+REPLACES = "Repeatable; replaces the current list."
 
 Name = Annotated[
     str,
@@ -117,22 +119,12 @@ def set_aggregate(
 def set_server_group(
     name: Name,
     policy: Annotated[GroupPolicy | None, typer.Option(help="How members are placed relative to each other.")] = None,
-    by: Annotated[
-        str, typer.Option(help="What members share or do not share: host, zone or label:KEY.", show_default=False)
-    ] = "",
+    by: Annotated[str, typer.Option(help=about(ServerGroup, "by"), show_default=False)] = "",
     max_per_host: Annotated[
-        int | None,
-        typer.Option(
-            help="Members that may share a host, zone or label value, under anti-affinity.", show_default=False
-        ),
+        int | None, typer.Option(help=about(ServerGroup, "max_per_host"), show_default=False)
     ] = None,
     count_by: Annotated[
-        list[str],
-        typer.Option(
-            "--count-by",
-            metavar="label:KEY",
-            help="Count members by this too, for --spread. Repeatable; replaces the current list.",
-        ),
+        list[str], typer.Option("--count-by", metavar="label:KEY", help=f"{about(ServerGroup, 'count_by')} {REPLACES}")
     ] = [],  # noqa: B006
     request: RequestFile = "",
     as_json: AsJson = False,
@@ -157,18 +149,16 @@ def set_shared_pool(
             metavar="[CLASS=TOTAL...]", help="Totals by class, such as CUSTOM_SEAT=100.", show_default=False
         ),
     ] = [],  # noqa: B006
-    trait: Annotated[
-        list[str], typer.Option("--trait", help="Trait of the pool. Repeatable; replaces the current list.")
-    ] = [],  # noqa: B006
+    trait: Annotated[list[str], typer.Option("--trait", help=f"Trait of the pool. {REPLACES}")] = [],  # noqa: B006
     aggregate: Annotated[
         list[str],
         typer.Option(
             "--aggregate",
-            help="Aggregate whose hosts may use the pool. Repeatable; replaces the current list.",
+            help=f"{about(SharedPoolBody, 'aggregates')} {REPLACES}",
             autocompletion=completion.aggregates,
         ),
     ] = [],  # noqa: B006
-    cell: Annotated[str, typer.Option(help="Cell whose hosts may use the pool.", show_default=False)] = "",
+    cell: Annotated[str, typer.Option(help=about(SharedPoolBody, "cell"), show_default=False)] = "",
     request: RequestFile = "",
     as_json: AsJson = False,
     url: Url = "",

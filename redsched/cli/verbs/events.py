@@ -8,8 +8,9 @@ import typer
 from pydantic_core import to_json
 
 from redsched.cli import completion, tables
-from redsched.cli.context import checked_url, settings_for, with_scheduler
+from redsched.cli.context import checked_url, settings_for
 from redsched.cli.options import After, AsJson, Limit, Many, Url, filter_names, many
+from redsched.cli.scheduler import with_scheduler
 from redsched.cli.shutdown import run_until_ended
 from redsched.scheduler import EventFilter, EventView, Page, Scheduler
 from redsched.schema import responses

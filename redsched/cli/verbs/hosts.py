@@ -5,13 +5,14 @@ from typing import Annotated
 import typer
 
 from redsched.cli import options, tables
-from redsched.cli.context import with_scheduler
-from redsched.cli.options import After, AsJson, HostArgument, Limit, Many, Url, filter_names, many, seconds
+from redsched.cli.options import After, AsJson, HostArgument, Limit, Many, Url, about, filter_names, many, seconds
+from redsched.cli.scheduler import with_scheduler
 from redsched.cli.verbs.drain_progress import until_empty
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import MAX_DEADLINE_S, AtDeadline, HostStatus, ListedStatus
 from redsched.scheduler import HostView, Scheduler, SlotView
 from redsched.schema import responses
+from redsched.schema.requests.verbs import DrainBody, LostBody
 
 HEADS = ("HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE")
 NONE = "no hosts: start an agent with `redsched agent`, or report one"
@@ -92,7 +93,7 @@ def _show_moving(found: HostView) -> None:
 
 def drain(
     name: HostArgument,
-    move: Annotated[bool, typer.Option("--move", help="Move its claims to other hosts, a few each second.")] = False,
+    move: Annotated[bool, typer.Option("--move", help=about(DrainBody, "move"))] = False,
     deadline: Annotated[
         int,
         seconds("--deadline", most=MAX_DEADLINE_S, help="Time for which claims are moved, such as 90m; 0: no limit."),
@@ -144,10 +145,8 @@ def disable(name: HostArgument, url: Url = "") -> None:
 
 def write_off(
     name: HostArgument,
-    evacuate: Annotated[bool, typer.Option("--evacuate", help="Move its claims to other hosts, one by one.")] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Write it off even if its lease is valid, because its machine is off.")
-    ] = False,
+    evacuate: Annotated[bool, typer.Option("--evacuate", help=about(LostBody, "evacuate"))] = False,
+    force: Annotated[bool, typer.Option("--force", help=about(LostBody, "force"))] = False,
     wait: UntilEmpty = 0,
     url: Url = "",
 ) -> None:

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from redsched.cli import completion, options, tables
-from redsched.cli.context import with_scheduler
 from redsched.cli.options import After, AsJson, Limit, Url, named
+from redsched.cli.scheduler import with_scheduler
 from redsched.model import Quota
 from redsched.scheduler import QuotaView, UsageRow, usage_by
 from redsched.schema import responses

@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from redsched.cli import completion, tables
-from redsched.cli.context import with_scheduler
 from redsched.cli.options import AsJson, Url, seconds
-from redsched.cli.request_options import RequestOptions, request_of, takes_asked
+from redsched.cli.request_options import RequestOptions, about, request_of, takes_asked
+from redsched.cli.scheduler import with_scheduler
 from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_LEASE_S, MAX_WAIT_S, OnExit
 from redsched.model.validation import check_name
 from redsched.scheduler import Explanation, Miss, Selection, Selections
@@ -23,26 +23,22 @@ MAX_HOSTS = 100_000
 @takes_asked
 def select(
     asked: RequestOptions,
-    mode: Annotated[str, typer.Option(help="incremental: as many places as fit.", show_default=False)] = "",
+    mode: Annotated[str, typer.Option(help=about("mode"), show_default=False)] = "",
     alternates: Annotated[
-        int | None,
-        typer.Option(min=0, max=MAX_ALTERNATES, help="Number of further hosts to return that fit.", show_default=False),
+        int | None, typer.Option(min=0, max=MAX_ALTERNATES, help=about("alternates"), show_default=False)
     ] = None,
-    consumer: Annotated[str, typer.Option(help="Purpose of the claims.", show_default=False)] = "",
-    claim_id: Annotated[list[str], typer.Option("--id", help="Claim id. Repeatable, one for each place.")] = [],  # noqa: B006 - typer reads it, nobody writes it
+    consumer: Annotated[str, typer.Option(help=about("consumer"), show_default=False)] = "",
+    claim_id: Annotated[list[str], typer.Option("--id", help=f"{about('claim_ids')} Repeatable.")] = [],  # noqa: B006 - typer reads it, nobody writes it
     lease_s: Annotated[
         int | None,
         seconds(
             "--lease",
             least=1,
             most=MAX_LEASE_S,
-            help="Time within which a host must take up the claim, such as 90 or 5m.",
+            help="Time within which a host must accept the claim, such as 90 or 5m.",
         ),
     ] = None,
-    until: Annotated[
-        str,
-        typer.Option(help="active: wait until the hosts have confirmed, or release the claims.", show_default=False),
-    ] = "",
+    until: Annotated[str, typer.Option(help=about("until"), show_default=False)] = "",
     queue_timeout_s: Annotated[
         int | None, seconds("--wait", most=MAX_WAIT_S, help="How long to wait for room if nothing fits.")
     ] = None,
@@ -50,17 +46,10 @@ def select(
         int | None,
         seconds("--confirm-timeout", most=MAX_WAIT_S, help="How long --until active waits. Default: the lease."),
     ] = None,
-    on_exit: Annotated[
-        OnExit | None, typer.Option(help="What happens to a claim when its work ends by itself. Default: release.")
-    ] = None,
+    on_exit: Annotated[OnExit | None, typer.Option(help=f"{about('on_exit')} Default: release.")] = None,
     max_attempts: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            max=MAX_ATTEMPTS,
-            help="Number of placements after which a claim fails. Default: 3.",
-            show_default=False,
-        ),
+        typer.Option(min=1, max=MAX_ATTEMPTS, help=f"{about('max_attempts')} Default: 3.", show_default=False),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Select without claiming: write nothing.")] = False,
     as_json: AsJson = False,

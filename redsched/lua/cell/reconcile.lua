@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- reconcile: do whatever is due about claims: expired leases, placements that are no longer wanted, those on hosts that
--- were written off, moves that have taken too long. The outcome depends on the claims alone: any scheduler may call it,
--- at any time and any number of times.
+-- reconcile: do what is due for some claims: end placements whose lease has expired, that are no longer wanted or that
+-- are on written-off hosts, and cancel moves that are past their deadline. The outcome depends on the claims alone: any
+-- scheduler may call it, at any time and any number of times.
 -- KEYS meta changes hosts deadlines reconcile shelved ...
 -- ARGV gang_done ...
 -- Further keys: the claim of each id, then host, claims and inbox of the hosts that they are on, and what they count
--- in; passed.lua. gang_done: 1 where the gangs of these claims have failed and their members were given back:
--- until then the entry in `reconcile` of a member that has left such a gang stays. Then the ids.
+-- in; passed.lua. gang_done: 1 if the gangs of these claims have failed and all their members have been released: until
+-- then the `reconcile` entry of a member that has left such a gang stays. Then the ids.
 -- Reply OK, epoch, now_ms, number of claims changed; or RETRY, epoch, now_ms and the names of missing keys
 -- What depends on a host that has not attested to this epoch is left for later.
 -- include: commit
@@ -35,11 +35,11 @@ if #lacking > 0 then
   return {'RETRY', cell.epoch, cell.now_ms, unpack(lacking)}
 end
 
-local MISSED = {claimed = 'taken it up', starting = 'confirmed that its work runs'}
+local MISSED = {claimed = 'accepted it', starting = 'confirmed that its work runs'}
 
--- Return the `end_reason` with which one placement is to be taken back now, or nil.
+-- Return the `end_reason` with which one placement must be released now, or nil.
 local function due_reason(claim, placement, host_state)
-  if is_doomed(claim, placement) and host_state ~= 'unheard' then
+  if is_doomed(claim, placement) and host_state ~= 'unattested' then
     return reason_of(claim, placement)
   elseif placement.state == 'ending' then
     return is_lost(host_state) and (placement.end_reason or 'void') or nil
@@ -94,7 +94,7 @@ for _, claim in ipairs(claims) do
   end
   changed = changed + (any and 1 or 0)
   if claim.fields.retry_root and not claim.retry_in_ms then
-    -- It has been waiting for a place: its next attempt is not hastened by this.
+    -- The claim was pending before this call, which must not bring its next attempt forward.
     local noted_ms = tonumber(redis.call('ZSCORE', KEY.reconcile, claim.id)) or 0
     due.at[claim.id] = math.max(cell.now_ms + due.pause_ms, noted_ms)
   end

@@ -12,11 +12,11 @@ from redsched.store.codec.fields import AMOUNT, WRITTEN_OFF, placement_fields
 from redsched.store.codec.results import AuditedHost, Clock
 
 OVERDUE_MS = 15_000
-"""How long after its deadline a claim may wait for a sweep before it counts as a leak."""
+"""The time after its deadline for which a claim may wait for a sweep, before it counts as a leak."""
 
 SHOWN = 40
 
-NOT_HEARD = "left alone until the host has attested, which recomputes it; or use `redsched host write-off`"
+UNATTESTED = "left alone until the host has attested, which recomputes it; or use `redsched host write-off`"
 UNREADABLE = "an amount of a claim is not a whole number: release that claim with --force"
 TOO_MUCH = "nothing of what is claimed is taken away: release claims, or report the capacity that there is"
 
@@ -54,29 +54,31 @@ def _add(sums: Counter[str], placement: Mapping[str, str]) -> None:
 
 def host_problems(cell: str, load: Load, clock: Clock) -> Iterator[Problem]:
     """Yield the differences between a host's counters and its claims."""
-    host, sums, heard = load.host, load.sums, is_accounted_for(load.host, clock)
+    host, sums, accounted_for = load.host, load.sums, is_accounted_for(load.host, clock)
     for slot in _slots(load):
         claimed, capacity = _amount(host.fields, f"claimed.{slot}"), _amount(host.fields, f"capacity.{slot}")
         subject, says = f"{host.name} {slot}", host.fields.get(f"claimed.{slot}", "0")[:SHOWN]
         if claimed > capacity and f"over.{slot}" not in host.fields:
             # If its sum is wrong too, repairing that shows whether it really is over capacity.
-            repair = _repair(heard) if claimed != sums.get(slot, 0) else None
+            repair = _repair(accounted_for) if claimed != sums.get(slot, 0) else None
             yield Problem(1, cell, subject, "claimed", says, f"at most {capacity}", repair, host.name, TOO_MUCH)
         total = sums.get(slot, 0)
         if claimed != total:
-            advice = _advice(heard, readable=total >= 0)
+            advice = _advice(accounted_for, readable=total >= 0)
             should = f"{total}" if total >= 0 else "readable"
-            yield Problem(2, cell, subject, "claimed", says, should, _repair(heard), host.name, advice)
+            yield Problem(2, cell, subject, "claimed", says, should, _repair(accounted_for), host.name, advice)
     leased = sum(one["state"] in LEASED for _, one in load.placed)
     for name, count in (("claims", len(load.placed)), ("starting", leased)):
         if _amount(host.fields, name) != count:
             says, subject = host.fields.get(name, "0")[:SHOWN], f"{host.name} {name}"
-            yield Problem(2, cell, subject, "count", says, f"{count}", _repair(heard), host.name, _advice(heard))
-    yield from _wrong_ids(cell, load, heard)
+            yield Problem(
+                2, cell, subject, "count", says, f"{count}", _repair(accounted_for), host.name, _advice(accounted_for)
+            )
+    yield from _wrong_ids(cell, load, accounted_for)
 
 
 def lease_problems(cell: str, load: Load, deadlines: Mapping[str, int], clock: Clock) -> Iterator[Problem]:
-    """Yield leases that have no deadline or are overdue, on a host heard in this epoch: on others none may expire."""
+    """Yield leases without a deadline, or overdue, on a host that has attested: on other hosts none may expire."""
     host = load.host
     for claim_id, fields in load.placed if is_accounted_for(host, clock) else ():
         if fields["state"] not in LEASED:
@@ -104,7 +106,7 @@ def stuck_endings(cell: str, load: Load, clock: Clock) -> Iterator[Problem]:
 
 
 def is_accounted_for(host: AuditedHost, clock: Clock) -> bool:
-    """Return whether a host has attested to the present epoch, or was written off in it."""
+    """Return whether a host has attested to the current epoch, or was written off in it."""
     return clock.epoch in (host.fields.get("epoch"), host.fields.get("written_off"))
 
 
@@ -123,28 +125,30 @@ def legitimate_excess(load: Load) -> bool:
     )
 
 
-def _wrong_ids(cell: str, load: Load, heard: bool) -> Iterator[Problem]:
+def _wrong_ids(cell: str, load: Load, accounted_for: bool) -> Iterator[Problem]:
     host, here = load.host, {claim_id for claim_id, _ in load.placed}
     for claim_id in sorted(host.ids):
         fields = host.claims[claim_id]
         if claim_id not in here:
             found = f"{fields.get('state', 'unknown')} on {fields.get('host') or 'no host'}"
             should = f"not among the claims of {host.name}"
-            yield Problem(2, cell, claim_id, "claim", found, should, _repair(heard), host.name, _advice(heard))
+            yield Problem(
+                2, cell, claim_id, "claim", found, should, _repair(accounted_for), host.name, _advice(accounted_for)
+            )
 
 
-def _repair(heard: bool) -> RepairKind | None:
-    return RepairKind.HOST if heard else None
+def _repair(accounted_for: bool) -> RepairKind | None:
+    return RepairKind.HOST if accounted_for else None
 
 
-def _advice(heard: bool, readable: bool = True) -> str:
+def _advice(accounted_for: bool, readable: bool = True) -> str:
     if not readable:
         return UNREADABLE
-    return "" if heard else NOT_HEARD
+    return "" if accounted_for else UNATTESTED
 
 
 def _amount(fields: Mapping[str, str], name: str) -> int:
-    """Parse an amount; one made unreadable by hand is -1, so that it equals no sum."""
+    """Parse an amount; one that a manual edit made unreadable is -1, so that it equals no sum."""
     return parse_int(fields.get(name, "0"), -1)
 
 

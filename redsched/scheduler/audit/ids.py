@@ -1,54 +1,54 @@
-"""Audit callers' ids over all cells: only one cell has a claim with an id that goes on. Invariant 3.
+"""Audit claim ids over all cells: at most one cell has a live claim with an id. Invariant 3.
 
-A cell that was wiped may settle before one of its hosts is back. Its claims are then unknown, so that a repeated id may
-be claimed in another cell, and the host brings the first claim back. The cell that the id is bound to keeps its claim,
-because the binding is of the last answer to the caller; the other claims are released.
+A cell that was wiped may settle before one of its hosts returns. Until then it lacks the host's claims, so a repeated
+call may claim the same id in another cell before the host restores the first claim. The cell that the id is bound to
+keeps its claim, because the binding was written for the last answer to the caller; the other claims are released.
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 import structlog
 
 from redsched import aio
-from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, Token
+from redsched.model import Claim
 from redsched.pacing import Spread, paced, paged
 from redsched.scheduler.audit.recheck import LOOKS, with_repaired
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.results import Problem, RepairKind
-from redsched.scheduler.selection.claim_ids import BOUND_MS, is_made_in
+from redsched.scheduler.selection.claim_ids import BOUND_MS
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
-from redsched.store.commands.claims import HOSTS_AT_ONCE, LOCAL
+from redsched.store.commands.claims import HOSTS_AT_ONCE
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class SharedId:
-    """An id with claims that go on in several cells, as it was read."""
+    """An id with live claims in several cells, as it was read."""
 
     claims: Sequence[Claim]
     """In the order of the cells' names."""
     bound_to: str
     """The cell that the id is bound to; '' for none."""
     unsettled: str
-    """A cell of these that still waits for its hosts; '' if all have settled."""
+    """One of these cells that has not settled; '' if all have."""
 
     @property
     def kept(self) -> Claim | None:
-        """The claim that stays: that of the cell the id is bound to, or the last one that was made.
+        """The claim to keep: the one in the cell that the id is bound to, or the newest one.
 
-        None while that cannot be said: a call that has bound the id to a cell without a claim may still claim it there.
+        None while this is undecided: a call that has bound the id to a cell without a claim may still claim it there.
         """
         if self.bound_to:
             return next((one for one in self.claims if one.cell == self.bound_to), None)
         return max(self.claims, key=lambda one: (one.claimed_at_ms or 0, one.cell))
 
     def problem(self) -> Problem:
-        """Return this as a problem of the first of its cells."""
+        """Return the repeated id as a problem of the first of its cells."""
         first, kept = self.claims[0], self.kept
         found = ", ".join(f"{one.state} in {one.cell}" for one in self.claims)
         if self.unsettled or kept is None:
@@ -62,14 +62,14 @@ class SharedId:
 
 
 async def audit_ids(cell: Cell, cells: Cells) -> tuple[Problem, ...]:
-    """Return the ids of a cell's claims that cells after it, by name, have a claim with too. Raises StoreUnavailable.
+    """Return a problem for each id of a cell's claims that a later cell, by name, also has. Raises StoreUnavailable.
 
-    Over all cells, each pair of cells is compared once.
+    If all cells are audited, each pair of them is compared once.
     """
     ids = await _ids_claimed_elsewhere(cell, [one for one in cells if one.name > cell.name])
     for _ in range(LOOKS - 1):
         ids = [one.claims[0].id async for one in _shared_ids(cells, ids)]
-    # An id of three cells is a problem of the first of them.
+    # An id that three cells have is reported for the first of them only.
     return tuple([one.problem() async for one in _shared_ids(cells, ids) if one.claims[0].cell == cell.name])
 
 
@@ -84,7 +84,7 @@ async def repair_ids(cell: Cell, cells: Cells) -> tuple[Problem, ...]:
 
 
 async def _repair(cells: Cells, problem: Problem) -> None:
-    """Read an id once more, and release its claims but the one that is kept."""
+    """Read an id again, and release all of its claims except the one that is kept."""
     async for one in _shared_ids(cells, [problem.thing]):
         kept = one.kept
         if one.unsettled or kept is None or not await _is_bound_to(cells.named(kept.cell), one):
@@ -109,40 +109,36 @@ async def _release(cell: Cell, claim: Claim, reason: str) -> Outcome:
 
 
 async def _ids_claimed_elsewhere(cell: Cell, others: Sequence[Cell]) -> list[str]:
-    """Return the callers' ids of a cell's claims of which one of the other cells has a claim that goes on."""
+    """Return the ids of a cell's claims for which another cell has a live claim."""
     found: dict[str, None] = {}
     if not others:
         return []
-    async for ids in _callers_ids(cell):
+    async for ids in _claim_ids(cell):
         for other in others:
             if ids and await other.store.audit.has_any(ids):
-                claims = await other.store.claims.read(ids)
-                found.update(dict.fromkeys(one for one, claim in claims.items() if _goes_on(claim)))
+                claims = (await other.store.claims.read(ids)).values()
+                found.update((one.id, None) for one in claims if one.is_live and not one.is_local)
     return list(found)
 
 
-async def _callers_ids(cell: Cell) -> AsyncIterator[list[str]]:
-    """Yield the callers' ids of the claims on hosts and of those that wait for a place, in pages."""
+async def _claim_ids(cell: Cell) -> AsyncIterator[list[str]]:
+    """Yield the ids of the claims on hosts and of those that wait for a place, in pages."""
+    # Read again: a million ids kept from audit_cell's walk would occupy 100 MB beside what a repair of the cell reads.
     for hosts in chunks(await cell.store.hosts.names(), HOSTS_AT_ONCE):
-        async for page in _pages(cell, chain.from_iterable(await cell.store.hosts.claim_ids_of(hosts))):
+        async for page in paged(chain.from_iterable(await cell.store.hosts.claim_ids_of(hosts)), CLAIMS_AT_ONCE):
             yield page
     waiting: Spread[int] = await cell.store.due.reconcile_times()
-    async for page in _pages(cell, waiting):
+    async for page in paged(waiting, CLAIMS_AT_ONCE):
         yield page
     await waiting.free_in_slices()
-
-
-async def _pages(cell: Cell, ids: Iterable[str]) -> AsyncIterator[list[str]]:
-    async for page in paged(ids, CLAIMS_AT_ONCE):
-        yield [one for one in page if not is_made_in(one, cell)]
 
 
 async def _shared_ids(cells: Cells, ids: Sequence[str]) -> AsyncIterator[SharedId]:
     """Read ids in pages, and yield those with claims in several cells."""
     for some in chunks(ids, CLAIMS_AT_ONCE) if ids else ():
-        # Before the claims: a claim that comes back later, with its host, then counts as one of an unsettled cell.
+        # Read before the claims: if a host restores a claim after that, its cell still counts as unsettled here.
         unsettled = await cells.unsettled()
-        claims = await _claims_that_go_on(cells, some)
+        claims = await _live_claims(cells, some)
         shared = [claim_id for claim_id in some if len(claims[claim_id]) > 1]
         bindings = next(iter(cells)).store.bindings
         bound = await aio.gather(map(bindings.cell_of, shared))
@@ -151,20 +147,10 @@ async def _shared_ids(cells: Cells, ids: Sequence[str]) -> AsyncIterator[SharedI
             yield SharedId(claims[claim_id], bound_to, waiting)
 
 
-async def _claims_that_go_on(cells: Cells, ids: Sequence[str]) -> dict[str, list[Claim]]:
+async def _live_claims(cells: Cells, ids: Sequence[str]) -> dict[str, list[Claim]]:
     found: dict[str, list[Claim]] = {claim_id: [] for claim_id in ids}
     for cell in sorted(cells, key=lambda one: one.name):
         async for claim_id, claim in paced((await cell.store.claims.read(ids)).items()):
-            if _goes_on(claim):
+            if claim.is_live and not claim.is_local:
                 found[claim_id].append(claim)
     return found
-
-
-def _goes_on(claim: Claim) -> bool:
-    """Return whether a claim made for a request is not ending or ended, and not closed."""
-    if claim.state in ENDING_OR_ENDED or claim.digest == LOCAL:
-        return False
-    if claim.state is ClaimStatus.PENDING or not claim.closed:
-        return True
-    closed = Token.parse(claim.closed)
-    return any(Token.parse(one.root) > closed for one in claim.placements)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from redsched.model import LEASED, Claim, ClaimStatus, EndReason, Placement, Token
+from redsched.model import LEASED, Claim, ClaimStatus, EndReason
 from redsched.pacing import Spread, in_order, paced
 from redsched.store.cell import CellStore
 from redsched.store.codec.fields import claim_from, placement_fields
@@ -27,7 +27,7 @@ OnClaim = Callable[[str, Fields], None]
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The part of a cell that names claims, read before the claims. `keys` has the names of keys by their prefixes."""
+    """The parts of a cell that name claims, read before the claims. `keys` has the names of keys by their prefixes."""
 
     deadlines: Spread[int]
     to_reconcile: Spread[int]
@@ -44,27 +44,27 @@ class AuditSnapshot:
     def __init__(self, cell: str, marks: Marks) -> None:
         self.cell, self.marks = cell, marks
         self.present: set[str] = set()
-        """The names of the hosts that are there."""
+        """The names of the existing hosts."""
         self.states = Spread[str]()
-        """Of all claims at their main placement, ended ones too, by id."""
+        """The states of all claims at their main placement, ended claims included, by id."""
         self.leased = Spread[bool]()
-        """Claims of which a placement beside the main one has a lease."""
+        """Claims with a lease on a placement other than the main one."""
         self.unlisted: dict[str, dict[str, str]] = {}
-        """By host, claims with a placement there that the host's set does not have: the state of the placement."""
+        """By host, the claims with a placement there that are missing from the host's set; values: placement states."""
         self.without_expiry = Spread[str]()
-        """Ended claims that are remembered without end, and why they ended."""
+        """Ended claims without an expiry, and why they ended."""
         self.shelved = Spread[str]()
-        """The claims in the set of those that are shelved, as far as they are there: '' or, if wrongly, their state."""
+        """The existing claims in the set `shelved`: '' or, if wrongly listed, their state."""
         self.unfinished = Spread[bool]()
-        """Claims about which a scheduler has something to finish, so that they must be listed in `reconcile`."""
+        """Claims that a scheduler has yet to reconcile, so that they must be listed in `reconcile`."""
         self.gangs_to_reconcile: set[str] = set()
         """The gangs of claims that are listed in `reconcile`."""
         self.taken_up_on: set[str] = set()
-        """The hosts that have taken up a placement which is still there."""
+        """The hosts that have accepted a placement that still exists."""
         self.digests = Spread[bool]()
-        """Of the requests that living and shelved claims name."""
+        """The digests of the requests that live and shelved claims name."""
         self.gangs: Mapping[str, Fields] = {}
-        """Those that did not change while claims were read."""
+        """The objects that did not change while claims were read."""
 
     def has_not_ended(self, claim_id: str) -> bool:
         """Return whether the claim exists and has not ended."""
@@ -127,28 +127,15 @@ def _is_shelved(fields: Fields) -> bool:
 
 
 def _may_be_unfinished(fields: Fields) -> bool:
-    """Return False for a claim with one placement that was never closed, as most are: it cannot be unfinished."""
+    """Return False for a claim with one placement that was never closed, which is the common case."""
     return "closed" in fields or "retry_root" in fields or any(name.startswith("placement.") for name in fields)
 
 
 def is_unfinished(claim: Claim) -> bool:
-    """Return whether a claim has work left that only a scheduler can do, by the rules of include/claim/due.lua."""
+    """Return whether a claim needs reconciliation by a scheduler, by the rules of include/claim/due.lua."""
     if claim.state is ClaimStatus.PENDING:
         return True
-    return any(one.state is not ClaimStatus.ENDING and _is_doomed(claim, one) for one in claim.placements)
-
-
-def _is_doomed(claim: Claim, placement: Placement) -> bool:
-    if claim.closed and Token.parse(placement.root) <= Token.parse(claim.closed):
-        return True
-    ranks = [_rank(one.root, one.placed) for one in claim.placements if one.state is ClaimStatus.ACTIVE]
-    if current := claim.raw.get("current"):
-        ranks.append(_rank(claim.raw.get("current_root", current), current))
-    return bool(ranks) and _rank(placement.root, placement.placed) < max(ranks)
-
-
-def _rank(root: str, placed: str) -> tuple[Token, Token]:
-    return Token.parse(root), Token.parse(placed)
+    return any(one.state is not ClaimStatus.ENDING and claim.is_doomed(one) for one in claim.placements)
 
 
 async def _no_host(_: AuditedHost, __: Mapping[str, int]) -> None:
@@ -156,7 +143,7 @@ async def _no_host(_: AuditedHost, __: Mapping[str, int]) -> None:
 
 
 async def read_cell(store: CellStore, on_host: OnHost = _no_host, on_claim: OnClaim | None = None) -> AuditSnapshot:
-    """Read a cell. An object is read after those that name it. Call `free_in_slices` on the result when done."""
+    """Read a cell, each object after those that name it. Call `free_in_slices` on the result when done."""
     seen = AuditSnapshot(store.name, await _read_marks(store))
     await _read_hosts(store, seen, on_host, on_claim)
     await _read_unheld(store, seen, on_claim)
@@ -183,7 +170,7 @@ async def _read_marks(store: CellStore) -> Marks:
 
 
 async def _read_hosts(store: CellStore, seen: AuditSnapshot, on_host: OnHost, on_claim: OnClaim | None) -> None:
-    """Read all hosts that have a key or are listed, and those that only have a set of claims, without fields."""
+    """Read all hosts that have a key, are listed, or have only a set of claims (these without fields)."""
     keys = seen.marks.keys
     names = await in_order({*seen.marks.listed, *keys.get("host", ()), *keys.get("claims", ())})
     for batch in chunks(names, HOSTS_AT_ONCE):
@@ -191,7 +178,7 @@ async def _read_hosts(store: CellStore, seen: AuditSnapshot, on_host: OnHost, on
             if host.fields:
                 seen.present.add(host.name)
             async for claim_id, fields in paced(host.claims.items()):
-                # A claim put into a second set by hand is still one claim.
+                # A claim that a manual edit put into a second set is still one claim.
                 if fields and claim_id not in seen.states:
                     seen.note(claim_id, fields, host.name)
                     if on_claim:

@@ -20,16 +20,16 @@ from redsched.scheduler.results import AuditReport, Problem
 from redsched.settings import Settings
 
 RECORD_LEASE_S = 5.0
-"""How long nobody records after the recording process died."""
+"""The lease of the recording duty, or three ticks if those are longer: a dead recorder is replaced after that."""
 
 GIVE_UP_S = 1.0
-"""How long a closing scheduler tries to give up the recording duty; if it fails, the lease has to run out."""
+"""How long a closing scheduler tries to release the recording duty; if that fails, the lease has to expire."""
 
 log = structlog.get_logger(__name__)
 
 
 class Maintenance:
-    """Maintenance of one cell. `cells` are all of its scheduler, with which the ids of its claims are compared."""
+    """Maintenance of one cell. `cells` are all cells of the scheduler, for the audit of repeated claim ids."""
 
     def __init__(self, cell: Cell, cells: Cells, settings: Settings) -> None:
         self._cell, self._cells, self._settings = cell, cells, settings
@@ -46,7 +46,7 @@ class Maintenance:
             self._begin(self.check, settings.check_s)
 
     async def stop(self) -> None:
-        """Stop the tasks, and give up the recording duty."""
+        """Stop the tasks, and release the recording duty."""
         await aio.end_all(self._tasks)
         if self._tasks and self._settings.events_keep_s:
             try:
@@ -62,21 +62,21 @@ class Maintenance:
 
     async def check(self) -> AuditReport:
         """Check and repair the replica, and the store if this scheduler holds the duty. Raises StoreUnavailable."""
-        # The lease is shorter than the time to the next check, so that each check goes to the first that asks.
+        # The lease is shorter than the time to the next check, so that the first scheduler to try gets each check.
         if not await self._checking.is_mine(self._settings.check_s * 0.7):
             report = await repair_replica(self._cell)
             _log_broken(report.problems)
             return report
         report = await repair_cell(self._cell, operator=False)
         _log_broken(report.problems)
-        # Last: the ids are compared with the other cells, which may be away.
+        # The ids come last: they are compared with other cells, which may be unavailable.
         ids = await repair_ids(self._cell, self._cells)
         _log_broken(ids)
         return with_problems(report, ids)
 
     def _begin(self, work: Callable[[], Awaitable[object]], every_s: float) -> None:
         name = f"redsched-{work.__name__}-{self._cell.name}"
-        working = repeat(work, every_s, log.bind(cell=self._cell.name), "upkeep", first_s=every_s)
+        working = repeat(work, every_s, log.bind(cell=self._cell.name), work.__name__, first_s=every_s)
         self._tasks.append(asyncio.create_task(working, name=name))
 
 

@@ -1,8 +1,8 @@
 """Remember acknowledged releases, and replay them in each new epoch, whose store may have lost them.
 
-A failover can lose an acknowledged release. The claim is then back in the store, or its host brings it back from its
-journal, and its owner, who got a success, will never end it. So the scheduler that answered repeats the release, with
-the token up to which it closed the claim the first time: placements made after that stay.
+A failover can lose an acknowledged release. The store then has the claim again, or its host restores it from its
+journal, and the owner, to whom the release was acknowledged, will not repeat it. So the scheduler that acknowledged the
+release repeats it, with the token up to which it closed the claim the first time: later placements are not affected.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from redsched import aio
 from redsched.errors import RedschedError
 from redsched.model import EndReason
+from redsched.model.tokens import is_newer_token
 from redsched.pacing import paced
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
@@ -23,16 +24,16 @@ KEPT_S = 600.0
 """How long a replay is retried while the store cannot be reached: as long as journals remember ended claims."""
 
 MOST = 200_000
-"""The most claims that are remembered, 60 MB of them; beyond, the oldest are forgotten."""
+"""The most claims that are remembered, which take 60 MB; above this number the oldest are forgotten."""
 
 AT_ONCE = 100
 
 
 @dataclass(slots=True)
 class _Closed:
-    """A closed claim: up to which token, and why; the epoch and time of the last acknowledgement.
+    """A closed claim: the token up to which it was closed, why, and the epoch and time of the last acknowledgement.
 
-    Without a token, it is an id made for a call that did not return it: any claim with that id is unwanted.
+    Without a token, it is an id that was generated for a call but never returned: any claim with it is unwanted.
     """
 
     claim_id: str
@@ -49,7 +50,7 @@ class ReleaseLog:
     def __init__(self, cell: CellStore) -> None:
         self._cell = cell
         self._closed = dict[str, _Closed]()
-        """The last closing of each claim: it says all that an earlier one does. The oldest first."""
+        """The last release of each claim, which covers the earlier ones; oldest first."""
 
     def __len__(self) -> int:
         return len(self._closed)
@@ -65,13 +66,15 @@ class ReleaseLog:
         self._keep(_Closed(claim_id, answer.facts[0], end_reason, how, answer.epoch, aio.now_s()))
 
     def abandon(self, claim_ids: Iterable[str]) -> None:
-        """Abandon ids made for a call that does not return them: the call, or a copy of it, may have been executed."""
+        """Note generated ids that a call does not return, for replays to release: a copy of it may have made claims."""
         now_s = aio.now_s()
         for claim_id in claim_ids:
             self._keep(_Closed(claim_id, "", EndReason.RELEASED, ReleaseMode.ASK, "", now_s))
 
     def _keep(self, one: _Closed) -> None:
-        self._closed.pop(one.claim_id, None)
+        earlier = self._closed.pop(one.claim_id, None)
+        if earlier is not None and one.end_reason is EndReason.SHELVED and is_newer_token(earlier.token, one.token):
+            one = earlier  # a late reply: the claim was released again in the meantime
         self._closed[one.claim_id] = one
         if len(self._closed) > MOST:
             del self._closed[next(iter(self._closed))]
@@ -88,7 +91,7 @@ class ReleaseLog:
                 batch, await aio.gather(_close_or_none(self._close, one) for one in batch), strict=True
             ):
                 if answer is not None:
-                    # Keep it: acknowledgements of this epoch can be lost with the next.
+                    # Kept in the log: acknowledgements of this epoch can in turn be lost with the next one.
                     one.epoch, one.token, one.at_s = answer.epoch, one.token or answer.facts[0], aio.now_s()
                     done += 1
         return done
@@ -104,16 +107,16 @@ class ReleaseLog:
         return lost
 
     async def _close(self, one: _Closed) -> ScriptResult:
-        """Close the claim, or tombstone its id if the claim is unknown: its host may still bring it back."""
+        """Release the claim, or tombstone its id if the store does not have it: its host may still restore it."""
         answer = await self._cell.claims.release(
             "", one.claim_id, how=one.how, end_reason=one.end_reason, closed=one.token
         )
         if answer.outcome is Outcome.UNKNOWN:
-            # Once all hosts have attested, nobody can bring back an unknown claim.
+            # Once all hosts have attested, no host can restore an unknown claim.
             answer = await self._cell.claims.void(
-                one.claim_id, "", unheard=bool(one.token), token=one.token, end_reason=one.end_reason
+                one.claim_id, "", if_unattested=bool(one.token), token=one.token, end_reason=one.end_reason
             )
-        # CONFLICT: its host has just brought it back, so it can be released now.
+        # CONFLICT: its host has just restored it, so it can be released now.
         return answer if answer.outcome is not Outcome.CONFLICT else await self._close(one)
 
 
@@ -122,7 +125,7 @@ def _is_recent(one: _Closed, epoch: str, now_s: float) -> bool:
 
 
 async def _close_or_none(close: Callable[[_Closed], Awaitable[ScriptResult]], one: _Closed) -> ScriptResult | None:
-    """Close a claim; return None if that fails now. A failed one stays in the log, and does not block others."""
+    """Release a claim; return None if that fails. The claim then stays in the log and does not delay others."""
     try:
         return await close(one)
     except RedschedError:

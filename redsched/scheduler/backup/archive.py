@@ -17,7 +17,7 @@ from redsched.pacing import Spread
 from redsched.store.codec.fields import AMOUNT, claim_from
 
 FORMAT = 2
-"""Incremented when older readers cannot read the format any more."""
+"""The version of the format, incremented when older readers can no longer read it."""
 MAX_LINE = 1_000_000
 
 
@@ -71,7 +71,7 @@ class Packed(Mapping[str, Mapping[str, str]]):
 class Archive:
     """The contents of a cell.
 
-    `statuses` are those that operators gave hosts, by host. `claims` has the hashes of living and shelved claims by id,
+    `statuses` are those that operators gave hosts, by host. `claims` has the hashes of live and shelved claims by id,
     `requests` the canonical requests by digest.
     """
 
@@ -146,7 +146,7 @@ class _ArchiveReader:
             self._head = _head(item)
             return
         self._lines += 1
-        name, thing = getattr(self, f"_{kind.replace('-', '_')}")(item)
+        name, thing = _declared(kind, item) if kind in _DECLARED else getattr(self, f"_{kind}")(item)
         if name in self._found[kind]:
             raise InvalidRequest(f"{kind} {name!r} is there twice: remove one of them")
         self._found[kind][name] = thing
@@ -174,22 +174,6 @@ class _ArchiveReader:
                     f"claim {claim_id} is on host {item['host']!r}, which has no line in this file: add it, or remove "
                     "the claim"
                 )
-
-    def _aggregate(self, item: dict[str, Any]) -> tuple[str, Any]:
-        one = from_text(as_text(item), Aggregate, {})
-        return one.name, one
-
-    def _server_group(self, item: dict[str, Any]) -> tuple[str, Any]:
-        one = from_text(as_text(item), ServerGroup, {})
-        return one.name, one
-
-    def _pool(self, item: dict[str, Any]) -> tuple[str, Any]:
-        one = from_text(as_text(item), SharedPool, {})
-        return one.name, one
-
-    def _quota(self, item: dict[str, Any]) -> tuple[str, Any]:
-        one = from_text(as_text(item), Quota, {})
-        return one.project, one
 
     def _host(self, item: dict[str, Any]) -> tuple[str, Any]:
         status = item.pop("status", HostStatus.ENABLED.value)
@@ -252,6 +236,11 @@ def _head(item: dict[str, Any]) -> Head:
     Token.parse(f"{head.epoch}.0")
     check_name("cell", head.cell)
     return head
+
+
+def _declared(kind: str, item: dict[str, Any]) -> tuple[str, Any]:
+    one = from_text(as_text(item), _DECLARED[kind][1], {})
+    return one.project if kind == "quota" else one.name, one
 
 
 def _object(line: str) -> dict[str, Any]:

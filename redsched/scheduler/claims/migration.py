@@ -1,4 +1,4 @@
-"""Find another place for a claim: `fail` tries the next alternate, `move` goes elsewhere, `unshelve` places it again.
+"""Place a claim again: after a failed start (`fail`), while it is active (`move`), or after shelving (`unshelve`).
 
 A call carries the token of the placement that it is based on; repeating it with that token returns the first outcome.
 """
@@ -32,10 +32,10 @@ class MigrationService:
         """Report that the work could not be started: end the placement, and place the claim on the next host that fits.
 
         `alternates` are the hosts to try; None tries those chosen with its first host, then any host on which it has
-        not failed; an empty collection ends the claim. If the placement is the target of a move, only that ends, and
-        the claim, which is returned, stays where it is; naming hosts is refused then.
-        Raises NoValidHost, QuotaExceeded (in both cases the claim has ended nevertheless), ClaimState, StaleToken,
-        NotFound, Settling.
+        not failed; an empty collection ends the claim. If the placement is the target of a move, only the target ends,
+        and the claim stays where it is; `alternates` with hosts are refused then. Returns the claim at its place.
+        Raises NoValidHost or QuotaExceeded (the claim has ended in both cases), ClaimState, StaleToken, NotFound,
+        Settling.
         """
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None:
@@ -47,17 +47,17 @@ class MigrationService:
             return await self._end_failed(cell, claim)
         if claim.state is not ClaimStatus.PENDING:
             answer = await cell.store.claims.fail(claim.host, claim.id, token, False, counted_by(claim), retry=True)
-            # A concurrent call may have reported the same failure, and placed the claim again by now.
+            # A concurrent call may have reported the same failure and placed the claim again.
             cell, claim, known = await self._find_placing(claim_id, token)
             if known is not None:
                 return known
             check_outcome(claim, answer, ending=True)
-        return await self.place_again(cell, claim, alternates or ())
+        return await self.place_again(cell, claim, alternates or (), for_caller=True)
 
     async def _fail_target(
         self, cell: Cell, claim: Claim, alternates: Collection[str] | None, stays_on: Placement
     ) -> Claim:
-        """End the target of a move that failed to start; if its source has ended meanwhile, honour `alternates`."""
+        """End the failed target of a move. If the source has ended too, `alternates` decides on another attempt."""
         if alternates:
             raise ClaimState(
                 f"on {claim.host}, claim {claim.id} has only the target of a move; it stays {stays_on.state} on "
@@ -67,14 +67,17 @@ class MigrationService:
         again = None if alternates is None else False
         answer = await cell.store.claims.fail(claim.host, claim.id, claim.token, False, counted_by(claim), retry=again)
         check_outcome(claim, answer, ending=True)
-        return await self._read(claim.id)
+        return await self._read(cell, claim.id)
 
-    async def place_again(self, cell: Cell, claim: Claim, hosts: Collection[str] = ()) -> Claim:
+    async def place_again(
+        self, cell: Cell, claim: Claim, hosts: Collection[str] = (), for_caller: bool = False
+    ) -> Claim:
         """Give a pending claim its next placement, or end it.
 
-        It goes to one of `hosts` if any are named, else to the first alternate that still fits, else to any host on
-        which it has not failed. A service that has run before (`on_exit` is REPLACE) also accepts hosts on which it has
-        failed, as a last resort, and otherwise waits for room or quota.
+        It is placed on one of `hosts` if any are named, else on the first alternate that still fits, else on any host
+        on which it has not failed. A service that has run before (`on_exit` is REPLACE) may also be placed on hosts on
+        which it has failed, as a last resort, and otherwise waits for room or quota. With `for_caller`, the end of the
+        claim is reported to a caller, so it must be repeated in later epochs too.
         Raises NoValidHost, QuotaExceeded, ClaimState (after each the claim has ended, unless it is such a service),
         Settling.
         """
@@ -83,10 +86,10 @@ class MigrationService:
         except (NoValidHost, QuotaExceeded, ClaimState, NotFound) as error:
             if isinstance(error, NoValidHost | QuotaExceeded) and _is_service(claim) and not hosts:
                 raise await self._postpone(cell, claim, error) from error
-            # Whatever happens next, the work does not run there. Another scheduler may have placed it meanwhile.
-            answer = await self._abandon(cell, claim, claim.retry_from or claim.token)
+            # STALE: another scheduler has placed the claim in the meantime.
+            answer = await self._abandon(cell, claim, claim.retry_from or claim.token, for_caller)
             if answer.outcome is Outcome.STALE:
-                return await self._read(claim.id)
+                return await self._read(cell, claim.id)
             raise _error_though_ended(error, claim) from error
 
     async def _next_placement(self, cell: Cell, claim: Claim, hosts: frozenset[str]) -> Claim:
@@ -97,7 +100,7 @@ class MigrationService:
         return (await self._replacements.place(cell, claim, last))[0]
 
     async def _postpone(self, cell: Cell, claim: Claim, error: RedschedError) -> RedschedError:
-        """Schedule another attempt for later, and return the error that says so."""
+        """Postpone the next attempt to place a claim, and return the error to raise."""
         token = claim.retry_from or claim.token
         await cell.store.claims.postpone(claim.host, claim.id, token, f"there is no place for it now: {error.detail}")
         message = f"claim {claim.id} is pending, and a place is looked for again; {error.detail}"
@@ -112,12 +115,12 @@ class MigrationService:
         deadline_s: int = 0,
         queue_timeout_s: int = 0,
     ) -> tuple[Claim, bool]:
-        """Claim another place for a claim. The source is held until the target is active, and released then.
+        """Move a claim to another place. It holds the source until the target is active; then the source is released.
 
-        `hosts` restricts the targets; the present host is one only if named, for a move to another of its pools. A live
-        move has a deadline (300 s by default), after which the target is released; `queue_timeout_s` waits for room.
-        Returns the claim at its target, and False if an earlier call placed it. Raises NoValidHost, ClaimState,
-        StaleToken, NotFound, Settling.
+        `hosts` restricts the targets; the current host is one only if named, for a move to other pools of it. A live
+        move has a deadline (300 s by default), after which the target is released; with `queue_timeout_s`, the call
+        waits for room. Returns the claim at its target, and False if an earlier call placed it there. Raises
+        NoValidHost, ClaimState, StaleToken, NotFound, Settling.
         """
         cell, claim, known = await self._find_placing(claim_id, token)
         if known is not None:
@@ -136,7 +139,7 @@ class MigrationService:
         cell, claim = await self._cells.find_claim(claim_id)
         if claim.state is not ClaimStatus.ENDED or claim.end_reason is not EndReason.SHELVED:
             if claim.closed_reason is EndReason.SHELVED and claim.state not in ENDING_OR_ENDED:
-                # It was unshelved since, as far as is known by an earlier attempt of this call.
+                # The claim was unshelved after it was shelved, presumably by an earlier attempt of this call.
                 return claim, False
             by_shelving = " by shelving" if claim.end_reason is EndReason.SHELVED else ""
             raise ClaimState(
@@ -163,7 +166,7 @@ class MigrationService:
             )
 
     async def _find_placing(self, claim_id: str, token: str) -> tuple[Cell, Claim, Claim | None]:
-        """Return the claim at the placement that a token names, and at the placement based on that one, if any.
+        """Return the claim at the placement that a token names, and at the placement made from that one, if any.
 
         Raises NotFound, StaleToken.
         """
@@ -178,28 +181,31 @@ class MigrationService:
 
     async def _end_failed(self, cell: Cell, claim: Claim) -> Claim:
         check_outcome(claim, await self._abandon(cell, claim), ending=True)
-        return await self._read(claim.id)
+        return await self._read(cell, claim.id)
 
-    async def _abandon(self, cell: Cell, claim: Claim, token: str = "") -> ScriptResult:
-        """End a claim for good; with the `token` of the failed placement, only if that is still the last one.
+    async def _abandon(self, cell: Cell, claim: Claim, token: str = "", for_caller: bool = True) -> ScriptResult:
+        """End a claim for good; with the `token` of the failed placement, only if it is still the last placement.
 
-        An unshelved claim that could not be started returns to being shelved.
+        An unshelved claim that could not be started is shelved again. Only an end that is reported to a caller is
+        repeated in later epochs: the scheduler may be connected to a replaced primary, where no host can confirm.
         """
         end_reason = EndReason.SHELVED if _is_unshelved(claim) else EndReason.FAILED
         answer = await cell.store.claims.release(
             claim.host, claim.id, token, end_reason=end_reason, objects=counted_by(claim)
         )
-        if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE, Outcome.ENDING):
+        if for_caller and answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE, Outcome.ENDING):
             # The store may lose this like any release, so it is logged for replay.
             cell.released.note(claim.id, answer, end_reason)
+            await self._cells.release_elsewhere(claim.id, cell)
         return answer
 
-    async def _read(self, claim_id: str) -> Claim:
-        return (await self._cells.find_claim(claim_id))[1]
+    async def _read(self, cell: Cell, claim_id: str) -> Claim:
+        claims = await cell.store.claims.read([claim_id])
+        return claims[claim_id] if claim_id in claims else (await self._cells.find_claim(claim_id))[1]
 
 
 def _is_unshelved(claim: Claim) -> bool:
-    """Return whether a pending claim was unshelved and has not been active since: then it still counts as shelved."""
+    """Return whether a pending claim was unshelved and has not been active since, so that it counts as shelved."""
     if claim.closed_reason is not EndReason.SHELVED:
         return False
     current = claim.raw.get("current_root") or claim.raw.get("current")
@@ -207,16 +213,13 @@ def _is_unshelved(claim: Claim) -> bool:
 
 
 def _running_elsewhere(claim: Claim) -> Placement | None:
-    """Return the placement where a claim stays if the one viewed here fails, the source of its move; None if none."""
+    """Return the source of a move, where the claim stays if the placement shown by this view fails; None if none."""
     current = next((one for one in claim.placements if one.token == claim.token), None)
-    return next(
-        (one for one in claim.placements if current and one.state not in ENDING_OR_ENDED and one.rank < current.rank),
-        None,
-    )
+    return next((one for one in claim.wanted if current and one.rank < current.rank), None)
 
 
 def _is_service(claim: Claim) -> bool:
-    """Return whether a pending claim has been active and is to be placed again whenever its work ends."""
+    """Return whether a pending claim has been active and its request asks to replace work that ends."""
     return claim.on_exit is OnExit.REPLACE and "current" in claim.raw and not _is_unshelved(claim)
 
 

@@ -1,8 +1,9 @@
-"""Read claims, and act on a claim in its place: confirm, renew, resize, shelve, release.
+"""Read claims, and operate on a claim where it is: confirm, renew, resize, shelve, release.
 
-migration.py has the verbs that find a claim another place, bulk.py those for many claims.
+migration.py has the verbs that place a claim again, bulk.py those for many claims.
 """
 
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -30,7 +31,7 @@ class ClaimService:
         self._quotas = quotas
 
     async def get(self, claim_id: str) -> Claim:
-        """Return a claim; an ended one too, while the store remembers it. Raises NotFound, Settling."""
+        """Return a claim, also an ended one that the store still remembers. Raises NotFound, Settling."""
         cell, claim = await self._cells.find_claim(claim_id)
         if claim.state is ClaimStatus.PENDING:
             claim = replace(claim, next_attempt_at_ms=await cell.store.due.reconcile_at_ms(claim.id))
@@ -86,9 +87,9 @@ class ClaimService:
         return await self.get(claim.id)
 
     async def resize(self, claim_id: str, token: str, slots: Amounts, resources: Amounts) -> Claim:
-        """Set the amounts of a claim, by slot or by class. Amounts not named stay as they are; 0 gives one up.
+        """Set the amounts of a claim, by slot or by class. Amounts not named stay as they are; 0 removes an amount.
 
-        A claim that its host has taken up gets a new token at once, and holds the larger of the old and the new amounts
+        A claim that its host has accepted gets a new token at once, and holds the larger of the old and the new amounts
         until the host has resized the work. Raises NoValidHost (facts: `slot`), QuotaExceeded, InvalidRequest,
         NotFound, ClaimState, StaleToken, Settling.
         """
@@ -108,19 +109,20 @@ class ClaimService:
     async def shelve(self, claim_id: str, token: str) -> Claim:
         """Release the claim's place and keep its request, so that `unshelve` can place it again.
 
-        A claim that its host has taken up is ending first, until the host has stopped the work.
+        A claim that its host has accepted is ending first, until the host has stopped the work.
         Raises NotFound, ClaimState, StaleToken, Settling.
         """
-        cell, claim = await self._find(claim_id, token)
+        cell, claim, others = await self._find_all(claim_id, token)
         answer = await cell.store.claims.shelve(claim.host, claim.id, token, counted_by(claim))
         check_outcome(claim, answer, ending=True)
         cell.released.note(claim.id, answer, EndReason.SHELVED)
+        await self._cells.release_elsewhere(claim.id, cell, others)
         return await self.get(claim.id)
 
     async def release(self, claim_id: str, token: str = "", force: bool = False) -> bool:
         """Release a claim. Returns True if it has ended, False if its host was asked to stop the work.
 
-        Releasing an unknown id tombstones it, so that a returning host cannot resurrect the claim from its journal.
+        Releasing an unknown id tombstones it, so that a returning host cannot restore the claim from its journal.
         Raises NotFound, StaleToken, Settling.
         """
         answer = await self.give_back(claim_id, token, ReleaseMode.FORCE if force else ReleaseMode.ASK)
@@ -131,21 +133,27 @@ class ClaimService:
         try:
             return await self._release(claim_id, token, how)
         except NotFound:
-            if await self._cells.close_to(claim_id):
+            if not await self._cells.void_unknown(claim_id, self._cells):
                 raise
             return await self._release(claim_id, token, how)
 
     async def _release(self, claim_id: str, token: str, how: ReleaseMode) -> ScriptResult:
-        cell, claim = await self._find(claim_id, token)
+        cell, claim, others = await self._find_all(claim_id, token)
         answer = await cell.store.claims.release(claim.host, claim.id, token, how, counted_by(claim))
         check_outcome(claim, answer, ending=True)
         if answer.facts[0]:
             cell.released.note(claim.id, answer, how=how)
+            await self._cells.release_elsewhere(claim.id, cell, others, shelved=True)
         return answer
 
     async def _find(self, claim_id: str, token: str) -> tuple[Cell, Claim]:
         """Return the claim at the placement that the token names, else at its main placement. Raises NotFound."""
+        cell, claim, _ = await self._find_all(claim_id, token)
+        return cell, claim
+
+    async def _find_all(self, claim_id: str, token: str) -> tuple[Cell, Claim, Sequence[tuple[Cell, Claim]]]:
+        """Return what `_find` returns, and the claims with this id in other cells. Raises NotFound."""
         if token:
             Token.parse(token)
-        cell, claim = await self._cells.find_claim(claim_id)
-        return cell, (claim.at(token) if token else None) or claim
+        (cell, claim), *others = await self._cells.find_claims(claim_id)
+        return cell, (claim.at(token) if token else None) or claim, others

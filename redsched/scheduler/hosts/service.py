@@ -14,7 +14,8 @@ from redsched.scheduler.hosts.fields import keyed, number, slot_views, status_fr
 from redsched.scheduler.preconditions import refuse_changed
 from redsched.scheduler.results import HostView, Page, PoolView, ReportResult
 from redsched.store.codec.claim_codec import counted_by
-from redsched.store.codec.fields import AMOUNT, WRITTEN_OFF, draining_of
+from redsched.store.codec.claim_fields import AMOUNT, amounts_in
+from redsched.store.codec.fields import WRITTEN_OFF, draining_of
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import (
     EndedPlacement,
@@ -58,7 +59,7 @@ class HostService:
         """Return hosts ordered by name, in any of the given zones and with any of the given statuses (ListedStatus).
 
         `after` is the `next` of the previous page: its last name. A host that was written off is listed as LOST only,
-        until it comes back.
+        until it returns.
         """
         await self._cells.catch_up()
         found = ((name, cell) for cell in self._cells for name in cell.updater.columns.names_where(zone, status))
@@ -116,7 +117,7 @@ class HostService:
         attested = await cell.store.hosts.attest(report.name, epoch or answer.epoch, stamp, held, ended)
         if attested.outcome is Outcome.NOT_OWNER:
             raise _other_agent(report.name)
-        # ALREADY_DONE for a late copy says nothing about the host: the answer to the report counts.
+        # ALREADY_DONE for a late copy does not tell whether the host has attested; the answer to the report does.
         late = answer.outcome is Outcome.ALREADY_DONE and not answer.attested
         done = attested.outcome is Outcome.OK or (attested.outcome is Outcome.ALREADY_DONE and not late)
         return ReportResult(answer.outcome, attested.epoch, done, answer.version, attested.drop)
@@ -130,7 +131,7 @@ class HostService:
         answer = await cell.store.hosts.heartbeat(name, lease_s, stamp)
         if answer.outcome is Outcome.NOT_OWNER:
             raise _other_agent(name)
-        # The host is there, so it is the record of another process of this agent: a report says which is the later one.
+        # UNKNOWN for an existing host: its record is of another process of this agent. A report settles which is newer.
         return Outcome.NOT_ATTESTED if answer.outcome is Outcome.UNKNOWN else answer.outcome
 
     async def inbox(self, name: str, after: str = "") -> Sequence[InboxEntry]:
@@ -164,14 +165,14 @@ class HostService:
     async def lost(self, name: str, evacuate: bool = False, force: bool = False, if_match: IfMatch = None) -> None:
         """Write a host off: disable it, mark it down, and end its ending claims.
 
-        With `evacuate`, its claims are placed elsewhere, and the host drops them should it come back. Raises NotFound,
+        With `evacuate`, its claims are placed elsewhere, and the host drops them if it returns. Raises NotFound,
         PreconditionFailed, and, unless `force`, ClaimState while the host's lease runs.
         """
         cell, _ = await self._find(name)
         answer = _known(await cell.store.hosts.write_off(name, evacuate, force, if_match), name)
         if answer.outcome is Outcome.ALIVE:
             raise _alive(name, int(answer.facts[0]))
-        # A repeated call does this again: an earlier one may not have got this far.
+        # A repeated call does this again, because an earlier one may have failed before this step.
         claims = list((await cell.store.claims.read(await cell.store.hosts.claim_ids(name))).values())
         for first in range(0, len(claims), MAX_ENDED):
             batch = claims[first : first + MAX_ENDED]
@@ -190,7 +191,7 @@ class HostService:
         """
         cell, _ = await self._find(name)
         answer = refuse_changed(await cell.store.hosts.forget(name, force, if_match), f"host {name}")
-        # UNKNOWN just after it was found means that an earlier attempt of this very call removed it.
+        # UNKNOWN for a host found just before means that an earlier attempt of this call removed it.
         if answer.outcome is Outcome.IN_USE:
             raise ClaimState(f"host {name} holds claims: release them first, or force it, which ends them")
 
@@ -214,20 +215,22 @@ class HostService:
             await cell.store.claims.gone(report.name, one.id, one.token, EndReason.RELEASED, report.external)
 
     async def _resized(self, cell: Cell, host: str, held: Sequence[JournaledClaim]) -> None:
-        """Confirm pending resizes: a report that lists a claim with its new token says that the work was resized."""
+        """Record completed resizes: the work of a claim that the report lists with its new token was resized."""
         claims = await cell.store.claims.read([one.id for one in held])
         for one in held:
             here = claims[one.id].at(one.token) if one.id in claims else None
             if here and here.resizing_to:
-                await cell.store.claims.resized(host, one.id, one.token, _amounts(one))
+                await cell.store.claims.resized(host, one.id, one.token, amounts_in(one.record, AMOUNT))
 
     async def _claim_local(self, cell: Cell, host: str, local: Sequence[JournaledClaim]) -> None:
-        """Create claims for work that runs on the host without a token, so without a claim."""
+        """Create claims for local work: it runs on the host and has no token yet, and therefore no claim."""
         for one in local:
             token = ""
             for _ in range(2):
                 project, consumer = one.record.get("project", ""), one.record.get("consumer", "")
-                answer = await cell.store.claims.report_local(host, one.id, _amounts(one), project, consumer, token)
+                answer = await cell.store.claims.report_local(
+                    host, one.id, amounts_in(one.record, AMOUNT), project, consumer, token
+                )
                 if answer.outcome is Outcome.CONFLICT:
                     raise ClaimIdReused(
                         f"local work on {host} has the id {one.id} of another claim: give it a different id, "
@@ -235,12 +238,8 @@ class HostService:
                     )
                 if answer.outcome is not Outcome.STALE:
                     break
-                # Reports arrive in order, so this one is newer than what the store has for this id.
+                # Reports arrive in order, so this one is newer than the claim that the store has for this id.
                 token = answer.facts[0]
-
-
-def _amounts(held: JournaledClaim) -> dict[str, int]:
-    return {name[len(AMOUNT) :]: int(value) for name, value in held.record.items() if name.startswith(AMOUNT)}
 
 
 def _other_agent(name: str) -> OtherAgent:
@@ -264,7 +263,7 @@ def _known(answer: ScriptResult, name: str) -> ScriptResult:
 
 
 def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
-    """Build a view from a host's hashes. A field made unreadable by hand is shown as one that admits nothing."""
+    """Build a view from a host's hashes. A field that a manual edit made unreadable is shown as admitting nothing."""
     fields = hashes.fields
     traits = keyed("trait.", fields)
     return HostView(

@@ -2,12 +2,12 @@
 
 Each cell may use its share of each limit; the sum of all shares never exceeds the limit.
 
-- **Dividing.** Happens when a quota is declared, and when a cell is in a new epoch, for it may have lost the record of
-  what it gave away. Every cell is closed first, so that no earlier share is used any more; then each gets what it uses
-  and a part of the rest.
+- **Dividing.** Limits are divided when a quota is declared, and when a cell is in a new epoch, because it may have lost
+  the records of its transfers. Every cell is closed first, so that earlier shares are no longer used; then each cell
+  gets what it uses and a part of the rest.
 - **Transferring.** The giving cell subtracts the amounts from its share and records the transfer; the receiving cell
-  adds them, once; then the record is deleted. A crash leaves the record behind: the transfer is then voided in the
-  receiving cell first, and after that returned to the giving cell, unless it had arrived.
+  adds them, once; then the record is deleted. A crash may leave the record behind. The transfer is then voided in the
+  receiving cell, and returned to the giving cell unless it had been received.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ from redsched.store.commands.quotas import QuotaState, Transfer
 SWEEP_S = 5.0
 """How often one scheduler looks for transfers and divisions left behind by crashes."""
 RETURNED_AFTER_MS = 1000
-"""How long a transfer may be in flight before it is taken back: ample for two calls, and safe whatever its value."""
+"""How long a transfer may be in flight before it is returned: ample for two calls. Any value is safe."""
 
 UNDER_WAY_MS = 2000
-"""How long another scheduler's division is left alone at first. Two at once do no harm, but one divides in vain."""
+"""How long a scheduler first waits for another one's division. Two divisions at once are safe, but one is wasted."""
 MAX_PATIENCE_MS = 60_000
-"""The longest such wait: after that, a division whose scheduler died is repeated."""
+"""The longest such wait. After that, the division of a scheduler that may have died is repeated."""
 
 States = Mapping[str, QuotaState]
 
@@ -51,9 +51,9 @@ class QuotaShares:
         self._duty = DutyLease(self._first.store, "quotas")
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
         self._patience_ms: dict[str, int] = {}
-        """By project, where the last division of this scheduler was overtaken."""
+        """By project: the time to wait for divisions of other schedulers, if not UNDER_WAY_MS."""
         self._last_division: dict[str, str] = {}
-        """By project, of this scheduler."""
+        """By project: the last division that this scheduler began."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -76,13 +76,13 @@ class QuotaShares:
             return QuotaState.parse((await cell.store.declared.read(Kind.QUOTA, [project])).get(project, {}))
 
         first, *others = self._cells
-        found = [await look(first), *await asyncio.gather(*map(look, others))]
+        found = [await look(first), *await aio.gather(map(look, others))]
         return {cell.name: state for cell, state in zip(self._cells, found, strict=True)}
 
     # Dividing
 
     async def divide(self, project: str, instead_of: str = "") -> None:
-        """Give every cell a share of the limits if one has none. Does nothing while another scheduler is dividing.
+        """Give every cell a share of the limits if any cell has none. Does nothing while another scheduler is dividing.
 
         `instead_of` names a division to replace even if every cell has a share. Raises Settling.
         """
@@ -98,7 +98,7 @@ class QuotaShares:
                     await self._divide(project, limits, states)
 
     async def is_divided(self, project: str) -> bool:
-        """Return whether every cell has a share in its present epoch, or there is only one cell."""
+        """Return whether every cell has a share in its current epoch, or there is only one cell."""
         return await self._is_divided(await self.read(project))
 
     async def _is_divided(self, states: States) -> bool:
@@ -116,7 +116,7 @@ class QuotaShares:
         return {cell.name: (await cell.store.tick()).epoch for cell in self._cells}
 
     async def _declare(self, quota: Quota, states: States) -> bool:
-        """Declare the first cell's limits in the cells that have lost them. Returns whether any had."""
+        """Declare the first cell's limits in the cells that have lost them. Returns whether there were such cells."""
         await self._cells.refuse_unsettled(f"what project {quota.project} uses of its quota")
         lost = [
             cell
@@ -130,14 +130,14 @@ class QuotaShares:
     async def _divide(self, project: str, limits: Amounts, states: States) -> None:
         """Close all cells, and give each its share.
 
-        A cell is closed only if it still has the division it had when `states` were read, which is before any cell is
-        closed, and gets its share only in the epoch of that time: so of two concurrent divisions only one can hand out
-        shares. Comparing the division alone would not do: a cell that lost writes may be back in an earlier division,
-        and would be closed as if there had been none since. Usually only one scheduler tries at a time, because the
-        first cell is closed before the others and gets its share after them.
+        `states` were read before any cell was closed. A cell is closed only if it still has the division of that time,
+        and gets its share only in the epoch of that time, so that of two concurrent divisions only one can give out
+        shares. Comparing the division alone would not suffice: a cell that lost writes may have an earlier division
+        again, and would be closed as if there had been no later one. Usually only one scheduler tries at a time,
+        because the first cell is closed before the others and gets its share after them.
 
-        A declaration counts as a division of its own, named by its version. So a division planned before a declaration
-        closes no cell after it: in between, a cell that was already closed may have admitted any amount.
+        A declaration counts as a division of its own, named by its version. So a division that was planned before a
+        declaration closes no cell after it: in between, a cell that was already closed may have admitted any amount.
         """
         if self._is_under_way(project, states[self._first.name]):
             return
@@ -155,9 +155,9 @@ class QuotaShares:
     async def _close_all(
         self, project: str, limits: Amounts, states: States, division: str
     ) -> Sequence[tuple[Cell, QuotaState]]:
-        """Close all cells, and return each cell's state of the quota then; nothing if one cannot be closed.
+        """Close all cells, and return each cell's state of the quota after that; () if one cannot be closed.
 
-        Until the division completes, it counts as overtaken.
+        The division counts as overtaken until it completes.
         """
         patience_ms = min(2 * self._patience_of(project), MAX_PATIENCE_MS)
         closed = list[tuple[Cell, QuotaState]]()
@@ -191,7 +191,7 @@ class QuotaShares:
     # Transferring
 
     async def gather(self, cell: Cell, project: str, over: Sequence[Exceeded]) -> tuple[Exceeded, ...]:
-        """Transfer spare shares of other cells to a cell that lacks them. An empty result means: try again.
+        """Transfer spare shares of other cells to a cell that lacks them. Returns () if the call should be repeated.
 
         If all cells together have no room, returns the limits exceeded, with the numbers over all cells. Raises
         Settling, Unavailable.
@@ -208,7 +208,7 @@ class QuotaShares:
                 }
             )
             if not lacking:
-                return ()  # another task has transferred it meanwhile
+                return ()  # another task has transferred them in the meantime
             if found := exceeded_by(list(states.values()), asked):
                 return found
             await self._end_transfers(project, states)
@@ -216,13 +216,13 @@ class QuotaShares:
                 if other is not cell and lacking:
                     got = await self._transfer(project, own_state.division, other, states[other.name], cell, lacking)
                     lacking = _positive({name: amount - got.get(name, 0) for name, amount in lacking.items()})
-            # No cell has a share of an overused limit, and a closed cell may hold what is lacking here.
+            # If a limit is overused, no cell has a share of it; or a closed cell has the share that is lacking here.
             if any(name not in state.share for state in states.values() for name in lacking):
                 await self.divide(project, instead_of=own_state.division)
             return ()
 
     async def _alone(self, project: str, over: Sequence[Exceeded]) -> tuple[Exceeded, ...]:
-        """Return what a single cell refuses: it has the whole limits, unless there were other cells before."""
+        """Return the limits exceeded in the only cell; () after dividing again, if there were other cells before."""
         if await self.is_divided(project):
             return tuple(over)
         await self.divide(project)
@@ -231,7 +231,7 @@ class QuotaShares:
     async def _transfer(
         self, project: str, division: str, giver: Cell, state: QuotaState, cell: Cell, lacking: Amounts
     ) -> Amounts:
-        """Transfer what is lacking, or half of what the giver has to spare if that is more. Returns what arrived."""
+        """Transfer the lacking amounts, or half of what the giver can spare if that is more. Returns what arrived."""
         spare = {name: state.share.get(name, 0) - state.used.get(name, 0) for name in lacking}
         wanted = _positive({name: min(spare[name], max(lacking[name], (spare[name] + 1) // 2)) for name in lacking})
         if not wanted:
@@ -273,7 +273,7 @@ class QuotaShares:
             await self._end_transfers(project, await self.read(project))
 
     async def _end_transfers(self, project: str, states: States) -> None:
-        """Take back transfers that have been in flight for too long."""
+        """Return transfers to their givers that have been in flight for too long."""
         known = {cell.name: cell for cell in self._cells}
         for giver, state in states.items():
             for to, transfer in state.given.items():
@@ -288,7 +288,7 @@ class QuotaShares:
 
 
 def exceeded_by(states: Sequence[QuotaState], asked: Amounts) -> tuple[Exceeded, ...]:
-    """Return which of the first cell's limits these amounts would exceed, on top of the usage in all cells."""
+    """Return which of the first cell's limits these amounts would exceed, added to the usage in all cells."""
     limits, used = states[0].limits, {name: sum(one.used.get(name, 0) for one in states) for name in asked}
     return tuple(
         Exceeded(name, limits[name], used[name], amount)
@@ -300,8 +300,8 @@ def exceeded_by(states: Sequence[QuotaState], asked: Amounts) -> tuple[Exceeded,
 def divided(limits: Amounts, used: Sequence[Amounts]) -> list[dict[str, int]]:
     """Return each cell's share of each limit: what it uses and an equal part of the rest.
 
-    If the total usage exceeds a limit, no cell gets a share of it: a cell whose usage drops must not admit what another
-    cell overuses. Once there is room again, the next request for it divides again.
+    If the total usage exceeds a limit, no cell gets a share of it: a cell whose usage drops must not admit more while
+    another one exceeds its part. Once there is room again, the next request for it causes another division.
     """
     shares: list[dict[str, int]] = [{} for _ in used]
     for name, limit in limits.items():
@@ -317,5 +317,5 @@ def _positive(amounts: Amounts) -> dict[str, int]:
 
 
 def _uses_too_much(state: QuotaState) -> bool:
-    """Return whether a cell uses more than its share: its hosts' attestations can cause that, unseen by other cells."""
+    """Return whether a cell uses more than its share: attestations of its hosts can cause that without a transfer."""
     return any(state.used.get(name, 0) > share for name, share in state.share.items())

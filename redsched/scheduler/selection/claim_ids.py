@@ -1,23 +1,20 @@
-"""Claim ids: make new ones, and find the cell that a caller's own id belongs to.
+"""Claim ids: generate new ones, and find the cell that a caller's own id belongs to.
 
-With one cell this is trivial. With several, an id must not get an outcome in two of them, even if two schedulers decide
-two copies of the request at once. So an id is bound to a cell before it is claimed there, and moves to another cell
-only after it has been voided in the first (docs/architecture.md, "Ids").
+With one cell this is trivial. With several, an id must not have outcomes in two of them, even if two schedulers decide
+on two copies of the request at once. So an id is bound to a cell before it is claimed there, and is bound to another
+cell only after it has been voided in the first (docs/architecture.md, "Ids").
 """
 
 import asyncio
 import os
-import re
 
 from redsched.model import Request
 from redsched.scheduler.cells import Cell, Cells, refuse
 from redsched.store.codec.outcomes import Outcome
 
 BOUND_MS = 1_200_000
-"""A binding outlives every copy of the call: copies are refused as late after remember_s. Later, a claim is found by
-reading it."""
-
-_UNIQUE = re.compile("[0-9a-f]{24}")
+"""How long a binding is kept: longer than any copy of the call can be accepted, as copies are refused after remember_s.
+After that, claims are found by reading all cells."""
 
 
 def unique() -> str:
@@ -26,14 +23,8 @@ def unique() -> str:
 
 
 def claim_id_in(cell: Cell) -> str:
-    """Return the id for a new claim; it begins with the name of the cell."""
+    """Return an id for a new claim, in the form that `Cell.has_made` recognizes."""
     return f"{cell.name}.{unique()}"
-
-
-def is_made_in(claim_id: str, cell: Cell) -> bool:
-    """Return whether an id is one that `claim_id_in` returns for this cell, and not a caller's own."""
-    name, dot, rest = claim_id.rpartition(".")
-    return bool(dot) and name == cell.name and _UNIQUE.fullmatch(rest) is not None
 
 
 class ClaimIds:
@@ -45,12 +36,12 @@ class ClaimIds:
     async def home(self, request: Request) -> Cell | None:
         """Return the cell in which one of the request's own ids is known or bound; None if any cell will do.
 
-        Any cell will do only once all cells are settled: a cell that lost its last writes may have lost the id's claim
-        and binding with them, and a host may still bring the claim back. A cell without hosts is no exception. If it
-        never had any, `init` settled it, and it stays settled in every new epoch, because it waits for nobody. If it is
-        unsettled without hosts, it was wiped: its hosts are about to report, with their claims.
+        None is returned only if all cells are settled: a cell that lost its last writes may have lost the id's claim
+        and binding with them, and a host may still restore the claim. This includes cells without hosts. If a cell
+        never had hosts, `init` settled it, and it stays settled in every new epoch, because there is no host to wait
+        for. If it is unsettled without hosts, it was wiped, and its hosts are about to report with their claims.
 
-        Whether the cells are settled is read before the claims, so that claims brought back earlier are seen. Raises
+        Whether the cells are settled is read before the claims, so that claims restored earlier are seen. Raises
         Settling.
         """
         if not self._shared(request):
@@ -66,7 +57,7 @@ class ClaimIds:
         return None
 
     async def bind(self, request: Request, cell: Cell) -> Cell:
-        """Bind the request's own ids to a cell. Returns the cell they are bound to, which may be another by now.
+        """Bind the request's own ids to a cell. Returns the cell to which they are bound, which may be another one.
 
         If they are bound to several cells, the first id decides. Raises Settling.
         """
@@ -75,7 +66,7 @@ class ClaimIds:
     async def move(self, request: Request, former: Cell, cell: Cell) -> Cell:
         """Void the request's own ids in their former cell, and bind them to another.
 
-        Returns the cell they are bound to now. Raises Settling, as `bind` does.
+        Returns the cell to which they are bound then. Raises Settling, as `bind` does.
         """
         for claim_id in request.claim_ids:
             answer = await former.store.claims.void(claim_id, request.digest())
@@ -96,9 +87,9 @@ class ClaimIds:
         return cell
 
     async def _follow(self, claim_id: str, request: Request, former: Cell, cell: Cell) -> str:
-        """Bind an id to the cell of its request's first id. Returns the name of the cell it is bound to now.
+        """Bind an id to the cell of its request's first id. Returns the name of the cell to which it is bound then.
 
-        The scheduler that moved the ids died midway, or a failover lost the rest of the move. Raises Settling.
+        This completes a move of the ids whose scheduler died midway, or whose rest a failover lost. Raises Settling.
         """
         await self._cells.refuse_unsettled(f"claim {claim_id}")
         if (await former.store.claims.void(claim_id, request.digest())).outcome is Outcome.CONFLICT:

@@ -1,8 +1,8 @@
-"""Confirmations: who waits for which hosts to confirm which claims, in one cell.
+"""Confirmations: wait until hosts confirm claims, in one cell.
 
-They hear it from the feed that the updater reads anyway, so one who waits costs the store one look, and a thousand who
-wait are read in one go. What the feed cannot have told (what was before the wait, a snapshot, a host that attested and
-brought its claims with it) is read from the claims themselves.
+Waits use the feed, which the updater reads anyway, so each wait costs the store one read, and a thousand waits share
+one round trip. Some changes are not seen in the feed: those before the wait, those covered by a snapshot, and claims
+that an attesting host restored. For these the claims themselves are read.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 
 class _Wait:
-    """One who waits: for all of the claims that are `left`, or the first that is `lost`. `hosts`: where each may be."""
+    """One wait, until no claim is `left` or one is `lost`. `hosts` has the hosts on which each claim may be."""
 
     __slots__ = ("_each_s", "_failures", "_passed", "done", "hosts", "left", "lost", "until_s")
 
@@ -38,32 +38,32 @@ class _Wait:
         self.left = set(hosts)
         self.hosts = {claim_id: [host] for claim_id, host in hosts.items()}
         self._failures: dict[str, dict[str, FailedAttempt]] = {claim_id: {} for claim_id in hosts}
-        """By claim and host."""
+        """Failures by claim and host."""
         self.lost: dict[str, FailedAttempt | None] = {}
-        """How claims ended that cannot become active any more; None: by the last of their failures."""
+        """How claims ended that can no longer become active; None if by the last of their `_failures`."""
         self.done = asyncio.Event()
         self.until_s = aio.now_s() + within_s
         self._each_s = each_s
         self._passed: set[tuple[str, str]] = set()
 
     def extend(self, claim_id: str, step: str) -> None:
-        """The claim is on its way to another place: that has its own time, counted once for each such step."""
+        """Extend the wait for a claim that gets another placement, by `each_s`, once for each such step."""
         if self._each_s and (claim_id, step) not in self._passed:
             self._passed.add((claim_id, step))
             self.until_s = aio.now_s() + self._each_s
 
     def has_failed(self, attempt: FailedAttempt) -> None:
-        """Note a failure. What the feed said of it at that time is more than what is read of it later."""
+        """Record a failure. The first record of a host is kept: a feed entry has more details than a later read."""
         self._failures[attempt.claim_id].setdefault(attempt.host, attempt)
 
     def explain(self, claim_id: str, reason: Reason) -> None:
-        """Note what was seen when the claim failed last, if nobody has said so yet, and when that was."""
+        """Record the details of the claim's last failure and its time, unless they are known already."""
         failure = self._failures[claim_id].get(reason.host)
         if failure is not None and not failure.reason:
             self._failures[claim_id][reason.host] = replace(failure, at_ms=reason.at_ms, reason=reason.text)
 
     def may_have_failed(self, claim_id: str) -> bool:
-        """Return whether a failure is known of which nothing was seen."""
+        """Return whether the details of a known failure are missing."""
         return any(not one.reason for one in self._failures[claim_id].values())
 
     def attempts(self, claim_id: str, now_ms: int, within_s: float) -> Iterator[FailedAttempt]:
@@ -85,10 +85,9 @@ class _Wait:
 
 
 class ConfirmationWaiter:
-    """The waits of one cell. It has to be a listener of the cell's replica.
+    """The waits of one cell. It must be a listener of the cell's replica.
 
-    `on_pending` is called with a claim that is waited for and needs another placement: it need not wait for the next
-    sweep.
+    `on_pending` is called with each awaited claim that needs another placement, which is faster than the next sweep.
     """
 
     def __init__(self, store: CellStore, updater: ReplicaUpdater, on_pending: Callable[[Claim], None]) -> None:
@@ -96,24 +95,24 @@ class ConfirmationWaiter:
         self._updater = updater
         self._on_pending = on_pending
         self._waits: dict[str, list[_Wait]] = {}
-        """By claim."""
+        """The waits by claim."""
         self._on: dict[str, Counter[str]] = {}
-        """The claims that are waited for, by host, and by how many."""
+        """The awaited claims, by host, with the number of waits for each."""
         self._to_reread: set[str] = set()
-        """Claims that have to be read."""
+        """Claims that must be read."""
         self._reading: asyncio.Task[None] | None = None
         self._is_stopped = False
 
     async def stop(self) -> None:
-        """End what is being read. Who waits goes on until its time is up."""
+        """Cancel the reads in progress. Waits continue until their timeout."""
         self._is_stopped = True
         await aio.end(self._reading)
 
     async def wait(self, hosts: Mapping[str, str], within_s: float, each_s: float = 0) -> tuple[FailedAttempt, ...]:
-        """Wait for the hosts (by claim) to confirm. Return why those are not that are not active; () if all are.
+        """Wait for hosts (by claim id) to confirm. Returns why claims are not active; () if all are.
 
-        It ends early with the first that never will be; and, with `each_s`, not before so long after the last time that
-        one of them was placed again, or began to wait for that.
+        The wait ends early if a claim can no longer become active. With `each_s`, it lasts at least that long after
+        one of the claims was last placed again, or became pending.
         """
         waiter = _Wait(hosts, within_s, each_s)
         for claim_id, host in hosts.items():
@@ -131,7 +130,7 @@ class ConfirmationWaiter:
         return tuple(found for claim_id in sorted(waiter.left) for found in waiter.attempts(claim_id, now_ms, within_s))
 
     def on_changes(self, changes: Sequence[Change]) -> None:
-        """Entries of the feed: some may be the words that are waited for."""
+        """Process entries of the feed that concern awaited claims."""
         for change in changes:
             if change.op == "attest":
                 self._check(self._on.get(change.name, ()))
@@ -145,14 +144,14 @@ class ConfirmationWaiter:
                 elif change.op == ClaimStatus.ENDING or change.op in _WHY:
                     if failure := _failure_in(change):
                         one.has_failed(failure)
-                    self._check((claim_id,))  # it may go on elsewhere
+                    self._check((claim_id,))  # the claim may be placed on another host
 
     def on_reset(self) -> None:
-        """A snapshot: anything may have been said before it."""
+        """Read all awaited claims again: the snapshot may include confirmations that were not in the feed."""
         self._check(self._waits)
 
     def _follow(self, one: _Wait, claim_id: str, host: str) -> None:
-        """The claim has another placement: what that host says counts too."""
+        """Record another placement of the claim: a confirmation by its host counts too."""
         if host not in one.hosts[claim_id]:
             one.extend(claim_id, f"placed on {host}")
             one.hosts[claim_id].append(host)
@@ -177,7 +176,7 @@ class ConfirmationWaiter:
     def _check(self, claim_ids: Iterable[str]) -> None:
         self._to_reread.update(claim_ids)
         if self._to_reread and not self._is_stopped and (self._reading is None or self._reading.done()):
-            self._reading = asyncio.create_task(self._read(), name=f"redsched-host-words-{self._store.name}")
+            self._reading = asyncio.create_task(self._read(), name=f"redsched-confirmations-{self._store.name}")
 
     async def _read(self) -> None:
         while self._to_reread:
@@ -212,7 +211,7 @@ class ConfirmationWaiter:
     def _judge(self, claim_id: str, claim: Claim | None) -> None:
         if claim is not None and claim.state is ClaimStatus.PENDING and claim_id in self._waits:
             self._on_pending(claim)
-            # That it ends for want of a host is in no feed: nothing changes for any host.
+            # If the claim ends because no host fits, the feed does not show it, because no host changes.
             asyncio.get_running_loop().call_later(AGAIN_AFTER_S, self._check, (claim_id,))
         for one in self._waits.get(claim_id, ()):
             if claim is not None and claim.state is ClaimStatus.ACTIVE:
@@ -220,17 +219,17 @@ class ConfirmationWaiter:
             elif claim is not None and claim.state in ENDING_OR_ENDED:
                 one.is_lost(claim_id, None if _has_failed(claim) else self._failure_of(claim))
             elif claim is None and self._updater.settled:
-                # Until then it may come back with its host.
+                # Before the cell is settled, the host may still restore the claim.
                 host, now_ms = one.hosts[claim_id][-1], self._updater.now_ms()
                 one.is_lost(claim_id, FailedAttempt(claim_id, host, now_ms, UNKNOWN, "no longer known"))
 
     def _failure_of(self, claim: Claim) -> FailedAttempt:
-        """Return the failure of a claim as it was read: what was seen, and when, is in its reason."""
+        """Return the failure of a claim as it was read; the claim's stored reason has the details and the time."""
         return FailedAttempt(claim.id, claim.host, self._updater.now_ms(), claim.end_reason or claim.state, "")
 
 
 def _failure_in(change: Change) -> FailedAttempt | None:
-    """Return the failure that an entry of the feed tells of; None for any other end."""
+    """Return the failure in an entry of the feed; None for any other end."""
     kind = change.fields.get("end_reason", "") if change.op == ClaimStatus.ENDING else change.op
     if kind not in _FAILURES:
         return None
@@ -239,5 +238,5 @@ def _failure_in(change: Change) -> FailedAttempt | None:
 
 
 def _has_failed(claim: Claim) -> bool:
-    """Whether its last placement has failed, and it waits for the next one or has ended with that."""
+    """Return whether a claim's last placement has failed, so that it is pending or has ended for that reason."""
     return claim.state is ClaimStatus.PENDING or (claim.state in ENDING_OR_ENDED and claim.end_reason in _FAILURES)

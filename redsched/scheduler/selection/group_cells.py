@@ -1,13 +1,13 @@
 """Pin server groups to one cell each, if there are several cells.
 
-Rules per host are exact over all cells, because a host is in one of them. Affinity, and rules that count by zone or
-label, need all members in one cell, where a script can see them: such a group is pinned to the cell of its first claim
-for as long as the group exists.
+Rules per host are exact over all cells, because each host is in only one. Affinity, and rules that count by zone or
+label, need all members in one cell, where a script can read their counts. Such a group is pinned to the cell of its
+first claim for as long as the group exists.
 """
 
-import asyncio
 from collections.abc import Iterator
 
+from redsched import aio
 from redsched.cache.columns import Columns
 from redsched.errors import NoValidHost
 from redsched.model import GroupPolicy, Request
@@ -23,7 +23,7 @@ class GroupCells:
         self._cells = cells
 
     async def home(self, request: Request) -> Cell | None:
-        """Return the cell to which the groups of the request are pinned; None if they are not.
+        """Return the cell to which the groups of the request are pinned; None if they are not pinned.
 
         Raises NoValidHost for groups that are pinned to different cells.
         """
@@ -31,7 +31,7 @@ class GroupCells:
         if not groups:
             return None
         any_cell = next(iter(self._cells))
-        found = await asyncio.gather(*(any_cell.store.bindings.cell_of_group(group) for group in groups))
+        found = await aio.gather(any_cell.store.bindings.cell_of_group(group) for group in groups)
         pinned = {group: name for group, name in zip(groups, found, strict=True) if name}
         if len(set(pinned.values())) > 1:
             where = ", ".join(f"{group} in {name}" for group, name in sorted(pinned.items()))
@@ -39,7 +39,7 @@ class GroupCells:
         return self._cells.named(next(iter(pinned.values()))) if pinned else None
 
     async def pin(self, request: Request, cell: Cell) -> Cell:
-        """Pin the request's groups to a cell. Returns the cell they are pinned to, which may be another by now."""
+        """Pin the request's groups to a cell. Returns the cell to which they are pinned, which may be another one."""
         for group in self._groups(request):
             pinned = await cell.store.bindings.bind_group(group)
             if pinned != cell.name:

@@ -1,7 +1,8 @@
-"""Explain the refusal of a request that nothing fits: the number of hosts rejected by reason, and the nearest hosts."""
+"""Explain why no host fits a request: the number of hosts rejected for each reason, and the nearest hosts."""
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from redsched.decide import Explanation, Miss, ReasonCount
@@ -19,24 +20,23 @@ def refusal(settled: bool, request: Request, found: Sequence[Explanation]) -> Re
     """
     reasons = merge_reasons([one.reasons for one in found])
     hosts = sum(one.hosts for one in found)
-    unheard = next((one.hosts for one in reasons if one.reason == NOT_ATTESTED), 0)
-    if (unheard or not hosts) and not settled:
+    unattested = next((one.hosts for one in reasons if one.reason == NOT_ATTESTED), 0)
+    if (unattested or not hosts) and not settled:
         waited_for = (
-            f"{unheard} of {hosts} hosts have not" if hosts else "the store is new or was wiped, and no host has yet"
+            f"{unattested} of {hosts} hosts have not" if hosts else "the store is new or was wiped, and no host has yet"
         )
         return Settling(f"no host fits yet: {waited_for} attested to its epoch; try again")
     nearest = merge_nearest([one.nearest for one in found])
     facts = {
-        "reasons": [{"reason": one.reason, "hosts": one.hosts} for one in reasons],
-        "nearest": [miss_facts(one) for one in nearest],
+        "reasons": [asdict(one) for one in reasons],
+        "nearest": [_shown(asdict(one)) for one in nearest],
     }
     return NoValidHost(_sentence(hosts, request, reasons, nearest), facts)
 
 
-def miss_facts(miss: Miss) -> dict[str, Any]:
-    """Return a miss as JSON fields. `after` is there if a blocking claim was searched and found, `member` in gangs."""
-    facts = {"host": miss.host, "needs": dict(miss.needs), "free": dict(miss.free), "changes": list(miss.changes)}
-    return facts | {key: text for key, text in (("after", miss.after), ("member", miss.member)) if text}
+def _shown(miss: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a miss that its REST model has."""
+    return {name: value for name, value in miss.items() if name != "distance" and value != ""}
 
 
 def merge_reasons(counts: Sequence[Sequence[ReasonCount]]) -> tuple[ReasonCount, ...]:

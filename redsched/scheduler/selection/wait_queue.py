@@ -1,8 +1,8 @@
 """A queue of requests that nothing fits and that wait for room, in order of arrival.
 
 When the feed brings changes, one task walks the queue and checks, in memory alone, which requests may fit now. These
-try one after the other, each seeing what the previous one took: so only one of a scheduler's waiting requests tries for
-a host that becomes free, not all of them at once.
+are tried one after the other, each with the columns that include the previous one's claims, so that not all waiting
+requests of a scheduler compete for a host that becomes free.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from redsched.scheduler.cells import Cells
 T = TypeVar("T")
 
 PAUSE_S = 0.02
-"""The shortest pause between two walks of the queue, however busy the feed."""
+"""The shortest pause between two walks of the queue, however many changes the feed brings."""
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +41,7 @@ class WaitQueue:
         self._walking: asyncio.Task[None] | None = None
 
     async def stop(self) -> None:
-        """Stop walking the queue. Waiting requests go on until they time out."""
+        """Stop walking the queue. Requests in it keep waiting until they time out."""
         await aio.end(self._walking)
 
     async def place(
@@ -60,7 +60,7 @@ class WaitQueue:
         self._waiters[waiter] = None
         self._joined.set()
         if self._walking is None or self._walking.done():
-            self._walking = asyncio.create_task(self._walk(), name="redsched-room")
+            self._walking = asyncio.create_task(self._walk(), name="redsched-wait-queue")
         try:
             while True:
                 try:
@@ -104,6 +104,6 @@ class WaitQueue:
     def _may_fit(self, one: _Waiter) -> bool:
         try:
             return one.may_fit()
-        except Exception:  # whatever it is, the request's own attempt will raise it
+        except Exception:  # the request's own attempt will raise the same error
             log.debug("wait queue check failed", exc_info=True)
             return True

@@ -1,4 +1,4 @@
-"""The body of a shared pool. Aggregates, server groups and quotas have none of their own."""
+"""The body of a shared pool. The bodies of aggregates, server groups and quotas are the model's dataclasses."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from redsched.model import SharedPool
-from redsched.schema.types import GivenName
+from redsched.model.types import GivenName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

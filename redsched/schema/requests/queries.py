@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from redsched.model import ListedState, ListedStatus
-from redsched.schema.types import GivenLeaseS, GivenName, GivenToken, Strict
+from redsched.model.types import GivenName, GivenToken
+from redsched.schema.types import GivenLeaseS, Strict
 
 MAX_VALUES = 100
 AnyName = Annotated[list[GivenName], Field(max_length=MAX_VALUES, description="Repeatable: matches any of the values.")]

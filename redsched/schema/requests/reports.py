@@ -1,74 +1,47 @@
 """Bodies of agents that use HTTP: reports and heartbeats of hosts."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, AgentStamp, EndReason, HostReport, OnExit
-from redsched.model.types import LabelValue
-from redsched.schema.types import (
-    GivenEpoch,
-    GivenLeaseS,
-    GivenName,
-    GivenNeed,
-    GivenSlot,
-    GivenToken,
-    GivenTopology,
-    Strict,
-)
+from redsched.model.types import GivenName, LabelValue
+from redsched.scheduler import EndedPlacement, JournaledClaim
+from redsched.schema.types import GivenEpoch, GivenLeaseS, GivenNeed, GivenSlot, GivenTopology, Strict
+from redsched.store.codec.claim_fields import FIELDS, alternate_fields, record_with
 
-WAS_ACTIVE = "Whether it had been active, and was not stopped because of a failure of its gang"
+_ABOUT = {one.name: Field(description=one.doc) for one in FIELDS}
+_PLAIN = frozenset(one.name for one in FIELDS if one.journaled and not one.is_family)
 
 
-class HeldClaimBody(Strict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldClaimBody(JournaledClaim):
     """A claim that a host holds, as recorded in its journal."""
 
-    id: GivenName
-    token: Annotated[
-        GivenToken | Literal[""], Field(description="The placement's token. Empty: local work without a claim.")
-    ] = ""
-    state: Literal["claimed", "starting", "active", "ending"] = "active"
-    slots: Annotated[dict[GivenSlot, GivenNeed], Field(description="Amounts by slot.")]
-    project: GivenName | Literal[""] = ""
-    consumer: GivenName | Literal[""] = ""
+    record: Mapping[str, str] = field(init=False)  # made of the fields below
+    slots: Annotated[Mapping[GivenSlot, GivenNeed], Field(description="Amounts by slot.")]
+    project: Annotated[GivenName | Literal[""], _ABOUT["project"]] = ""
+    consumer: Annotated[GivenName | Literal[""], _ABOUT["consumer"]] = ""
     digest: Annotated[str, Field(pattern="^[0-9a-f]{0,64}$")] = ""
-    group: Annotated[
-        GivenName | Literal[""], Field(description="The server group that counts the claim as a member.")
-    ] = ""
-    counted: Annotated[
-        dict[GivenTopology, LabelValue], Field(description="The zone and label values under which the group counts it.")
-    ] = Field(default_factory=dict)
-    placed: Annotated[GivenToken | Literal[""], Field(description="The placement's name. Defaults to its token.")] = ""
-    root: Annotated[
-        GivenToken | Literal[""],
-        Field(description="The first placement in its chain of moves and retries. Defaults to `placed`."),
-    ] = ""
-    on_exit: Annotated[OnExit, Field(description="What happens to the claim when its work ends by itself.")] = (
-        OnExit.RELEASE
-    )
-    max_attempts: Annotated[
-        int, Field(ge=1, le=MAX_ATTEMPTS, description="Number of placements after which the claim fails.")
-    ] = 1
+    group: Annotated[GivenName | Literal[""], _ABOUT["group"]] = ""
+    counted: Annotated[Mapping[GivenTopology, LabelValue], _ABOUT["counted"]] = field(default_factory=dict)
+    on_exit: Annotated[OnExit, _ABOUT["on_exit"]] = OnExit.RELEASE
+    max_attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS), _ABOUT["max_attempts"]] = 1
     alternates: Annotated[
-        list[GivenName], Field(max_length=MAX_ALTERNATES, description="Hosts to try first if it fails, in order.")
-    ] = Field(default_factory=list)
-    was_active: Annotated[bool, Field(description=f"{WAS_ACTIVE}. Used in state ending.")] = False
-    work_ended_at_ms: Annotated[
-        int | None, Field(ge=0, description="When its work ended, for a claim that is kept afterwards.")
-    ] = None
+        tuple[GivenName, ...],
+        Field(max_length=MAX_ALTERNATES, description="Hosts to try first if it fails, in order."),
+    ] = ()
+    work_ended_at_ms: Annotated[Annotated[int, Field(ge=0)] | None, _ABOUT["work_ended_at_ms"]] = None
+    end_reason: Annotated[EndReason | None, _ABOUT["end_reason"]] = None
 
-
-class EndedClaimBody(Strict):
-    """A claim whose work has ended on the host."""
-
-    id: GivenName
-    token: GivenToken
-    placed: Annotated[GivenToken | Literal[""], Field(description="The placement's name. Defaults to its token.")] = ""
-    end_reason: Annotated[
-        EndReason | Literal[""], Field(description="Why it ended, as reported by the scheduler. Empty if unknown.")
-    ] = ""
-    was_active: Annotated[bool, Field(description=f"{WAS_ACTIVE}.")] = False
+    def __post_init__(self) -> None:
+        plain = ((one.name, getattr(self, one.name), one.default) for one in fields(self) if one.name in _PLAIN)
+        record = {name: str(value) for name, value, default in plain if value and value != default}
+        record |= alternate_fields(self.alternates)
+        record |= {f"counted.{topology}": domain for topology, domain in self.counted.items()}
+        object.__setattr__(self, "record", record_with(record, self.slots, {}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +53,7 @@ class ReportBody(HostReport):
     claims: Annotated[
         tuple[HeldClaimBody, ...], Field(description="Claims that the host holds. Needed to attest.")
     ] = ()
-    ended: Annotated[tuple[EndedClaimBody, ...], Field(description="Claims whose work has ended on the host.")] = ()
+    ended: Annotated[tuple[EndedPlacement, ...], Field(description="Claims whose work has ended on the host.")] = ()
 
 
 class ReportPatch(BaseModel):

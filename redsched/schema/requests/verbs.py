@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from redsched.model import MAX_ALTERNATES, MAX_DEADLINE_S, MAX_WAIT_S, AtDeadline
-from redsched.model.types import Amount, ResourceClass
-from redsched.schema.types import GivenLeaseS, GivenName, GivenSlot, GivenToken, Strict
+from redsched.model.types import Amount, GivenName, GivenToken, ResourceClass
+from redsched.schema.types import GivenLeaseS, GivenSlot, Strict
 
 QueueTimeoutS = Annotated[int, Field(ge=0, le=MAX_WAIT_S, description="Seconds to wait for room if nothing fits.")]
 

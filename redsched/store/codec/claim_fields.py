@@ -33,8 +33,8 @@ ALTERNATE, AMOUNT, RESIZING_TO = "alternate", "amount", "resizing_to"
 class Field:
     """One field, or all fields whose names begin with it and a dot (`is_family`).
 
-    `of`: whether it belongs to the claim or to one of its placements. `journaled`: agents keep it and report it when
-    they attest. `survives`: it remains after the claim has ended.
+    `of`: whether it belongs to the claim or to one of its placements. `journaled`: whether agents keep it and report it
+    when they attest. `survives`: whether it remains after the claim has ended.
     """
 
     name: str
@@ -142,7 +142,7 @@ FIELDS = (
         True,
     ),
     Field("from", PLACEMENT, "The token of the placement that it was moved from or retries."),
-    Field("end_reason", PLACEMENT, "Why it is ending or has ended.", survives=True),
+    Field("end_reason", PLACEMENT, "Why it is ending or has ended.", journaled=True, survives=True),
     Field("expires_at_ms", PLACEMENT, "When its lease expires, while it is not active (Unix, ms)."),
     Field("move_deadline_ms", PLACEMENT, "The deadline by which a move must have made it active (Unix, ms)."),
     Field("inbox_id", PLACEMENT, "Its entry in the inbox of the host."),
@@ -163,7 +163,7 @@ FIELDS = (
 
 
 def lua_tables() -> str:
-    """Return the Lua tables made from this: PLAIN_FIELDS of a placement, and the fields that SURVIVE a claim's end."""
+    """Return the table as Lua: PLAIN_FIELDS of a placement, and the fields that SURVIVE the end of a claim."""
     plain = (one.name for one in FIELDS if one.of == PLACEMENT and not one.is_family)
     survive = (one.name for one in FIELDS if one.of == CLAIM and one.survives and not one.is_family)
     tables = (("PLAIN_FIELDS", plain), ("SURVIVE", survive))
@@ -190,7 +190,7 @@ _JOURNALED_PLAIN = frozenset(one.name for one in FIELDS if one.journaled and one
 
 
 def record_of(claim: Claim) -> dict[str, str]:
-    """Return the store's part of a claim as an agent keeps it: fields as in the hash, of the placement shown."""
+    """Return the part of a claim that agents keep for the store: fields as in the hash, of the placement shown."""
     record = {name: value for name, value in claim.raw.items() if name.partition(".")[0] in _JOURNALED}
     record |= {f"counted.{topology}": domain for topology, domain in claim.counted.items()}
     is_main = claim.raw.get("placed", claim.raw.get("token")) == claim.placed
@@ -208,7 +208,7 @@ def record_with(record: Mapping[str, str], amounts: Amounts, resizing_to: Amount
 
 
 def alternate_fields(hosts: Iterable[str]) -> dict[str, str]:
-    """Return the fields of a claim's alternates, one each: a single long value would cost the hash its listpack."""
+    """Return the fields of a claim's alternates, one each: a long value would change the encoding of the hash."""
     return {f"{ALTERNATE}.{number}": host for number, host in enumerate(hosts, 1)}
 
 

@@ -3,9 +3,9 @@
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from redsched.model import (
-    HELD,
     NUMA_NODE,
     Aggregate,
     AtDeadline,
@@ -28,16 +28,16 @@ from redsched.store.codec.claim_fields import alternates_in, is_of_placement
 AMOUNT = "amount."
 RESIZING_TO = "resizing_to."
 HELD_AMOUNT = "held."
-"""In an entry of the feed: what an ended placement held."""
+"""A prefix of fields in an entry of the feed: the amounts that an ended placement held."""
 COUNTED = "counted."
 LIMIT = "limit."
 TRIED = "tried."
 WRITTEN_OFF = "lost"
-"""The epoch of a host that was written off and has not come back."""
+"""The epoch of a host that was written off and has not returned."""
 DRAINING_FIELDS = ("draining", "drain_deadline_ms", "drain_then")
 HOSTS_DIGEST = "hosts_digest"
 ROOT = "/"
-"""The value of `pool.<name>` for a pool that lies in the host itself."""
+"""The value of the field `pool.<name>` of a pool directly in the host."""
 
 _PLACEMENT = re.compile(r"placement\.([0-9]+-\w+\.[0-9]+)\.(.+)\Z")
 _LIVING = ("claimed", "starting", "active", "ending")
@@ -54,7 +54,7 @@ def host_fields(report: HostReport) -> dict[str, str]:
 
 
 def _inventory_fields(inventory: Inventory) -> Iterator[tuple[str, str]]:
-    """Yield an inventory's fields; min and step only if they differ from 1, as every field costs each reader."""
+    """Yield an inventory's fields; min and step only if they differ from 1, because every field costs reading time."""
     yield "capacity", str(inventory.capacity)
     yield "total", str(inventory.total)
     yield "max", str(inventory.largest)
@@ -67,7 +67,7 @@ def _inventory_fields(inventory: Inventory) -> Iterator[tuple[str, str]]:
 
 
 def digest(text: str) -> str:
-    """Return the SHA-1 of a text, which scripts can compute too."""
+    """Return the SHA-1 of a text, which scripts can also compute."""
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
@@ -106,7 +106,7 @@ def aggregate_fields(aggregate: Aggregate) -> dict[str, str]:
 def group_fields(group: ServerGroup) -> dict[str, str]:
     """Return the fields of a server group's hash that operators own."""
     values = {"policy": group.policy.value, "by": group.by, "max_per_host": str(group.max_per_host)}
-    # Numbered, so that the claim script can fetch them without reading the group's counts.
+    # The fields are numbered, so that the claim script can read them without the group's counts.
     return values | {f"count_by.{number}": one for number, one in enumerate(sorted(set(group.count_by)), 1)}
 
 
@@ -126,7 +126,7 @@ def quota_fields(quota: Quota, cells: Sequence[str] = ()) -> dict[str, str]:
 
 
 def placement_fields(fields: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the living placements in a claim's hash, the main one first, each as fields by their plain names.
+    """Return the placements in a claim's hash that have not ended, the main one first, each as fields by plain names.
 
     Each also has the fields of the claim itself.
     """
@@ -146,12 +146,11 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
     """Return a claim from its hash, at its main placement. An unreadable amount is shown as 0."""
     main, *others = placement_fields(fields) or ({},)
     placements = [_placement(one) for one in (main, *others) if one]
-    waits = "retry_root" in fields and not any(one.state in HELD for one in placements)
-    return Claim(
+    claim = Claim(
         id=claim_id,
         cell=cell,
         host=fields["host"],
-        state=ClaimStatus.PENDING if waits else ClaimStatus(fields["state"]),
+        state=ClaimStatus(fields["state"]),
         token=fields["token"],
         amounts=_amounts(main, AMOUNT),
         project=fields.get("project", ""),
@@ -180,6 +179,8 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         work_ended_at_ms=_whole(fields.get("work_ended_at_ms")),
         raw=fields,
     )
+    is_pending = "retry_root" in fields and not claim.wanted
+    return replace(claim, state=ClaimStatus.PENDING) if is_pending else claim
 
 
 def _placement(fields: Mapping[str, str]) -> Placement:

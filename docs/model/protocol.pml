@@ -555,7 +555,7 @@ inline stop_work(h, x) {
 proctype Work(byte h; byte x; bool other) {
 end:
   do
-  /* Inbox or comparison: a claim to be taken up. */
+  /* Inbox or comparison: a claim to be accepted. */
   :: atomic { a[h].open != 0 && is_free(h, x) && a[h].page.state[x] == NO && says(at, h) && here(at, h, x) ->
        if
        :: s[at].state[x] == ENDING -> a[h].page.state[x] = STOPPING; a[h].page.token[x] = s[at].token[x]

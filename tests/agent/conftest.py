@@ -1,4 +1,4 @@
-"""Agents under test, in this process or in one that can be killed, and hooks whose every call is noted."""
+"""Agents under test, in this process or in one that can be killed, and hooks that record their calls."""
 
 import asyncio
 import json
@@ -23,14 +23,14 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import alternate_fields
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 from redsched.store.store import Store
-from tests.support.cells import usual_settings
+from tests.support.builders.cells import usual_settings
 from tests.support.waiting import wait_until
 
 H1 = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
 TWO = {"VCPU": 2, "MEMORY_MB": 1024}
 
 DIGEST = "d" * 32
-"""Of the request that all claims here were made by."""
+"""The digest of the request that all claims here belong to."""
 
 
 def held_work(
@@ -42,14 +42,14 @@ def held_work(
     alternates: Iterable[str] = (),
     **changes: Any,
 ) -> JournalEntry:
-    """Return a placement as a journal holds it. `changes`: its own fields, and any text that its record has."""
+    """Return a placement's journal entry. `changes`: fields of the entry, or else values of its record."""
     own = {name: changes.pop(name) for name in [*changes] if name in JournalEntry.__dataclass_fields__}
     own.setdefault("root", placed or token)
     work = JournalEntry(claim_id, placed or token, token, record={**changes, **alternate_fields(alternates)}, **own)
     return work.with_amounts(amounts or {}, resizing_to or {}, work.before)
 
 
-# Notes its call; does what a file named after the verb says (a line of shell), if there is one.
+# Records its call, and runs the file named after the verb (shell code), if there is one.
 HOOK = """#!/bin/sh
 echo "$1 $REDSCHED_CLAIM_ID $REDSCHED_TOKEN" >> {folder}/calls
 if [ -e {folder}/$1 ]; then . {folder}/$1; fi
@@ -57,7 +57,7 @@ if [ -e {folder}/$1 ]; then . {folder}/$1; fi
 
 
 def quick(**changes: object) -> Settings:
-    """Settings that make an agent act soon. Made-up work of hooks is watched only where that is tested."""
+    """Return settings for an agent that acts fast, and by default does not watch the work of its claims."""
     values: dict[str, object] = {
         "lease_s": 2,
         "collect_s": 0.05,
@@ -71,7 +71,7 @@ def quick(**changes: object) -> Settings:
 
 @dataclass
 class World:
-    """A cell, and the agents that speak to it."""
+    """A cell, and the agents that call it."""
 
     url: str
     cell: CellStore
@@ -94,7 +94,7 @@ class World:
         return task
 
     async def stop(self, task: "asyncio.Task[None]") -> None:
-        """Stop an agent in good order."""
+        """Stop an agent gracefully."""
         await end(task)
 
     async def close(self) -> None:
@@ -134,7 +134,7 @@ class World:
     async def move(
         self, claim_id: str, host: str, amounts: Mapping[str, int], source: Placement | None = None
     ) -> ClaimAnswer:
-        """Place an active claim at another place beside the one that it has, as a scheduler would to move it."""
+        """Place an active claim a second time beside its placement, as a scheduler does to move it."""
         claim = await self.claim(claim_id)
         assert claim is not None
         source = source or claim.placements[0]
@@ -170,11 +170,11 @@ class World:
         return found
 
     async def host(self, name: str = "h1") -> Mapping[str, str]:
-        """A host's fields."""
+        """Return a host's fields."""
         return (await self.cell.hosts.read([name]))[0].fields
 
     async def sweep(self) -> None:
-        """What schedulers do every second."""
+        """Do what schedulers do every second."""
         clock = await self.cell.tick()
         await self.cell.hosts.mark_down(await self.cell.hosts.lapsed(0, clock.now_ms, 0, 100))
         due = await self.cell.due.expired(clock.now_ms, 0, 100)
@@ -192,20 +192,20 @@ class World:
         return str(path)
 
     def calls(self, verb: str = "") -> list[str]:
-        """What the hook was called with: `verb id token`, in order."""
+        """Return the hook's calls in order, as `verb id token`."""
         path = self.folder / "calls"
         lines = path.read_text().splitlines() if path.exists() else []
         return [line for line in lines if line.startswith(verb)]
 
     def on(self, verb: str, shell: str) -> None:
-        """From now on the hook does this."""
+        """Make the hook run this for a verb from now on."""
         (self.folder / "new").write_text(shell)
         (self.folder / "new").rename(self.folder / verb)
 
 
 @pytest.fixture
 async def world(clean_store: str, tmp_path: Path) -> AsyncIterator[World]:
-    """An empty cell on each kind of server."""
+    """Yield an empty cell, on each kind of server."""
     async with Store.connect(clean_store, usual_settings()) as store:
         cell = store.cell("c1")
         await cell.init()
@@ -221,7 +221,7 @@ class Process:
     popen: "subprocess.Popen[str]"
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill it without a chance to clean up, as a power cut would."""
         os.kill(self.popen.pid, signal.SIGKILL)
         self.popen.communicate()
 

@@ -1,4 +1,4 @@
-"""Fleet files: what they become, and one clear line for each way of getting them wrong."""
+"""Fleet files: the reports they become, and one clear line for each mistake in them."""
 
 import re
 from pathlib import Path
@@ -176,13 +176,13 @@ def test_a_fleet_file_has_a_largest_size() -> None:
 
 
 def test_the_fleet_files_of_the_documentation_can_be_read() -> None:
-    """The second is a machine with two NUMA nodes and four GPUs in each."""
+    """The second one describes machines with two NUMA nodes, each with four GPUs."""
     blocks = re.findall(r"```yaml\n(hosts:.*?)```", (ROOT / "docs" / "agent.md").read_text(), re.DOTALL)
     simple, with_gpus = (parse_fleet(block) for block in blocks)
     assert (len(simple), len(with_gpus)) == (40, 2)
     host = with_gpus[0]
-    cgroup_path = {name: pool.parent for name, pool in host.pools.items()}
-    assert cgroup_path == {"numa0": "", "numa1": ""} | {f"gpu{n}": f"numa{n // 4}" for n in range(8)}
+    parents = {name: pool.parent for name, pool in host.pools.items()}
+    assert parents == {"numa0": "", "numa1": ""} | {f"gpu{n}": f"numa{n // 4}" for n in range(8)}
     slots = host.slots()
     capacities = {slot: slots[slot].capacity for slot in ("numa1/VCPU", "numa1/PCPU", "gpu7/CUSTOM_GPU_MILLI")}
     assert capacities == {"numa1/VCPU": 32, "numa1/PCPU": 24, "gpu7/CUSTOM_GPU_MILLI": 1000}

@@ -1,4 +1,4 @@
-"""Many hosts in one process, and what a host's own measurements do, against real servers."""
+"""Many hosts in one process, and the effects of a host's own measurements, against real servers."""
 
 import asyncio
 import contextlib
@@ -56,7 +56,7 @@ async def test_a_fleet_takes_up_and_ends_claims(world: World) -> None:
     await all_are(world, ids, ClaimStatus.ENDED)
 
 
-async def test_hosts_that_are_not_hinted_at_are_not_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hosts_without_notifications_are_not_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     await world.start(FLEET, compare_s=600)
     await all_are(world, await place_on_each(world, "first"), ClaimStatus.ACTIVE)
     names: list[str] = []
@@ -129,7 +129,7 @@ async def test_a_broken_loop_ends_the_agent_rather_than_living_on_by_half(
 
 
 class Meter:
-    """A host whose measurements a test sets."""
+    """A host whose measurements the test sets."""
 
     name, cell = "h1", "c1"
     period_s: float | None = 0.02
@@ -149,7 +149,7 @@ class Meter:
         return Observation(report, {"MEMORY_MB": self.used_mb}, frozenset({"MEMORY_MB"}) if not works else frozenset())
 
     async def is_looked_at(self) -> None:
-        """Wait until a look has begun and ended that began after now."""
+        """Wait until a look at the host that began after this call has ended."""
         looks = self.looks
         await wait_until(lambda: self.looks >= looks + 2)
 
@@ -218,7 +218,7 @@ HELD_MB = 300
 
 @pytest.fixture
 def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A machine on which nothing runs but this test, its children and the pids in the list; of them, all is real."""
+    """Make the machine run nothing but this test, its children and the listed pids, all with their real memory."""
     others: list[int] = []
 
     def used() -> Iterator[int]:
@@ -237,7 +237,7 @@ def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @contextlib.asynccontextmanager
 async def foreign_work() -> AsyncIterator[None]:
-    """A real process that holds HELD_MB."""
+    """Run a real process that holds HELD_MB."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", HOLD, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -258,15 +258,15 @@ async def test_work_started_outside_redsched_lowers_what_is_free(world: World) -
     async with foreign_work():
 
         async def has_risen() -> bool:
-            # Not all of it: what processes share counts less for each, the more of them there are on this machine.
+            # Not all of it: memory that processes share counts less for each of them, the more there are.
             return await external_mb(world) >= before + HELD_MB - 64
 
         await wait_until(has_risen, what=f"external memory rises from {before} MB")
 
-    async def is_of_failed_gang() -> bool:
+    async def has_fallen() -> bool:
         return await external_mb(world) < before + HELD_MB // 2
 
-    await wait_until(is_of_failed_gang, what="external memory falls again")
+    await wait_until(has_fallen, what="external memory falls again")
 
 
 class CountedLooks(MachineCollector):
@@ -278,7 +278,7 @@ class CountedLooks(MachineCollector):
 
 
 async def test_the_memory_of_a_claims_own_work_is_not_external(world: World, quiet_machine: list[int]) -> None:
-    """The hook starts a real process and names it."""
+    """The hook starts a real process and prints its pid."""
     code, fifo, pids = (world.folder / name for name in ("hold.py", "fifo", "pids"))
     code.write_text(HOLD)
     start = f"mkfifo {fifo}; {sys.executable} {code} <> {fifo} > {world.folder}/held &\n"

@@ -1,6 +1,6 @@
-"""Living through a store that is away: few attempts, nothing that grows, work left alone, and back at once.
+"""An agent during an outage of the store: few attempts, nothing that grows, work left alone, and a quick recovery.
 
-Long is counted in tries, not in minutes: pauses are shortened, and what is asserted holds for each try.
+The length of an outage is counted in attempts, not in minutes: pauses are shortened, and the limits hold per attempt.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 
-from redsched.agent import backoff as line_module
+from redsched.agent import backoff
 from redsched.agent.agent import MAX_AT_ONCE, Agent
 from redsched.agent.backoff import StoreBackoff
 from redsched.agent.collectors.base import Collector, StaticCollector
@@ -24,17 +24,17 @@ from redsched.aio import end
 from redsched.errors import Unavailable
 from redsched.model import ClaimStatus, HostReport
 from redsched.settings import Settings
-from redsched.store.client import batcher as pump_module
+from redsched.store.client import batcher
 from redsched.store.codec.results import ScriptResult
 from redsched.store.commands.hosts import HostCommands
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 from tests.agent.conftest import H1, World, quick
-from tests.support.connections import stop_listening
+from tests.support.processes.connections import stop_listening
 from tests.support.waiting import wait_until
 
 TRIES = 25
-"""How long an outage is here: so many times the agent as a whole has given up and paused."""
+"""The length of an outage here: how often the whole agent has failed and paused."""
 
 HOSTS = 1000
 
@@ -44,9 +44,9 @@ class Pauses:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        monkeypatch.setattr(line_module, "FIRST_PAUSE_S", 0.01)
-        monkeypatch.setattr(line_module, "LONGEST_PAUSE_S", 0.05)
-        monkeypatch.setattr(pump_module, "LONGEST_PAUSE_S", 0.05)
+        monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.01)
+        monkeypatch.setattr(backoff, "LONGEST_PAUSE_S", 0.05)
+        monkeypatch.setattr(batcher, "LONGEST_PAUSE_S", 0.05)
         failed = StoreBackoff.failed
 
         def counted(line: StoreBackoff, error: Unavailable) -> None:
@@ -57,14 +57,14 @@ class Pauses:
         monkeypatch.setattr(StoreBackoff, "failed", counted)
 
     async def pass_by(self, number: int = TRIES) -> None:
-        """Wait until the agent has paused so many times from now."""
+        """Wait until the agent has paused this many more times."""
         until = self.count + number
         await wait_until(lambda: self.count >= until, timeout=60, what=f"{number} more pauses")
 
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
-    """Short pauses, counted."""
+    """Shorten the pauses, and count them."""
     return Pauses(monkeypatch)
 
 
@@ -72,7 +72,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
 async def living(
     url: str, folder: Path, hosts: Sequence[HostReport | Collector] = (H1,), **changes: object
 ) -> AsyncIterator[Agent]:
-    """An agent in this process whose inside can be looked at, open for claims."""
+    """Yield an agent in this process, open for claims, whose internals can be inspected."""
     settings = quick(resend_for_s=0.05, **changes)
     collectors = [StaticCollector(one) if isinstance(one, HostReport) else one for one in hosts]
     journal = open_journal(folder / "journal.sqlite")
@@ -95,14 +95,14 @@ async def world_of(server: PrivateServer, folder: Path) -> AsyncIterator[World]:
 
 @dataclass
 class Attempts:
-    """Connections that were tried while nobody was there to answer."""
+    """The number of connection attempts while the server was down."""
 
     count: int = 0
 
 
 @asynccontextmanager
 async def away(server: PrivateServer) -> AsyncIterator[Attempts]:
-    """Kill the server; who connects in its place is counted and hung up on. Then start it anew, empty."""
+    """Kill the server, and count and abort the connections made meanwhile. Then restart it with an empty store."""
     attempts, path = Attempts(), Path(urlsplit(server.url).path)
 
     def count(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -121,7 +121,7 @@ async def away(server: PrivateServer) -> AsyncIterator[Attempts]:
 
 
 def sizes(agent: Agent) -> dict[str, int]:
-    """How much there is of everything in an agent that could grow."""
+    """Return the sizes of everything in an agent that could grow."""
     turns = {"beats": agent._beats, "looks": agent._looks, "inboxes": agent._inboxes, "compares": agent._compares}
     return {name: len(one._heap) for name, one in turns.items()} | {
         "tasks": len(asyncio.all_tasks()),
@@ -146,7 +146,7 @@ async def test_an_outage_costs_few_attempts_however_many_hosts_there_are(
         attempts.count = 0
         await pauses.pass_by()
         count = attempts.count
-    # Each round of tries: the calls of all hosts share the writer's, the watch and the comparison have a reader each
+    # In each round the calls of all hosts share the writer's attempt; the watch and the comparison each have a reader
     # with three retries.
     assert TRIES <= count <= TRIES * 20, f"{count} connections for {TRIES} pauses"
 
@@ -171,7 +171,7 @@ async def test_nothing_grows_while_the_store_is_away(
 async def test_work_continues_and_no_hook_is_run_again(
     fresh_server: PrivateServer, tmp_path: Path, pauses: Pauses
 ) -> None:
-    """The server comes back empty: claims that were being started and such that were active alike."""
+    """The server restarts empty, with one claim that was starting and one that was active."""
     async with (
         world_of(fresh_server, tmp_path) as world,
         living(fresh_server.url, tmp_path, hook=world.hook) as agent,
@@ -266,5 +266,5 @@ async def test_a_fleet_comes_back_over_few_connections_and_not_all_at_once(
         with client:
             connections = client.info("stats")["total_connections_received"]
     assert 0 < most <= MAX_AT_ONCE
-    # One writer and at most four readers of the agent, as many of the test's world, its server's guard, and some anew.
+    # The agent has one writer and at most four readers, and so has the test's world; add the guard, and reconnects.
     assert connections <= 30

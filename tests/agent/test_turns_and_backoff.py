@@ -1,4 +1,4 @@
-"""Whose turn it is, and when to try the store again."""
+"""The timers of hosts, and the backoff of calls to the store."""
 
 import asyncio
 import random
@@ -8,8 +8,8 @@ import pytest
 from redsched.agent import backoff as line_module
 from redsched.agent.backoff import LONGEST_PAUSE_S, StoreBackoff
 from redsched.agent.timers import TimerQueue
-from redsched.agent.tokens import is_newer
 from redsched.errors import StoreUnavailable, Unavailable
+from redsched.model.tokens import is_newer
 
 
 async def test_hosts_come_in_the_order_of_their_times() -> None:

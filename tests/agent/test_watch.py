@@ -1,4 +1,4 @@
-"""Following a feed whose every poll the test chooses."""
+"""Following a feed whose polls the test chooses."""
 
 import asyncio
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ NAMES = [f"h{number}" for number in range(FEW + 1)]
 
 
 class ScriptedFeed:
-    """Ends at seq 10; gives each poll once, then nothing new."""
+    """Ends at seq 10; returns each poll once, then nothing new."""
 
     name = "c1"
 
@@ -52,14 +52,14 @@ def change(seq: int, name: str = "h1", op: str = "claimed", kind: str = "host") 
 
 
 class Noted:
-    """A watch over hosts that are only names, and what it says."""
+    """Runs a watcher over hosts that are only names, and records its notifications."""
 
     def __init__(self, feed: ScriptedFeed, names: Iterable[str] = NAMES) -> None:
-        self.feed, self.hints, self.elsewhere = feed, list[str](), 0
+        self.feed, self.notifications, self.elsewhere = feed, list[str](), 0
         hosts = {name: cast(Host, name) for name in names}
         cell = cast(CellStore, feed)
         self.watch = InboxWatcher(
-            cell, StoreBackoff(), hosts, 0.001, lambda host: self.hints.append(str(host)), self._elsewhere
+            cell, StoreBackoff(), hosts, 0.001, lambda host: self.notifications.append(str(host)), self._elsewhere
         )
         self.task = asyncio.create_task(self.watch.run())
 
@@ -73,7 +73,7 @@ class Noted:
         await end(self.task)
 
 
-async def test_only_hosts_of_ours_that_something_is_asked_of_are_hinted_at() -> None:
+async def test_only_hosts_of_ours_that_something_is_asked_of_are_notified() -> None:
     noted = Noted(
         ScriptedFeed(
             poll(change(11), change(12, "h2", "ending"), change(13, "h3", "report"), change(14, "elsewhere")),
@@ -82,7 +82,7 @@ async def test_only_hosts_of_ours_that_something_is_asked_of_are_hinted_at() -> 
         )
     )
     await noted.until_read()
-    assert noted.hints == ["h1", "h2", "h5", "h6"]
+    assert noted.notifications == ["h1", "h2", "h5", "h6"]
     assert (noted.elsewhere, noted.feed.starts) == (0, 1)
 
 
@@ -101,14 +101,14 @@ async def test_when_the_feed_continues_elsewhere_all_hosts_are_looked_after(stra
 async def test_entries_that_came_between_the_clock_and_the_poll_are_no_gap() -> None:
     noted = Noted(ScriptedFeed(poll(change(11), change(12), seq=10), poll(change(13), seq=12), poll(seq=13)))
     await noted.until_read()
-    assert (noted.hints, noted.elsewhere) == (["h1", "h1", "h1"], 0)
+    assert (noted.notifications, noted.elsewhere) == (["h1", "h1", "h1"], 0)
 
 
 async def test_few_hosts_are_looked_into_one_by_one() -> None:
     feed = ScriptedFeed()
     feed.filled = ["h2"]
     noted = Noted(feed, ["h1", "h2"])
-    await wait_until(lambda: bool(noted.hints))
+    await wait_until(lambda: bool(noted.notifications))
     await end(noted.task)
-    assert set(noted.hints) == {"h2"}
+    assert set(noted.notifications) == {"h2"}
     assert feed.starts == 0

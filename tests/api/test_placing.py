@@ -1,4 +1,4 @@
-"""Verbs that find a claim another place, or another size: their answers, and what they refuse."""
+"""Verbs that place a claim on another host or change its size: their responses, and what they refuse."""
 
 import asyncio
 from typing import Any
@@ -7,19 +7,19 @@ import httpx
 import pytest
 
 from tests.api.parts import NEED, check_problem, held, put_host, select
-from tests.support.cells import raw_client
+from tests.support.builders.cells import raw_client
 from tests.support.waiting import wait_until
 
 
 @pytest.fixture
 async def two_hosts(api: httpx.AsyncClient) -> httpx.AsyncClient:
-    """h1, and h2 alike."""
+    """Add h2, which equals h1."""
     await put_host(api, "h2")
     return api
 
 
 async def said(api: httpx.AsyncClient, claim: dict[str, Any], name: str, status: int, **more: Any) -> dict[str, Any]:
-    """Say something of a claim, and be answered with this status."""
+    """Call a verb on a claim, check the status, and return the response."""
     body = {"token": claim["token"], **more} if name != "unshelve" else more
     answer = await api.post(f"/v1/claims/{claim['claim_id']}/{name}", json=body)
     assert answer.status_code == status, answer.text
@@ -62,7 +62,7 @@ async def test_a_move_that_nothing_fits_gives_the_reason(api: httpx.AsyncClient)
 
 
 async def test_fail_answers_the_next_place(two_hosts: httpx.AsyncClient) -> None:
-    """And 409 with the claim's id when there is none, which ends it all the same."""
+    """If no host is left, the response is 409 with the claim's id, and the claim ends."""
     claim = await select(two_hosts)
     now = await said(two_hosts, claim, "fail", 200)
     assert (now["host"], now["claim_id"], now["state"]) == (other(claim["host"]), claim["claim_id"], "claimed")
@@ -150,7 +150,7 @@ async def test_a_host_that_is_emptied_shows_what_cannot_leave(api: httpx.AsyncCl
 
 
 async def test_until_active_is_504_when_no_host_confirms(api: httpx.AsyncClient) -> None:
-    """All of it is given back; nothing is kept for a caller who closes the connection either."""
+    """All claims are released, and the response lists the failed attempts."""
     need = {"resources": {"VCPU": 8}, "until": "active"}
     found = check_problem(await api.post("/v1/selections", json={**need, "confirm_timeout_s": 1}), 504, "not-confirmed")
     [claim_id] = found["claim_ids"]
@@ -177,9 +177,9 @@ async def test_until_active_answers_what_is_confirmed(api: httpx.AsyncClient) ->
 
 
 async def test_alternates_and_attempts_are_kept_with_the_claim(api: httpx.AsyncClient) -> None:
-    """And answered again with its id."""
+    """A retry with its id returns the same alternates."""
     await put_host(api, "h2")
-    await api.post("/v1/explain", json=NEED)  # the replica has the host when that is answered
+    await api.post("/v1/explain", json=NEED)  # its response means that the replica has the host
     need = {**NEED, "hosts": ["h1", "h2"], "alternates": 1, "max_attempts": 2, "claim_ids": ["mine"]}
     [first] = (await api.post("/v1/selections", json=need)).json()["selections"]
     again = await api.post("/v1/selections", json=need)
@@ -193,7 +193,7 @@ async def test_alternates_and_attempts_are_kept_with_the_claim(api: httpx.AsyncC
 async def test_a_claim_that_is_failed_without_hosts_goes_to_its_alternate(api: httpx.AsyncClient) -> None:
     await put_host(api, "h2")
     await put_host(api, "h3")
-    await api.post("/v1/explain", json=NEED)  # the replica has the hosts when that is answered
+    await api.post("/v1/explain", json=NEED)  # its response means that the replica has the hosts
     need = {**NEED, "alternates": 1, "hosts": ["h1", "h2", "h3"]}
     [found] = (await api.post("/v1/selections", json=need)).json()["selections"]
     now = await said(api, found, "fail", 200)
@@ -203,7 +203,7 @@ async def test_a_claim_that_is_failed_without_hosts_goes_to_its_alternate(api: h
 async def test_a_claim_shows_its_restarts_and_when_a_place_is_looked_for_next(
     api: httpx.AsyncClient, clean_store: str
 ) -> None:
-    """A service that is pending, for its host has shrunk."""
+    """A service is pending, since its host has shrunk."""
     [found] = (await api.post("/v1/selections", json={**NEED, "claim_ids": ["mine"], "on_exit": "replace"})).json()[
         "selections"
     ]

@@ -1,4 +1,4 @@
-"""Columns: what the flat fields of the store become, and that rows, epochs and replies keep their rules."""
+"""Columns: the values of the store's flat fields, and the rules for rows, epochs and replies."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from redsched.cache.columns import DISABLED, DRAINING, ENABLED, Columns
 from redsched.cache.diff import difference
 from redsched.model.validation import MAX_AMOUNT
 from redsched.store.codec.results import HostUsage
-from tests.support.columns import FIELDS, columns_of
+from tests.support.builders.columns import FIELDS, columns_of
 
 
 def test_fields_become_the_values_of_the_row() -> None:
@@ -69,8 +69,8 @@ def test_domains_are_hosts_zones_and_label_values() -> None:
     assert other is not None
     assert [columns.domain(by, one) for by in ("host", "zone", "label:rack.row")] == ["h1", "az1", "r4"]
     assert [columns.domain(by, other) for by in ("host", "zone", "label:rack.row")] == ["h2", "", ""]
-    assert columns.domain("label:unheard", one) == ""
-    assert columns.texts("label:unheard") is None
+    assert columns.domain("label:unreported", one) == ""
+    assert columns.texts("label:unreported") is None
     assert columns.texts("label:rack.row") is columns.labels["rack.row"]
 
 

@@ -1,4 +1,4 @@
-"""Declared objects in memory: what their fields become, what is shown of them, and that trying places out is undone."""
+"""Declared objects in memory: their parsed fields, their description, and the undoing of tentative placements."""
 
 from collections.abc import Mapping
 
@@ -194,5 +194,5 @@ def test_a_reply_that_follows_moves_the_version_and_one_that_skips_does_not() ->
     assert found.from_reply(SharedObject(Kind.SERVER_GROUP, "db", 8, {"members": "6"}))
     assert (found.groups["db"].version, found.groups["db"].members) == (5, 6)
     assert not found.from_reply(SharedObject(Kind.SERVER_GROUP, "db", 5, {"members": "1"}))
-    assert not found.from_reply(SharedObject(Kind.SERVER_GROUP, "unheard", 5, {"members": "1"}))
+    assert not found.from_reply(SharedObject(Kind.SERVER_GROUP, "unpublished", 5, {"members": "1"}))
     assert found.groups["db"].members == 6

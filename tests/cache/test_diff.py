@@ -1,11 +1,11 @@
-"""The comparison of columns sees every column: a fact that the tests of the cache rest on."""
+"""The comparison of columns covers every column; the tests of the cache rely on that."""
 
 import pytest
 
 from redsched.cache.columns import Columns
 from redsched.cache.diff import difference
 from redsched.store.codec.keys import Kind
-from tests.support.columns import FIELDS, columns_of
+from tests.support.builders.columns import FIELDS, columns_of
 
 OTHER_VALUES = {"status": "draining", "alive": "0", "zone": "az9", "epoch": "2-b", "pool.numa0": ""}
 OTHER_VALUES |= {field: "" for field in FIELDS if field.startswith(("trait.", "aggregate."))}

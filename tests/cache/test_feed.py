@@ -1,4 +1,4 @@
-"""The rules by which changes are applied: each keeps a cache from a way of being misled."""
+"""The rules for applying feed entries: each prevents a way in which a cache could become wrong."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from redsched.cache.columns import Columns
 from redsched.cache.diff import difference
 from redsched.cache.feed import Gap, apply, check_dense, objects_to_read, whole_scripts
 from redsched.store.codec.results import Change
-from tests.support.columns import FIELDS, columns_of
+from tests.support.builders.columns import FIELDS, columns_of
 
 CLAIMED = {"claimed.VCPU": "9"}
 
@@ -18,7 +18,7 @@ def change(
 
 
 def test_a_missing_seq_is_a_gap() -> None:
-    """An entry that was trimmed shows, at the front of a batch and in its middle."""
+    """Trimmed entries are detected, both before a batch and within it."""
     check_dense([change(4, 1), change(5, 2)], seq=3)
     with pytest.raises(Gap):
         check_dense([change(5, 2)], seq=3)
@@ -27,14 +27,14 @@ def test_a_missing_seq_is_a_gap() -> None:
 
 
 def test_a_script_is_taken_whole_or_not_yet() -> None:
-    """The part of a script that a read has cut off waits for the rest."""
+    """If a read returns only some of a script's entries, they are not applied before the rest."""
     batch = [change(1, 8), change(2, 9, more=2), change(3, 10, more=1)]
     assert list(whole_scripts(batch)) == batch[:1]
     assert list(whole_scripts(batch[1:])) == []
 
 
 def test_the_next_version_is_applied_from_the_batch() -> None:
-    """A change that follows on what is known needs no read, and sets the version with the fields."""
+    """A change to the next version needs no read, and sets the version together with the fields."""
     columns = columns_of(h1=FIELDS)
     batch = [change(1, 8), change(2, 9, fields={"claimed.VCPU": "11"})]
     assert objects_to_read(columns, batch) == []
@@ -44,7 +44,7 @@ def test_the_next_version_is_applied_from_the_batch() -> None:
 
 
 def test_an_older_version_is_passed_over() -> None:
-    """What a reply or a later read has brought already is not undone by the feed that comes after it."""
+    """Later feed entries do not undo what a reply or a read has already set."""
     columns = columns_of(h1=FIELDS)
     assert objects_to_read(columns, [change(1, 7)]) == []
     apply(columns, [change(1, 7)])
@@ -60,13 +60,13 @@ def test_an_older_version_is_passed_over() -> None:
     ],
 )
 def test_a_host_that_cannot_be_followed_is_read_alone(batch: list[Change]) -> None:
-    """Only the host in question is read anew."""
+    """Only the affected host is read again."""
     columns = columns_of(h1=FIELDS, h2=FIELDS)
     assert objects_to_read(columns, [*batch, change(3, 8, name="h2")]) == [("host", "h1")]
 
 
 def test_a_new_host_is_read_unless_it_is_gone_again() -> None:
-    """A host that came and went within the batch is not asked for."""
+    """A host that was created and removed within the batch is not read."""
     columns = columns_of(h1=FIELDS)
     came = change(1, 1, name="h9", op="report")
     assert objects_to_read(columns, [came]) == [("host", "h9")]
@@ -74,7 +74,7 @@ def test_a_new_host_is_read_unless_it_is_gone_again() -> None:
 
 
 def test_a_removed_host_goes_and_may_come_back() -> None:
-    """A name that comes back within the batch is read as the new host that it is."""
+    """A host that was removed and created again within the batch is read as a new host."""
     columns = columns_of(h1=FIELDS)
     removed, back = change(1, 8, op="removed"), change(2, 2, op="report")
     assert objects_to_read(columns, [removed, back]) == [("host", "h1")]
@@ -106,7 +106,7 @@ def declared_change(kind: str, version: int, op: str = "declared", fields: dict[
 
 @pytest.mark.parametrize("kind", DECLARED)
 def test_declared_objects_follow_the_rules_of_hosts(kind: str) -> None:
-    """The next version is applied and an older one is not; one that skips, or that is new, is read alone."""
+    """The next version is applied and an older one is not; objects that skip a version or are new are read."""
     columns = columns_with(kind, DECLARED[kind])
     following = declared_change(kind, 8)
     assert objects_to_read(columns, [following]) == []
@@ -131,14 +131,14 @@ def test_what_is_no_longer_declared_goes_and_the_host_of_its_name_stays(kind: st
 
 
 def test_objects_of_one_name_and_different_kinds_are_different_objects() -> None:
-    """A version of one says nothing about the other."""
+    """The version of one does not matter for the other."""
     columns = columns_with("pool", DECLARED["pool"])
     batch = [declared_change("pool", 8), declared_change("aggregate", 8), change(1, 8)]
     assert objects_to_read(columns, batch) == [("aggregate", "h1")]
 
 
 def test_other_kinds_are_passed_over() -> None:
-    """A kind of thing that this release does not know is no reason to stop."""
+    """Entries about kinds of objects that this release does not know are ignored."""
     columns = columns_of(h1=FIELDS)
     other = Change("1-0", 1, "weather", "h1", 99, "report", 0, {"claimed.VCPU": "1"})
     assert objects_to_read(columns, [other]) == []

@@ -1,4 +1,4 @@
-"""A store with two hosts for the commands."""
+"""Fixtures for the command line: a store with two hosts."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import redis
 from redsched.model import HostReport, Inventory
 from redsched.scheduler import Scheduler
 from tests.cli.parts import Ran, run
-from tests.support.cells import usual_settings
+from tests.support.builders.cells import usual_settings
 
 REPORTS = [
     HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(16_384)}, zone="az1", lease_s=3600),
@@ -21,16 +21,16 @@ Redsched = Callable[..., Ran]
 
 @pytest.fixture
 def store(clean_store: str) -> str:
-    """The URL of the empty store that the commands run on."""
+    """Return the URL of the empty store that the commands use."""
     return clean_store
 
 
 @pytest.fixture
 def redsched(store: str) -> Redsched:
-    """Runs a command on a store with hosts h1 and h2, and nothing else."""
+    """Return a function that runs a command on a store with hosts h1 and h2."""
     asyncio.run(_report(store))
     with redis.Redis.from_url(store, protocol=2) as client:
-        # Nobody ticks the clock between two commands, and on a busy machine each takes its time to start.
+        # No scheduler ticks the clock between two commands, and on a busy machine a command is slow to start.
         client.hset("rs:{c1}:meta", "jump_s", "600")
     return lambda *arguments: run(*arguments, environment={"REDSCHED_REDIS_URL": store})
 

@@ -1,4 +1,4 @@
-"""What is asked for on the command line becomes the request that REST would read: from options, and from a file."""
+"""Options and request files of the command line become the same request that REST would read."""
 
 import io
 import json
@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from redsched.cli.commands import entries
+from redsched.cli.groups import load
 from redsched.cli.request_options import RequestOptions, request_of
 from redsched.errors import InvalidRequest
 from redsched.model import (
@@ -121,7 +123,7 @@ def test_amounts_take_units_in_options_and_in_files(tmp_path: Path) -> None:
 
 
 def test_options_come_on_top_of_a_file(tmp_path: Path) -> None:
-    """In YAML or in JSON; what no option names is as the file says."""
+    """The file may be YAML or JSON; fields that no option sets are as in the file."""
     body = {"resources": {"VCPU": 4}, "zone": ["az1"], "count": 3, "claim": False}
     for name, text in (
         ("a.json", json.dumps(body)),
@@ -143,7 +145,7 @@ def test_a_file_that_is_no_request_is_named(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_gang_is_claimed_from_a_file(redsched: Redsched, tmp_path: Path) -> None:
-    """The table and the JSON say which member each place is of; explain takes the same file."""
+    """The table and the JSON show the member of each place; explain takes the same file."""
     file = tmp_path / "gang.yaml"
     file.write_text(GANG)
     shown = redsched("select", "--request", str(file), "--dry-run").check().output.splitlines()
@@ -153,3 +155,21 @@ def test_a_gang_is_claimed_from_a_file(redsched: Redsched, tmp_path: Path) -> No
     assert (found[2]["host"], {found[0]["host"], found[1]["host"]}) == ("h1", {"h1", "h2"})
     redsched("explain", "--request", str(file)).check()
     assert len(redsched("claim", "list", "--json").check().json()["claims"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "said"),
+    [
+        ("select", "--require", "Traits that the host must have. Repeatable."),
+        ("explain", "--project", "The owner of the claims. Quotas apply to projects."),
+        ("server-group set", "--by", "What members share or do not share: host, zone or label:<key>."),
+        ("shared-pool set", "--cell", "The cell whose hosts may use the pool."),
+        ("host drain", "--move", "Move its claims to other hosts, a few each second."),
+    ],
+)
+def test_an_option_is_described_as_the_field_that_it_sets(command: str, option: str, said: str) -> None:
+    """The text comes from the OpenAPI document, and is not repeated in the command line's code."""
+    parameters = load(command, entries()[command]).params
+    assert [one.help for one in parameters if option in one.opts] == [said]
+    sources = Path("redsched/cli").rglob("*.py")
+    assert not any(said.removesuffix(" Repeatable.") in one.read_text() for one in sources)

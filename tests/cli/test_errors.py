@@ -1,4 +1,4 @@
-"""Bad input: one line on stderr with the way out, an exit code, and never a traceback."""
+"""Bad input: one line on stderr with a way to correct it, an exit code, and never a traceback."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_without_a_store_it_says_how_to_give_one(command: str) -> None:
     run(*command.split()).check_failed(2, "REDSCHED_REDIS_URL", "--url")
 
 
-@pytest.mark.parametrize("command", ["host list", "api", "agent", "audit", "init", "up"])
+@pytest.mark.parametrize("command", ["host list", "api --port 0", "agent", "audit", "init", "up --port 0"])
 def test_an_unreachable_store_is_exit_code_5(command: str) -> None:
     environment = {"REDSCHED_REDIS_URL": "redis://127.0.0.1:1", "REDSCHED_REPLY_TIMEOUT_S": "0.5"}
     run(*command.split(), environment=environment).check_failed(5, "127.0.0.1:1")
@@ -64,7 +64,7 @@ def test_a_url_of_another_kind_is_refused() -> None:
     run("host", "list", "--url", "http://127.0.0.1").check_failed(2, "redis://")
 
 
-@pytest.mark.parametrize("command", ["host list", "api", "agent", "init"])
+@pytest.mark.parametrize("command", ["host list", "api --port 0", "agent", "init"])
 def test_a_url_that_cannot_be_read_is_refused(command: str) -> None:
     run(*command.split(), "--url", "redis://h:abc/0").check_failed(2, "redis://h:abc/0", "port")
 

@@ -8,8 +8,8 @@ from redsched.model import HostReport, Inventory
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from tests.cli.parts import Ran, run
-from tests.support.cells import new_epoch
-from tests.support.placements import held_claim
+from tests.support.builders.cells import new_epoch
+from tests.support.builders.placements import held_claim
 
 REPORTS = [
     HostReport("h1", {"VCPU": Inventory(8)}, lease_s=3600),

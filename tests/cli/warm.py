@@ -1,8 +1,7 @@
-"""Processes for commands, forked from one that has imported redsched (`tests.support.forks`).
+"""Processes for commands, forked from one that has imported redsched (`tests.support.processes.forks`).
 
-What a command does in such a process is what it does in one of its own: it has its own environment, its own two outputs
-and its own end. That `python -m redsched.cli` comes up from nothing is shown by what starts it so: test_up.py,
-test_events.py, test_commands.py.
+A command behaves in such a process as in a new one: it has its own environment, its own two outputs and its own exit.
+test_up.py, test_events.py and test_commands.py start `python -m redsched.cli` itself, and so show that it works.
 """
 
 import os
@@ -13,13 +12,13 @@ from subprocess import TimeoutExpired
 from tempfile import TemporaryDirectory
 
 from redsched.cli import main
-from tests.support.forks import FORKS
+from tests.support.processes.forks import FORKS
 
 LONGEST_S = 60
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str]:
-    """Run `redsched` to its end; its exit code, output and errors. Raises TimeoutExpired."""
+    """Run `redsched` to its end; return its exit code, output and errors. Raises TimeoutExpired."""
     with TemporaryDirectory() as folder:
         written = Path(folder, "output"), Path(folder, "errors")
         exit_code = _run(arguments, environment, *written)
@@ -28,7 +27,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, 
 
 
 def run_on(terminal: str, arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> int:
-    """Run `redsched` to its end on a terminal, such as `/dev/pts/3`, and in a folder; its exit code."""
+    """Run `redsched` to its end on a terminal such as `/dev/pts/3`, in a folder; return its exit code."""
     return _run(arguments, environment, Path(terminal), Path(terminal), folder)
 
 

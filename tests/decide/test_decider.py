@@ -1,4 +1,4 @@
-"""Decisions: candidates, alternates, members, refusals, and what the cache of shapes does."""
+"""Decisions: candidates, alternates, members and refusals, and the cache of request profiles."""
 
 from random import Random
 
@@ -12,13 +12,13 @@ from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.settings import Settings
 from redsched.store.codec.results import HostUsage
-from tests.support.decisions import hosts_of
+from tests.support.builders.decisions import hosts_of
 
 BEST = Settings(pick_from=1)
 
 
 def fleet(*capacities: int, **more: str) -> Columns:
-    """Hosts h0, h1, ... with this much VCPU."""
+    """Return hosts h0, h1, ... with this much VCPU."""
     columns = Columns()
     columns.set_epoch("1-a")
     for number, capacity in enumerate(capacities):
@@ -102,7 +102,7 @@ def test_a_refusal_has_the_counts_and_an_explanation_the_nearest() -> None:
 
 
 def test_a_host_whose_units_forbid_the_amount_is_not_near() -> None:
-    """But one whose total is too small is: who asks for more than any host has is to hear what there is."""
+    """A host whose total is too small is: a request for more than any host has gets the largest available amount."""
     for units in ({"min.VCPU": "5"}, {"step.VCPU": "3"}):
         assert Decider(fleet(3, **units), BEST).explain(Request({"VCPU": 4})).nearest == ()
     too_small = Decider(fleet(3, **{"max.VCPU": "2"}), BEST).explain(Request({"VCPU": 4})).nearest
@@ -152,7 +152,7 @@ def test_a_repeated_shape_looks_only_at_changed_rows(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("policy", ["spread", "pack"])
 def test_claim_after_claim_the_cached_order_is_the_fresh_one(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The best hosts run short and are looked for anew several times on the way, in scores of rows that changed."""
+    """The cached best hosts run out several times meanwhile, and are computed again from scores of changed rows."""
     monkeypatch.setattr("redsched.decide.profile.FRONT", 2)
     columns, settings = fleet(*[20 + number % 7 for number in range(60)]), Settings(pick_from=1, candidates=1)
     request, decider = Request({"VCPU": 3}, policy=policy), Decider(columns, settings)
@@ -182,7 +182,7 @@ def test_only_the_latest_shapes_are_remembered(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_shape_keeps_no_ids_of_the_call_that_was_first() -> None:
-    """Calls of one shape with other counts are refused and explained by their own."""
+    """Requests of one shape but different counts are decided and explained by their own counts."""
     decider = Decider(fleet(4), BEST)
     for count in (3, 2, 1):
         asked = Request({"VCPU": 4}, count=count, claim_ids=tuple(f"i{n}" for n in range(count)))

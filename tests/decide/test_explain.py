@@ -1,22 +1,24 @@
-"""Explaining: what is waited for, what is searched and for how long, and how a refusal reads."""
+"""Explanations: which claims are worth waiting for, how much is searched, and the text of a refusal."""
 
 from dataclasses import replace
 from random import Random
 from unittest.mock import patch
 
 import pytest
+from pydantic_core import to_json
 
 from redsched.cache.columns import Columns
-from redsched.decide import Decider, Miss, ReasonCount
+from redsched.decide import Decider, Explanation, Miss, ReasonCount
 from redsched.decide.explain.changes import smallest_change
 from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
 from redsched.model import Claim, ClaimStatus, GangMember, Group, Request
 from redsched.scheduler.selection.blockers import MAX_TRIED, worth_trying
-from redsched.scheduler.selection.refusal import miss_facts, near
+from redsched.scheduler.selection.refusal import near, refusal
+from redsched.schema import responses
 from redsched.settings import Settings
 from redsched.store.codec.keys import Kind
-from tests.support.columns import columns_of
+from tests.support.builders.columns import columns_of
 
 BEST = Settings(pick_from=1)
 UP = {"version": "1", "epoch": "1-a", "status": "enabled", "alive": "1"}
@@ -24,7 +26,7 @@ GPU = "CUSTOM_GPU_MILLI"
 
 
 def gpu_hosts(count: int, free: int = 500, gpus: int = 2) -> Columns:
-    """Hosts h0, h1, ... with some GPUs, of each of which so much is free."""
+    """Return hosts h0, h1, ... with some GPUs, each with this much free."""
     fields = dict(UP)
     for number in range(gpus):
         slot = f"gpu{number}/{GPU}"
@@ -41,7 +43,7 @@ def claim(host: str = "h1", state: ClaimStatus = ClaimStatus.ACTIVE, **more: obj
 
 
 def after(columns: Columns, request: Request, held: Claim, settings: Settings = BEST) -> bool:
-    """Whether the one near host takes the request after a claim; the columns must be as before."""
+    """Return whether the nearest host fits once a claim has ended; check that the columns are unchanged."""
     decider = Decider(columns, settings)
     (miss,) = decider.explain(request).nearest
     before = (columns.claims.tolist(), columns.starting.tolist(), columns.claimed["VCPU"].tolist())
@@ -50,7 +52,7 @@ def after(columns: Columns, request: Request, held: Claim, settings: Settings = 
     return found
 
 
-# Waiting for a claim
+# Waiting for the end of a claim
 
 
 def test_a_gang_waits_for_room_for_the_member_that_fails() -> None:
@@ -70,14 +72,14 @@ def test_only_the_end_of_a_claim_that_is_starting_makes_one_less_that_starts(sta
 
 
 def test_a_claim_may_draw_on_a_pool_that_is_not_declared() -> None:
-    """After the store was wiped hosts bring such claims back before anybody has declared the pool anew."""
+    """After a wipe of the store, hosts restore such claims before an operator has declared the pool again."""
     columns = columns_of(h1=UP | {"capacity.VCPU": "2", "claimed.VCPU": "2", "claims": "1"})
     assert after(columns, Request({"VCPU": 1}), claim(amounts={"VCPU": 2, "pool:licences/CUSTOM_SEAT": 1}))
 
 
 @pytest.mark.parametrize(("zone", "helps"), [("az1", False), ("az2", True)])
 def test_a_claim_is_counted_out_of_the_zone_that_it_was_counted_in(zone: str, helps: bool) -> None:
-    """Its host has been moved to az2 since it was claimed."""
+    """The host was moved to az2 after the claim was placed."""
     columns = columns_of(h1=UP | {"capacity.VCPU": "8", "zone": "az2"})
     fields = {"version": "1", "policy": "anti-affinity", "by": "zone", "max_per_host": "1", "members": "2"}
     columns.declared.put(Kind.SERVER_GROUP, "g", fields | {"count.zone=az1": "1", "count.zone=az2": "1"})
@@ -111,14 +113,14 @@ def test_pools_are_searched_only_to_be_counted_on_some_hosts_of_many() -> None:
     with patch("redsched.decide.pool_assignments.SEARCHED", 3):
         told = Decider(gpu_hosts(20), BEST).explain(shares(500, 400))
         assert (told.hosts, told.fits, told.reasons) == (20, 20, ())
-        assert told.unsearched == 20 - 3 - 1  # the best one is the decision's
+        assert told.unsearched == 20 - 3 - 1  # the decision has searched the best host
         refused = Decider(gpu_hosts(20), BEST).explain(shares(500, 400, 300))
     assert (refused.fits, refused.unsearched, refused.reasons) == (0, 0, (ReasonCount("pools", 20),))
 
 
 def test_hosts_whose_search_takes_long_count_as_not_searched_and_stay_open() -> None:
     columns = gpu_hosts(3)
-    request = shares(260, 250, 240, 230)  # 490 and 490: the first descent finds neither
+    request = shares(260, 250, 240, 230)  # both GPUs need 490: the first descent of the search does not find that
     with patch("redsched.decide.pools.assign.STEPS", 1), patch("redsched.decide.pools.assign.LEAST_STEPS", 0):
         shape = RequestProfile(
             columns, request, multipliers(request, plugin_registry(BEST)), plugin_registry(BEST).filters
@@ -144,7 +146,7 @@ def test_what_is_known_of_pools_lasts_until_the_host_changes() -> None:
     decider = Decider(columns, BEST)
     with patch("redsched.decide.pool_assignments.assignments", return_value=[]) as searched:
         decider.decide(shares(500, 400), Random(0))
-        for number in range(30):  # so many that all rows are evaluated by array
+        for number in range(30):  # enough changes that all rows are evaluated by array
             columns.patch(f"h{number}", {"version": "2", f"claimed.gpu0/{GPU}": "499"})
         decider.decide(shares(500, 400), Random(0))
         assert searched.call_count == 40 + 30
@@ -158,7 +160,7 @@ def test_a_change_that_takes_too_long_to_find_is_not_told() -> None:
         assert smallest_change(shape, 0) == ()
 
 
-# What is told
+# The contents of explanations
 
 
 def test_a_change_uses_what_pools_give_and_not_only_the_host_itself() -> None:
@@ -180,5 +182,12 @@ def test_a_refusal_reads_well_with_every_kind_of_change() -> None:
     assert near(miss) == "nearest h3: 2048 MEMORY_MB less, without trait AVX, in zone az1 too"
     of_gang = replace(miss, member="db", after="c-7")
     assert near(of_gang).startswith("nearest for db h3: ")
-    assert miss_facts(of_gang).items() >= {"member": "db", "after": "c-7"}.items()
-    assert miss_facts(miss).keys() == {"host", "needs", "free", "changes"}
+
+
+def test_a_refusal_has_the_facts_that_the_model_of_a_miss_shows() -> None:
+    """The blocking claim and the gang's member are included only if there are any."""
+    miss = Miss("h3", {"VCPU": 2}, {"VCPU": 1}, ("1 VCPU less",), (1, 0.5))
+    misses = (miss, replace(miss, member="db", after="c-7"))
+    facts = refusal(True, Request({"VCPU": 2}), [Explanation(3, 0, (), misses, ())]).facts["nearest"]
+    assert to_json(facts) == to_json([responses.Miss.of(one) for one in misses])
+    assert [one.keys() - facts[0].keys() for one in facts] == [set(), {"member", "after"}]

@@ -1,4 +1,4 @@
-"""Queries: what each operator and variable means, and what is refused before any host is looked at."""
+"""Queries: the meaning of each operator and variable, and the errors that are found before any host is evaluated."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ from redsched.decide.rules import ALL_ROWS
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.schema.parsing import parse
-from tests.support.columns import FIELDS, columns_of
+from tests.support.builders.columns import FIELDS, columns_of
 
 H1 = FIELDS | {
     "label.kernel": "5.15",
@@ -26,12 +26,12 @@ H2 = {"version": "1", "status": "draining", "capacity.VCPU": "8"}
 
 
 def columns() -> Columns:
-    """h1 with nearly everything, h2 with nearly nothing."""
+    """Return h1 with nearly all fields, and h2 with nearly none."""
     return columns_of(h1=H1, h2=H2)
 
 
 def hosts(query: Any) -> list[str]:
-    """The hosts for which a query is true, by array and alone."""
+    """Return the hosts for which a query is true, evaluated by array and one by one."""
     replica = columns()
     passes = compile_query(query).passes
     among = passes(replica, ALL_ROWS)
@@ -70,14 +70,14 @@ def hosts(query: Any) -> list[str]:
         ('["<", "$metric.cpu.percent", "$free.VCPU"]', ["h1"]),
         ('["<", "$label.kernel", "$metric.cpu.percent"]', ["h1"]),
         ('["<", "$host", "$label.rack.row"]', ["h1"]),
-        # The first is held against all others.
+        # The first operand is compared with each of the others.
         ('["<", 1, "$claims", "$free.VCPU"]', ["h1"]),
         ('["<", 1, "$claims", "$starting"]', []),
         ('["in", "$zone", "az2", "az1"]', ["h1"]),
         ('["in", "$zone", "az2", "az3"]', []),
         ('["in", 3, "$claims", "$starting"]', ["h1"]),
         ('["in", "$label.kernel", "6", 5.15]', ["h1"]),
-        # What a host lacks makes a comparison false; of `in` only that one.
+        # A variable that a host lacks makes a comparison false; in `in`, only the comparison with that operand.
         ('["=", "$label.nope", "$label.nope"]', []),
         ('["not", ["=", "$label.rack.row", "r4"]]', ["h2"]),
         ('["not", [">=", "$label.rack.row", ""]]', ["h2"]),
@@ -130,7 +130,7 @@ def test_a_query_without_meaning_is_an_error_that_says_where(query: Any, message
 
 
 def nested(depth: int) -> Any:
-    """A query of so many lists in each other."""
+    """Return a query with this many nested lists."""
     return ["=", "$host", "h1"] if depth == 1 else ["and", nested(depth - 1)]
 
 
@@ -141,7 +141,7 @@ def test_a_query_may_be_twenty_lists_deep_and_no_deeper() -> None:
 
 
 def test_a_body_may_hold_each_query_that_can_be_compiled() -> None:
-    """What parses bodies has the same bounds."""
+    """The parser of request bodies has the same limits."""
     largest = ["in", "$zone", *map(str, range(197))]
     compile_query(largest)
     for query in (nested(20), largest):

@@ -1,4 +1,4 @@
-"""Every shell line of every document runs, or says why a test cannot run it, and shows what its page shows."""
+"""Every shell command of every document runs with the output on its page, or is marked with a reason not to."""
 
 import re
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ from tests.docs.play import play
 from tests.docs.terminal import Stacks
 
 RUN = [page for page in PAGES if any(block.is_run for block in blocks(page.read_text()))]
-NOT_OWNER = {"python", "toml", "yaml", "json", "text", "ini", "http", "promela", "lua", "{toctree}"}
-"""What else is in fences."""
+OTHER = {"python", "toml", "yaml", "json", "text", "ini", "http", "promela", "lua", "{toctree}"}
+"""The other languages of fenced blocks."""
 
 
 def name_of(page: Path) -> str:
@@ -26,6 +26,7 @@ def stacks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stacks]:
         yield Stacks(tmp_path_factory.mktemp("stacks"), opened)
 
 
+@pytest.mark.timeout(600)  # a page of thirty commands waits for leases and processes
 @pytest.mark.parametrize("page", RUN, ids=name_of)
 def test_the_commands_of_a_page_run_and_show_what_it_shows(page: Path, stacks: Stacks, tmp_path: Path) -> None:
     play(page.read_text(), stacks, tmp_path)
@@ -33,10 +34,8 @@ def test_the_commands_of_a_page_run_and_show_what_it_shows(page: Path, stacks: S
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_of_a_page_names_its_language(page: Path) -> None:
-    """A block without one could hold shell lines that nobody runs."""
-    wrong = [
-        (block.line, block.language) for block in blocks(page.read_text()) if block.language not in SHELL | NOT_OWNER
-    ]
+    """A block without a language could contain shell commands that are not run."""
+    wrong = [(block.line, block.language) for block in blocks(page.read_text()) if block.language not in SHELL | OTHER]
     assert wrong == []
 
 
@@ -48,7 +47,7 @@ def test_no_other_block_of_a_page_looks_like_a_shell(page: Path) -> None:
 
 
 def test_every_fence_is_found() -> None:
-    """A comment of another form before a block would hide neither it nor its mark."""
+    """A comment of another form before a block does not hide the block from the tests."""
     for page in PAGES:
         fences = re.findall(r"^ *```", page.read_text(), re.MULTILINE)
         fenced = [block for block in blocks(page.read_text()) if block.fenced]

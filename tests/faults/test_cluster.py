@@ -19,8 +19,8 @@ from redsched.store.cell import CellStore
 from redsched.store.embedded.server import pick_server
 from redsched.store.store import Store
 from redsched.store.topology.connection import reading
-from tests.support.cells import call_of, member
-from tests.support.hosts import PlainHost, speak_all
+from tests.support.builders.cells import call_of, member
+from tests.support.fleets.hosts import PlainHost, speak_all
 from tests.support.setups import ClusterSetup, Node
 from tests.support.setups.cluster import cells_apart
 from tests.support.waiting import wait_until
@@ -34,12 +34,12 @@ VCPU = 200
 
 @pytest.fixture
 def setup(running: ClusterSetup) -> ClusterSetup:
-    """The cluster of all tests here: whole, and empty."""
+    """The cluster that all tests of this module share, with all servers running and no data."""
     for node in running.nodes:
         if not node.running:
             node.restart()
     shards = {cell: running.primary(cell) for cell in CELLS}
-    if shards[MOVED] in (shards[cell] for cell in CELLS[1:]):  # another test has moved it there
+    if shards[MOVED] in (shards[cell] for cell in CELLS[1:]):  # an earlier test has moved it there
         running.move(MOVED, next(one for one in running.others(MOVED) if one not in shards.values()))
     for cell in CELLS:
         with running.primary(cell).asked() as client:
@@ -49,19 +49,19 @@ def setup(running: ClusterSetup) -> ClusterSetup:
 
 @dataclass(slots=True)
 class World:
-    """A scheduler over a host of each cell, and traffic: what it was given, and what went wrong."""
+    """A scheduler over one host in each cell, and traffic: its claims and its errors."""
 
     scheduler: Scheduler
     cells: dict[str, CellStore]
     hosts: list[PlainHost]
     claims: dict[str, str] = field(default_factory=dict)
-    """Those that were answered: id -> cell."""
+    """Answered claims: id -> cell."""
     released: set[str] = field(default_factory=set)
     refused: list[Unavailable] = field(default_factory=list)
     stopped: bool = False
 
     async def traffic(self, cell: str) -> None:
-        """Claim in a cell, and release each second claim, until it is stopped."""
+        """Claim in a cell, and release every second claim, until stopped."""
         number = 0
         while not self.stopped:
             number += 1
@@ -76,7 +76,7 @@ class World:
                 self.refused.append(error)
 
     async def go_on(self, cell: str) -> None:
-        """Return when the traffic has got further claims in a cell."""
+        """Return when the traffic has made further claims in a cell."""
         before = self._in(cell)
         await wait_until(lambda: self._in(cell) >= before + 3, 30.0, f"claims go on in {cell}")
 
@@ -84,7 +84,7 @@ class World:
         return sum(one == cell for one in self.claims.values())
 
     async def assert_exact(self) -> None:
-        """What was answered is there, what was released is not, and nothing is counted twice."""
+        """Check that all answered claims exist, only the released ones have ended, and an audit finds no problem."""
         for name, cell in self.cells.items():
             ids = [claim_id for claim_id, where in self.claims.items() if where == name]
             known = await cell.claims.read(ids)
@@ -92,14 +92,14 @@ class World:
             assert known.keys() == set(ids)
             assert ended == self.released & set(ids)
             [host] = await cell.hosts.read([f"{name}-h"])
-            # Those whose answer never came may stand beside those that were answered; the audit counts them all.
+            # Claims whose reply was lost may exist as well; the audit counts all claims.
             assert int(host.fields["claimed.VCPU"]) >= len(ids) - len(ended)
         assert (await self.scheduler.audit()).problems == ()
 
 
 @asynccontextmanager
 async def world(setup: ClusterSetup) -> AsyncIterator[World]:
-    """Traffic while the test does what it does to the cluster, and the proof afterwards."""
+    """Run traffic while the test acts on the cluster, and check the result afterwards."""
     async with Store.connect(setup.url, QUICK) as store:
         cells = {name: store.cell(name) for name in CELLS}
         hosts = []
@@ -118,13 +118,13 @@ async def world(setup: ClusterSetup) -> AsyncIterator[World]:
                 it.stopped = True
                 await asyncio.gather(*tasks)
             for host in hosts:
-                # What was released before its host had attested waits for the host's word.
+                # A claim that was released before its host had attested ends only when the host reports.
                 await host.work()
             await it.assert_exact()
 
 
 async def test_cells_lie_on_different_shards_and_each_is_claimed_in(setup: ClusterSetup) -> None:
-    """Also what lies outside the cells: their list, and what ties an id or a group to one of them."""
+    """This includes the data outside the cells: the list of cells, and the bindings of ids and groups to cells."""
     assert len({setup.primary(name).port for name in CELLS}) == 3
     async with world(setup) as it:
         given = Request({"VCPU": 1}, claim_ids=("mine",))
@@ -145,7 +145,7 @@ async def test_cells_lie_on_different_shards_and_each_is_claimed_in(setup: Clust
 async def test_a_slot_that_moves_under_traffic_loses_nothing_and_doubles_nothing(
     setup: ClusterSetup, at_once: bool
 ) -> None:
-    """Nobody who claims hears of it, but for the epoch that begins where the cell comes to lie."""
+    """No caller gets an error, unless the move starts a new epoch of the cell."""
     if at_once and not setup.moves_at_once:
         pytest.skip("this server moves slots key by key alone")
     async with world(setup) as it:
@@ -159,7 +159,7 @@ async def test_a_slot_that_moves_under_traffic_loses_nothing_and_doubles_nothing
 
 
 async def test_a_slot_that_is_half_moved_is_waited_for(setup: ClusterSetup) -> None:
-    """Scripts whose keys lie on both servers are told TRYAGAIN; a lone key that is not there is asked for (ASK)."""
+    """Calls whose keys are on both servers get TRYAGAIN; one whose only key is missing is sent to the target (ASK)."""
     async with world(setup) as it:
         counters = it.scheduler._store.runner.counters
         with setup.half_moved(MOVED):
@@ -172,7 +172,7 @@ async def test_a_slot_that_is_half_moved_is_waited_for(setup: ClusterSetup) -> N
 
 
 async def test_a_cell_that_moves_for_too_long_is_said_and_nothing_is_claimed(setup: ClusterSetup) -> None:
-    """The servers have said that they did not run it, so its outcome is no secret."""
+    """The servers reply that they did not run the script, so the outcome is known."""
     brief = QUICK.model_copy(update={"resend_for_s": 0.3})
     async with Store.connect(setup.url, brief) as store:
         cell = store.cell(MOVED)
@@ -185,7 +185,7 @@ async def test_a_cell_that_moves_for_too_long_is_said_and_nothing_is_claimed(set
 
 
 async def test_a_killed_primary_is_followed_to_its_replica(setup: ClusterSetup) -> None:
-    """Other cells go on meanwhile; the one that was hit starts a new epoch, and its host attests to it."""
+    """Other cells remain available meanwhile; the affected cell starts a new epoch, to which its host attests."""
     async with world(setup) as it:
         for host in it.hosts:
             await host.work()
@@ -201,7 +201,7 @@ async def test_a_killed_primary_is_followed_to_its_replica(setup: ClusterSetup) 
 
 
 async def test_the_documented_permissions_are_enough(setup: ClusterSetup) -> None:
-    """Those of every store and those of a cluster, with claims that wait for replicas."""
+    """The ACL covers the commands for every store and those for a cluster; `+wait` is added for durable claims."""
     for node in setup.nodes:
         with node.asked() as client:
             for page in ("operate.md", "operate/cluster.md"):
@@ -211,7 +211,7 @@ async def test_the_documented_permissions_are_enough(setup: ClusterSetup) -> Non
     durable = QUICK.model_copy(update={"durability": "replicas=1"})
     url = setup.url.replace("cluster://", "cluster://redsched:secret@")
     async with Store.connect(url, durable) as store, Scheduler.connect(url, durable) as scheduler:
-        for name in CELLS:  # an own id waits until no cell can have lost its claim
+        for name in CELLS:  # a claim id of the caller's waits until no cell can have lost its claim
             await store.cell(name).init()
             await speak_all([PlainHost(store.cell(name), "h", VCPU)])
         cell = store.cell(MOVED)
@@ -229,7 +229,7 @@ async def test_a_server_of_a_cluster_given_alone_is_said(setup: ClusterSetup) ->
 
 
 async def test_nodes_that_are_gone_are_passed_over(setup: ClusterSetup) -> None:
-    """One address that answers is enough."""
+    """One address that replies is enough."""
     host, port = setup.nodes[0].address
     async with Store.connect(f"cluster://127.0.0.1:1,{host}:{port}", QUICK) as store:
         assert await store.memory_policy() == "noeviction"

@@ -1,4 +1,4 @@
-"""One process' connections: few for many calls, none that waits for company, and nothing lost when callers leave."""
+"""A process uses few connections for many calls, delays no call to fill a batch, and survives cancelled callers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -16,26 +16,26 @@ from redsched.store.client.script_client import ScriptClient
 from redsched.store.client.scripts import load_all
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
-from tests.support.hosts import fleet
-from tests.support.proxy import proxy
-from tests.support.racers import updater_of
+from tests.support.fleets.hosts import fleet
+from tests.support.processes.proxy import proxy
+from tests.support.processes.racers import updater_of
 from tests.support.waiting import wait_until
 
 PROMPT_S = 5.0
-"""Far below what a reply may take in these tests, and far above what a prompt end needs on a busy machine."""
+"""The timeout of a prompt end: far below the reply timeouts of these tests, and ample on a busy machine."""
 PATIENT = Settings(reply_timeout_s=60.0, resend_for_s=60.0, select_timeout_s=60.0, catch_up_timeout_s=60.0, tick_s=600)
 ONE = Request({"VCPU": 1})
 
 
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[tuple[Scheduler, ScriptClient]]:
-    """A scheduler over one host with a hundred places."""
+    """Yield a scheduler over one host of 100 VCPU, and its script client, once that is idle."""
     async with Store.connect(url) as store:
         await store.cell("c1").init()
         await fleet(store.cell("c1"), [100])
     async with Scheduler.connect(url, PATIENT) as scheduler:
         runner = scheduler._store.runner
-        # The probe, and the ticks of the store as it is opened and of the first sweep; the next one is far away.
+        # The probe, the ticks on opening the store, and those of the first sweep; the next sweep is minutes away.
         await wait_until(lambda: runner.counters.calls >= 3 and runner.idle)
         yield scheduler, runner
 
@@ -56,7 +56,7 @@ def connections(server: PrivateServer, name: str) -> int:
 
 @pytest.mark.usefixtures("clean_store")
 async def test_a_hundred_at_once_share_pipelines_and_connections(server: PrivateServer) -> None:
-    """A hundred selects at once go out in a few pipelines over one connection, and reads over no more than the pool."""
+    """A hundred concurrent selections use a few pipelines over one connection, and their reads at most the pool."""
     async with opened(server.url) as (scheduler, runner):
         calls, pipelines = runner.counters.calls, runner.counters.pipelines
         found = await asyncio.gather(*(scheduler.select(ONE) for _ in range(100)))
@@ -70,7 +70,7 @@ async def test_a_hundred_at_once_share_pipelines_and_connections(server: Private
 
 @pytest.mark.usefixtures("clean_store")
 async def test_a_lone_call_waits_for_nobody(server: PrivateServer) -> None:
-    """Calls one after the other go out one by one: each is a pipeline of its own."""
+    """Consecutive calls are sent one by one, each as its own pipeline."""
     async with opened(server.url) as (scheduler, runner):
         calls, pipelines = runner.counters.calls, runner.counters.pipelines
         for _ in range(10):
@@ -80,7 +80,7 @@ async def test_a_lone_call_waits_for_nobody(server: PrivateServer) -> None:
 
 @pytest.mark.usefixtures("clean_store")
 async def test_a_pipeline_heals_scripts_that_were_flushed(server: PrivateServer) -> None:
-    """Scripts are flushed before fifty calls at once: one load, only what was refused goes again, nobody notices."""
+    """Scripts are flushed before fifty concurrent calls: the rejected calls are retried, and no caller notices."""
     async with opened(server.url) as (scheduler, runner):
         with redis.Redis(unix_socket_path=str(server.socket)) as raw:
             raw.script_flush()
@@ -94,7 +94,7 @@ async def test_a_pipeline_heals_scripts_that_were_flushed(server: PrivateServer)
 async def test_scripts_flushed_right_after_they_were_loaded_are_loaded_again(
     server: PrivateServer, tmp_path: Path
 ) -> None:
-    """The flush comes between the load and the call that was to use it, twice: the caller does not notice."""
+    """The flush comes between the load and the call that needs it, twice: the caller does not notice."""
     flushes = 2
 
     def meddle(command: list[bytes]) -> bool:
@@ -113,7 +113,7 @@ async def test_scripts_flushed_right_after_they_were_loaded_are_loaded_again(
 
 
 async def test_callers_that_leave_break_nobody(fresh_server: PrivateServer) -> None:
-    """Half of the callers give up while the server is frozen; the other half get their claims, and all is counted."""
+    """Half of the callers give up while the server is frozen; the other half get their claims, and all are counted."""
     async with opened(fresh_server.url) as (scheduler, runner):
         calls = runner.counters.calls
         with paused(fresh_server):
@@ -136,8 +136,8 @@ async def test_callers_that_leave_break_nobody(fresh_server: PrivateServer) -> N
 async def test_closing_ends_what_waits(fresh_server: PrivateServer, lag_s: float) -> None:
     """A scheduler that closes while its calls wait for a frozen server ends promptly, and so does every call.
 
-    What was sent is of unknown outcome and says so; nothing hangs. A refusal that comes while a poll is under way waits
-    for the next one, and otherwise for one that begins at once: both never end.
+    Calls that were sent report an unknown outcome. A refusal waits for the next poll if a poll is in progress, and
+    otherwise for one that begins at once; neither poll gets a reply here.
     """
     calls: list[asyncio.Task[object]] = []
     async with opened(fresh_server.url) as (scheduler, runner):

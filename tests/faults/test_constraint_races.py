@@ -1,8 +1,8 @@
-"""Schedulers in processes of their own race under constraints, and no rule is broken at any instant.
+"""Schedulers in separate processes race under constraints, and no rule is broken at any instant.
 
-While they race the test reads the whole cell as often as it can, in one script call each time, and holds every instant
-to the rules by plain counting (tests/support/instant_rules.py). In the rush nothing is given back, so what is free
-afterwards was free all the time: a refusal of something that still fits there was false.
+During the race the test reads the whole cell as often as it can, in one script call each time, and checks every
+instant by plain counting (tests/support/models/instant_rules.py). In the rush nothing is released, so amounts that are
+free afterwards were free all the time, and a refusal of a request that still fits was false.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,8 +28,7 @@ from redsched.model import (
     Spread,
 )
 from redsched.settings import Settings
-from tests.support.constraint_racers import Declared, Plan, raced
-from tests.support.instant_rules import (
+from tests.support.models.instant_rules import (
     are_related,
     at_most,
     claims_at_most,
@@ -39,9 +38,10 @@ from tests.support.instant_rules import (
     member_of_place,
     members_in,
 )
-from tests.support.instants import Instant
+from tests.support.models.instants import Instant
+from tests.support.processes.constraint_racers import Declared, Plan, raced
+from tests.support.processes.racers import Racers
 from tests.support.profiles import is_long
-from tests.support.racers import Racers
 
 ROUNDS = 30 if is_long() else 1
 TURNS = 8 if is_long() else 4
@@ -52,7 +52,7 @@ pytestmark = [pytest.mark.usefixtures("clean_store"), pytest.mark.parametrize("r
 
 
 def in_zones(zones: str, vcpu: int, pools: dict[str, Pool] | None = None) -> list[HostReport]:
-    """Hosts h0, h1 ... in these zones, one letter each."""
+    """Return hosts h0, h1 ...; each letter of `zones` is the zone of one host."""
     return [
         HostReport(f"h{number}", {"VCPU": Inventory(vcpu)}, zone=zone, lease_s=3600, pools=pools or {})
         for number, zone in enumerate(zones)
@@ -65,9 +65,9 @@ def in_group(name: str, spread: tuple[Spread, ...] = ()) -> dict[str, Request]:
 
 @pytest.mark.parametrize("most", [1, 2])
 async def test_members_of_an_anti_affinity_group_keep_apart(url: str, race: Racers, most: int, round_: int) -> None:
-    """Eight hosts take exactly so many members each, all others are refused, and nobody needs a second call for it.
+    """Eight hosts get exactly this many members each, all other requests are refused, and none needs a second call.
 
-    A call names all eight hosts, so whatever a process has not heard of yet, one with room is among them if there is.
+    A call names all eight hosts, so even a process that is behind lists a host with room, if there is one.
     """
     group = ServerGroup("web", GroupPolicy.ANTI_AFFINITY, max_per_host=most)
     plan = Plan(url, in_group("web"), each=4, turns=TURNS)
@@ -79,9 +79,9 @@ async def test_members_of_an_anti_affinity_group_keep_apart(url: str, race: Race
 
 
 async def test_members_find_the_last_hosts_of_more_than_a_call_can_name(url: str, race: Racers, round_: int) -> None:
-    """Of 24 hosts a call names eight; where others were faster at all of them, one decides anew and is not refused.
+    """A call names eight of 24 hosts; if other requests have taken all eight, the scheduler decides again.
 
-    The next call names none of those, so the third that finds nothing is a request's last: none makes more than three.
+    The next call names none of these eight, so a request makes at most three calls.
     """
     hosts, named = 24, Settings().candidates
     group = ServerGroup("web", GroupPolicy.ANTI_AFFINITY)
@@ -102,7 +102,7 @@ async def test_members_of_an_anti_affinity_group_keep_apart_by_zone(url: str, ra
 async def test_members_of_an_affinity_group_stay_together(
     url: str, race: Racers, by: str, room: int, round_: int
 ) -> None:
-    """The first one says where; that host or zone is filled to its last place, and nobody goes elsewhere."""
+    """The first member determines the host or zone, which is filled completely; no member is placed elsewhere."""
     group = ServerGroup("db", GroupPolicy.AFFINITY, by=by)
     plan = Plan(url, in_group("db"), each=3, turns=TURNS)
     _, still = await raced(race, plan, in_zones("abc" * 3, 4), [in_one("db", by)], [group])
@@ -110,7 +110,7 @@ async def test_members_of_an_affinity_group_stay_together(
 
 
 async def test_members_spread_over_zones_stay_level(url: str, race: Racers, round_: int) -> None:
-    """Two zones wait for the third at each step, and take no more when it is full: 17, 17 and 16."""
+    """No zone exceeds the smallest by more than one member, so once the smallest is full: 17, 17 and 16."""
     group = ServerGroup("cache", GroupPolicy.SOFT_ANTI_AFFINITY)
     plan = Plan(url, in_group("cache", (Spread("zone"),)), each=8)
     _, still = await raced(race, plan, in_zones("aabbc", 16), [level("cache", "zone", 1)], [group])
@@ -126,7 +126,7 @@ def gpus(count: int) -> dict[str, Pool]:
 
 
 def free_of_pools(now: Instant, resource_class: str) -> list[dict[str, int]]:
-    """What each host has left of a class, by pool."""
+    """Return the free amount of a class on each host, by pool."""
     prefix, suffix = "capacity.", f"/{resource_class}"
     return [
         {
@@ -139,7 +139,7 @@ def free_of_pools(now: Instant, resource_class: str) -> list[dict[str, int]]:
 
 
 async def test_the_last_shares_of_gpus(url: str, race: Racers, round_: int) -> None:
-    """Six GPUs of 1000, and uneven shares of twice as much: none holds more, and no share is refused that fits one."""
+    """Uneven shares of twice the capacity of six GPUs of 1000: no refused share would still fit on a GPU."""
     kinds = {f"s{milli}": share(milli) for milli in (300, 500, 700)}
     plan = Plan(url, kinds, each=1, turns=TURNS)
     total, still = await raced(race, plan, in_zones("ab", 8, gpus(3)))
@@ -149,7 +149,7 @@ async def test_the_last_shares_of_gpus(url: str, race: Racers, round_: int) -> N
 
 
 async def test_no_share_is_refused_while_a_gpu_has_room_for_certain(url: str, race: Racers, round_: int) -> None:
-    """16 workers that hold one half at most, on eight GPUs: whenever one asks, 15 halves at most are taken."""
+    """16 workers hold at most one half of eight GPUs each: at every request at most 15 of 16 halves are taken."""
     plan = Plan(url, {"half": share(500)}, each=2, turns=2 * TURNS)
     total, _ = await raced(race, plan, in_zones("ab", 8, gpus(4)))
     assert (total.refused, total.later["refused"]) == ([], 0)
@@ -161,7 +161,7 @@ def paged(*pages: int) -> Request:
 
 
 def pages_as_asked(now: Instant) -> Iterator[str]:
-    """Each cell of a claim has its pages in one NUMA node of its own."""
+    """Check that each NUMA cell of a claim has all its pages in one node, which no other cell of the claim uses."""
     for claim in now.claims.values():
         pages = sorted(value for name, value in claim.items() if name.endswith(HUGE))
         asked = list(claim["consumer"].partition(".")[0].removeprefix("n").replace("-", ""))
@@ -170,7 +170,7 @@ def pages_as_asked(now: Instant) -> Iterator[str]:
 
 
 async def test_the_last_huge_pages(url: str, race: Racers, round_: int) -> None:
-    """No NUMA node gives more than its eight pages, and no cells are refused that nodes still have pages for."""
+    """Nodes of eight pages are not exceeded, and no request is refused whose NUMA cells would still fit."""
     nodes = {f"numa{number}": Pool({"PCPU": Inventory(99), HUGE: Inventory(8)}) for number in range(2)}
     plan = Plan(url, {"n3": paged(3), "n5": paged(5), "n2-2": paged(2, 2)}, each=1, turns=TURNS)
     total, still = await raced(race, plan, in_zones("aab", 8, nodes), [pages_as_asked])
@@ -182,7 +182,7 @@ async def test_the_last_huge_pages(url: str, race: Racers, round_: int) -> None:
 
 
 async def test_the_last_of_a_shared_pool(url: str, race: Racers, round_: int) -> None:
-    """Licences that run out long before the hosts do: never more than there are, and none is kept from whom it fits."""
+    """Licences run out long before the hosts are full: never too many are claimed, and no refusal is false."""
     seats = SharedPool("licences", {"CUSTOM_SEAT": Inventory(30)})
     kinds = {f"l{number}": Request({"VCPU": 1, "CUSTOM_SEAT": number}) for number in (1, 2, 3)}
     plan = Plan(url, kinds, each=2, turns=TURNS)
@@ -219,7 +219,7 @@ GANGS = {
 
 
 async def test_gangs_that_compete_are_there_whole_or_not_at_all(url: str, race: Racers, round_: int) -> None:
-    """Gangs of three to five whose members keep apart or together, share licences and count in a group of all gangs."""
+    """Gangs of three to five places, kept apart or together, which compete for seats and for places in a group."""
     declared: list[Declared] = [
         ServerGroup("of", GroupPolicy.ANTI_AFFINITY, max_per_host=2),
         SharedPool("seats", {"CUSTOM_SEAT": Inventory(9)}),
@@ -232,7 +232,7 @@ async def test_gangs_that_compete_are_there_whole_or_not_at_all(url: str, race: 
 
 
 def has_room(now: Instant, request: Request) -> bool:
-    """Whether a gang could lie somewhere, every way tried out."""
+    """Return whether a gang could be placed somewhere, by trying every assignment."""
     members = {one.name: one.request for one in request.members}
     places = [(members[name], name) for name in member_of_place(request)]
     return any(_fits(now, request, places, hosts) for hosts in product(sorted(now.hosts), repeat=len(places)))
@@ -259,7 +259,7 @@ def _fits(now: Instant, request: Request, places: Sequence[tuple[Request, str]],
 
 
 async def test_gangs_that_lose_their_first_hosts_keep_their_relations(url: str, race: Racers, round_: int) -> None:
-    """Places that must take what else they may have do not meet there, and a zone is not left for it."""
+    """Places that fall back to another candidate still do not share a host, and do not leave the gang's zone."""
     kinds = {
         "apart": Request(members=(THREE,), relations=(Relation(RelationType.APART, ("of",)),)),
         "near": Request(members=(THREE,), relations=(Relation(RelationType.SAME_ZONE, ("of",)),)),
@@ -273,7 +273,7 @@ async def test_gangs_that_lose_their_first_hosts_keep_their_relations(url: str, 
 
 @pytest.mark.parametrize("confirms", [False, True])
 async def test_a_host_starts_so_many_at_once(url: str, race: Racers, confirms: bool, round_: int) -> None:
-    """Whoever confirms or gives back makes way for another one, and only then."""
+    """A host accepts another claim only after one of its two starting claims is confirmed or released."""
     plan = Plan(url, {"one": Request({"VCPU": 1})}, each=3, turns=TURNS, confirms=confirms)
     rule = claims_at_most(2, ("claimed", "starting"))
     total, _ = await raced(race, plan, in_zones("aabbc", 99), [rule], max_starting_per_host=2)

@@ -1,4 +1,4 @@
-"""What REDSCHED_DURABILITY promises: no claim is answered that too few replicas or disks have, or left behind."""
+"""REDSCHED_DURABILITY: a claim that too few replicas or disks have is neither answered nor left in the store."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -18,8 +18,8 @@ from redsched.store.codec.results import Replacement, ScriptResult
 from redsched.store.commands.claims import ClaimCommands
 from redsched.store.embedded.server import PrivateServer, ServerBinary
 from redsched.store.store import Store
-from tests.support.cells import call_of, member
-from tests.support.hosts import fleet
+from tests.support.builders.cells import call_of, member
+from tests.support.fleets.hosts import fleet
 from tests.support.servers import SERVERS, name_of
 from tests.support.setups import Node
 from tests.support.waiting import wait_until, wait_until_sync
@@ -44,7 +44,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[tuple[Node, Node]]:
 
 
 def heard(primary: Node) -> bool:
-    """Whether the replica has told its primary that it has all data: before that no WAIT counts it."""
+    """Return whether the replica has reported all data to its primary; before that, WAIT does not count it."""
     return (primary.says("replication", "slave0") or {}).get("state") == "online"
 
 
@@ -68,7 +68,7 @@ async def claimed(cell: CellStore) -> int:
 
 
 async def test_a_claim_is_answered_when_its_replica_has_it(pair: tuple[Node, Node]) -> None:
-    """At once: the replica is asked there and then, not after some time."""
+    """The replica is queried right after the reply, without a delay."""
     primary, replica = pair
     async with opened(url_of(primary)) as (scheduler, _):
         claim_id = (await scheduler.select(ONE)).selections[0].claim_id
@@ -94,7 +94,7 @@ async def test_a_claim_that_no_replica_has_is_refused_and_ended(pair: tuple[Node
 async def test_what_became_active_in_the_place_of_another_claim_is_not_undone(
     pair: tuple[Node, Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its host confirmed while copies were waited for: the former is given back, and this is all that is left."""
+    """Its host confirms it during the wait for replicas; the former placement is gone, so this one is not undone."""
     primary, _ = pair
     async with opened(url_of(primary)) as (scheduler, cell):
         former = (await scheduler.select(ONE)).selections[0]
@@ -117,9 +117,9 @@ async def test_what_became_active_in_the_place_of_another_claim_is_not_undone(
 
 
 async def test_an_id_sent_again_waits_for_what_its_first_sending_wrote(pair: tuple[Node, Node]) -> None:
-    """It writes nothing of its own, and its connection has heard that the frozen replica has all that it wrote before.
+    """The repeated call writes nothing, and the replica was frozen after it had the connection's earlier writes.
 
-    Without a write in between WAIT would be about that, and say that all is well.
+    WAIT covers only the connection's own writes, so without an extra write it would succeed.
     """
     primary, replica = pair
     async with opened(url_of(primary)) as (_, cell), opened(url_of(primary), Settings(tick_s=600)) as (_, careless):
@@ -134,7 +134,7 @@ async def test_an_id_sent_again_waits_for_what_its_first_sending_wrote(pair: tup
 
 
 async def test_a_user_who_may_not_wait_is_told(pair: tuple[Node, Node]) -> None:
-    """Nothing is taken for durable because nobody could ask."""
+    """A claim whose durability could not be checked does not count as durable."""
     primary, _ = pair
     async with opened(url_of(primary)) as (_, cell):
         with primary.asked() as client:
@@ -145,7 +145,7 @@ async def test_a_user_who_may_not_wait_is_told(pair: tuple[Node, Node]) -> None:
 
 
 async def test_a_refusal_waits_for_nothing(pair: tuple[Node, Node]) -> None:
-    """Nothing was promised, so nothing can be lost."""
+    """A refusal writes nothing that would have to be durable."""
     primary, _ = pair
     async with opened(url_of(primary)) as (_, cell):
         primary.cut_replication()
@@ -153,7 +153,7 @@ async def test_a_refusal_waits_for_nothing(pair: tuple[Node, Node]) -> None:
 
 
 async def test_other_calls_do_not_wait_for_replicas(pair: tuple[Node, Node]) -> None:
-    """They go out over another connection while a claim waits."""
+    """While a claim waits, other calls use another connection."""
     primary, _ = pair
     patient = Settings(durability="replicas=1", durability_timeout_s=30, reply_timeout_s=60, tick_s=600)
     async with opened(url_of(primary), patient) as (_, cell):
@@ -168,7 +168,7 @@ async def test_other_calls_do_not_wait_for_replicas(pair: tuple[Node, Node]) -> 
 
 
 async def test_scripts_that_were_flushed_are_loaded_and_waited_for(pair: tuple[Node, Node]) -> None:
-    """Also the one that writes before WAIT."""
+    """This includes the script that writes before WAIT."""
     primary, _ = pair
     async with opened(url_of(primary)) as (scheduler, cell):
         with primary.asked() as client:
@@ -184,7 +184,7 @@ async def test_scripts_that_were_flushed_are_loaded_and_waited_for(pair: tuple[N
 
 @pytest.mark.parametrize("binary", HAS_WAITAOF, ids=name_of)
 async def test_a_claim_waits_for_the_disk(binary: ServerBinary) -> None:
-    """What was answered is there after a crash."""
+    """An answered claim exists after a crash."""
     with Node(binary, {"appendonly": "yes", "appendfsync": "always"}) as node:
         node.launch()
         async with opened(url_of(node), Settings(durability="fsync")) as (scheduler, _):
@@ -197,7 +197,7 @@ async def test_a_claim_waits_for_the_disk(binary: ServerBinary) -> None:
 
 @pytest.mark.parametrize("binary", HAS_WAITAOF, ids=name_of)
 async def test_a_disk_that_is_never_asked_is_not_taken_for_one(binary: ServerBinary) -> None:
-    """The file is switched off while redsched runs: claims are refused and ended."""
+    """`appendonly` is switched off while redsched runs: claims are refused, and removed again."""
     with Node(binary, {"appendonly": "yes", "appendfsync": "always"}) as node:
         node.launch()
         async with opened(url_of(node), Settings(durability="fsync")) as (scheduler, cell):

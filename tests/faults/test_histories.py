@@ -1,4 +1,4 @@
-"""The fault suite's complaints tell what happened to the claim that they name."""
+"""The problems that the fault suite reports include the events of the claim that they name."""
 
 from collections import Counter
 
@@ -6,9 +6,9 @@ from redsched.model import Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
-from tests.faults.suite.histories import with_histories
-from tests.faults.suite.ledger import Answer, Ledger
-from tests.faults.suite.operator import Operator
+from tests.faults.suite.callers.operator import Operator
+from tests.faults.suite.checks.histories import with_histories
+from tests.faults.suite.checks.ledger import Answer, Ledger
 from tests.scheduler.conftest import report_all, report_of
 
 SETTINGS = Settings(check_s=0)

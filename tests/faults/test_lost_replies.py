@@ -1,6 +1,6 @@
-"""Replies that are lost on their way: nothing is done twice, and the caller gets the true outcome.
+"""Lost replies: no call takes effect twice, and the caller gets the true outcome.
 
-The proxy strikes chosen script calls of the writer. What the server holds afterwards is the judge of every answer.
+The proxy strikes chosen script calls of the writer. Every answer is compared with the server's data afterwards.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ from redsched.store.client.scripts import load_all
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
-from tests.support.cells import raw_client
-from tests.support.hosts import PlainHost, fleet
+from tests.support.builders.cells import raw_client
+from tests.support.fleets.hosts import PlainHost, fleet
+from tests.support.processes.proxy import Fault, Proxy, proxy
 from tests.support.profiles import is_long
-from tests.support.proxy import Fault, Proxy, proxy
 from tests.support.waiting import wait_until
 
 PLANS = 200 if is_long() else 2
@@ -36,17 +36,17 @@ pytestmark = pytest.mark.usefixtures("clean_store")
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A scheduler behind a proxy, and the store as it is without one."""
+    """A scheduler behind a proxy, and direct access to its store."""
 
     proxy: Proxy
     scheduler: Scheduler
     behind: CellStore
-    """The cell as the scheduler calls it."""
+    """The scheduler's cell, through the proxy."""
     cell: CellStore
     hosts: list[PlainHost]
 
     async def struck(self, fault: Fault, call: Awaitable[object]) -> object:
-        """What a call answers whose first script is struck; late copies have been run when this returns."""
+        """Return the answer of a call whose first script is struck; late copies have been run by then."""
         self.proxy.faults.append(fault)
         before = self.proxy.played[fault]
         answer = await call
@@ -55,17 +55,17 @@ class Behind:
         return answer
 
     def quiet(self) -> bool:
-        """Whether the scheduler has nothing to send."""
+        """Return whether the scheduler has no call in progress."""
         return self.behind._cell.scripts.idle
 
     async def claimed(self) -> int:
-        """VCPU claimed on all hosts, as the store has it."""
+        """Return the claimed VCPU of all hosts in the store."""
         return sum(int(host.fields.get("claimed.VCPU", "0")) for host in await self.cell.hosts.read(["h0", "h1", "h2"]))
 
 
 @asynccontextmanager
 async def behind_proxy(server: PrivateServer, folder: Path, **settings: float) -> AsyncIterator[Behind]:
-    """Three hosts of four VCPU. Sweeps run scripts too, and so would be struck: they come only once, at the start."""
+    """Yield a scheduler over three hosts of 4 VCPU. It sweeps only at the start: later sweeps would be struck."""
     quick = Settings.model_validate(
         {"reply_timeout_s": 0.1, "resend_for_s": 8.0, "poll_s": 0.01, "tick_s": 600.0, **settings}
     )
@@ -83,7 +83,7 @@ async def behind_proxy(server: PrivateServer, folder: Path, **settings: float) -
 
 
 def is_of(*names: str) -> Callable[[list[bytes]], bool]:
-    """Whether a command calls one of these scripts."""
+    """Return whether a command calls one of these scripts."""
     wanted = {load_all()[name].sha.encode() for name in names}
     return lambda command: command[0].startswith(b"EVALSHA") and command[1] in wanted
 
@@ -106,7 +106,7 @@ async def test_a_claim_is_made_once(server: PrivateServer, tmp_path: Path, fault
 
 @pytest.mark.parametrize("fault", LOSSES)
 async def test_a_gang_is_made_once(server: PrivateServer, tmp_path: Path, fault: Fault) -> None:
-    """The same for a request of several places: it is there whole, once."""
+    """The same for a request of several places: all of them are claimed, once."""
     async with behind_proxy(server, tmp_path) as it:
         found = await it.struck(fault, it.scheduler.select(Request(ONE, count=5)))
         assert len({one.claim_id for one in found.selections}) == 5  # type: ignore[attr-defined]
@@ -115,7 +115,7 @@ async def test_a_gang_is_made_once(server: PrivateServer, tmp_path: Path, fault:
 
 @pytest.mark.parametrize("fault", LOSSES)
 async def test_a_release_gives_back_once(server: PrivateServer, tmp_path: Path, fault: Fault) -> None:
-    """A release says that the claim has ended, and its amount returns once, not once for every copy."""
+    """A release replies that the claim has ended; its amount is freed once, not once for every copy of the call."""
     async with behind_proxy(server, tmp_path) as it:
         kept = await it.scheduler.select(Request(ONE, hosts=frozenset({"h0"})))
         given = await it.scheduler.select(Request(ONE, hosts=frozenset({"h0"})))
@@ -126,7 +126,7 @@ async def test_a_release_gives_back_once(server: PrivateServer, tmp_path: Path, 
 
 @pytest.mark.parametrize("fault", LOSSES)
 async def test_a_claims_life_goes_on_once(server: PrivateServer, tmp_path: Path, fault: Fault) -> None:
-    """accept, confirm, release and the host's word that the work is gone: each has its effect, and says so."""
+    """accept, confirm, release and gone each take effect once, and the reply says so."""
     async with behind_proxy(server, tmp_path) as it:
         [one] = (await it.scheduler.select(Request(ONE))).selections
         assert one.claim_id is not None
@@ -151,7 +151,7 @@ async def test_a_claims_life_goes_on_once(server: PrivateServer, tmp_path: Path,
 
 @pytest.mark.parametrize("fault", LOSSES)
 async def test_a_report_changes_the_host_once(server: PrivateServer, tmp_path: Path, fault: Fault) -> None:
-    """A report and an attestation take effect once: one version further each, however many copies there were."""
+    """A report and an attestation each raise the host's version once, however many copies of the call arrive."""
     async with behind_proxy(server, tmp_path) as it:
         stamp = AgentStamp("journal-h9", "n1", 1)
         await it.struck(fault, it.behind.hosts.report(HostReport("h9", {"VCPU": Inventory(8)}), stamp))
@@ -170,9 +170,9 @@ async def test_a_report_changes_the_host_once(server: PrivateServer, tmp_path: P
 
 @pytest.mark.parametrize("seed", range(PLANS))
 async def test_a_crowd_loses_nothing(server: PrivateServer, tmp_path: Path, seed: int) -> None:
-    """Twenty at once ask for twelve places and give some back, while every fourth call or so is struck.
+    """Twenty concurrent callers request twelve places and release some, while about every fourth call is struck.
 
-    Every answer agrees with the store, nothing is placed twice, and no place is refused while it is free.
+    Every answer agrees with the store, nothing is placed twice, and no request is refused while a place is free.
     """
     rng = Random(seed)
     async with behind_proxy(server, tmp_path) as it:
@@ -201,9 +201,10 @@ async def test_a_crowd_loses_nothing(server: PrivateServer, tmp_path: Path, seed
 async def test_an_unknown_outcome_is_called_so(
     server: PrivateServer, tmp_path: Path, fault: Fault, limit: str, own_id: bool
 ) -> None:
-    """When no reply comes for too long the caller hears that the outcome is unknown, with the ids to ask again with.
+    """If no reply arrives for too long, the caller learns that the outcome is unknown, with the ids for a retry.
 
-    The same request with these ids then gets the truth: the claim that was made, or one that is made now. Only one.
+    A retry with these ids gets the true outcome: the claim that was made before, or one that the retry makes. There is
+    only one claim in either case.
     """
     async with behind_proxy(server, tmp_path, **{limit: 0.3}) as it:
         it.proxy.always = fault
@@ -214,7 +215,7 @@ async def test_an_unknown_outcome_is_called_so(
         ids = tuple(unknown.value.facts["claim_ids"])
         assert (len(ids), ids == ("own",)) == (1, own_id)
         made = await it.claimed()
-        # What was under way when the caller gave up may have come through since: then it is made, and once.
+        # Calls in progress when the caller gave up may have run since: then exactly one claim was made.
         assert made in {Fault.LOSE_REPLY: (1,), Fault.LOSE_REQUEST: (0,) if limit == "resend_for_s" else (0, 1)}[fault]
         found = await it.scheduler.select(Request(ONE, claim_ids=ids))
         assert found.fresh == (not made)
@@ -222,7 +223,7 @@ async def test_an_unknown_outcome_is_called_so(
 
 
 async def test_a_release_of_unknown_outcome_may_be_sent_again(server: PrivateServer, tmp_path: Path) -> None:
-    """The release was carried out and its replies were lost: sent again, it says that the claim has ended."""
+    """The release was executed and its replies were lost: a retry answers that the claim has ended."""
     async with behind_proxy(server, tmp_path, resend_for_s=0.3) as it:
         [one] = (await it.scheduler.select(Request(ONE))).selections
         it.proxy.always = Fault.LOSE_REPLY
@@ -234,7 +235,7 @@ async def test_a_release_of_unknown_outcome_may_be_sent_again(server: PrivateSer
 
 
 async def test_an_error_after_a_lost_reply_is_not_the_whole_truth(server: PrivateServer, tmp_path: Path) -> None:
-    """The first sending was carried out, the second one met a full store: the outcome is unknown, not `unavailable`."""
+    """The first copy was executed, and the store was full for the second: the outcome is unknown, not `unavailable`."""
     async with behind_proxy(server, tmp_path, reply_timeout_s=1.0) as it, raw_client(server.url) as raw:
         it.proxy.faults.append(Fault.HOLD_REPLY)
         claiming = asyncio.create_task(it.scheduler.select(Request(ONE, claim_ids=("mine",))))

@@ -1,16 +1,16 @@
 """No script stops in the middle in a slot that is moved to another server key by key.
 
-What the source of such a slot does, by `getNodeByQuery` of Redis and Valkey, and as the last tests here show:
+The source of such a slot behaves as follows, by `getNodeByQuery` of Redis and Valkey, and as the last tests here show:
 
-- Before a script it looks at the declared keys. If all are there, it runs the script. If some are missing, the caller
-  gets TRYAGAIN; if all are, ASK. In both cases nothing has run. So a script that is to create a key that it declares is
-  never begun in such a slot, and waits until the move is over.
-- At each command of a script it looks again, at that command's keys. One that is missing by now, because the script has
-  removed it, is refused: "Script attempted to access a non local key in a cluster node". What was written before stays.
+- Before a script it checks the declared keys. If all exist, it runs the script. If some are missing, the caller
+  gets TRYAGAIN; if all are, ASK. In both cases nothing has run. So a script that is to create a key that it declares
+  does not start in such a slot, but is retried until the move has ended.
+- At each command of a script it checks again, for that command's keys. A key that is missing by now, because the script
+  removed it, is rejected: "Script attempted to access a non local key in a cluster node". Earlier writes stay.
 
-Each script has a line in LINES: what is there before, such that the script removes as many keys as it can, and the
-call. It is run twice, in a slot that rests and in one that moves. Reply and keys must be the same afterwards. Keys that
-a line does not make, but the script declares, get a member that the script knows nothing of.
+Each script has a line in LINES: the previous state, such that the script removes as many keys as it can, and the
+call. It is run twice, in a stable slot and in a moving one. Reply and keys must be the same afterwards. Keys that the
+script declares and a line does not create get a member that the script does not know.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from redsched.store.codec.wire import Reply
 from redsched.store.commands.quotas import Transfer
 from redsched.store.embedded.server import ServerBinary
 from redsched.store.store import Store
-from tests.support.cells import (
+from tests.support.builders.cells import (
     HOUR_S,
     State,
     active,
@@ -53,16 +53,16 @@ from tests.support.cells import (
     report_of,
     taken_up,
 )
-from tests.support.counted_claims import pool
+from tests.support.builders.counted_claims import pool
+from tests.support.builders.placements import ask_again
 from tests.support.guard import lifted
-from tests.support.placements import ask_again
 from tests.support.servers import SERVERS, name_of
 from tests.support.setups import ClusterSetup, cluster_setup
 from tests.support.setups.cluster import SLOTS, cells_apart, slot_of
 
 CELL = cells_apart(2)[0]
 BOUND = next(one for one in map(str, range(100)) if slot_of(f"claim:{one}") < SLOTS // 2)
-"""An id whose binding lies on the same server as the cell."""
+"""An id whose binding is on the same server as the cell."""
 BRIEF = Settings(cells=(CELL,), resend_for_s=0.3, reply_timeout_s=1.0)
 TOKEN = "1-a.1"
 FIELDS = {"state": "ended", "host": "h1", "token": TOKEN}
@@ -76,12 +76,12 @@ TYPES |= {
     "removed": "string",
     "reason": "hash",
 }
-"""Of the keys that stand beside hosts and claims, and that a line need not make."""
+"""Keys beside hosts and claims that a line need not create."""
 
 
 @dataclass(slots=True)
 class World:
-    """An empty cell of the cluster, and what is to be run there."""
+    """An empty cell of the cluster, and the call to run there."""
 
     cell: CellStore
     raw: Any
@@ -89,13 +89,13 @@ class World:
     setup: ClusterSetup
     epoch: str = ""
     version: str = ""
-    """Of the quota that was closed."""
+    """The version of the closed quota. `epoch` is the cell's epoch at that time."""
     slot: str = CELL
-    """The cell, or what else is in the braces of the keys."""
+    """The hash tag of the keys: the cell, unless the script's key is outside the cell."""
     replies: list[Reply] = field(default_factory=list)
 
     async def fill(self, keys: Sequence[str]) -> None:
-        """Make those of the keys that are not there and are of no claim's own."""
+        """Create missing keys that belong to no claim."""
         for key in keys:
             kind = TYPES.get(key.partition("}:")[2].partition(":")[0])
             if kind and not await self.raw.exists(key):
@@ -115,7 +115,7 @@ Step = Callable[[World], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is there before, the call, and its outcome. `slot`: for a script whose key lies outside the cell."""
+    """The previous state, the call, and its outcome. `slot`: for a script whose key is outside the cell."""
 
     before: Step
     call: Step
@@ -128,7 +128,7 @@ async def host(it: World) -> None:
 
 
 async def one(state: Callable[..., Awaitable[Any]], it: World) -> None:
-    """A host with the claim a in a state; it is the only one of its cell."""
+    """Create a host, the only one of its cell, with claim `a` in a state."""
     await open_host(it.cell)
     await state(it.cell)
 
@@ -181,7 +181,7 @@ async def left_over_pool(it: World) -> None:
 
 
 async def due_for_nothing(it: World) -> None:
-    """Of two active claims the first has a deadline, the only one; an id that is no claim cannot be given here."""
+    """Create two active claims, only the first with a deadline. (An id without a claim would be a missing key.)"""
     await open_host(it.cell)
     for claim_id in ("a", "c"):
         await active(it.cell, claim_id)
@@ -200,7 +200,7 @@ async def all_of_a_gone_host(it: World) -> None:
 
 
 async def wrong_deadlines(it: World) -> None:
-    """The only deadline is that of an active claim, and the other claim has lost its own."""
+    """Create an active claim with a deadline, which is wrong, and a claimed one that has lost its deadline."""
     await open_host(it.cell)
     await active(it.cell, "a")
     await claim_on(it.cell, "b")
@@ -210,7 +210,7 @@ async def wrong_deadlines(it: World) -> None:
 
 
 async def probed(it: World) -> None:
-    """What a probe of an earlier release that was stopped would leave."""
+    """Create the leftovers of an interrupted probe of an earlier release."""
     text, fields, stream, members, scores = (it.cell.keys.probe(number) for number in range(5))
     await it.raw.set(text, "a")
     await it.raw.hset(fields, "a", "1")
@@ -267,7 +267,7 @@ async def voided(it: World) -> None:
 
 
 async def claim_again(it: World) -> Any:
-    await asyncio.sleep(0.002)  # decided later than its id was closed, by the store's milliseconds
+    await asyncio.sleep(0.002)  # the id was closed in an earlier millisecond of the store's clock
     return await it.cell.claims.place(call_of(await it.cell.tick(), member("a", "h1")))
 
 
@@ -281,7 +281,7 @@ async def move(it: World) -> Any:
 
 
 def about(verb: str, *more: Any) -> Step:
-    """The call of a verb on the claim a by its host, with its token."""
+    """Return the call of a verb on the claim a by its host, with its token."""
 
     async def call(it: World) -> Any:
         return await getattr(it.cell.claims, verb)("h1", "a", await token_of(it), *more)
@@ -342,7 +342,7 @@ LINES: dict[str, Line] = {
     "repair_counts": Line(left_over_pool, lambda it: it.cell.repair.counts("pool:lic", "5", "reason", [])),
     "repair_due": Line(due_for_nothing, lambda it: it.cell.repair.due("reason", ["a", "c"])),
     "repair_gang": Line(left_gang, lambda it: it.cell.repair.gang("a", "reason", ["a"])),
-    # Where it has something to do a key that it declares is missing, that of the host: it is not begun.
+    # If this script has something to do, the key of the host, which it declares, is missing: it does not start.
     "repair_gone_host": Line(
         all_of_a_gone_host, lambda it: it.cell.repair.removed_host("h1", "reason", True), Outcome.ALREADY_DONE
     ),
@@ -377,7 +377,7 @@ LINES: dict[str, Line] = {
 
 @pytest.fixture(scope="module", params=SERVERS, ids=name_of)
 def setup(request: pytest.FixtureRequest) -> Iterator[ClusterSetup]:
-    """Two shards without replicas: one to move from, and one to move to."""
+    """Two shards without replicas: the source and the target of moves."""
     binary: ServerBinary = request.param
     with cluster_setup(shards=2, replicas=0, binary=binary) as started:
         yield started
@@ -385,7 +385,7 @@ def setup(request: pytest.FixtureRequest) -> Iterator[ClusterSetup]:
 
 @pytest.fixture
 async def world(setup: ClusterSetup) -> AsyncIterator[World]:
-    """The cell, and scripts as they are: the servers themselves say what they do not let them do."""
+    """Yield the cell, with scripts that run without the guard, so that the servers themselves reject wrong accesses."""
     source = setup.primary(CELL)
     at = redis.Redis(host=source.address[0], port=source.address[1], protocol=2, decode_responses=True)
     with lifted():
@@ -395,7 +395,7 @@ async def world(setup: ClusterSetup) -> AsyncIterator[World]:
 
 @contextmanager
 def watched(it: World, name: str, around: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
-    """Have each call of one script find its keys there, run inside `around`, and leave its reply in `replies`."""
+    """For each call of a script, create its missing keys, run it inside `around`, and append its reply to `replies`."""
     runner, run = it.cell._cell.scripts, it.cell._cell.scripts.run
 
     async def watching(
@@ -423,7 +423,7 @@ def empty(it: World) -> None:
 
 
 async def play(it: World, name: str, around: Callable[[], AbstractContextManager[None]]) -> State:
-    """Play a line in an empty cell; what is there after."""
+    """Play a line in an empty cell; return the state afterwards."""
     empty(it)
     it.replies.clear()
     await it.cell.init()
@@ -437,7 +437,7 @@ async def play(it: World, name: str, around: Callable[[], AbstractContextManager
 
 
 def outline(state: State) -> State:
-    """What is there without what differs from one run to the next: times, and tokens."""
+    """Return the state without values that differ between runs: times, and tokens."""
     return {key: (_members(value), expires) for key, (value, expires) in state.items()}
 
 
@@ -445,30 +445,32 @@ _TOKEN = re.compile(r"[0-9]+-[0-9a-f]+\.[0-9]+")
 
 
 def _members(value: Any) -> list[Any]:
-    if isinstance(value, list):  # a sorted set's members with their scores, or a stream's entries with their fields
-        return [sorted(second) if isinstance(second, dict) else first for first, second in value]
+    if isinstance(value, list) and all(isinstance(second, dict) for _, second in value):  # a stream's entries
+        return [sorted(second) for _, second in value]
+    if isinstance(value, list):  # a sorted set's members, whose scores are times: two may fall into one millisecond
+        return sorted(first for first, _ in value)
     return ["a string"] if isinstance(value, str) else sorted(_TOKEN.sub("", one) for one in value)
 
 
 def lines() -> list[str]:
-    """The names of all scripts, as parameters."""
+    """Return the names of all scripts, as parameters."""
     return sorted(LINES)
 
 
 def test_every_script_has_a_line() -> None:
-    """A new script needs one."""
+    """A new script has to be added to LINES."""
     assert load_all().keys() == LINES.keys()
 
 
 @pytest.mark.parametrize("name", lines())
 async def test_no_script_stops_in_the_middle(world: World, name: str) -> None:
-    """What it answers and what it leaves are the same in a slot that moves and in one that rests."""
+    """Its reply and the resulting state are the same in a moving slot and in a stable one."""
     moving = partial(world.setup.moving, LINES[name].slot)
     assert await play(world, name, moving) == await play(world, name, nullcontext)
 
 
 async def test_a_server_refuses_a_key_that_the_script_has_removed(world: World) -> None:
-    """And leaves what the script wrote before: this is what all scripts must be kept from."""
+    """The earlier writes of the script remain: all scripts must avoid this."""
     first, second = world.cell.keys.host("h1"), world.cell.keys.host("h2")
     for key in (first, second):
         await world.raw.hset(key, "a", "1")
@@ -483,7 +485,7 @@ async def test_a_server_refuses_a_key_that_the_script_has_removed(world: World) 
 
 
 async def test_a_script_is_not_begun_unless_all_keys_that_it_declares_are_there(world: World) -> None:
-    """Some are missing: TRYAGAIN, until it is told to the caller. All are: ASK, and the other server runs it."""
+    """If some keys are missing, the caller finally gets TRYAGAIN; if all are, ASK, and the other server runs it."""
     empty(world)
     await world.cell.init()
     await host(world)

@@ -1,7 +1,7 @@
-"""Faults that strike the same thing at once: each begins and is healed whatever the others have done to it.
+"""Faults that strike the same target at once: each can start and be healed, whatever the others have done to it.
 
-All ordered pairs of faults of a set-up, in each order of healing, on servers and processes that are only played: they
-raise what real ones raise when they are dead. Some pairs are played on a real server as well.
+All ordered pairs of faults of a set-up are tested in each order of healing, on simulated servers and processes, which
+raise the same errors as real ones that have died. Some pairs are also tested on a real server.
 """
 
 import asyncio
@@ -17,29 +17,30 @@ import redis
 
 from redsched.errors import StoreUnavailable
 from redsched.store.embedded.server import PrivateServer
-from tests.faults.suite import several, single, world
+from tests.faults.suite import world
+from tests.faults.suite.checks.watcher import Watcher
 from tests.faults.suite.faults import ALL, BY_NAME, failover
 from tests.faults.suite.faults.base import Breakage
 from tests.faults.suite.plan import CELLS, Round, Strike, children
-from tests.faults.suite.result import Result
+from tests.faults.suite.reporting.result import Result
 from tests.faults.suite.rounds import failure, play
-from tests.faults.suite.several import Clustered, WithSentinel
-from tests.faults.suite.single import Single
-from tests.faults.suite.site import Site
-from tests.faults.suite.watcher import Watcher
-from tests.faults.suite.wires import Wire, every
+from tests.faults.suite.stores import several, single
+from tests.faults.suite.stores.several import Clustered, WithSentinel
+from tests.faults.suite.stores.single import Single
+from tests.faults.suite.stores.site import Site
+from tests.faults.suite.stores.wires import Wire, every
 from tests.faults.suite.world import World
 from tests.support.waiting import wait_until
 
 PAUSE_S = 0.005
-"""So that the other fault's steps are under way; nothing hangs on how far they are."""
+"""Time for the other fault's steps to begin; no result depends on how far they get."""
 
 SOON_S = 5.0
-"""How long a pair may take: what is waited for here is only played."""
+"""The timeout of a pair: waits here are only simulated."""
 
 
 class PlayedServer:
-    """A server as faults meet it. `promote` is told whenever it dies or stands still."""
+    """A simulated server. `promote` is called whenever it dies or freezes."""
 
     def __init__(self, promote: Any = None) -> None:
         self.running, self.stands_still, self.leads = True, False, False
@@ -83,7 +84,7 @@ class PlayedServer:
 
 
 class PlayedShard:
-    """A primary and replicas, of which one is promoted at once when the primary is gone."""
+    """A primary and replicas, one of which is promoted at once when the primary fails."""
 
     def __init__(self, replicas: int) -> None:
         self.servers = [PlayedServer(self.promote) for _ in range(replicas + 1)]
@@ -95,7 +96,7 @@ class PlayedShard:
             self.resolve()
 
     def resolve(self) -> None:
-        """Have another server lead, where one could."""
+        """Make another server the primary, if one could be."""
         others = [one for one in self.servers if one.answers and not one.leads]
         if others:
             self.failovers += 1
@@ -152,7 +153,7 @@ class PlayedCluster(Clustered):
 
 
 class PlayedSingle(Single):
-    """What a client says reaches the server as long as it answers."""
+    """A client's commands reach the server as long as it replies."""
 
     def __init__(self, wires: Any) -> None:
         super().__init__(PlayedServer(), wires, CELLS)  # type: ignore[arg-type]
@@ -167,7 +168,7 @@ class PlayedSingle(Single):
 
 
 class PlayedChild:
-    """A process that is begun anew as the world does it."""
+    """A simulated process, which reports its exit to the world, and can be restarted."""
 
     def __init__(self, name: str, world: World) -> None:
         self.name, self.runs, self._world = name, True, world
@@ -203,12 +204,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def nowhere() -> Any:
-    """What a wire leads to that nobody connects by."""
+    """The target of a wire that nobody connects through."""
     raise OSError
 
 
 def played(setup: str, folder: Path) -> World:
-    """A world in which nothing is real."""
+    """Return a simulated world of this set-up."""
     site: Site = SITES[setup]({name: [Wire(nowhere)] for name in children("any")})
     it = World(site, 1, "none", folder, Watcher(lambda _: {}, [CELLS]))
     it.operator = Mock(have=AsyncMock(), write_off=AsyncMock())
@@ -217,19 +218,19 @@ def played(setup: str, folder: Path) -> World:
 
 
 def struck(kind: type[Breakage], number: int) -> Strike:
-    """A strike at what the others strike as well."""
+    """Return a strike of this fault at the target that all strikes share."""
     on = kind.shape.on
     victims = CELLS[:1] if on == "cell" else children("agent" if on == "any" else on)[:1]
     return Strike(kind.shape.name, number, 0.0, victims, kind.shape.points[0])
 
 
 def kinds_of(setup: str) -> list[type[Breakage]]:
-    """The faults that may come together on a set-up."""
+    """Return the faults that may be played together on a set-up."""
     return [one for one in ALL if setup in one.shape.setups]
 
 
 def all_is_repaired(it: World) -> None:
-    """Nothing of any fault is left."""
+    """Check that no effect of any fault is left."""
     for wire in every(it.site.wires):
         assert (wire.shut_by, wire.plays, wire.looks) == (set(), [], [])
     assert not any((*it.kept_away.values(), *it.disk_is_full.values(), it.hook_looks, it.watcher.blind_for))
@@ -244,7 +245,7 @@ def all_is_repaired(it: World) -> None:
 
 
 async def steps(*some: tuple[Breakage, str]) -> list[str]:
-    """Take steps of faults one after the other; what failed."""
+    """Execute steps of faults one after the other; return the errors."""
     failed: list[str] = []
     for fault, step in some:
         failed += await failure(fault, step, getattr(fault, step)())
@@ -258,7 +259,7 @@ FIRSTS = [pytest.param(setup, one, id=f"{setup}-{one.shape.name}") for setup in 
 async def test_each_pair_of_faults_on_one_thing_is_healed_in_any_order(
     setup: str, first: type[Breakage], tmp_path: Path
 ) -> None:
-    """With each other fault of the set-up, and with another one of its own kind."""
+    """Each fault is paired with every fault of the set-up, including another one of its own kind."""
     pairs = itertools.product(kinds_of(setup), (False, True))
     async with asyncio.timeout(2 * SOON_S):
         await asyncio.gather(*(_pair(setup, first, second, order, tmp_path) for second, order in pairs))
@@ -276,14 +277,14 @@ async def _pair(setup: str, first: type[Breakage], second: type[Breakage], order
 
 
 async def everything_runs(it: World) -> None:
-    """What a round waits for after its faults: processes are begun anew, and killed servers are started."""
+    """What a round waits for after its faults: processes are restarted, and killed servers are started."""
     await asyncio.gather(*it._reviving)
     if not isinstance(it.site, Single):
         await it.site.bring_back()  # type: ignore[attr-defined]
 
 
 async def overlapping(first: Breakage, second: Breakage, is_second_first: bool) -> list[str]:
-    """Have faults overlap as in a round: each healing is a task of its own, and may wait for the other. What failed."""
+    """Overlap faults as in a round: each healing is a task, and may wait for the other. Return the errors."""
     failed = await steps((first, "start"))
     second_life = _life(second, PAUSE_S if is_second_first else 2 * PAUSE_S)
     first_end = _later(first, 3 * PAUSE_S if is_second_first else PAUSE_S)
@@ -310,7 +311,7 @@ async def test_what_has_not_begun_is_healed_too(kind: type[Breakage], tmp_path: 
 
 
 async def test_a_frozen_primary_that_another_fault_kills_is_healed(tmp_path: Path) -> None:
-    """What once ended a plan: the failover kills the server that stands still, and it cannot go on."""
+    """Regression: the failover kills the frozen server, which then cannot be resumed; this aborted a plan."""
     it = played("sentinel", tmp_path)
     cut, slow = (BY_NAME[name](it, struck(BY_NAME[name], 0)) for name in ("sentinel-failover", "primary-stands-still"))
     assert await steps((cut, "start"), (slow, "start"), (cut, "heal")) == []
@@ -331,7 +332,7 @@ async def test_the_last_server_is_not_taken_away_before_another_is_there(tmp_pat
 
 
 async def test_a_refused_failover_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sentinel refuses one while another is under way, and gives one up that takes too long; it does not try again."""
+    """Sentinel refuses a failover during another one, and abandons one that takes too long; it does not retry."""
     monkeypatch.setattr(failover, "ASK_AGAIN_S", 0.01)
     it = played("sentinel", tmp_path)
     asked: list[int] = []
@@ -361,14 +362,14 @@ async def test_what_one_fault_holds_stays_held_until_the_last_lets_go(tmp_path: 
         first, second = (BY_NAME[name](it, struck(BY_NAME[name], number)) for number in range(2))
         assert await steps((first, "start"), (second, "start")) == []
         healing = asyncio.create_task(steps((first, "heal")))
-        await asyncio.wait([healing], timeout=0.05)  # that of an evacuation waits for the other one
+        await asyncio.wait([healing], timeout=0.05)  # healing an evacuation waits for the other fault
         assert is_held(), name
         assert [*await steps((second, "heal")), *await healing] == []
         assert not is_held(), name
 
 
 class Failing(Breakage):
-    """Fails at both ends."""
+    """A fault whose start and healing both fail."""
 
     shape = BY_NAME["cut"].shape
 
@@ -416,7 +417,7 @@ async def test_a_round_begins_where_traffic_is_slow_and_not_where_it_stands_stil
 
 @asynccontextmanager
 async def on_a_real_server(folder: Path) -> AsyncIterator[World]:
-    """A world whose one server is real."""
+    """Yield a world whose only server is real."""
     it = played("single", folder)
     with PrivateServer.start(data_dir=folder / "data") as server:
         it.site = Single(server, it.site.wires, CELLS)

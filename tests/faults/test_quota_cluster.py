@@ -1,4 +1,4 @@
-"""Quotas on a cluster, a cell on each shard: a shard that loses what it had given or taken never lets too much in."""
+"""Quotas on a cluster with a cell on each shard: a shard that loses transfers never exceeds the limit."""
 
 import asyncio
 import time
@@ -13,8 +13,8 @@ from redsched.model import Quota, Request
 from redsched.scheduler import Scheduler, UsageBy
 from redsched.settings import Settings
 from redsched.store.store import Store
-from tests.support.hosts import PlainHost, speak_all
-from tests.support.quota_traffic import QuotaTraffic
+from tests.support.fleets.hosts import PlainHost, speak_all
+from tests.support.processes.quota_traffic import QuotaTraffic
 from tests.support.setups import ClusterSetup
 from tests.support.setups.cluster import cells_apart
 from tests.support.waiting import wait_until
@@ -26,7 +26,7 @@ LIMIT = 9
 
 @pytest.fixture
 def setup(running: ClusterSetup) -> ClusterSetup:
-    """The cluster of all tests here: whole, and empty."""
+    """The cluster that all tests of this module share, with empty shards."""
     for shard in CELLS:
         with running.primary(shard).asked() as client:
             client.flushall()
@@ -35,18 +35,18 @@ def setup(running: ClusterSetup) -> ClusterSetup:
 
 @dataclass(slots=True)
 class Fleet:
-    """A scheduler over three cells, and a host in each, which takes up what it is given."""
+    """A scheduler over three cells, and a host in each, which accepts its claims."""
 
     scheduler: Scheduler
     hosts: dict[str, PlainHost]
 
     async def claim(self, cell: str, vcpu: int = 1) -> str:
-        """Claim in a cell; the id."""
+        """Claim in a cell; return the id."""
         asked = Request({"VCPU": vcpu}, project="web", hosts=frozenset({f"{cell}-h"}), lease_s=3600)
         return str((await self.scheduler.select(asked)).selections[0].claim_id)
 
     async def assert_exact(self, vcpu: int) -> None:
-        """What is used is what is held, and that is this, and no audit finds anything."""
+        """Check that the usage and the claims both amount to this number, and that an audit finds no problem."""
         rows = await self.scheduler.usage((UsageBy.CLASS,))
         found = await self.scheduler.quotas.get("web")
         held = dict(rows[0].used).get("VCPU", 0) if rows else 0
@@ -56,7 +56,7 @@ class Fleet:
         assert (await self.scheduler.audit()).problems == ()
 
     async def living_in(self, cell: str) -> set[str]:
-        """Ids of the claims of a cell; waits for one that cannot be read."""
+        """Return the ids of the claims of a cell; retry while the cell is unavailable."""
         while True:
             try:
                 return {one.id for one in (await self.scheduler.claims.list(cell=cell, limit=1000)).items}
@@ -64,7 +64,7 @@ class Fleet:
                 await asyncio.sleep(0.01)
 
     async def assert_at_rest(self, traffic: QuotaTraffic) -> None:
-        """Nobody claims: once lost releases are repeated, what is used is what callers hold, within the limit."""
+        """Once lost releases have been repeated, check that the usage equals the callers' claims, within the limit."""
 
         async def holds_as_known() -> bool:
             for host in self.hosts.values():
@@ -79,7 +79,7 @@ class Fleet:
             raise AssertionError(f"{error}\n{await self._table(traffic)}") from error
 
     async def _table(self, traffic: QuotaTraffic) -> str:
-        """What each cell has, and what the callers know of its claims."""
+        """Return the quota state and claims of each cell, with what each caller knows, as text."""
         lines = []
         for cell, state in (await self.scheduler._quotas.shares.read("web")).items():
             lines.append(f"{cell}: {state}")
@@ -117,7 +117,7 @@ async def test_shares_change_hands_between_shards(setup: ClusterSetup) -> None:
 async def test_a_shard_that_forgets_a_transfer_never_lets_more_in_than_the_limit(
     setup: ClusterSetup, loses: str
 ) -> None:
-    """Its replica has not heard of it, nor of the claims since. What runs there its host brings back."""
+    """The promoted replica lacks the transfer and all later claims; the shard's host restores its running claims."""
     giver, taker, _ = CELLS
     shard = giver if loses == "what it gave" else taker
     async with opened(setup) as fleet:
@@ -143,10 +143,10 @@ async def test_a_shard_that_forgets_a_transfer_never_lets_more_in_than_the_limit
 async def test_whoever_claims_while_a_shard_dies_never_gets_more_than_the_quota(
     setup: ClusterSetup, loses: str
 ) -> None:
-    """Claims and releases in all cells all the while: what callers hold is within the quota at every moment.
+    """Callers claim and release in all cells meanwhile: their claims are within the quota at every moment.
 
-    A shard that has lost releases brings the claims back, and they are used until they are released again. Once nobody
-    claims any more, every cell has what its callers hold, and no more than that is used.
+    Claims whose release a shard has lost exist again, and count until they are released again. Once there are no more
+    requests, every cell has exactly its callers' claims, and the usage equals them.
     """
     shard = CELLS[1]
     async with opened(setup) as fleet:

@@ -1,6 +1,6 @@
-"""Schedulers in processes of their own race for a quota, over one cell and over three: exactly that is claimed.
+"""Schedulers in separate processes race for a quota, over one cell and over three: exactly the quota is claimed.
 
-And they are killed at any moment: what is left of them heals, and what is counted is what the cells hold.
+Some tests kill schedulers at any moment; afterwards the usage equals the claims of the cells.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ from redsched.store.codec.results import ClaimAnswer, ClaimCall
 from redsched.store.commands.claims import ClaimCommands
 from redsched.store.commands.quotas import QuotaCommands, QuotaState, Transfer
 from redsched.store.store import Store
-from tests.support.cells import raw_client
-from tests.support.forks import FORKS
-from tests.support.hosts import PlainHost, speak_all
+from tests.support.builders.cells import raw_client
+from tests.support.fleets.hosts import PlainHost, speak_all
+from tests.support.processes.forks import FORKS
+from tests.support.processes.racers import Racer, Racers
 from tests.support.profiles import is_long
-from tests.support.racers import Racer, Racers
 
 ROUNDS = 40 if is_long() else 1
 KILLS = 60 if is_long() else 3
@@ -44,7 +44,7 @@ over_one_and_three = pytest.mark.parametrize("cells", [("a",), THREE], ids=["one
 
 @dataclass(slots=True)
 class Results:
-    """What the requests of one process came to."""
+    """The results of one process's requests."""
 
     claimed: list[str] = field(default_factory=list)
     exceeded: list[int] = field(default_factory=list)
@@ -63,7 +63,7 @@ async def ask(scheduler: Scheduler, request: Request, results: Results) -> None:
 
 
 async def many(racer: Racer, order: tuple[int, int]) -> Results:
-    """So many requests at once, each for so many places of 1 VCPU."""
+    """Send `order[0]` concurrent requests, each for `order[1]` places of 1 VCPU."""
     requests, count = order
     results = Results()
     await racer.gate()
@@ -73,7 +73,7 @@ async def many(racer: Racer, order: tuple[int, int]) -> Results:
 
 
 async def twins(racer: Racer, ids: list[str]) -> Results:
-    """The same ids as all others."""
+    """Request claims with these ids, which all other processes request too."""
     results = Results()
     await racer.gate()
     asked = [Request({"VCPU": 1}, project="web", claim_ids=(one,)) for one in ids]
@@ -82,7 +82,7 @@ async def twins(racer: Racer, ids: list[str]) -> Results:
 
 
 async def churn(racer: Racer, turns: int) -> list[str]:
-    """Claim and release in turn; every claim after a release must be within the quota."""
+    """Claim and release in turn; return the errors. A claim after a release must be within the quota."""
     errors: list[str] = []
     await racer.gate()
     for _ in range(turns):
@@ -100,7 +100,7 @@ def hosts_of(cell: str) -> frozenset[str]:
 
 @asynccontextmanager
 async def opened(url: str, cells: tuple[str, ...], quota: Quota) -> AsyncIterator[Scheduler]:
-    """Cells with room for far more than the quota."""
+    """Yield a scheduler over cells with room for far more than the quota."""
     settings = Settings(cells=cells)
     async with Store.connect(url, settings) as store:
         for name in cells:
@@ -112,7 +112,7 @@ async def opened(url: str, cells: tuple[str, ...], quota: Quota) -> AsyncIterato
 
 
 async def assert_exact(scheduler: Scheduler, vcpu: int | None = None) -> int:
-    """What the quota says is used is what the cells hold; how much VCPU that is."""
+    """Check that the quota's usage equals the claims of the cells; return the VCPU used."""
     rows = await scheduler.usage((UsageBy.CLASS,))
     held: dict[str, Any] = dict(rows[0].used) if rows else {}
     used = {name: amount for name, amount in (await scheduler.quotas.get("web")).used.items() if amount}
@@ -123,7 +123,7 @@ async def assert_exact(scheduler: Scheduler, vcpu: int | None = None) -> int:
 
 
 async def all_shares(scheduler: Scheduler) -> int:
-    """What several cells may use together: what is on its way counts for neither of two."""
+    """Return the sum of the cells' shares; amounts in transfer count for neither side."""
     states = (await scheduler._quotas.shares.read("web")).values()
     return sum(one.share["VCPU"] for one in states)
 
@@ -134,7 +134,7 @@ async def all_shares(scheduler: Scheduler) -> int:
 async def test_exactly_the_quota_is_claimed(
     url: str, race: Racers, cells: tuple[str, ...], round_: int, count: int
 ) -> None:
-    """Eight processes ask for more than it allows: it is used up to the last place that fits."""
+    """Eight processes request more than the quota allows: as many requests succeed as fit in it."""
     async with opened(url, cells, Quota("web", {"VCPU": LIMIT, "claims": 1000})) as scheduler:
         results = await race.play(many, url, (6, count), cells=cells)
         assert [error for one in results for error in one.errors] == []
@@ -158,7 +158,7 @@ async def test_an_id_that_all_send_is_counted_once(url: str, race: Racers, cells
 @over_one_and_three
 @pytest.mark.parametrize("round_", range(ROUNDS))
 async def test_who_has_released_is_never_refused(url: str, race: Racers, cells: tuple[str, ...], round_: int) -> None:
-    """Each of eight processes holds at most one claim of 2 VCPU, and the quota is for eight."""
+    """Each of eight processes holds at most one claim of 2 VCPU, and the quota allows eight."""
     async with opened(url, cells, Quota("web", {"VCPU": 2 * len(race), "claims": len(race)})) as scheduler:
         results = await race.play(churn, url, 40 if is_long() else 10, cells=cells)
         assert [error for one in results for error in one] == []
@@ -166,7 +166,7 @@ async def test_who_has_released_is_never_refused(url: str, race: Racers, cells: 
 
 
 def _claim_until_killed(url: str, cells: tuple[str, ...], dies_in: str) -> None:
-    """Claim and release until it is killed; `dies_in`: kill itself at this step of a transfer, where one is given."""
+    """Claim and release until killed. With `dies_in`, the process kills itself at this step of a transfer."""
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
 
     claim = ClaimCommands.place
@@ -180,7 +180,7 @@ def _claim_until_killed(url: str, cells: tuple[str, ...], dies_in: str) -> None:
     async def die_in_transfer(
         quotas: QuotaCommands, project: str, _: str, other: str, transfer: Transfer, **__: Any
     ) -> None:
-        """Before the step: the giver has noted the transfer, and the receiver has it only in the last step."""
+        """Check that the giver has recorded the transfer, and the receiver only before the last step; then die."""
         cell = quotas._cell.name
         giver, to = (other, cell) if dies_in == "take" else (cell, other)
         async with raw_client(url) as raw:
@@ -215,7 +215,7 @@ def _claim_until_killed(url: str, cells: tuple[str, ...], dies_in: str) -> None:
 
 @contextmanager
 def workers(count: int, *arguments: Any) -> Iterator[Sequence[BaseProcess]]:
-    """Processes that claim until they are killed, which they are in the end."""
+    """Start processes that claim until they are killed, at the latest after the block."""
     started = [FORKS.Process(target=_claim_until_killed, args=arguments, daemon=True) for _ in range(count)]
     for worker in started:
         worker.start()
@@ -229,7 +229,7 @@ def workers(count: int, *arguments: Any) -> Iterator[Sequence[BaseProcess]]:
 
 @over_one_and_three
 async def test_whoever_is_killed_leaves_nothing_counted_that_is_not_there(url: str, cells: tuple[str, ...]) -> None:
-    """Wherever SIGKILL meets eight schedulers at work."""
+    """SIGKILL ends eight working schedulers at a random moment, several times."""
     async with opened(url, cells, Quota("web", {"VCPU": LIMIT})) as scheduler:
         for _ in range(KILLS):
             with workers(8, url, cells, ""):
@@ -240,7 +240,7 @@ async def test_whoever_is_killed_leaves_nothing_counted_that_is_not_there(url: s
 
 
 async def assert_never_exceeded(url: str, cells: tuple[str, ...], until: Callable[[], bool]) -> None:
-    """Look at all cells in one transaction, again and again: what they use and may still use is within the limit."""
+    """Read all cells in one transaction, repeatedly, and check that usage and shares are within the limit."""
     keys = [Keys(cell).quota("web") for cell in cells]
     async with raw_client(url) as raw:
         while not until():
@@ -255,7 +255,7 @@ async def assert_never_exceeded(url: str, cells: tuple[str, ...], until: Callabl
 
 
 async def assert_all_can_be_used(scheduler: Scheduler, cells: tuple[str, ...]) -> None:
-    """Each cell in turn can have all of the limit, and nothing beyond it."""
+    """Check that each cell in turn can use all of the limit, and no more than that."""
     for cell in cells:
         await release_all(scheduler)
         for _ in range(LIMIT):
@@ -282,9 +282,9 @@ DEATHS = {
 async def test_whoever_is_killed_in_the_middle_of_a_transfer_takes_nothing_along(
     url: str, cells: tuple[str, ...], step: str
 ) -> None:
-    """Of eight schedulers: the limit holds all along, and all of it can be used afterwards, in any cell.
+    """One of eight schedulers dies: the limit always holds, and all of it can be used afterwards, in any cell.
 
-    One cell has no transfers: its scheduler dies when its claim is made and it has not heard so.
+    A single cell has no transfers; there the scheduler dies after its claim was made, before it uses the reply.
     """
     async with opened(url, cells, Quota("web", {"VCPU": LIMIT})) as scheduler:
         with workers(1, url, cells, step) as doomed, workers(7, url, cells, ""):

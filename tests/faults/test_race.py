@@ -1,6 +1,6 @@
-"""Schedulers in processes of their own claim the last places at once: exactly what fits is placed, and nothing else.
+"""Schedulers in separate processes race for the last places: exactly as many requests are placed as fit.
 
-The races are the operating system's, so each round is another one; their plans are fixed.
+The requests of a round are fixed; their order depends on the operating system and differs from round to round.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall
 from redsched.store.store import Store
-from tests.support.hosts import fleet
+from tests.support.fleets.hosts import fleet
+from tests.support.processes.racers import Racer, Racers
 from tests.support.profiles import is_long
-from tests.support.racers import Racer, Racers
 from tests.support.waiting import wait_until
 
 ROUNDS = 40 if is_long() else 1
@@ -35,17 +35,17 @@ pytestmark = pytest.mark.usefixtures("clean_store")
 
 @dataclass(slots=True)
 class Results:
-    """What the requests of one process, or of all, came to."""
+    """The results of the requests of one process, or of all."""
 
     claimed: list[str] = field(default_factory=list)
     """Claim ids."""
     refused: list[int] = field(default_factory=list)
-    """Hosts that the reasons of each refusal speak of."""
+    """Hosts in the reasons of each refusal."""
     errors: list[str] = field(default_factory=list)
     calls: int = 0
     retries: int = 0
     needless: list[str] = field(default_factory=list)
-    """Replies of FULL that passed over a listed candidate which had room."""
+    """Replies of FULL although a listed candidate had room."""
 
     def add(self, other: "Results") -> None:
         self.claimed += other.claimed
@@ -57,7 +57,7 @@ class Results:
 
 
 async def many(racer: Racer, order: tuple[int, int]) -> Results:
-    """The job of the races: so many requests at once, each for so many places."""
+    """Send `order[0]` concurrent requests, each for `order[1]` places: the job of most races."""
     requests, count = order
     results = Results()
     look_over_shoulder(racer.updater.cell, results)
@@ -80,7 +80,7 @@ async def ask(scheduler: Scheduler, request: Request, results: Results) -> None:
 
 
 def look_over_shoulder(cell: CellStore, results: Results) -> None:
-    """Note every reply of FULL that should have been a claim."""
+    """Record every FULL reply for which a listed candidate had room."""
     really = cell.claims.place
 
     async def claim(call: ClaimCall) -> ClaimAnswer:
@@ -104,7 +104,7 @@ def together(results: list[Results]) -> Results:
 
 @asynccontextmanager
 async def opened(url: str, *capacities: int) -> AsyncIterator[Scheduler]:
-    """A scheduler of the test's own, over an empty store with a fleet."""
+    """Yield the test's own scheduler, over a new cell with a fleet."""
     async with Store.connect(url) as store:
         await store.cell("c1").init()
         await fleet(store.cell("c1"), capacities)
@@ -113,14 +113,14 @@ async def opened(url: str, *capacities: int) -> AsyncIterator[Scheduler]:
 
 
 async def stored_claims(scheduler: Scheduler) -> Counter[str]:
-    """How many places each consumer holds in the store, read host by host."""
+    """Return the number of places that each consumer holds in the store."""
     page = await scheduler.claims.list(limit=10_000)
     assert page.next is None
     return Counter(claim.consumer for claim in page.items)
 
 
 async def assert_sound(scheduler: Scheduler, hosts: int, places: int) -> None:
-    """Every host's books agree with its claims, and exactly so many places are taken."""
+    """Check that every host's counters equal its claims, and that exactly this many places are taken."""
     report = await scheduler.audit()
     assert (report.problems, report.hosts, report.claims) == ((), hosts, places)
     views = (await scheduler.hosts.list()).items
@@ -130,9 +130,9 @@ async def assert_sound(scheduler: Scheduler, hosts: int, places: int) -> None:
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
 async def test_exactly_the_last_places_are_given_away(url: str, race: Racers, round_: int) -> None:
-    """Eight processes ask at once for more than a fleet has: what fits is placed, all else refused with reasons.
+    """Eight processes request more than a fleet has: as many as fit are placed, all others refused with reasons.
 
-    No reply of FULL passes over a listed candidate that has room, so nobody goes a second way while the first is open.
+    The claim script replies FULL only if no listed candidate has room, so no request makes a needless second call.
     """
     hosts, vcpu, each = 12, 3, 8
     async with opened(url, *[vcpu] * hosts) as scheduler:
@@ -152,7 +152,7 @@ async def test_thirty_one_requests_for_three_hosts_need_no_retry(
 ) -> None:
     """Three hosts with just enough room, 31 requests at once from one and from four processes: all placed, 0 retries.
 
-    Places only become fewer, so whatever a process has not heard of yet, its list holds a host with room.
+    The number of places only falls, so even a process that is behind lists a host with room.
     """
     async with opened(url, 11, 11, 9) as scheduler:
         shares = [31 // schedulers + (number < 31 % schedulers) for number in range(schedulers)]
@@ -164,15 +164,15 @@ async def test_thirty_one_requests_for_three_hosts_need_no_retry(
 
 
 async def share(racer: Racer, shares: list[int]) -> Results:
-    """`many`, with a number of requests for each process."""
+    """Like `many`, but each process sends its own number of requests."""
     return await many(racer, (shares[racer.number], 1))
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
 async def test_a_gang_is_placed_whole_or_not_at_all(url: str, race: Racers, round_: int) -> None:
-    """Gangs of three race for the last places: as many as fit are there whole, of the others there is nothing.
+    """Requests for three places each race for the last ones: as many as fit are placed whole, and no others in part.
 
-    Whoever follows the feed meanwhile never holds a replica with a part of one.
+    A replica that follows the feed meanwhile never contains a part of a request.
     """
     hosts, vcpu, each = 9, 4, 3
     async with opened(url, *[vcpu] * hosts) as scheduler, watched(url, lambda taken: taken % 3 == 0) as replicas:
@@ -187,7 +187,7 @@ async def test_a_gang_is_placed_whole_or_not_at_all(url: str, race: Racers, roun
 
 @asynccontextmanager
 async def watched(url: str, whole: Callable[[int], bool]) -> AsyncIterator[list[int]]:
-    """The sums of claimed VCPU of each replica that an updater shows; fails where one of them is not `whole`."""
+    """Yield the claimed VCPU after each change of a replica that follows the feed; fail if a sum is not `whole`."""
     sums: list[int] = []
 
     async def look(updater: ReplicaUpdater) -> None:
@@ -212,7 +212,7 @@ async def watched(url: str, whole: Callable[[int], bool]) -> AsyncIterator[list[
 
 
 async def pass_on(racer: Racer, times: int) -> int:
-    """Hand places round the ring of processes: claim the one that was named, release it, name it to the next."""
+    """Pass places round the ring of processes: claim the received host, release it, name it to the next process."""
     await racer.gate()
     await racer.say(f"h{racer.number}")
     for _ in range(times):
@@ -228,9 +228,9 @@ async def pass_on(racer: Racer, times: int) -> int:
 
 
 async def test_a_released_place_is_found_by_the_next_request_anywhere(url: str, race: Racers) -> None:
-    """A release that was answered is seen by the next request at another process, however rarely that one polls.
+    """A request at another process sees a release that was answered before, however rarely that process polls.
 
-    Eight hosts with one place each go round a ring of eight processes; each is the traffic beside the others.
+    Eight hosts with one place each are passed round a ring of eight processes at the same time.
     """
     async with opened(url, *[1] * len(race)) as scheduler:
         found = await race.play(pass_on, url, TURNS, poll_s=30.0, tick_s=30.0)
@@ -239,7 +239,7 @@ async def test_a_released_place_is_found_by_the_next_request_anywhere(url: str, 
 
 
 async def hear_of_host(racer: Racer, _: None) -> str:
-    """One process after the other reports a host, tells the next one, which must find it; and back round the ring."""
+    """Each process in turn claims the new host of the process before it, reports its own, and names it to the next."""
     await racer.gate()
     if racer.number:
         name = await racer.hear()
@@ -253,7 +253,7 @@ async def hear_of_host(racer: Racer, _: None) -> str:
 
 
 async def test_a_report_that_was_answered_is_found_by_the_next_request_anywhere(url: str, race: Racers) -> None:
-    """A host whose report one process has answered is claimed by the next request at another one."""
+    """A request at another process can claim a host as soon as the host's report was answered."""
     async with opened(url, 1, 1) as scheduler:
         last = await race.play(hear_of_host, url, poll_s=30.0, tick_s=30.0)
         assert last[0] == f"new{len(race) - 1}"
@@ -261,7 +261,7 @@ async def test_a_report_that_was_answered_is_found_by_the_next_request_anywhere(
 
 
 async def churn(racer: Racer, rounds: int) -> tuple[int, list[str]]:
-    """Claim and release in turn, several at once; every release is followed by a claim that must not be refused."""
+    """Claim and release in turn in four concurrent workers; no claim may be refused. Return retries and errors."""
     errors: list[str] = []
 
     async def one(number: int) -> None:
@@ -281,10 +281,10 @@ async def churn(racer: Racer, rounds: int) -> tuple[int, list[str]]:
 async def test_no_request_is_refused_while_as_many_places_are_there_as_are_asked_for(
     url: str, race: Racers, round_: int
 ) -> None:
-    """32 workers in eight processes claim and release in turn on a fleet of 32 places: there is always one for each.
+    """32 workers in eight processes claim and release in turn on a fleet of 32 places.
 
-    Each worker holds at most one place and asks only when it holds none, so a place is free at every request, and
-    every refusal would be a false one, whatever the order in which the processes hear of each other.
+    Each worker holds at most one place and requests one only when it holds none. So a place is free at every request,
+    and every refusal would be false, whatever the order in which the processes learn of each other's changes.
     """
     async with opened(url, *[4] * 8) as scheduler:
         results = await race.play(churn, url, 40 if is_long() else 8)

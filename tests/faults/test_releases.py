@@ -1,4 +1,4 @@
-"""Two releases of redsched on one store: those that can work side by side do, the others refuse and say what to do."""
+"""Two releases of redsched on one store: compatible ones run side by side, others fail with instructions to upgrade."""
 
 from collections.abc import Callable
 from functools import cache
@@ -14,7 +14,7 @@ from redsched.settings import Settings
 from redsched.store.commands.schema import SCHEMA
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
-from tests.support.releases import Release, copy_package
+from tests.support.processes.releases import Release, copy_package
 from tests.support.waiting import wait_until
 
 SELECT = ("select", "VCPU=1", "--json")
@@ -27,7 +27,7 @@ Make = Callable[..., Release]
 
 @pytest.fixture(scope="module")
 def copy_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, int], Path]:
-    """Return the folder of a release of a schema that works beside another. Each is copied and compiled once."""
+    """Return the folder of a release with this schema `number` and `beside`. Each is copied and compiled once."""
 
     @cache
     def made(number: int, beside: int) -> Path:
@@ -40,7 +40,7 @@ def copy_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, int], Pa
 
 @pytest.fixture
 def release(copy_of: Callable[[int, int], Path], tmp_path: Path, fresh_server: PrivateServer) -> Make:
-    """Return a release on the test's server, with a journal of its own; this one where no schema is given."""
+    """Return a release that uses the test's server and its own journal; by default with the current schema."""
 
     def made(number: int = SCHEMA.number, beside: int = SCHEMA.beside) -> Release:
         return Release(copy_of(number, beside), fresh_server.url, tmp_path / f"{number}-{beside}.sqlite")
@@ -50,21 +50,21 @@ def release(copy_of: Callable[[int, int], Path], tmp_path: Path, fresh_server: P
 
 @pytest.fixture
 async def present(release: Make, fresh_server: PrivateServer) -> Release:
-    """This release, with a cell that was declared new."""
+    """The current release, on a server whose cell was just created."""
     async with Store.connect(fresh_server.url) as store:
         await store.cell("c1").init()
     return release()
 
 
 def schema_of(server: PrivateServer) -> tuple[str | None, str | None]:
-    """`schema` and `oldest` of the cell."""
+    """Return the `schema` and `oldest` fields of the cell."""
     with redis.Redis.from_url(server.url, decode_responses=True) as client:
         schema, oldest = client.hmget("rs:{c1}:meta", "schema", "oldest")
     return schema, oldest
 
 
 def has_reported(server: PrivateServer) -> bool:
-    """Whether a host of the fleet has attested and is up."""
+    """Return whether any host of the fleet has attested and is up."""
     with redis.Redis.from_url(server.url, decode_responses=True) as client:
         hosts = client.zrange("rs:{c1}:hosts", 0, -1)
         states = [client.hmget(f"rs:{{c1}}:host:{host}", "epoch", "alive") for host in hosts]

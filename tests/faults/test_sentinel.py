@@ -1,4 +1,4 @@
-"""A store behind Sentinels: schedulers and hosts find the primary and follow it, whatever becomes of the former one."""
+"""A store behind Sentinels: schedulers and hosts find the primary and follow each failover to the new one."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -15,7 +15,7 @@ from redsched.store.embedded.server import ServerBinary
 from redsched.store.store import Store
 from redsched.store.topology.sentinel import SentinelEndpoint
 from redsched.store.topology.url import parse
-from tests.support.hosts import PlainHost, fleet, speak_all
+from tests.support.fleets.hosts import PlainHost, fleet, speak_all
 from tests.support.servers import SERVERS, name_of
 from tests.support.setups import SentinelSetup, sentinel_setup
 from tests.support.waiting import wait_until
@@ -33,7 +33,7 @@ def setup(request: pytest.FixtureRequest) -> Iterator[SentinelSetup]:
 
 @asynccontextmanager
 async def opened(setup: SentinelSetup) -> AsyncIterator[tuple[Scheduler, CellStore, list[PlainHost]]]:
-    """A scheduler over two hosts with room for fifty."""
+    """Yield a scheduler, its cell, and two hosts of 50 VCPU each."""
     async with Store.connect(setup.url, QUICK) as store:
         cell = store.cell("c1")
         await cell.init()
@@ -43,13 +43,13 @@ async def opened(setup: SentinelSetup) -> AsyncIterator[tuple[Scheduler, CellSto
 
 
 async def read_by_all(cell: CellStore, ids: list[str]) -> None:
-    """Read over every connection that there may be at once, and find these claims over each."""
+    """Read over all connections of the pool at once, and check that each read returns these claims."""
     for known in await asyncio.gather(*(cell.claims.read(ids) for _ in range(QUICK.pool_size))):
         assert known.keys() == set(ids)
 
 
 async def claim_again(scheduler: Scheduler, hosts: list[PlainHost]) -> str:
-    """Claim as soon as there is a store again and the hosts have attested to its epoch."""
+    """Claim once the store is available again and the hosts have attested to its epoch; return the claim id."""
     claimed: list[str] = []
 
     async def goes_on() -> bool:
@@ -65,7 +65,7 @@ async def claim_again(scheduler: Scheduler, hosts: list[PlainHost]) -> str:
 
 
 async def test_claims_are_made_through_sentinels(setup: SentinelSetup) -> None:
-    """And what is shown of the URL is the URL."""
+    """The claim can be read back from the store, and the scheduler reports that it is ready."""
     async with opened(setup) as (scheduler, cell, _):
         found = await scheduler.select(ONE)
         assert (await cell.claims.read([str(found.selections[0].claim_id)])).keys() == {found.selections[0].claim_id}
@@ -73,7 +73,7 @@ async def test_claims_are_made_through_sentinels(setup: SentinelSetup) -> None:
 
 
 async def test_a_killed_primary_is_followed_to_the_next(setup: SentinelSetup) -> None:
-    """A new epoch begins, the hosts attest to it, and everything that a host held is there again."""
+    """A new epoch begins, the hosts attest to it, and all claims that they hold are in the store."""
     async with opened(setup) as (scheduler, cell, hosts):
         first = str((await scheduler.select(ONE)).selections[0].claim_id)
         for host in hosts:
@@ -88,7 +88,7 @@ async def test_a_killed_primary_is_followed_to_the_next(setup: SentinelSetup) ->
 
 
 async def test_what_a_failover_lost_comes_back_with_the_hosts(setup: SentinelSetup) -> None:
-    """The link is cut before the claim: the promoted replica has never heard of it, and its host has."""
+    """The replication link is cut before the claim, so the promoted replica lacks it; its host restores it."""
     async with opened(setup) as (scheduler, cell, hosts):
         setup.cut_replication()
         claim_id = str((await scheduler.select(ONE)).selections[0].claim_id)
@@ -101,7 +101,7 @@ async def test_what_a_failover_lost_comes_back_with_the_hosts(setup: SentinelSet
 
 
 async def test_a_failover_in_good_order_loses_nothing(setup: SentinelSetup) -> None:
-    """The former primary lives on as a replica, and nobody goes on reading from it or asking it to write."""
+    """The former primary becomes a replica, and no scheduler or host reads from it or writes to it any more."""
     async with opened(setup) as (scheduler, cell, hosts):
         claims = [str((await scheduler.select(ONE)).selections[0].claim_id) for _ in range(5)]
         before = setup.primary()
@@ -113,7 +113,7 @@ async def test_a_failover_in_good_order_loses_nothing(setup: SentinelSetup) -> N
 
 
 async def test_a_frozen_primary_is_left_and_not_returned_to(setup: SentinelSetup) -> None:
-    """It comes back and says that it is primary still: until the Sentinels tell it otherwise nobody must believe it."""
+    """On resuming, it still reports itself as primary; it must not be used, although Sentinel has yet to demote it."""
     async with opened(setup) as (scheduler, cell, hosts):
         before = setup.primary()
         await read_by_all(cell, [])
@@ -148,7 +148,7 @@ async def test_sentinels_that_are_gone_are_passed_over(setup: SentinelSetup) -> 
 
 
 async def test_no_sentinel_is_forgotten_when_many_ask_at_once(setup: SentinelSetup) -> None:
-    """The first is gone, and all who ask put the next one in its stead: it must be asked when it alone is left."""
+    """Five lookups reorder the list while the first Sentinel is down; it must still be asked once it alone is up."""
     first, *others = setup.sentinels
     first.kill()
     place = SentinelEndpoint(parse(setup.url), QUICK)

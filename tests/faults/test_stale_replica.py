@@ -1,4 +1,4 @@
-"""A replica that is behind the store: it may choose worse, it never refuses falsely, and it does not knock in vain."""
+"""A scheduler whose replica is behind the store refuses no request falsely, and wastes at most one call on it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,12 +17,12 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.results import ClaimCall, Member, Poll
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
-from tests.support.hosts import PlainHost, fleet
-from tests.support.racers import updater_of
+from tests.support.fleets.hosts import PlainHost, fleet
+from tests.support.processes.racers import updater_of
 from tests.support.waiting import wait_until
 
 RARELY = Settings(poll_s=60.0, tick_s=60.0)
-"""Nothing is heard but what is asked for."""
+"""The scheduler polls and sweeps so rarely that it learns only from replies and from reads that it needs."""
 
 pytestmark = pytest.mark.usefixtures("clean_store")
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("clean_store")
 async def behind(
     url: str, *capacities: int, lease_s: int = 60
 ) -> AsyncIterator[tuple[Scheduler, list[Effort], CellStore, list[PlainHost]]]:
-    """A scheduler that polls when it must; what its selections took; and the store and hosts, changed behind it."""
+    """Yield a scheduler that polls only if it must, the effort of its selections, and a cell and hosts to change."""
     efforts: list[Effort] = []
     async with Store.connect(url) as store:
         cell = store.cell("c1")
@@ -42,10 +42,10 @@ async def behind(
 
 
 async def test_a_refusal_sees_all_hosts_at_one_instant(url: str) -> None:
-    """While a request reads the feed, this process claims the last free place and another gives one back elsewhere.
+    """While a request reads the feed, this process claims the last free place and another releases one on another host.
 
-    There was a free place at every instant. The host as the reply shows it beside the other as the feed showed it
-    before would look full, and the request would be refused.
+    A place is free at every instant. If the reply's state of one host were combined with the feed's older state of the
+    other, both hosts would look full, and the request would be refused.
     """
     async with behind(url, 1, 1) as (scheduler, _, cell, _):
         [taken] = (await scheduler.select(Request({"VCPU": 1}, hosts=frozenset({"h1"})))).selections
@@ -69,7 +69,7 @@ async def test_a_refusal_sees_all_hosts_at_one_instant(url: str) -> None:
 
 
 async def test_what_an_own_claim_counts_shows_before_the_feed_tells(url: str) -> None:
-    """On its host, in its group and in its shared pool; and what the feed then brings is the same."""
+    """The reply updates the host, the group and the shared pool in the replica; the feed then changes nothing."""
     async with behind(url, 4) as (scheduler, _, cell, _):
         await cell.declared.put_group(ServerGroup("db", GroupPolicy.ANTI_AFFINITY))
         await cell.declared.put_pool(SharedPool("lic", {"CUSTOM_SEAT": Inventory(9)}))
@@ -90,7 +90,7 @@ async def test_what_an_own_claim_counts_shows_before_the_feed_tells(url: str) ->
 
 @pytest.mark.parametrize("word", [HostStatus.DISABLED, HostStatus.DRAINING])
 async def test_a_closed_host_is_knocked_at_once(url: str, word: HostStatus) -> None:
-    """A host that was closed behind the scheduler's back costs one call, and the request is refused with the reason."""
+    """A host that was closed unnoticed by the scheduler costs one call; the request is then refused with the reason."""
     async with behind(url, 4) as (scheduler, efforts, cell, _):
         await cell.hosts.set_status("h0", word)
         with pytest.raises(NoValidHost) as refused:
@@ -100,7 +100,7 @@ async def test_a_closed_host_is_knocked_at_once(url: str, word: HostStatus) -> N
 
 
 async def test_a_host_that_went_away_is_knocked_at_once(url: str) -> None:
-    """The same for a host that was removed, and for one that shrank: one call, then the other host or a refusal."""
+    """One host was removed and the other has no free amount left: one call, and the request is refused."""
     async with behind(url, 4, 1) as (scheduler, efforts, cell, hosts):
         await hosts[1].measure(external=1)
         await cell.hosts.forget("h0")
@@ -110,7 +110,7 @@ async def test_a_host_that_went_away_is_knocked_at_once(url: str) -> None:
 
 
 async def test_a_lapsed_host_is_knocked_at_once(url: str) -> None:
-    """A host whose lease lapsed, and which no sweep has marked yet, costs one call; then it is known to be down."""
+    """A host whose lease expired before any sweep marked it costs one call; then its replica shows it as down."""
     async with behind(url, 4, lease_s=1) as (scheduler, efforts, cell, _):
         until_ms = int((await cell.hosts.read(["h0"]))[0].fields["alive_until_ms"])
 
@@ -125,7 +125,7 @@ async def test_a_lapsed_host_is_knocked_at_once(url: str) -> None:
 
 
 async def test_a_host_that_was_just_reserved_is_not_given_to_others(url: str) -> None:
-    """The aggregate was answered for; a scheduler that has not heard of it yet places nobody else there."""
+    """The aggregate was declared: a scheduler whose replica lacks it still places no other project on its host."""
     async with behind(url, 4, 4) as (stale, efforts, _, _), Scheduler.connect(url) as other:
         reserved = Aggregate("secure", {"filter_tenant_id": "web"}, frozenset({"h0"}))
         await other.aggregates.put(reserved)
@@ -142,7 +142,7 @@ async def test_a_host_that_was_just_reserved_is_not_given_to_others(url: str) ->
 async def test_a_host_that_was_just_reserved_is_not_given_to_several(
     url: str, mode: Literal["all", "incremental"]
 ) -> None:
-    """The same for places that are claimed in one call, under ids of the caller's own."""
+    """The same for several places that are claimed in one call, under ids that the caller chose."""
     async with behind(url, 4, 4) as (stale, _, cell, _):
         await cell.declared.put_aggregate(Aggregate("secure", {"filter_tenant_id": "web"}, frozenset({"h0"})))
         asked = Request({"VCPU": 1}, project="evil", count=4, mode=mode, claim_ids=tuple("abcd"))
@@ -152,10 +152,10 @@ async def test_a_host_that_was_just_reserved_is_not_given_to_several(
 
 @pytest.mark.parametrize("fault", ["trimmed", "deleted", "new epoch", "went back"])
 async def test_a_fault_without_a_further_change_is_seen(server: PrivateServer, fault: str) -> None:
-    """The feed was trimmed or deleted, or the store is in another epoch or went back, and no later entry shows it.
+    """The feed was trimmed or deleted, or the store began an epoch or lost writes, and no later feed entry shows it.
 
-    A replica that catches up is the store's all the same, value by value. A store that went back within an epoch has
-    lost writes, and starts a new one.
+    A replica that catches up nevertheless equals the store in every value. If `seq` went back within an epoch, the
+    store has lost writes, and a new epoch begins.
     """
     async with behind(server.url, 4, 4) as (scheduler, _, cell, hosts):
         epoch = updater_of(scheduler).epoch

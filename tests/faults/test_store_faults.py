@@ -1,7 +1,7 @@
-"""The store flushes, restarts, freezes, forgets and goes back, with traffic going on: caches become what it holds.
+"""The store is flushed, restarted, frozen, wiped or rolled back under traffic: replicas converge to its contents.
 
-Every case ends with the same proof: once the traffic has stopped, each column of each scheduler's replica is that of a
-snapshot taken from scratch, and an audit finds no host over-committed and no claim uncounted.
+Every case ends with the same check: once the traffic has stopped, each column of each scheduler's replica equals that
+of a new snapshot, and an audit finds no host over-committed (but by restored claims) and no claim uncounted.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.embedded.server import PrivateServer, ServerBinary
 from redsched.store.store import Store
-from tests.support.hosts import PlainHost, fleet
+from tests.support.fleets.hosts import PlainHost, fleet
+from tests.support.processes.racers import Racer, Racers, updater_of
 from tests.support.profiles import is_long
-from tests.support.racers import Racer, Racers, updater_of
 from tests.support.servers import SERVERS, name_of
 from tests.support.waiting import wait_until
 
@@ -38,7 +38,7 @@ QUICK = Settings(poll_s=0.005, tick_s=0.1, reply_timeout_s=1.0, catch_up_timeout
 META, CHANGES = "rs:{c1}:meta", "rs:{c1}:changes"
 
 ACCEPTED = (NoValidHost, Unavailable, NotFound)
-"""What a caller may meet while the store is in trouble; anything else is a defect."""
+"""The errors that a caller may get while the store has a fault; any other error is a defect."""
 
 
 TRIES = 20
@@ -46,7 +46,7 @@ TRIES = 20
 
 @dataclass(slots=True)
 class World:
-    """Two schedulers over one store, its hosts, and traffic between them."""
+    """Two schedulers over one store, its hosts, and the traffic that they cause."""
 
     schedulers: list[Scheduler]
     cell: CellStore
@@ -59,12 +59,12 @@ class World:
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def rest(self) -> None:
-        """End the traffic."""
+        """Stop the traffic, and wait until it has ended."""
         self.stopped = True
         await asyncio.gather(*self.tasks)
 
     async def traffic(self, scheduler: Scheduler) -> None:
-        """Select and release, one after the other, until it is stopped."""
+        """Select or release at random, one call at a time, until stopped."""
         mine: list[str] = []
         while not self.stopped:
             try:
@@ -83,7 +83,7 @@ class World:
                 self.defects.append(repr(error))
 
     async def work(self) -> None:
-        """The hosts report, attest, and take up and end what they are asked to, until it is stopped."""
+        """Let the hosts report, attest, accept placements and end claims, until stopped."""
         while not self.stopped:
             for host in self.hosts:
                 try:
@@ -96,19 +96,19 @@ class World:
             await asyncio.sleep(0)
 
     async def goes_on(self, word: str = "select", times: int = 5) -> None:
-        """Return when so many further calls of a kind have succeeded."""
+        """Return when this many further calls of a kind have succeeded."""
         before = self.done[word]
         await wait_until(lambda: self.done[word] >= before + times, 20.0, f"{word} goes on: {self.done}")
 
     async def reports_go_on(self) -> None:
-        """Return when every host has spoken again."""
+        """Return when every host has reported again."""
         await self.goes_on("report", 2 * HOSTS)
 
     async def assert_converged(self) -> None:
-        """Each replica is the store's, value by value, and the books are right."""
+        """Check that each replica equals the store in every value, and that the audit finds no problem."""
         for scheduler in self.schedulers:
             differs = list[str]()
-            for _ in range(TRIES):  # sweepers still repeat releases: between two reads a host may change
+            for _ in range(TRIES):  # sweeps still repeat releases, so a host may change between the two reads
                 await updater_of(scheduler).catch_up()
                 differs = difference(updater_of(scheduler).columns, (await take_snapshot(self.cell)).columns)
                 if not differs:
@@ -122,7 +122,7 @@ class World:
 
 @asynccontextmanager
 async def world(server: PrivateServer, seed: int) -> AsyncIterator[World]:
-    """Traffic that runs while the test does what it does to the store, and the proof afterwards."""
+    """Run traffic while the test injects faults into the store, and check the result afterwards."""
     with redis.Redis(unix_socket_path=str(server.socket), decode_responses=True) as raw:
         async with (
             Store.connect(server.url, QUICK) as store,
@@ -168,9 +168,9 @@ def flush_all(it: World) -> None:
 async def test_a_fault_that_loses_no_state_is_not_noticed(
     fresh_server: PrivateServer, strike: Strike, round_: int
 ) -> None:
-    """Scripts flushed, the feed trimmed to nothing, the feed deleted, each ten times in mid-traffic: no caller hears.
+    """Scripts are flushed, or the feed is trimmed to nothing or deleted, ten times under traffic: no caller notices.
 
-    The epoch stays, so no host has to attest anew, and no call but for want of room is refused.
+    The epoch stays the same, so no host has to attest again, and calls are refused only for lack of room.
     """
     async with world(fresh_server, round_) as it:
         epoch = it.raw.hget(META, "epoch")
@@ -186,7 +186,7 @@ async def test_a_fault_that_loses_no_state_is_not_noticed(
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
 async def test_a_wiped_store_heals(fresh_server: PrivateServer, round_: int) -> None:
-    """FLUSHALL in mid-traffic: a new epoch, and the hosts bring back what runs on them. Nothing is over-committed."""
+    """FLUSHALL under traffic starts a new epoch, in which the hosts restore their claims; the caches converge."""
     async with world(fresh_server, round_) as it:
         epoch = it.raw.hget(META, "epoch")
         flush_all(it)
@@ -199,7 +199,7 @@ async def test_a_wiped_store_heals(fresh_server: PrivateServer, round_: int) -> 
 @pytest.mark.parametrize("keeps", [False, True])
 @pytest.mark.parametrize("binary", SERVERS, ids=name_of)
 async def test_a_restarted_server_heals(tmp_path: Path, binary: ServerBinary, keeps: bool, how: str) -> None:
-    """The server ends in good order or by a crash, and comes back with its data or without: a new epoch either way."""
+    """The server is stopped or killed, and restarts with or without its data: a new epoch begins in each case."""
     with PrivateServer.start(binary.path, tmp_path if keeps else None) as server:
         async with world(server, 1) as it:
             epoch = it.raw.hget(META, "epoch")
@@ -213,10 +213,10 @@ async def test_a_restarted_server_heals(tmp_path: Path, binary: ServerBinary, ke
 
 @pytest.mark.parametrize("binary", SERVERS, ids=name_of)
 async def test_a_store_that_went_back_heals(tmp_path: Path, binary: ServerBinary) -> None:
-    """An older copy of the data is put back: seq is lower, answered claims are missing, ended ones are there again.
+    """An older copy of the data is restored: `seq` is lower, answered claims are missing, ended ones exist again.
 
-    What runs is counted again, and what ended there stays ended. Together with what the old copy still has that can be
-    more than the host holds, which is then visible; no claim made since is among it.
+    The hosts restore the claims that run, and claims that ended on a host stay ended. Together with claims that only
+    the old copy has, they may exceed a host's capacity; the audit then shows it. No later claim adds to the excess.
     """
     data, copy = tmp_path / "data", tmp_path / "copy"
     with PrivateServer.start(binary.path, data) as server:
@@ -238,15 +238,15 @@ async def test_a_store_that_went_back_heals(tmp_path: Path, binary: ServerBinary
 
 @pytest.mark.parametrize("jumps", [False, True])
 async def test_a_paused_server_goes_on(fresh_server: PrivateServer, jumps: bool) -> None:
-    """The server freezes in mid-traffic and goes on: calls wait or are sent again, and none is carried out twice.
+    """The server freezes under traffic and resumes: calls wait or are retried, and none takes effect twice.
 
-    A pause longer than the cell's `jump_s` starts a new epoch: the hosts attest, and nothing has expired meanwhile.
+    A pause longer than the cell's `jump_s` starts a new epoch, to which the hosts attest.
     """
     async with world(fresh_server, 3) as it:
         it.raw.hset(META, "jump_s", "1" if jumps else "15")
         epoch = it.raw.hget(META, "epoch")
         fresh_server.pause()
-        # The length of the pause is the fault: longer than a reply may take, and than the smaller jump_s.
+        # The pause has to exceed the reply timeout and the smaller jump_s.
         thawed = time.monotonic() + 1.5
         await wait_until(lambda: time.monotonic() > thawed)
         fresh_server.resume()
@@ -258,7 +258,7 @@ async def test_a_paused_server_goes_on(fresh_server: PrivateServer, jumps: bool)
 
 
 async def wake_up(racer: Racer, _: None) -> tuple[int, list[str]]:
-    """Schedule until the test speaks; then catch up, and tell how the replica differs from the store."""
+    """Schedule until the test sends a message, then catch up; return the snapshots taken and remaining differences."""
     snapshots = racer.updater.stats.snapshots
     await racer.tell_parent("ready")
     spoken = asyncio.ensure_future(racer.hear_parent())
@@ -277,9 +277,10 @@ async def wake_up(racer: Racer, _: None) -> tuple[int, list[str]]:
 
 @pytest.mark.parametrize("trims", [False, True])
 async def test_a_paused_scheduler_goes_on(fresh_server: PrivateServer, race: Racers, trims: bool) -> None:
-    """A scheduler process freezes while others go on; what it missed it reads, or, where it was trimmed, starts anew.
+    """A frozen scheduler process reads the feed entries that it missed, or takes a snapshot if they were trimmed.
 
-    Awake again it decides on what it knew, which the scripts refuse where it is no longer so; no claim is too many.
+    After resuming it decides on stale data; the scripts refuse decisions that no longer hold, so nothing is
+    over-committed.
     """
     async with world(fresh_server, 4) as it:
         race.begin(0, wake_up, fresh_server.url, poll_s=0.005)

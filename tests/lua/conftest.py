@@ -1,4 +1,4 @@
-"""The cell under test, settled and empty, whose every script call may touch only the keys it declares."""
+"""The cell under test, settled and empty; each script call may touch only the keys that it declares."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 
 from redsched.store.cell import CellStore
-from tests.support.cells import declared_keys_cell, open_host, raw_client
+from tests.support.builders.cells import declared_keys_cell, open_host, raw_client
 
 
 @pytest.fixture
 async def new_cell(clean_store: str) -> AsyncIterator[CellStore]:
-    """A cell of which nobody has said that it is new."""
+    """A cell that was not declared new."""
     async with declared_keys_cell(clean_store) as cell:
         yield cell
 
 
 @pytest.fixture
 async def cell(new_cell: CellStore) -> CellStore:
-    """A cell that was declared new: settled."""
+    """A cell that was declared new, and so is settled."""
     await new_cell.init()
     return new_cell
 
@@ -32,6 +32,6 @@ async def three_hosts(cell: CellStore) -> None:
 
 @pytest.fixture
 async def raw(clean_store: str) -> AsyncIterator[Any]:
-    """A client that sees all keys."""
+    """A client that may access all keys."""
     async with raw_client(clean_store) as client:
         yield client

@@ -1,4 +1,4 @@
-"""claim.lua: the first candidate that fits now, all members or none, and nothing written where it refuses."""
+"""claim.lua: the first candidate that fits now, all members or none, and no write if it refuses."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from redsched.model import Candidate, HostReport, HostStatus, Inventory
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import Member
-from tests.support.cells import (
+from tests.support.builders.cells import (
     HOUR_S,
     call_of,
     claim_on,
@@ -23,7 +23,7 @@ from tests.support.cells import (
 )
 
 
-async def test_a_claim_writes_its_hash_deadline_set_hint_sum_and_feed_entry(cell: CellStore, raw: Any) -> None:
+async def test_a_claim_writes_its_hash_deadline_set_notification_sum_and_feed_entry(cell: CellStore, raw: Any) -> None:
     await open_host(cell, VCPU=8, MEMORY_MB=64)
     before = await everything(raw)
     clock = await cell.tick()
@@ -34,7 +34,7 @@ async def test_a_claim_writes_its_hash_deadline_set_hint_sum_and_feed_entry(cell
     assert placed.token == f"{clock.epoch}.{clock.seq + 1}"
 
     claim = dict(await fields_of(raw, cell.keys.claim("a")))
-    (hint,) = await cell.hosts.inbox("h1")
+    (notification,) = await cell.hosts.inbox("h1")
     assert claim == {
         "host": "h1",
         "state": "claimed",
@@ -44,11 +44,11 @@ async def test_a_claim_writes_its_hash_deadline_set_hint_sum_and_feed_entry(cell
         "claimed_at_ms": str(answer.now_ms),
         "expires_at_ms": str(placed.expires_at_ms),
         "token": placed.token,
-        "inbox_id": hint.entry_id,
+        "inbox_id": notification.entry_id,
         "amount.VCPU": "3",
         "amount.MEMORY_MB": "10",
     }
-    assert (hint.op, hint.number, hint.epoch, hint.claim_id, hint.token) == (
+    assert (notification.op, notification.number, notification.epoch, notification.claim_id, notification.token) == (
         "claim",
         1,
         clock.epoch,
@@ -93,7 +93,7 @@ async def test_a_host_is_filled_to_the_last_unit_and_not_further(cell: CellStore
 
 
 async def test_the_first_candidate_that_fits_wins_and_the_passed_over_tell_why(cell: CellStore) -> None:
-    """The order is the caller's: neither a fuller nor an emptier host is preferred."""
+    """The order is the caller's: the script prefers neither fuller nor emptier hosts."""
     for name in ("full", "draining", "disabled", "small", "good", "better"):
         await open_host(cell, name, VCPU=8 if name == "better" else 4)
     await claim_on(cell, "filler", "full", VCPU=3)
@@ -122,7 +122,7 @@ async def test_the_first_candidate_that_fits_wins_and_the_passed_over_tell_why(c
 async def test_a_host_whose_lease_has_lapsed_gets_nothing_though_none_has_marked_it_down(
     cell: CellStore, raw: Any
 ) -> None:
-    """Claims look at the store's time, not at the flag that a sweep sets later."""
+    """claim.lua compares the lease with the store's time, and does not use the flag that a sweep sets later."""
     await open_host(cell)
     now_ms = (await cell.tick()).now_ms
     await raw.hset(cell.keys.host("h1"), "alive_until_ms", now_ms)
@@ -139,7 +139,7 @@ async def test_a_host_marked_down_whose_lease_runs_again_gets_claims(cell: CellS
 
 
 async def test_all_members_are_placed_or_none(cell: CellStore, raw: Any) -> None:
-    """The last of three finds no room, and the two that had found theirs leave no trace, not in the reply either."""
+    """The third member fits nowhere: the other two leave no trace, neither in the store nor in the reply."""
     await open_host(cell, "h1", VCPU=4)
     await open_host(cell, "h2", VCPU=4)
     members = [member(name, "h1", "h2", VCPU=3) for name in ("a", "b", "c")]
@@ -153,7 +153,7 @@ async def test_all_members_are_placed_or_none(cell: CellStore, raw: Any) -> None
 
 
 async def test_members_that_share_a_host_see_each_other(cell: CellStore, raw: Any) -> None:
-    """Amounts promised to earlier members of the call count, although nothing is written before all have a place."""
+    """Amounts of earlier members of the call count, although nothing is written before all members are placed."""
     await open_host(cell, "h1", VCPU=5)
     before = await cell.tick()
     answer = await cell.claims.place(call_of(before, *(member(name, "h1", VCPU=2) for name in "ab"), member("c", "h1")))
@@ -162,7 +162,7 @@ async def test_members_that_share_a_host_see_each_other(cell: CellStore, raw: An
     entries = [one for one in await cell.feed.read("0-0", 100) if one.seq > before.seq]
     assert [one.more for one in entries] == [2, 1, 0]
     assert [one.seq - before.seq for one in entries] == [1, 2, 3]
-    assert [one.fields["claimed.VCPU"] for one in entries] == ["5"] * 3  # shown at once: what the host holds after it
+    assert [one.fields["claimed.VCPU"] for one in entries] == ["5"] * 3  # the state after the call
     assert [one.version - entries[0].version for one in entries] == [0, 1, 2]
     assert len({one.token for one in answer.placed}) == 3
     assert [one.number for one in await cell.hosts.inbox("h1")] == [1, 2, 3]
@@ -172,7 +172,7 @@ async def test_members_that_share_a_host_see_each_other(cell: CellStore, raw: An
 
 
 async def test_candidates_of_one_member_may_be_one_host_with_other_slots(cell: CellStore, raw: Any) -> None:
-    """What was looked at and not taken is not written: its field belongs to whoever takes it."""
+    """A slot that was read and not taken is not written: its field belongs to the call that takes it."""
     await open_host(cell, "h1", VCPU=1, PCPU=4)
     candidates = (Candidate("h1", {"VCPU": 2}), Candidate("h1", {"PCPU": 2}))
     answer = await cell.claims.place(call_of(await cell.tick(), Member("a", candidates)))
@@ -212,7 +212,7 @@ async def test_amounts_keep_to_min_max_and_step(cell: CellStore, raw: Any, amoun
 
 
 async def test_no_amount_below_one_is_given(cell: CellStore, raw: Any) -> None:
-    """A negative claim would make room that is not there."""
+    """A negative claim would create room that does not exist."""
     await open_host(cell)
     for amount in (0, -1):
         async with nothing_written(raw):

@@ -1,4 +1,4 @@
-"""declare, undeclare and membership: what operators say of aggregates, server groups and shared pools."""
+"""declare, undeclare and membership: what operators declare about aggregates, server groups and shared pools."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +13,7 @@ from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import Change
 from redsched.store.commands.base import CHUNK
-from tests.support.cells import claim_on, fields_of, nothing_written, open_host, report_of
+from tests.support.builders.cells import claim_on, fields_of, nothing_written, open_host, report_of
 
 AFFINE = ServerGroup("db", GroupPolicy.AFFINITY)
 APART = ServerGroup("db", GroupPolicy.ANTI_AFFINITY, "label:rack", 2, ("zone", "label:row"))
@@ -26,7 +26,7 @@ SEATS = SharedPool(
 
 
 async def told(cell: CellStore, seq: int) -> list[tuple[str, str, str, int, Mapping[str, str]]]:
-    """What the feed says after a seq: kind, name, op, how many follow, fields."""
+    """Return the feed entries after a seq: kind, name, op, number of entries that follow, fields."""
     found: list[Change] = [one for one in await cell.feed.read("0-0", 10_000) if one.seq > seq]
     assert [one.seq for one in found] == list(range(seq + 1, (await cell.tick()).seq + 1))
     return [(one.kind, one.name, one.op, one.more, one.fields) for one in found]
@@ -114,7 +114,7 @@ async def test_an_aggregate_may_be_nothing_but_a_name(cell: CellStore, raw: Any)
 
 
 async def test_other_hosts_alone_are_a_change_of_the_declaration(cell: CellStore) -> None:
-    """OK and not ALREADY_DONE although the metadata are the same."""
+    """OK and not ALREADY_DONE, although the metadata are the same."""
     await open_host(cell, "h1")
     await cell.declared.put_aggregate(Aggregate("fast", {"disk": "ssd"}))
     seq = await seq_of(cell)
@@ -148,7 +148,7 @@ async def test_an_aggregate_with_hosts_is_deleted_only_by_force_and_they_leave_i
 
 
 async def test_more_hosts_than_one_call_takes(cell: CellStore, raw: Any) -> None:
-    """Each call takes some; every host is asked about, and unknown ones of every call are told."""
+    """Each call takes some of the hosts; all of them are covered, and the unknown ones of every call are returned."""
     for number in range(CHUNK + 2):
         await raw.hset(cell.keys.host(f"h{number}"), "version", "1")
         await raw.zadd(cell.keys.hosts, {f"h{number}": 1})
@@ -185,7 +185,7 @@ async def test_a_server_group_is_what_was_declared(cell: CellStore, raw: Any) ->
 
 
 async def test_a_group_with_members_keeps_how_they_are_counted(cell: CellStore, raw: Any) -> None:
-    """How many may share a host may change: nobody is moved by it."""
+    """The number of members that may share a host can change, because that moves no claim."""
     await cell.declared.put_group(APART)
     counts = {"members": "1", "count.host=h1": "1", "count.label:rack=r4": "1"}
     await raw.hset(cell.keys.server_group("db"), mapping=counts)
@@ -208,7 +208,7 @@ async def test_a_group_with_members_keeps_how_they_are_counted(cell: CellStore, 
 
 
 async def test_a_group_without_a_declaration_takes_any_and_keeps_its_counts(cell: CellStore, raw: Any) -> None:
-    """Hosts brought their claims back after a loss of data before an operator brought the declaration back."""
+    """After a loss of data, hosts restored their claims before an operator declared the group again."""
     counts = {"version": "7", "members": "2", "count.host=h1": "2"}
     await raw.hset(cell.keys.server_group("db"), mapping=counts)
     assert (await cell.declared.delete_group("db", force=True)).outcome is Outcome.UNKNOWN
@@ -219,7 +219,7 @@ async def test_a_group_without_a_declaration_takes_any_and_keeps_its_counts(cell
 
 
 async def test_a_group_is_declared_again_only_by_what_its_members_are_counted_by(cell: CellStore, raw: Any) -> None:
-    """Else taking it back by force would be a way round IN_USE, and a rule would not see who is there already."""
+    """Otherwise a forced undeclare would bypass IN_USE, and a rule would ignore the existing members."""
     await cell.declared.put_group(APART)
     key = cell.keys.server_group("db")
     counts = {"members": "3", "count.host=h1": "3", "count.zone=az1": "3"}
@@ -266,7 +266,7 @@ async def test_an_empty_group_is_deleted_without_a_trace(cell: CellStore, raw: A
 
 
 async def test_a_name_that_comes_back_is_newer_than_what_it_was(cell: CellStore, raw: Any) -> None:
-    """A reader that missed the removal must not take the new group's entries for old ones."""
+    """A reader that missed the removal must not mistake the new group's entries for those of the former one."""
     for policy in (*GroupPolicy, *GroupPolicy):
         await cell.declared.put_group(ServerGroup("db", policy))
     before = int(await raw.hget(cell.keys.server_group("db"), "version"))

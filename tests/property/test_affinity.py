@@ -1,7 +1,7 @@
-"""Invariants 1 to 4 and 10 of the design for groups, shared pools, rules and limits, through any run of calls.
+"""Invariants 1 to 4 and 10 of the design for groups, shared pools, rules and limits, after any sequence of calls.
 
-Each claim is compared with a plain reading of all claims that there are; after each step all counts are compared with
-the claims that make them, and a replica that follows the feed with one that is read anew.
+The reply to each claim call is compared with a result computed from all existing claims. After each step all counts
+are compared with the claims, and a replica that follows the feed with a new snapshot.
 """
 
 from dataclasses import replace
@@ -33,12 +33,12 @@ from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, EndedPlacement, JournaledClaim, Member, ReleaseMode, ScriptResult
 from redsched.store.embedded.server import PrivateServer
-from tests.support.cells import HOUR_S, make_due
-from tests.support.placements import Snapshot, held_claim, restore, snapshot
-from tests.support.plain_affinity import PlainHost, World
-from tests.support.played import SETTINGS, PlayedCell
+from tests.support.builders.cells import HOUR_S, make_due
+from tests.support.builders.placements import Snapshot, held_claim, restore, snapshot
+from tests.support.builders.played import SETTINGS, PlayedCell
+from tests.support.models.plain_affinity import PlainHost, World
+from tests.support.models.sums import read_hashes
 from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
-from tests.support.sums import read_hashes
 
 SEAT = "pool:lic/CUSTOM_SEAT"
 HOSTS = {
@@ -82,7 +82,7 @@ def report_of(name: str) -> HostReport:
 
 
 class CompanyMachine(PlayedCell, RuleBasedStateMachine):
-    """One store, the journals of its hosts, and a replica that follows it."""
+    """One store, the journals of its hosts, and a replica that follows its feed."""
 
     def __init__(self, server: PrivateServer) -> None:
         super().__init__(server)
@@ -95,7 +95,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
 
     @initialize(web=policies, db=policies, by=st.sampled_from(BY), seats=st.integers(4, 12))
     def begin(self, web: GroupPolicy, db: GroupPolicy, by: str, seats: int) -> None:
-        """Three hosts, two groups and a pool."""
+        """Create two groups, a shared pool and three hosts."""
         self.play(self.cell.declared.put_group(ServerGroup("web", web, count_by=("label:rack",))))
         self.play(self.cell.declared.put_group(ServerGroup("db", db, by)))
         self.play(self.cell.declared.put_pool(SharedPool("lic", {"CUSTOM_SEAT": Inventory(seats)})))
@@ -104,16 +104,16 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         self.play(self.remember())
 
     async def hear(self, name: str) -> None:
-        """A host reports, and attests with what its journal has."""
+        """Let a host report, and attest with its journal."""
         await self.cell.hosts.report(report_of(name))
         held = tuple(self.journals[name].values())
-        ended = tuple(EndedPlacement(one, token, token) for one, token in self.ended[name].items())
+        ended = tuple(EndedPlacement(one, token) for one, token in self.ended[name].items())
         answer = await self.cell.hosts.attest(name, "", None, held, ended, HOUR_S)
         assert answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE)
         for claim_id in answer.drop:
             del self.journals[name][claim_id]
 
-    # What there is
+    # Reading the store
 
     async def claims(self) -> dict[str, Claim]:
         found = await self.cell.claims.read(await self.cell.audit.claim_ids())
@@ -148,18 +148,18 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
 
     @rule(places=st.lists(candidates, min_size=2, max_size=4), one=rule_for, group=joined)
     def claim_under_a_rule(self, places: list[list[Candidate]], one: ClaimRule, group: str) -> None:
-        """Members that are all held to one rule and, where it has a group, join it."""
+        """Claim members that one rule covers; they join the group of the rule, if it has one."""
         self.play(self.send([(wanted, group) for wanted in places], [replace(one, group=group)], {}))
 
     @rule(host=st.sampled_from(sorted(HOSTS)), group=joined, said=st.lists(words, max_size=3))
     def live(self, host: str, group: str, said: list[str]) -> None:
-        """A small claim, and a few words on it: what a run would seldom come to by chance."""
+        """Make a small claim and execute a few verbs on it: independent rules rarely combine to that."""
         self.play(self.send([([Candidate(host, {"VCPU": 1, SEAT: 1})], group)], [], {}))
         for word in said:
             self.play(self.say_of(word, self.newest()))
 
     def newest(self) -> int:
-        """The number of the newest claim among those that there are."""
+        """Return the index of the newest claim among the existing ones; 0 if it does not exist."""
         ids = list(self.play(self.claims()))
         mine = f"c{self.ids}-0"
         return ids.index(mine) if mine in ids else 0
@@ -219,20 +219,20 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
             self.note_end(claim, await self.cell.claims.gone(*about, EndReason.RELEASED, {}))
 
     def note(self, claim: Claim, state: ClaimStatus) -> None:
-        """The host's journal has it."""
+        """Record the placement in the host's journal."""
         self.journals[claim.host][claim.id] = held_claim(
             claim.id, claim.token, state, claim.amounts, digest=claim.digest, group=claim.group, counted=claim.counted
         )
 
     def note_end(self, claim: Claim, answer: ScriptResult) -> None:
-        """Its host has said that it is over, and its journal remembers."""
+        """Record in the host's journal that the placement has ended, as its host has reported."""
         assert answer.outcome is Outcome.OK
         self.journals[claim.host].pop(claim.id, None)
         self.ended[claim.host][claim.id] = claim.token
 
     @rule(most=st.integers(0, 4))
     def let_leases_run_out(self, most: int) -> None:
-        """Of the first claims with a lease; the others are offered to the sweep too."""
+        """Expire the leases of some claims and reconcile all claims: only those must end."""
         claims = self.play(self.claims())
         leased = [id_ for id_, one in claims.items() if one.state in ("claimed", "starting")][:most]
         for claim_id in leased:
@@ -240,11 +240,11 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
         objects = {thing for one in claims.values() for thing in counted_by(one)}
         assert self.play(self.cell.claims.reconcile(list(claims), objects)) == len(leased)
 
-    # What operators and failures do
+    # Actions of operators, and failures
 
     @rule(trouble=troubles, data=st.data())
     def trouble(self, trouble: str, data: st.DataObject) -> None:
-        """One rule for all of it: as one each, hardly a run would come to claim anything."""
+        """Do one of several disruptive actions. As separate rules they would be too frequent for claims to succeed."""
         if trouble == "group":
             policy, by, most = data.draw(policies), data.draw(st.sampled_from(BY)), data.draw(st.integers(1, 3))
             most = most if policy is GroupPolicy.ANTI_AFFINITY else 1
@@ -262,7 +262,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
             self.play(self.remember())
 
     async def replace_host(self, name: str) -> None:
-        """It is removed with all its claims, and another one comes by its name."""
+        """Remove a host with all its claims, and let a new host of the same name join."""
         await self.cell.hosts.forget(name, force=True)
         self.journals[name], self.ended[name] = {}, {}
         await self.hear(name)
@@ -272,7 +272,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
 
     @rule()
     def fail_over(self) -> None:
-        """The store goes back to its last copy; every host attests with what its journal has."""
+        """Take the store back to its last snapshot; every host attests with its journal."""
         self.play(self.go_back())
 
     async def go_back(self) -> None:
@@ -286,7 +286,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
             assert dict.fromkeys(journal, name) == {id_: claims[id_].host for id_ in journal}
         await self.remember()
 
-    # What holds after every step
+    # Invariants
 
     @invariant()
     def all_counts_are_those_of_the_claims(self) -> None:
@@ -303,7 +303,7 @@ class CompanyMachine(PlayedCell, RuleBasedStateMachine):
             starting = sum(one.state in ("claimed", "starting") for one in mine)
             assert (int(fields.get("claims", 0)), int(fields.get("starting", 0))) == (len(mine), starting)
             assert int(fields.get("claimed.VCPU", 0)) == sum(one.amounts["VCPU"] for one in mine)
-        # What nobody declares is there only as long as something counts in it.
+        # A group or pool that is not declared exists only while a claim counts in it.
         assert not [name for name, one in counts.items() if one.get("members") == "0" and "policy" not in one]
         await self.updater.catch_up()
         assert difference(self.updater.columns, (await take_snapshot(self.cell)).columns) == []

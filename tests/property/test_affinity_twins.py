@@ -1,8 +1,8 @@
-"""Decide's affinity rules and the claim script's say the same of every host, whatever a group counts.
+"""The affinity rules of `decide` and of the claim script agree on every host, for any counts of a group.
 
-Where they differed, a host would be proposed and refused until the request's time is up, or never be proposed.
-Members may lie in several domains, or in none: what was restored after a loss of data can. Hosts may be written off,
-and one of the members there be the claim that is placed again.
+If they differed, a host would be proposed and rejected until the request times out, or never be proposed. Members may
+be in several domains or in none, as can happen when hosts restore claims after a loss of data. Hosts may be written
+off, and a member on such a host may be the claim that is placed again.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, Member, Replacement
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
-from tests.support.cells import HOUR_S, open_host, raw_client
+from tests.support.builders.cells import HOUR_S, open_host, raw_client
 from tests.support.profiles import LONG_EXAMPLES, SHORT_EXAMPLES, is_long
 
 BY = ("host", "zone", "label:rack")
@@ -61,7 +61,7 @@ dead = st.frozensets(st.sampled_from(sorted(HOSTS)), max_size=3)
 
 @asynccontextmanager
 async def four_hosts(url: str) -> AsyncIterator[tuple[CellStore, Any]]:
-    """Two in a zone, two in a rack, one in no rack."""
+    """Yield a cell of four hosts: two share a zone, two share a rack, one has no rack."""
     async with raw_client(url) as raw, Store.connect(url, Settings()) as store:
         await raw.flushall()
         cell = store.cell("c1")
@@ -74,25 +74,25 @@ async def four_hosts(url: str) -> AsyncIterator[tuple[CellStore, Any]]:
 
 
 def counts_of(there: Sequence[dict[str, str]]) -> dict[str, str]:
-    """What a group's hash counts of its members."""
+    """Return the fields in which a group's hash counts these members."""
     counts = Counter(f"count.{by}={domain}" for one in there for by, domain in one.items() if domain)
     return {"members": str(len(there))} | {field: str(number) for field, number in counts.items()}
 
 
 def mask_of(columns: Columns, hosts: frozenset[str]) -> Mask:
-    """Bool of shape (size,)."""
+    """Return the rows of these hosts as a mask: bool of shape (size,)."""
     return np.isin(np.arange(columns.size), columns.rows_of(sorted(hosts)))
 
 
 def leaver(there: Sequence[dict[str, str]], which: int) -> Claim:
-    """One of the members as a claim; one that is nowhere, where there are none."""
+    """Return one of the members as a claim; a claim on an unknown host if there are no members."""
     at = there[which % len(there)] if there else {"host": "h0"}
     counted = {by: domain for by, domain in at.items() if by != "host" and domain}
     return Claim("old", "c1", at["host"], ClaimStatus.ACTIVE, "1-a.1", {}, group="web", counted=counted)
 
 
 async def write(cell: CellStore, raw: Any, declared: ServerGroup, there: Sequence[dict[str, str]], old: Claim) -> None:
-    """Put the group with its counts, and the claim that is placed again, into the store."""
+    """Write the group with its counts, and the claim that is placed again, to the store."""
     await raw.delete(cell.keys.server_group("web"))
     await cell.declared.put_group(declared)
     await raw.hset(cell.keys.server_group("web"), mapping=counts_of(there))
@@ -103,7 +103,7 @@ async def write(cell: CellStore, raw: Any, declared: ServerGroup, there: Sequenc
 
 
 async def write_off(cell: CellStore, raw: Any, lost: Collection[str]) -> None:
-    """Have exactly these hosts written off."""
+    """Mark exactly these hosts as written off."""
     epoch = (await cell.tick()).epoch
     for host in HOSTS:
         said = {"epoch": "lost" if host in lost else epoch, "written_off": epoch}
@@ -111,7 +111,7 @@ async def write_off(cell: CellStore, raw: Any, lost: Collection[str]) -> None:
 
 
 def proposed(columns: Columns, request: Request, fit: frozenset[str]) -> set[str]:
-    """The hosts that no rule of decide refuses, of those to which the request may go."""
+    """Return those of the eligible hosts that pass all affinity rules of `decide`."""
     rows = np.flatnonzero(mask_of(columns, fit))
     left = np.ones(len(rows), bool)
     for rule in affinity_rules(request, columns, lambda _: mask_of(columns, fit)):
@@ -122,7 +122,7 @@ def proposed(columns: Columns, request: Request, fit: frozenset[str]) -> set[str
 async def taken(
     cell: CellStore, columns: Columns, request: Request, fit: frozenset[str], old: Claim | None
 ) -> set[str]:
-    """The hosts of these that the script would give. Nothing is written: a second member has no candidate."""
+    """Return those of these hosts that the claim script accepts. A second member without candidates prevents writes."""
     rules = tuple(claim_rules(request, columns, lambda _: mask_of(columns, fit), (0,)))
     again = Replacement(old.host, old.token, EndReason.MOVED) if old else None
     lost = written_off_with(columns, old) if old else ()
@@ -144,7 +144,7 @@ async def taken(
 
 
 def test_decide_and_the_claim_script_say_the_same_of_every_host(server: PrivateServer) -> None:
-    """Under the group's policy and under spreads, each over what the hash counts: for who is new, and who leaves."""
+    """Under the group's policy and under spreads, for a new member and for one that leaves its host."""
 
     async def compare(
         cell: CellStore,

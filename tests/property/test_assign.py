@@ -1,4 +1,4 @@
-"""Assigning pools finds a way if and only if there is one, and only ways that keep every rule, on any small host."""
+"""On small hosts, pool assignments are found exactly if brute force finds one, and each satisfies every rule."""
 
 from hypothesis import assume, given
 
@@ -7,11 +7,11 @@ from redsched.decide.filters.resources import resources
 from redsched.decide.pools import assignments, is_plain, needs_of
 from redsched.decide.rules import ALL_ROWS
 from redsched.model import Request
-from tests.support.plain_pools import PlainHost, ways
-from tests.support.pool_fleets import planted, pool_hosts, pool_requests, seeds
+from tests.support.fleets.pool_fleets import planted, pool_hosts, pool_requests, seeds
+from tests.support.models.plain_pools import PlainHost, ways
 
 MOST = 20_000
-"""Combinations of places that are gone through; a host and request with more are left out."""
+"""The maximum number of combinations that brute force tries; examples with more are skipped."""
 
 
 PLANTED = 20
@@ -49,7 +49,7 @@ def test_cheap_rules_refuse_no_host_that_has_an_assignment(host: PlainHost, requ
 
 @given(pool_hosts, pool_requests)
 def test_a_plain_request_needs_no_search(host: PlainHost, request: Request) -> None:
-    """Where only roots matter, passing the rules means that the amounts can be taken from the root as they are."""
+    """If only the root matters, passing the rules suffices: the amounts are taken from the root as requested."""
     columns, needs = host.columns(), needs_of(request)
     if is_plain(columns, needs):
         row = columns.row("h1") or 0
@@ -61,7 +61,7 @@ def test_a_plain_request_needs_no_search(host: PlainHost, request: Request) -> N
 
 @given(seeds)
 def test_a_way_that_just_fits_is_found_among_many(seed: int) -> None:
-    """On hosts too large to go through every way, some so tight that dead ends and looking ahead matter."""
+    """Hosts are too large for brute force, and some so full that the search has to look ahead and to backtrack."""
     for one in range(seed, seed + PLANTED):
         found = planted(one)
         if found is not None:

@@ -1,4 +1,4 @@
-"""Requests as text and back: what the store keeps of a request is all of it, for its claims are placed anew by it."""
+"""Requests as canonical text and back: the text that the store keeps suffices to place the request's claims again."""
 
 import hashlib
 from random import Random
@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from redsched.errors import InvalidRequest
 from redsched.model import GangMember, Numa, NumaCell, OnExit, Request
 from redsched.model.json_codec import as_text
-from tests.support.filter_fleets import filtered_request
-from tests.support.fleets import requests, seeds
-from tests.support.gangs import random_call, random_tiny
-from tests.support.pool_fleets import pool_requests
+from tests.support.fleets.filter_fleets import filtered_request
+from tests.support.fleets.gang_fleets import random_call, random_tiny
+from tests.support.fleets.pool_fleets import pool_requests
+from tests.support.fleets.random_fleets import requests, seeds
 
 
 def gang(seed: int) -> Request:
@@ -26,7 +26,7 @@ anything = st.one_of(requests(2, 3), seeds.map(filtered_request), pool_requests,
 
 @given(anything)
 def test_a_request_comes_back_whole(request: Request) -> None:
-    """It has the same digest and decides the same; only what is of the answer and not of the place is not kept."""
+    """It keeps its digest and its shape; options that affect only the answer, such as `claim_ids`, are not kept."""
     again = Request.from_canonical(request.canonical())
     assert (again.digest(), again.shape()) == (request.digest(), request.shape())
     assert [one.request.shape() for one in again.members] == [one.request.shape() for one in request.members]
@@ -35,7 +35,7 @@ def test_a_request_comes_back_whole(request: Request) -> None:
 
 @given(st.lists(requests(2, 3), min_size=2, max_size=4))
 def test_requests_share_a_text_only_where_they_say_the_same(some: list[Request]) -> None:
-    """A text that was kept for one request is never given for another."""
+    """The cached text of one request is never returned for another."""
     for request in [*some, *some]:
         canonical = as_text(request.json_fields())
         digest = hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()
@@ -78,7 +78,7 @@ def test_what_is_no_request_is_refused(text: str, says: str) -> None:
 
 
 def test_what_becomes_of_a_claim_is_part_of_what_was_asked_for() -> None:
-    """And no matter of where it fits. The default is left out, so that ids from before it keep their digest."""
+    """`on_exit` changes the digest but not the shape. The default is omitted, so older requests keep their digest."""
     plain, keep = Request({"VCPU": 1}), Request({"VCPU": 1}, on_exit=OnExit.KEEP)
     assert plain.digest() != keep.digest()
     assert plain.shape() == keep.shape()

@@ -1,4 +1,4 @@
-"""Deciding by array and by changed rows gives what reading each host's fields gives, for any fleet and request."""
+"""Decisions by array and from cached rows equal those from each host's plain fields, for any fleet and request."""
 
 from collections import Counter
 from random import Random
@@ -14,9 +14,9 @@ from redsched.decide import Decider
 from redsched.decide.explain.nearest import NEAREST
 from redsched.model import Request
 from redsched.settings import Settings
-from tests.support.decisions import hosts_of
-from tests.support.fleets import NAMES, fleets, hosts, patches, random_request, requests, seeds
-from tests.support.plain_reading import (
+from tests.support.builders.decisions import hosts_of
+from tests.support.fleets.random_fleets import NAMES, fleets, hosts, patches, random_request, requests, seeds
+from tests.support.models.plain_reading import (
     Fleet,
     columns_from,
     in_units,
@@ -32,7 +32,7 @@ BEST_ONLY = Settings(pick_from=1, candidates=3)
 
 
 def plain_order(fleet: Fleet, request: Request) -> list[str]:
-    """Hosts that fit, best first."""
+    """Return the hosts that fit, best first, computed from plain fields."""
     weights = {"spread": 0.0, "pack": 1.0} if request.policy == "pack" else {}
     fitting = [name for name, fields in fleet.items() if reason_of(name, fields, request) is None]
     return sorted(fitting, key=lambda name: (-score_of(fleet[name], request, **weights), name))
@@ -70,7 +70,7 @@ def test_a_host_is_explained_as_it_is_decided(fleet: Fleet, request: Request) ->
 
 
 def without_limit(fields: dict[str, str], slot: str) -> dict[str, str]:
-    """The fields without max_unit, which by default is the total: one that asks for more is still to hear of it."""
+    """Return the fields without max_unit: it defaults to the total, beyond which requests still get nearest misses."""
     return {name: value for name, value in fields.items() if name != f"max.{slot}"}
 
 
@@ -86,7 +86,7 @@ def test_the_nearest_misses_are_those_that_lack_amounts_alone_and_the_least(flee
     nearest = Decider(columns_from(fleet), BEST_ONLY).explain(request).nearest
     amounts_alone = [miss for miss in nearest if miss.host in lacking]
     assert list(nearest[: len(amounts_alone)]) == amounts_alone
-    # Not to the last bit: near 2^53-1 a lack can differ by less than its own rounding, and either order will do.
+    # Approximately: near 2^53-1 two shortages may differ by less than the rounding error, and either order is right.
     found = [float(lacking[miss.host]) for miss in amounts_alone]
     assert found == pytest.approx(sorted(map(float, lacking.values()))[:NEAREST], rel=1e-12)
 
@@ -135,8 +135,8 @@ def test_a_cached_decision_is_what_a_fresh_one_would_be(
     fleet: Fleet, asked: list[Request], rounds: list[list[tuple[str, str, dict[str, str]]]]
 ) -> None:
     columns = columns_from(fleet)
-    columns.dirty = DirtyRows(remembered=16)  # so small that it forgets within a test
-    with patch("redsched.decide.profile.FRONT", 2):  # and the front must run short
+    columns.dirty = DirtyRows(remembered=16)  # so few that some are forgotten within a test
+    with patch("redsched.decide.profile.FRONT", 2):  # so few that the front runs out
         cached = Decider(columns, Settings(pick_from=2, candidates=2), remembered=2)
         for number, together in enumerate(rounds):
             for what, name, fields in together:

@@ -1,7 +1,7 @@
-"""What schedulers see of declared objects, after any run of calls: all of it, and what the operators said last.
+"""After any sequence of calls, schedulers see all declared objects as operators last declared them.
 
-One reader takes the replies of its own claims and reads the feed now and then, another reads it only at the end. Both
-must show what a fresh reading of the store shows.
+One reader applies the replies to its own claims and reads the feed at times, another one reads it only at the end.
+Both must equal a new snapshot of the store.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, Member, ReleaseMode
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
-from tests.support.cells import HOUR_S, open_host
+from tests.support.builders.cells import HOUR_S, open_host
 from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
 
 SETTINGS = Settings(poll_s=60, tick_s=3600)
@@ -68,7 +68,7 @@ steps = st.one_of(
     st.tuples(st.sampled_from(("delete_aggregate", "delete_group", "delete_pool")), names, forced),
     st.tuples(st.just("claim"), hosts, st.sampled_from(("", *NAMES)), st.sampled_from(("", *NAMES)), st.integers(1, 2)),
     st.tuples(st.just("forget"), hosts, forced),
-    # A new epoch is rare, for it has every reader begin anew.
+    # A new epoch is rare, because it makes every reader take a new snapshot.
     st.sampled_from((*("release", "confirm", "look") * 4, "new epoch")),
 )
 BEGINNING = (
@@ -82,7 +82,7 @@ BEGINNING = (
 
 @dataclass
 class Life:
-    """A cell, the reader that claims, and what has been said to be true."""
+    """A cell, the reader that claims, and the expected aggregates and claims."""
 
     cell: CellStore
     reader: ReplicaUpdater
@@ -92,7 +92,7 @@ class Life:
     count: int = 0
 
     async def play(self, step: object) -> None:
-        """One call."""
+        """Execute one step."""
         match step:
             case HostReport():
                 await open_host(self.cell, step.name, step)
@@ -118,7 +118,7 @@ class Life:
                 await self.say(step)
 
     async def say(self, word: object) -> None:
-        """Something about the oldest claim, or about none."""
+        """Let the reader catch up, begin an epoch, or confirm or release the oldest claim."""
         if word == "look":
             await self.reader.catch_up()
         elif word == "new epoch":
@@ -133,7 +133,7 @@ class Life:
                 del self.claims[claim_id]
 
     async def claim(self, host: str, group: str, pool: str, places: int) -> None:
-        """One or two members on one host: its version moves with each, that of a group or pool once."""
+        """Claim one or two members on a host: its version rises per member, that of a group or pool per call."""
         self.count += 1
         clock = await self.cell.tick()
         amounts = {"VCPU": 1} | ({f"pool:{pool}/DISK_GB": 1} if pool else {})
@@ -147,14 +147,14 @@ class Life:
             self.claims[one] = (host, placed.token, group, pool)
 
     async def forget(self, host: str, force: bool) -> None:
-        """A host goes, and out of its aggregates."""
+        """Remove a host, and expect it to be gone from its aggregates."""
         if (await self.cell.hosts.forget(host, force)).outcome is Outcome.OK:
             self.claims = {one: claim for one, claim in self.claims.items() if claim[0] != host}
             for name, (said, members) in self.aggregates.items():
                 self.aggregates[name] = (said, members - {host})
 
     def check(self, columns: Columns) -> None:
-        """All that was said is there, and nothing else."""
+        """Check that the columns contain exactly the expected objects and counts."""
         declared = columns.declared
         assert {name: one.metadata for name, one in declared.aggregates.items()} == {
             name: said for name, (said, _) in self.aggregates.items()

@@ -1,7 +1,7 @@
-"""Server groups through any run of joining, dying, evacuating and coming back, as the claim script holds them.
+"""The claim script keeps server groups to their policy while members join, hosts die, are evacuated and return.
 
-Each claim is compared with a plain reading of all claims that there are. As long as no dead host has come back, the
-members that live keep to their policy, however they came where they are.
+The reply to each claim call is compared with a result computed from all existing claims. Members on live hosts satisfy
+the policy; under affinity, only as long as no dead host with claims has returned.
 """
 
 import asyncio
@@ -32,10 +32,10 @@ from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, JournaledClaim, Member, Replacement
 from redsched.store.embedded.server import PrivateServer
-from tests.support.cells import HOUR_S
-from tests.support.placements import held_claim
-from tests.support.plain_affinity import PlainHost, World
-from tests.support.played import PlayedCell
+from tests.support.builders.cells import HOUR_S
+from tests.support.builders.placements import held_claim
+from tests.support.builders.played import PlayedCell
+from tests.support.models.plain_affinity import PlainHost, World
 from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
 
 ZONES = {"h1": "az1", "h2": "az1", "h3": "az2", "h4": "az2", "h5": "az3"}
@@ -54,7 +54,7 @@ MOVABLE = (ClaimStatus.CLAIMED, ClaimStatus.STARTING, ClaimStatus.ACTIVE)
 
 
 def going_to(claim: Claim) -> Placement:
-    """Where a claim is, or will be."""
+    """Return the latest placement of a claim."""
     return max(claim.placements, key=lambda one: int(one.placed.rpartition(".")[2]))
 
 
@@ -76,7 +76,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         self.join(wanted)
 
     async def hear(self, name: str, held: list[JournaledClaim]) -> None:
-        """A host reports, and attests with what its journal has."""
+        """Let a host report, and attest with these claims in its journal."""
         await self.cell.hosts.report(
             HostReport(name, {"VCPU": Inventory(5)}, zone=ZONES[name], lease_s=HOUR_S),
         )
@@ -96,13 +96,13 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         self.join(wanted)
 
     def join(self, wanted: list[tuple[list[str], bool]]) -> None:
-        """Some who are new."""
+        """Claim new members."""
         for order, is_level in wanted:
             self.play(self.ask(order, None, is_level))
 
     @rule(number=which, wanted=asked)
     def die(self, number: int, wanted: list[tuple[list[str], bool]]) -> None:
-        """A host on which there is a claim, if there is any; and it begins to be emptied."""
+        """Write off a host, one with claims if possible, and evacuate some of its claims."""
         hosts = sorted({one.host for one in self.play(self.claims()).values()} - self.lost) or sorted(HOSTS)
         name = hosts[number % len(hosts)]
         self.play(self.cell.hosts.write_off(name, evacuate=True, force=True))
@@ -111,18 +111,18 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
 
     @rule(wanted=asked, number=which)
     def go_on(self, wanted: list[tuple[list[str], bool]], number: int) -> None:
-        """Evacuating, and some of what was evacuated comes up."""
+        """Evacuate further claims, and make one placement active."""
         self.evacuate(wanted, number)
         self.make_active(number)
 
     def evacuate(self, wanted: list[tuple[list[str], bool]], number: int) -> None:
-        """Some claims of dead hosts are to be elsewhere."""
+        """Place some claims of dead hosts again, elsewhere."""
         for order, is_level in wanted:
             self.place_again(order, is_level, number, self.lost)
 
     @rule(order=orders, number=which)
     def move(self, order: list[str], number: int) -> None:
-        """A claim of a host that lives is to be elsewhere."""
+        """Begin to move a claim of a live host."""
         self.place_again(order, False, number, HOSTS.keys() - self.lost)
 
     def place_again(self, order: list[str], is_level: bool, number: int, hosts: Collection[str]) -> None:
@@ -140,7 +140,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         clock, before = await self.cell.tick(), await self.claims()
         call = ClaimCall((member,), clock.epoch, clock.now_ms, clock.seq, "d", True, HOUR_S * 1000)
         rules = (LEVEL,) if is_level else ()
-        # Whatever the caller takes for dead, the script looks.
+        # The caller lists all hosts as written off; the script checks which of them are.
         answer = await self.cell.claims.place(replace(call, rules=rules, written_off=tuple(sorted(HOSTS))))
         world = World(HOSTS, {"web": self.group}, {}, self.lost)
         expected = world.place(before.values(), replace(call, rules=rules))
@@ -148,7 +148,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         assert [(one.host, one.candidate) for one in answer.placed] == (expected or [])
 
     def make_active(self, number: int) -> None:
-        """The work of a claim runs on a host that lives, and where it was before, it is given back."""
+        """Let a live host accept and confirm a new placement; the previous placement ends."""
         claims = self.play(self.claims()).values()
         placed = [one.view(place) for one in claims for place in one.placements]
         new = [one for one in placed if one.state is ClaimStatus.CLAIMED and one.host not in self.lost]
@@ -174,7 +174,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
 
     @rule(number=which)
     def release(self, number: int) -> None:
-        """A claim is given back, and its host says so."""
+        """Release a claim, and let its hosts report that its work has stopped."""
         claims = list(self.play(self.claims()).values())
         if claims:
             self.play(self.give_back(claims[number % len(claims)]))
@@ -194,7 +194,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
             self.lost.remove(name)
 
     async def return_of(self, name: str) -> None:
-        """Its journal has what was active there; what it has left drops."""
+        """Let a host return with the claims that were active there in its journal."""
         claims = (await self.claims()).values()
         there = [one.view(place) for one in claims for place in one.placements if place.host == name]
         self.one_came_back = self.one_came_back or bool(there)
@@ -206,7 +206,7 @@ class EvacuationMachine(PlayedCell, RuleBasedStateMachine):
         await self.hear(name, held)
         await self.cell.hosts.set_status(name, HostStatus.ENABLED)
 
-    # What holds after every step
+    # Invariants
 
     @invariant()
     def the_policy_holds_among_those_that_live(self) -> None:

@@ -1,4 +1,4 @@
-"""An explanation is what is decided; what it tells to change makes the host take the request, and less would not."""
+"""Explanations agree with decisions; the changes that they suggest make a host fit, and smaller ones would not."""
 
 from dataclasses import replace
 from random import Random
@@ -14,18 +14,18 @@ from redsched.decide.profile import RequestProfile
 from redsched.model import Request, Spread
 from redsched.settings import Settings
 from redsched.store.codec.keys import Kind
-from tests.support import pool_fleets
-from tests.support.columns import columns_of
-from tests.support.filter_fleets import filtered_request, random_world
-from tests.support.fleets import NAMES, ZONES, fleets, requests, seeds
-from tests.support.plain_reading import Fleet, columns_from, reason_of
+from tests.support.builders.columns import columns_of
+from tests.support.fleets import pool_fleets
+from tests.support.fleets.filter_fleets import filtered_request, random_world
+from tests.support.fleets.random_fleets import NAMES, ZONES, fleets, requests, seeds
+from tests.support.models.plain_reading import Fleet, columns_from, reason_of
 
 SETTINGS = Settings(pick_from=1)
 TOOLS = plugin_registry(SETTINGS)
 
 
 def takes(fleet: Fleet, request: Request, host: str) -> bool:
-    """Whether a host takes a request, by a decision of its own over columns of its own."""
+    """Return whether a host takes a request, by a new decision over columns with this host alone."""
     alone = replace(request, hosts=request.hosts | {host} if request.hosts else frozenset({host}), count=1)
     only = {host: fleet[host]}
     return bool(Decider(columns_from(only), SETTINGS, TOOLS).decide(alone, Random(0)).places)
@@ -62,11 +62,11 @@ def _step(fields: dict[str, str], slot: str) -> int:
     return int(fields.get(f"step.{slot}") or 1)
 
 
-# Pools, groups, affinity: the same of fleets and requests of everything that there is.
+# The same for fleets and requests with pools, aggregates and affinity
 
 
 def pools_and_request(seed: int) -> tuple[Columns, Request]:
-    """Up to five hosts with pools of their own, and shared ones, and a request for pools."""
+    """Return up to five hosts with their own and shared pools, and a request for pools."""
     rng = Random(seed)
     hosts = [pool_fleets.random_host(rng.getrandbits(32)) for _ in range(rng.randint(1, 5))]
     columns = columns_of(**{f"h{number}": host.fields() for number, host in enumerate(hosts)})
@@ -79,7 +79,7 @@ def pools_and_request(seed: int) -> tuple[Columns, Request]:
 
 
 def affinity_and_request(seed: int) -> tuple[Columns, Request]:
-    """Hosts and aggregates of every kind, a server group with members, and a request that names it or spreads."""
+    """Return hosts, aggregates and a server group with members, and a request that may use the group and spread."""
     rng = Random(seed)
     columns = random_world(rng.randint(1, 8), rng.getrandbits(32)).columns()
     fields = {"version": "1", "policy": rng.choice(("affinity", "anti-affinity")), "max_per_host": "1"}
@@ -96,13 +96,13 @@ def affinity_and_request(seed: int) -> tuple[Columns, Request]:
 
 
 def fits_on(columns: Columns, request: Request, host: str) -> bool:
-    """Whether a host takes a request, among all others, by a shape of its own."""
+    """Return whether a host takes a request, by a new explanation over all columns."""
     (check,) = Decider(columns, SETTINGS, TOOLS).explain(request, host).checks
     return check.reason is None
 
 
 def less_by_one(before: Request, after: Request) -> Request | None:
-    """The later of two requests with one unit more of the amount in which they differ; None where in no amount."""
+    """Return `after` with one unit more of the first amount that is less than in `before`; None if there is none."""
     for name, amount in after.resources.items():
         if amount < before.resources[name]:
             return replace(after, resources={**after.resources, name: amount + 1})

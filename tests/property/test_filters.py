@@ -1,4 +1,4 @@
-"""Every rule of the filters gives by array what reading each host's fields gives, for any fleet and request."""
+"""Every filter rule decides by array as it does from each host's plain fields, for any fleet and request."""
 
 from functools import cache
 
@@ -18,9 +18,16 @@ from redsched.decide.filters.traits import traits
 from redsched.decide.rules import ALL_ROWS, Rule
 from redsched.model import Request
 from redsched.settings import Settings
-from tests.support.filter_fleets import World, declare, filtered_request, random_around, random_limits, random_world
-from tests.support.fleets import NAMES, seeds
-from tests.support.plain_filters import Around, Limits, aggregates_of, limit, verdicts
+from tests.support.fleets.filter_fleets import (
+    World,
+    declare,
+    filtered_request,
+    random_around,
+    random_limits,
+    random_world,
+)
+from tests.support.fleets.random_fleets import NAMES, seeds
+from tests.support.models.plain_filters import Around, Limits, aggregates_of, limit, verdicts
 
 worlds = st.builds(random_world, st.integers(1, len(NAMES)), seeds)
 requests = seeds.map(filtered_request)
@@ -30,7 +37,7 @@ arounds = seeds.map(random_around)
 ABOUT = (network, member_of, demands, aggregate_metadata, traits, labels, query)
 
 
-@cache  # making settings reads the environment, which takes longer than all the rest
+@cache  # constructing settings reads the environment, which would dominate the test's duration
 def settings_of(one: Limits) -> Settings:
     return Settings(max_claims_per_host=one.claims, max_starting_per_host=one.starting)
 

@@ -1,4 +1,4 @@
-"""Invariant 8: Python's fit and Lua's agree on every state, fields that nobody should have written included."""
+"""Invariant 8: the fit checks of Python and Lua agree on every state, including damaged fields."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -14,8 +14,8 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
-from tests.support.cells import call_of, member, raw_client
-from tests.support.fleets import seeds
+from tests.support.builders.cells import call_of, member, raw_client
+from tests.support.fleets.random_fleets import seeds
 
 STATES = 60
 KINDS = ("capacity", "claimed", "external", "min", "max", "step")
@@ -24,12 +24,12 @@ DAMAGED = ("nan", "inf", "-1", "2.5", "1e3", "0x10", "", " 4", "+4", "004", str(
 
 
 def random_amount(rng: Random) -> int:
-    """Small numbers, which often meet, and the ends of what amounts may be."""
+    """Return a small number, so that amounts often coincide, or an extreme of the valid range."""
     return rng.choice((rng.randint(0, 12), rng.randint(0, 12), rng.choice(EDGES)))
 
 
 def random_state(rng: Random) -> dict[str, str]:
-    """A slot's fields: some absent, now and then one damaged."""
+    """Return a slot's fields: some are absent, and sometimes one is damaged."""
     fields = {f"{kind}.VCPU": str(random_amount(rng)) for kind in KINDS if kind != "step" and rng.random() < 0.7}
     fields["capacity.VCPU"] = str(max(random_amount(rng), rng.randint(0, 20)))
     if rng.random() < 0.5:
@@ -40,7 +40,7 @@ def random_state(rng: Random) -> dict[str, str]:
 
 
 def random_need(fields: dict[str, str], rng: Random) -> int:
-    """An amount to ask for: often at the very edge of what is free."""
+    """Return an amount to request, often exactly the free amount or one more or less."""
     if rng.random() < 0.3:
         return max(1, random_amount(rng))
     numbers = (fields.get(f"{kind}.VCPU", "0") for kind in KINDS[:3])
@@ -49,7 +49,7 @@ def random_need(fields: dict[str, str], rng: Random) -> int:
 
 
 def python_says(fields: dict[str, str], need: int) -> bool:
-    """The answer from columns, which read the fields as the scheduler does."""
+    """Return whether the amount fits according to Python, over columns filled as by the scheduler."""
     columns = Columns(1)
     columns.put("h", fields)
     families = (columns.amounts[kind] for kind in KINDS)
@@ -57,7 +57,7 @@ def python_says(fields: dict[str, str], need: int) -> bool:
 
 
 async def lua_says(cell: CellStore, needs: list[int]) -> list[bool]:
-    """The answers of claim.lua, each for a host of its own."""
+    """Return whether each amount fits according to claim.lua, each on a separate host."""
     clock = await cell.tick()
     calls = (call_of(clock, member(f"c{n}", f"h{n}", VCPU=need)) for n, need in enumerate(needs))
     answers = await asyncio.gather(*map(cell.claims.place, calls))
@@ -81,7 +81,7 @@ async def ask_both(cell: CellStore, raw: Any, states: list[dict[str, str]], need
 
 
 def test_lua_and_python_agree_on_every_state(server: PrivateServer) -> None:
-    """Each example is many hosts in one pipeline, each asked for an amount at the edge of what it has."""
+    """Each example has many hosts in one pipeline, with a request near the free amount of each."""
     with asyncio.Runner() as loop:
         stack = AsyncExitStack()
         store = loop.run(stack.enter_async_context(Store.connect(server.url)))

@@ -1,4 +1,4 @@
-"""Gangs on tiny fleets against brute force: found exactly where there is one, and by every rule."""
+"""Gangs on tiny fleets against brute force: found exactly if a placement exists, and satisfying every rule."""
 
 from contextlib import suppress
 from random import Random
@@ -12,9 +12,9 @@ from redsched.decide import Decider, Decision
 from redsched.decide.gang.queue import Queue
 from redsched.model import Request
 from redsched.settings import Settings
-from tests.support.brute_force import TinyFleet, broken, broken_but_for_spread, placings, seats_of
-from tests.support.fleets import seeds
-from tests.support.gangs import columns_of_tiny, random_call, random_tiny
+from tests.support.fleets.gang_fleets import columns_of_tiny, random_call, random_tiny
+from tests.support.fleets.random_fleets import seeds
+from tests.support.models.brute_force import TinyFleet, broken, broken_but_for_spread, placings, seats_of
 
 
 def decided(seed: int, mode: str = "all") -> tuple[TinyFleet, Request, Decision]:
@@ -65,7 +65,7 @@ def test_what_an_incremental_gang_gets_breaks_no_rule(seed: int) -> None:
 
 
 def replica_of(columns: Columns) -> list[object]:
-    """Everything that an overlay may touch, number by number."""
+    """Return a copy of everything that an overlay may change."""
     families = [sorted((slot, family[slot].tolist()) for slot in family) for family in columns.amounts.values()]
     groups = [(name, state.describe()) for name, state in columns.declared.groups.items()]
     return [families, columns.claims.tolist(), columns.starting.tolist(), groups]

@@ -1,10 +1,10 @@
-"""Placements through any history: moves, failures, shelving, releases, lost data, write-offs, and whoever comes back.
+"""Placements in any history of moves, failures, shelving, releases, losses of data, write-offs and returning hosts.
 
-After every step no counter is wrong, and nothing is free that a host runs. And once everybody has done what there is
-to do: at most one placement of a claim lives; what its owner gave back does not; what a host had confirmed does,
-unless its owner gave it back, its host failed it or an operator wrote its host off.
+After every step all counters are correct, and no amount is free that a host's running work uses. Once no action is
+pending, at most one placement of a claim lives. A claim that its owner has released does not live; one that a host has
+confirmed does, unless its owner released it, its host failed it or an operator wrote its host off.
 
-A history is made of chapters. At the end of each the store may go back to the beginning of any chapter, or be wiped.
+A history consists of chapters. After each the store may go back to the beginning of any chapter, or be wiped.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from redsched.model import ClaimStatus, EndReason
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
-from tests.support.cells import raw_client
-from tests.support.histories import Histories
-from tests.support.played import SETTINGS, UNHURRIED
+from tests.support.builders.cells import raw_client
+from tests.support.builders.histories import Histories
+from tests.support.builders.played import SETTINGS, UNHURRIED
 from tests.support.profiles import LONG_EXAMPLES, SHORT_EXAMPLES, is_long
 
 HOSTS = ("h1", "h2", "h3")
@@ -29,7 +29,7 @@ EXAMPLES = 10 * LONG_EXAMPLES if is_long() else 4 * SHORT_EXAMPLES
 Words = list[tuple[str, int]]
 Chapter = tuple[Words, int | None]
 
-# Each with a number: of a host, or of whatever else there may be several.
+# Each word has a number, which selects a host, a pending call or another item.
 WORDS = ("attest", "attest", "attest", "off", "lease", "deadline", "fail", "copy", "reconcile", "next")
 BY_OWNER = ("release", "shelve", "repeat", "call off", "move", "resize")
 numbers = st.integers(0, 2)
@@ -37,12 +37,12 @@ words = st.tuples(st.sampled_from((*WORDS, *BY_OWNER)), numbers)
 
 
 def chapter(steps: int, most: int, losses: st.SearchStrategy[int | None]) -> st.SearchStrategy[Chapter]:
-    """Some steps of the claim's life, then other words, then perhaps a loss."""
+    """Return a chapter: some steps of the claim's life, then other words, then perhaps a loss of data."""
     goes_on = st.lists(st.tuples(st.just("next"), numbers), max_size=steps)
     return st.tuples(st.builds(list.__add__, goes_on, st.lists(words, max_size=most)), losses)
 
 
-# A life begins; some of it is lost, perhaps with what came before; and in the new epoch somebody comes first.
+# A claim lives, some of its history is lost, perhaps all of it, and in the new epoch the first calls arrive.
 never, perhaps = st.none(), st.sampled_from((None, None, 1, 1, 2, 3, -1))
 lost = st.sampled_from((1, 1, 1, 1, 0, -1))
 chapters = st.tuples(chapter(9, 1, never), chapter(6, 1, lost), chapter(0, 3, perhaps), chapter(3, 3, perhaps)).map(
@@ -51,7 +51,7 @@ chapters = st.tuples(chapter(9, 1, never), chapter(6, 1, lost), chapter(0, 3, pe
 
 
 class Story:
-    """Plays the words of a history with one claim."""
+    """Plays the words of a history on one claim."""
 
     def __init__(self, world: Histories) -> None:
         self.world = world
@@ -93,7 +93,7 @@ class Story:
         }
 
     async def go_on(self, number: int) -> None:
-        """One step of the claim's life: a host does what it is told, or else a scheduler, or else the owner."""
+        """Take one step of the claim's life: a pending action of a host, else of a scheduler, else of the owner."""
         world, claim = self.world, await self.world.read(self.claim_id)
         for agent in self.agents:
             if await world.is_heard(agent) and await world.hear_next(agent):
@@ -111,7 +111,7 @@ class Story:
                 await world.place_again(self.claim_id, HOSTS[number], EndReason.MOVED, 3600)
 
     async def fail(self, number: int) -> None:
-        """A host fails what it has; the first time as the request says, and then to be placed again in any case."""
+        """Let a live host fail a placement: number 0 retries as the request says, other numbers always retry."""
         found = [one for one in self.world.entries(self.claim_id) if not one[0].is_dead]
         if found:
             await self.world.fail(*found[number % len(found)], retry=True if number else None)

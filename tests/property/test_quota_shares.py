@@ -1,7 +1,7 @@
-"""Schedulers that divide a quota, hand shares over and claim, in every order of their steps: the limit holds all along.
+"""Schedulers divide a quota, transfer shares and claim, with their steps in any order: the limit always holds.
 
-Each call of a script waits for its turn, which the test gives. A scheduler may die before any of its steps, a call may
-arrive a second time long after, and a cell may lose its last writes and begin another epoch.
+Each script call waits until the test lets it run. A scheduler may die before any of its steps, a call may arrive again
+much later, and a cell may lose its last writes and begin a new epoch.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from redsched.store.commands.claims import ClaimCommands
 from redsched.store.commands.declared import DeclaredCommands
 from redsched.store.commands.quotas import QuotaCommands
 from tests.scheduler.conftest import report_all, report_of
-from tests.support.cells import new_epoch, raw_client
+from tests.support.builders.cells import new_epoch, raw_client
 from tests.support.profiles import LONG_EXAMPLES, PHASES, is_long
 
 CELLS = ("a", "b")
@@ -49,7 +49,7 @@ words = st.lists(
 
 @dataclass(slots=True)
 class Turns:
-    """Calls that wait for their turn, and those that have had it."""
+    """The calls that wait for their turn, and those that had their turn."""
 
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
     past: list[Callable[[], Awaitable[Any]]] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Turns:
     running: int = 0
 
     async def take(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        """Make a call when its turn has come."""
+        """Make a call once it gets its turn."""
         if self.on:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self.waiting.append(turn)
@@ -74,7 +74,7 @@ class Turns:
             self.running -= 1
 
     async def rest(self) -> None:
-        """Return when no call has been running for a moment: what goes on waits for a turn."""
+        """Return once no call has been running for a moment: all remaining calls wait for their turns."""
         idle = 0
         for _ in range(20):
             await asyncio.sleep(0.0002)
@@ -85,7 +85,7 @@ class Turns:
 
 @contextmanager
 def in_turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Turns]:
-    """Have the steps of every scheduler of this process wait for their turns."""
+    """Make the steps of every scheduler in this process wait for their turns."""
     turns = Turns()
 
     run_script = ScriptClient.run
@@ -115,11 +115,11 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Turns]:
 
 
 async def next_step(turns: Turns, number: int) -> None:
-    """Let one of the calls that wait have its turn: or another thing come to pass, now and then."""
+    """Let one waiting call have its turn; sometimes repeat an earlier call or kill a scheduler instead."""
     for _ in range(20):
         await asyncio.sleep(0)
     if number % 5 == 0 and turns.past:
-        await turns.past[-1 - number // 5 % min(6, len(turns.past))]()  # a late copy
+        await turns.past[-1 - number // 5 % min(6, len(turns.past))]()  # a late copy of an earlier call
     elif turns.waiting:
         turn = turns.waiting.pop(number % len(turns.waiting))
         if number % 17 == 0:
@@ -130,7 +130,7 @@ async def next_step(turns: Turns, number: int) -> None:
 
 
 async def may_use(raw: Any) -> int:
-    """What the cells may come to use together as they stand: by their shares, where those count, and beyond them."""
+    """Return the amount that the cells may use together: for each its valid share, or its usage if that is more."""
     async with raw.pipeline() as pipe:
         for cell in CELLS:
             pipe.hget(f"rs:{{{cell}}}:meta", "epoch")
@@ -144,14 +144,14 @@ async def may_use(raw: Any) -> int:
 
 
 async def play(url: str, monkeypatch: pytest.MonkeyPatch, said: list[tuple[str, str, int]], order: list[int]) -> None:
-    """Begin all of it at once, and give turns in this order."""
+    """Begin all operations concurrently, and give turns in this order."""
     async with raw_client(url) as raw, Scheduler.connect(url, SETTINGS) as scheduler:
         await raw.flushall()
         await scheduler.init()
         await report_all(scheduler, [report_of(f"{cell}1", cell=cell, VCPU=64) for cell in CELLS])
         await scheduler.quotas.put(Quota("web", {"VCPU": LIMIT}))
         stores = {cell: scheduler._cells.named(cell).store for cell in CELLS}
-        # What somebody divides instead of: each begins from what is there, as if a cell had no share.
+        # Every division replaces this one, as if its scheduler had found a cell without a share.
         first = (await scheduler._quotas.shares.read("web"))["a"].division
         others = [QuotaShares(scheduler._cells) for _ in said]
 
@@ -183,7 +183,7 @@ async def play(url: str, monkeypatch: pytest.MonkeyPatch, said: list[tuple[str, 
 
 
 async def new_epoch_in(raw: Any, store: CellStore, host: str, copy: dict[str, str]) -> None:
-    """The cell loses what its quota had become since the copy, but for what hosts bring back, in another epoch."""
+    """Begin an epoch in which the cell's quota is that of the copy, except for the usage, which hosts restore."""
     epoch, key = await new_epoch(store), store.keys.quota("web")
     if copy:
         brought_back = {name: value for name, value in (await raw.hgetall(key)).items() if is_brought_back(name)}

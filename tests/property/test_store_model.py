@@ -1,7 +1,7 @@
-"""Invariants 1 to 6, 8, 9 and 11 of the design: the store beside a plain model of it, through any run of calls.
+"""Invariants 1 to 6, 8, 9 and 11 of the design: the store agrees with a plain model of it after any sequence of calls.
 
-Every rule makes one call on a real server and compares its answer with the model's. After every step all that the
-store holds is compared too, and what two schedulers see of it.
+Every rule makes one call on a real server and compares its reply with the model's. After every step the contents of
+the store are compared as well, and so are the replicas of two schedulers.
 """
 
 import asyncio
@@ -31,10 +31,10 @@ from redsched.scheduler.wiring import build
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, Member, ReleaseMode, ScriptResult
 from redsched.store.embedded.server import PrivateServer
-from tests.support.cells import HOUR_S, make_due
-from tests.support.model_store import TAKEN_UP, ModelCell
-from tests.support.placements import held_claim
-from tests.support.played import SETTINGS, PlayedCell
+from tests.support.builders.cells import HOUR_S, make_due
+from tests.support.builders.placements import held_claim
+from tests.support.builders.played import SETTINGS, PlayedCell
+from tests.support.models.model_store import TAKEN_UP, ModelCell
 from tests.support.profiles import LONG_EXAMPLES, PHASES, SHORT_EXAMPLES, is_long
 
 HOSTS = ("h1", "h2", "h3")
@@ -46,7 +46,7 @@ EXAMPLES = LONG_EXAMPLES if is_long() else 2 * SHORT_EXAMPLES
 
 hosts = st.sampled_from(HOSTS)
 numbers = st.integers(0, 10**6)
-# Small hosts and amounts, so that a few claims already meet the edge.
+# Hosts and amounts are small, so that a few claims already fill a host.
 amounts = st.fixed_dictionaries({"VCPU": st.integers(1, 4)}, optional={"MEMORY_MB": st.integers(1, 4)})
 inventory = st.builds(
     Inventory,
@@ -62,12 +62,12 @@ candidates = st.lists(st.tuples(st.sampled_from((*HOSTS, *HOSTS, "h4")), amounts
 members = st.lists(candidates, min_size=1, max_size=4)
 
 
-# Which claims there are depends on what a scheduler picks at random. So no rule is switched off by a precondition: what
-# hypothesis may draw must not depend on that. A rule that has nothing to act on does nothing.
+# The existing claims depend on the random picks of a scheduler, and the choices that Hypothesis draws from must not. So
+# no rule has a precondition; a rule that has nothing to act on does nothing.
 
 
 class StoreMachine(PlayedCell, RuleBasedStateMachine):
-    """One store, its model, and two schedulers that look at it."""
+    """One store, its model, and two schedulers that follow its feed."""
 
     def __init__(self, server: PrivateServer) -> None:
         super().__init__(server)
@@ -77,7 +77,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         self.play(self.look())
 
     async def look(self) -> None:
-        """Two schedulers begin to look at it."""
+        """Start two schedulers that follow the feed."""
         self.model.epoch = (await self.cell.tick()).epoch
         built = [build(self.store, SETTINGS, plugin_registry(SETTINGS)) for _ in range(2)]
         self.updaters = [next(iter(one.cells)) for one in built]
@@ -96,7 +96,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
 
     @rule(name=hosts, slots=inventories, data=st.data(), attests=st.sampled_from((True, True, True, False)))
     def report(self, name: str, slots: dict[str, Inventory], data: st.DataObject, attests: bool) -> None:
-        """A host grows, shrinks, gains external work, or is new."""
+        """Let a host report: it grows, shrinks, has external usage, or is new."""
         external = {slot: data.draw(st.sampled_from((0, 1, 2, 6))) for slot in slots}
         report = HostReport(name, slots, external=external, lease_s=HOUR_S)
         answer = self.play(self.cell.hosts.report(report))
@@ -107,7 +107,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
 
     @rule(name=hosts)
     def attest(self, name: str) -> None:
-        """A host tells what it has taken up, as a true journal has it."""
+        """Let a host attest with the claims that it has accepted, as in a correct journal."""
         held = [
             held_claim(id_, one.token, ClaimStatus(one.state), one.amounts, digest=one.digest)
             for id_, one in self.model.live(name).items()
@@ -136,7 +136,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         kind=st.sampled_from(("lapse", "lose", "lose by force", "forget", "forget by force", "new epoch")), name=hosts
     )
     def trouble(self, kind: str, name: str) -> None:
-        """One rule for all that closes hosts: as one each, hardly a run would come to claim anything."""
+        """Do an action that closes hosts. As separate rules they would be too frequent for claims to succeed."""
         if kind == "lapse":
             self.lapse(name)
         elif kind in ("lose", "lose by force"):
@@ -149,7 +149,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
             assert self.play(self.cell.hosts.forget(name, force)).outcome == self.model.forget(name, force)
 
     def lapse(self, name: str) -> None:
-        """A host is not heard for longer than its lease."""
+        """Let the lease of a host expire."""
         host = self.model.hosts.get(name)
         if host is None:
             return
@@ -158,7 +158,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         host.alive = False
 
     def new_epoch(self) -> None:
-        """The store may have lost something: nobody counts as attested, until most of them do."""
+        """Begin an epoch, in which no host has attested; then let two hosts attest."""
         answer = self.play(self.cell.raise_epoch(self.model.epoch))
         assert answer.outcome is Outcome.OK
         self.model.new_epoch(answer.epoch)
@@ -173,7 +173,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
 
     @rule(places=members, fresh=st.booleans(), clock_off_ms=st.sampled_from((0, 0, 0, 0, 0, 0, -601_000, 3_600_000)))
     def claim(self, places: list[list[tuple[str, dict[str, int]]]], fresh: bool, clock_off_ms: int) -> None:
-        """New ids; now and then by a caller whose clock is wrong."""
+        """Claim under new ids; sometimes the caller's clock is wrong."""
         wanted = []
         for one in places:
             self.ids += 1
@@ -186,7 +186,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
 
     @rule(wanted=amounts, words=st.lists(st.sampled_from(("accept", "accept", *VERBS)), min_size=1, max_size=4))
     def live(self, wanted: dict[str, int], words: list[str]) -> None:
-        """A claim wherever it fits, and a few words on it: what a run would seldom come to by chance."""
+        """Claim wherever it fits, and execute a few verbs on the claim: independent rules rarely combine to that."""
         self.claim([[(name, wanted) for name in HOSTS]], fresh=True, clock_off_ms=0)
         if f"c{self.ids}" in self.model.claims:
             for verb in words:
@@ -194,14 +194,14 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
 
     @rule(name=hosts, slot=st.sampled_from(SLOTS), over=st.integers(0, 1))
     def take_the_last_unit(self, name: str, slot: str, over: int) -> None:
-        """All that is left of a slot, or one more than that."""
+        """Claim all that is left of a slot, or one unit more."""
         amount = (self.model.free(name, slot) if name in self.model.hosts else 0) + over
         if amount > 0:
             self.claim([[(name, {slot: amount})]], fresh=True, clock_off_ms=0)
 
     @rule(which=numbers, other=st.sampled_from(("", "", "", "digest", "first member", "now")))
     def send_again(self, which: int, other: str) -> None:
-        """Any earlier call, whatever has happened since; with another digest or in part; or decided anew."""
+        """Repeat an earlier call: unchanged, with another digest, its first member only, or the current epoch."""
         if not self.calls:
             return
         call = self.calls[which % len(self.calls)]
@@ -214,7 +214,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         self.send(call)
 
     def send(self, call: ClaimCall, late: bool = False) -> None:
-        # Decided on what there is now: hosts are replaced all the time here, and STALE_VIEW has its own tests.
+        # The call has seen the current `seq`: hosts are replaced all the time here, and STALE_VIEW has its own tests.
         call = replace(call, seen_seq=self.play(self.cell.tick()).seq)
         ids = [one.id for one in call.members]
         expected = self.model.known_outcome(ids, call.digest, call.fresh)
@@ -233,7 +233,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
             ]
 
     def place(self, call: ClaimCall) -> None:
-        """A call whose ids are all new: the first candidates that fit, or FULL."""
+        """Send a call whose ids are all new; expect the first candidates that fit, or FULL."""
         python_says = {one: self.fits_in_python(one) for member in call.members for one in set_of(member.candidates)}
         members = [(one.id, [(c.host, c.amounts) for c in one.candidates]) for one in call.members]
         expected = self.model.place(members, call.digest)
@@ -245,7 +245,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         for looked_at in answer.looked_at:
             held = self.model.claimed(looked_at.host)
             assert dict(looked_at.claimed) == {slot: held[slot] for slot in looked_at.claimed}
-        # Python's fit, on what the store held before, is Lua's for every candidate of the first member.
+        # Python's fit, computed before the call, selects the same candidate of the first member as Lua's.
         first = call.members[0].candidates
         chosen = next((number for number, one in enumerate(first) if python_says[key_of(one)]), None)
         if expected is not None:
@@ -253,7 +253,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
             assert first[chosen].host == expected[0][1]
 
     def fits_in_python(self, candidate: "tuple[str, tuple[tuple[str, int], ...]]") -> bool:
-        """The one fit in Python, read from the store's own fields."""
+        """Return whether a candidate fits by Python's fit check, from the fields in the store."""
         host, wanted = candidate
         if self.model.closed(host):
             return False
@@ -277,7 +277,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
 
     @rule(verb=st.sampled_from(VERBS), which=numbers, token=st.sampled_from(("its own", "its own", "its own", "other")))
     def say(self, verb: str, which: int, token: str) -> None:
-        """Any word on any claim there ever was, in any order and any number of times."""
+        """Execute any verb on any claim that ever existed, in any order and any number of times."""
         if not self.model.claims:
             return
         self.say_of(sorted(self.model.claims)[which % len(self.model.claims)], verb, token)
@@ -291,7 +291,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
             self.model.hosts[claim.host].external["VCPU"] = 1
 
     def speak(self, verb: str, host: str, claim_id: str, token: str) -> Coroutine[Any, Any, ScriptResult]:
-        """The typed call of a word."""
+        """Return the typed call of a verb."""
         cell = self.cell
         calls: dict[str, Any] = {
             "accept": lambda: cell.claims.accept(host, claim_id, token, HOUR_S),
@@ -325,12 +325,12 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
 
     @rule()
     def sweep(self) -> None:
-        """All claims are offered to the sweep; it ends those that are due, and no other."""
+        """Reconcile all claims; exactly those that are due must end."""
         assert self.play(self.cell.claims.reconcile(self.model.claims)) == self.model.sweep()
 
     @rule(wanted=amounts, count=st.integers(1, 3), by=st.integers(0, 1), named=st.booleans())
     def select(self, wanted: dict[str, int], count: int, by: int, named: bool) -> None:
-        """A real request through a scheduler: refused only if the store has no room."""
+        """Send a request through a scheduler; it may be refused only if the store has no room or is not settled."""
         self.play(self.cell.claims.reconcile(self.model.claims))
         self.model.sweep()
         ids = tuple(f"s{self.ids}-{number}" for number in range(count)) if named else ()
@@ -362,7 +362,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         with pytest.raises(ClaimState):
             self.play(self.schedulers[1 - by].select(request))
 
-    # What holds after every step
+    # Invariants
 
     @invariant()
     def the_store_is_what_the_model_says(self) -> None:
@@ -411,10 +411,10 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
             return
         live, sums = self.model.live(name), self.model.claimed(name)
         assert ids == set(live)
-        # Conserved: claimed is the sum over the claims, in every slot.
+        # Conservation: `claimed` is the sum over the claims, in every slot.
         claimed = {key[8:]: int(value) for key, value in fields.items() if key.startswith("claimed.")}
         assert {slot: amount for slot, amount in claimed.items() if amount} == {s: n for s, n in sums.items() if n}
-        # Owner writes: what the agent and the operator own is their last word, whatever has been claimed since.
+        # Single writers: fields of the agent and the operator keep the values that these set, despite later claims.
         assert fields["status"] == host.status
         assert fields["alive"] == str(int(host.alive))
         external = {key[9:]: int(value) for key, value in fields.items() if key.startswith("external.")}
@@ -424,15 +424,17 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
             assert fields[f"max.{slot}"] == str(inventory.largest)
         capacities = {key[9:] for key in fields if key.startswith("capacity.")}
         assert capacities == set(host.report.inventories)
-        # Hints: each once, and numbered densely.
-        assert fields.get("inbox", "0") == str(host.hints_sent)
-        hints = [(values["op"], values["claim"], values["token"]) for _, values in inbox]
-        assert sorted(hints) == sorted((one.hint, id_, one.token) for id_, one in live.items() if one.hint)
-        assert all(int(values["number"]) <= host.hints_sent for _, values in inbox)
+        # Notifications: each exists once, and they are numbered densely.
+        assert fields.get("inbox", "0") == str(host.notifications_sent)
+        notifications = [(values["op"], values["claim"], values["token"]) for _, values in inbox]
+        assert sorted(notifications) == sorted(
+            (one.notification, id_, one.token) for id_, one in live.items() if one.notification
+        )
+        assert all(int(values["number"]) <= host.notifications_sent for _, values in inbox)
 
     @invariant()
     def schedulers_see_all_that_was_answered(self) -> None:
-        if not self.model.can_be_swept():  # else this look would be the sweep, and no step could come before it
+        if not self.model.can_be_swept():  # otherwise this read would sweep them before any other step could
             self.play(self.compare_schedulers())
 
     async def compare_schedulers(self) -> None:
@@ -449,7 +451,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
             assert difference(cell.updater.columns, snapshot.columns) == []
 
     async def dry_run(self, scheduler: Scheduler, request: Request) -> str:
-        """The host that a dry run names; '' where it refuses."""
+        """Return the host that a dry run selects; '' if it is refused."""
         try:
             return (await scheduler.select(request)).selections[0].host
         except (NoValidHost, Settling):
@@ -460,12 +462,12 @@ Key = tuple[str, tuple[tuple[str, int], ...]]
 
 
 def key_of(candidate: Candidate) -> Key:
-    """A candidate as something that can be looked up."""
+    """Return a candidate as a hashable key."""
     return candidate.host, tuple(candidate.amounts.items())
 
 
 def set_of(candidates: tuple[Candidate, ...]) -> set[Key]:
-    """The different ones."""
+    """Return the distinct candidates."""
     return {key_of(one) for one in candidates}
 
 

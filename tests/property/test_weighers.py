@@ -1,4 +1,4 @@
-"""Every weigher of room gives what a plain reading of its formula gives, for all hosts at once and for each alone."""
+"""Every headroom weigher computes its documented formula, for all hosts at once and for each host alone."""
 
 from collections.abc import Callable
 
@@ -11,8 +11,8 @@ from redsched.decide.plugins.registry import plugin_registry
 from redsched.decide.scoring.weigher import normalized
 from redsched.model import Group, Request
 from redsched.settings import Settings
-from tests.support import plain_weighing as plain
-from tests.support.plain_reading import Fields, Fleet, columns_from
+from tests.support.models import plain_weighing as plain
+from tests.support.models.plain_reading import Fields, Fleet, columns_from
 
 SHARES = {100: 1.0, 500: 2.0, 1000: 4.0}
 WEIGHERS = plugin_registry(Settings(gpu_shares=SHARES)).weighers
@@ -38,7 +38,7 @@ def _slot(draw: st.DrawFn, slot: str, most: int, least_left: int = 0) -> dict[st
 
 @st.composite
 def _hosts(draw: st.DrawFn) -> dict[str, str]:
-    """A host with room for every request below, in the host itself and its pools together."""
+    """Return a host with room for every request below, in the host itself and its pools together."""
     fields = draw(_slot("VCPU", 64, 4)) | draw(_slot("MEMORY_MB", 4096, 1))
     if draw(st.booleans()):
         fields |= draw(_slot("DISK_GB", 100))

@@ -1,4 +1,4 @@
-"""A cell exported and brought in again is the same cell; what cannot be read or must stay as it is, is refused."""
+"""Importing an exported cell restores it; unreadable archives, and imports over data that must stay, are refused."""
 
 import json
 from collections.abc import AsyncIterator
@@ -26,9 +26,9 @@ from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import Member
 from redsched.store.embedded.server import PrivateServer
-from tests.support.cells import raw_client
-from tests.support.counted_claims import SEAT, given, group, pool
-from tests.support.placements import held_claim
+from tests.support.builders.cells import raw_client
+from tests.support.builders.counted_claims import SEAT, given, group, pool
+from tests.support.builders.placements import held_claim
 
 QUIET = Settings(events_keep_s=0, check_s=0, pick_from=1)
 FULL = HostReport(
@@ -50,7 +50,7 @@ SMALL = HostReport("h2", {"VCPU": Inventory(4)}, zone="az2", lease_s=3600)
 
 @pytest.fixture
 async def living(clean_store: str) -> AsyncIterator[Scheduler]:
-    """Two hosts, one of everything that is declared, claims in several states, and a shelved one."""
+    """Yield a scheduler over two hosts, one declared object of each kind, and claims in several states, one shelved."""
     async with Scheduler.connect(clean_store, QUIET) as opened:
         await opened.init()
         store = store_of(opened)
@@ -77,7 +77,7 @@ def store_of(scheduler: Scheduler) -> CellStore:
 
 
 def content(archive: Archive) -> dict[str, Any]:
-    """What it says, but for when, and for deadlines, which begin anew."""
+    """Return the archive's lines by kind and name, without its head and the deadlines, which an import renews."""
     lines = [json.loads(line) for line in list(archive_lines(archive))[1:]]
     for line in lines:
         line.get("fields", {}).pop("expires_at_ms", None)
@@ -87,7 +87,7 @@ def content(archive: Archive) -> dict[str, Any]:
 async def wiped(scheduler: Scheduler, url: str) -> None:
     async with raw_client(url) as raw:
         await raw.flushall()
-    await scheduler.claims.list()  # the replica is that of the empty store
+    await scheduler.claims.list()  # The list call brings the replica up to the empty store.
 
 
 async def test_what_is_exported_is_what_was_reported_and_declared(living: Scheduler) -> None:
@@ -108,7 +108,7 @@ async def test_lines_are_read_back_as_they_were_written(living: Scheduler) -> No
 
 
 async def test_a_cell_comes_back_into_an_empty_store(living: Scheduler, clean_store: str) -> None:
-    """All of it; its hosts are closed until they have attested, and their journals are put together with it."""
+    """Everything is restored; hosts are closed until they attest, and their journals are merged with the archive."""
     before = await living.export()
     old = (await store_of(living).claims.read(["kept"]))["kept"]
     await wiped(living, clean_store)
@@ -144,7 +144,7 @@ async def test_only_an_empty_cell_takes_a_whole_one(living: Scheduler) -> None:
 
 
 async def test_what_people_declared_comes_back_into_a_living_cell(living: Scheduler, clean_store: str) -> None:
-    """After a wipe, when one of two hosts has reported and attested with its claim."""
+    """The cell was wiped, and at first only one of its two hosts has reported again."""
     before = await living.export()
     await wiped(living, clean_store)
     store = store_of(living)
@@ -172,7 +172,7 @@ async def test_a_host_that_attested_meanwhile_keeps_its_word(living: Scheduler, 
 
 
 def spoilt(given_lines: list[str], number: int, /, **changed: Any) -> list[str]:
-    """The lines with some words of one of them changed; None takes a word out."""
+    """Return the lines with fields of line `number` replaced; None removes a field."""
     said = {**json.loads(given_lines[number]), **changed}
     line = json.dumps({name: value for name, value in said.items() if value is not None})
     return [*given_lines[:number], line, *given_lines[number + 1 :]]
@@ -222,7 +222,7 @@ async def test_a_file_that_was_cut_off_is_not_taken_for_a_whole_one(living: Sche
 
 
 async def test_claims_are_placed_again_by_their_requests(clean_store: str) -> None:
-    """Packed, the four small claims need one host, spread three; what does not fit any more is refused."""
+    """The `pack` policy puts the four small claims on one host, `spread` on three; none is refused."""
     async with Scheduler.connect(clean_store, QUIET) as scheduler:
         await scheduler.init()
         for name in ("h1", "h2", "h3"):

@@ -1,4 +1,4 @@
-"""Several cells: the best host wins wherever it is, the next cell is tried, and an id has one outcome over all."""
+"""Several cells: the best host of all is chosen, a full cell is skipped, and an id has one outcome in all cells."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,19 +18,19 @@ from redsched.store.cell import CellStore
 from redsched.store.commands.bindings import BindingCommands
 from redsched.store.commands.claims import ClaimCommands
 from tests.scheduler.conftest import report_all, report_of
-from tests.support.cells import new_epoch, raw_client
-from tests.support.placements import held_claim
+from tests.support.builders.cells import new_epoch, raw_client
+from tests.support.builders.placements import held_claim
 
 
 async def test_the_best_host_of_all_cells_wins(two_cells: Scheduler) -> None:
-    """Packing prefers the fullest host: b2, then b1, then a1."""
+    """The `pack` policy prefers the fullest host: b2, then b1."""
     found = [(await two_cells.select(Request({"VCPU": 2}))).selections[0] for _ in range(3)]
     assert [(one.cell, one.host) for one in found] == [("b", "b2"), ("b", "b1"), ("b", "b1")]
     assert [(one.claim_id or "").partition(".")[0] for one in found] == ["b", "b", "b"]
 
 
 async def test_the_next_cell_is_tried_when_one_is_exhausted(two_cells: Scheduler) -> None:
-    """14 places of 1 VCPU are found over both cells, and the 15th is refused with both cells' hosts counted."""
+    """Both cells together take 14 claims of 1 VCPU; the refusal of the 15th counts the hosts of both."""
     for _ in range(14):
         await two_cells.select(Request({"VCPU": 1}))
     with pytest.raises(NoValidHost) as refused:
@@ -39,7 +39,7 @@ async def test_the_next_cell_is_tried_when_one_is_exhausted(two_cells: Scheduler
 
 
 async def test_places_of_one_request_stay_in_one_cell(two_cells: Scheduler) -> None:
-    """All or nothing is one script, so one cell: seven places of 2 fit over both, but only four of them in one."""
+    """One script claims all places or none, in one cell: seven of 2 VCPU fit in both together, but only four in one."""
     with pytest.raises(NoValidHost):
         await two_cells.select(Request({"VCPU": 2}, count=7))
     found = await two_cells.select(Request({"VCPU": 2}, count=4))
@@ -47,7 +47,7 @@ async def test_places_of_one_request_stay_in_one_cell(two_cells: Scheduler) -> N
 
 
 async def test_own_ids_have_one_outcome_over_all_cells(two_cells: Scheduler, clean_store: str) -> None:
-    """Copies of one request at two schedulers at once, again and again: each id is in one cell, once."""
+    """Two schedulers get concurrent copies of each request: every id is claimed once, in one cell."""
     settings = Settings(cells=("b", "a"), policy="spread")
     async with Scheduler.connect(clean_store, settings) as other:
         for number in range(6):
@@ -59,7 +59,7 @@ async def test_own_ids_have_one_outcome_over_all_cells(two_cells: Scheduler, cle
 
 
 async def test_an_own_id_moves_on_from_a_full_cell(two_cells: Scheduler) -> None:
-    """An id refused everywhere leaves nothing that keeps it from being tried again where there is room."""
+    """An id that every cell refused can be tried again once there is capacity."""
     await two_cells.select(Request({"VCPU": 4}, hosts=frozenset({"b1"})))
     await two_cells.select(Request({"VCPU": 8}, claim_ids=("first",)))
     with pytest.raises(NoValidHost):
@@ -71,7 +71,7 @@ async def test_an_own_id_moves_on_from_a_full_cell(two_cells: Scheduler) -> None
 
 
 async def test_an_id_bound_to_a_full_cell_is_voided_there(two_cells: Scheduler) -> None:
-    """An id that another process has bound to a cell is asked for there first, and then taken to one with room."""
+    """The cell that another process bound the id to is tried first; then the id moves to a cell with capacity."""
     request = Request({"VCPU": 4}, claim_ids=("mine",))
     await two_cells.select(Request({"VCPU": 4}, hosts=frozenset({"b1"})))
     b = two_cells._cells.named("b")
@@ -86,7 +86,7 @@ async def test_an_id_bound_to_a_full_cell_is_voided_there(two_cells: Scheduler) 
 async def test_ids_that_another_copy_has_placed_are_answered_where_nothing_else_fits(
     two_cells: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other copy has filled the cell that they are bound to; the next one has room, and they are not to move."""
+    """The other copy filled the cell the ids are bound to; they must not move to the other cell, which has capacity."""
     request = Request({"VCPU": 4}, claim_ids=("mine",))
     home, other = ClaimIds.home, list[Selections]()
 
@@ -103,7 +103,7 @@ async def test_ids_that_another_copy_has_placed_are_answered_where_nothing_else_
 
 
 async def test_an_id_waits_for_the_cell_that_may_have_lost_its_claim(two_cells: Scheduler, clean_store: str) -> None:
-    """Else it is claimed in the other one, and its host brings it back in the first."""
+    """Otherwise the id is claimed in the other cell, and then its host restores the claim in the first."""
     request = Request({"VCPU": 2}, claim_ids=("mine",))
     placed = (await two_cells.select(request)).selections[0]
     lost, other = (two_cells._cells.named(name).store for name in (placed.cell, "a" if placed.cell == "b" else "b"))
@@ -120,7 +120,7 @@ async def test_an_id_waits_for_the_cell_that_may_have_lost_its_claim(two_cells: 
 
 
 async def test_a_claim_that_goes_on_is_found_before_one_that_has_ended_in_another_cell(two_cells: Scheduler) -> None:
-    """A host of b came back with it when its id had been sent again and released in a."""
+    """The id was claimed and released in a; then a host of b attested to an older claim of that id."""
     request = Request({"VCPU": 2}, claim_ids=("mine",), hosts=frozenset({"a1"}))
     await two_cells.select(request)
     assert await two_cells.claims.release("mine")
@@ -136,7 +136,7 @@ async def test_a_claim_that_goes_on_is_found_before_one_that_has_ended_in_anothe
 async def test_a_host_that_attests_while_other_cells_are_examined_is_no_refusal(
     two_cells: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cell a is seen before its host has attested, and has settled by the time at which b has been looked at."""
+    """Cell a is examined before its host attests, and has settled by the time cell b is examined."""
     a, b = (two_cells._cells.named(name) for name in "ab")
     at_head, seen = {cell: cell.read_at_head for cell in (a, b)}, asyncio.Event()
 
@@ -160,7 +160,7 @@ async def test_a_host_that_attests_while_other_cells_are_examined_is_no_refusal(
 
 
 async def test_an_id_does_not_wait_for_a_cell_that_never_had_hosts(clean_store: str) -> None:
-    """There is nobody to wait for, in this epoch and the next ones."""
+    """Such a cell has no hosts to wait for, in this epoch or in later ones."""
     async with Scheduler.connect(clean_store, Settings(cells=("a", "empty"))) as scheduler:
         await scheduler.init()
         await report_all(scheduler, [report_of("a1", cell="a", VCPU=8)])
@@ -170,7 +170,7 @@ async def test_an_id_does_not_wait_for_a_cell_that_never_had_hosts(clean_store: 
 
 
 async def test_an_id_waits_for_a_wiped_cell_though_it_has_no_hosts(two_cells: Scheduler, clean_store: str) -> None:
-    """Its hosts have not reported again, and one of them may hold a claim of this id."""
+    """Its hosts have not reported again, and one of them may hold a claim with this id."""
     async with raw_client(clean_store) as raw:
         await raw.delete(*[key async for key in raw.scan_iter(match="rs:{b}:*")])
     with pytest.raises(Settling, match="claim mine is not known yet: cell b is in a new epoch"):
@@ -180,7 +180,7 @@ async def test_an_id_waits_for_a_wiped_cell_though_it_has_no_hosts(two_cells: Sc
 async def test_a_new_id_costs_two_calls_a_cell_and_one_for_its_binding(
     two_cells: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether the cell is settled is asked before what it knows of the id: a claim that came back before is seen."""
+    """The cell's clock is read before the id: a claim restored before the cell settled is then seen."""
     calls: list[str] = []
 
     def counted(room: type, name: str) -> None:
@@ -201,7 +201,7 @@ async def test_a_new_id_costs_two_calls_a_cell_and_one_for_its_binding(
 
 @pytest.mark.parametrize("first", ["a", "b"])
 async def test_ids_that_are_bound_to_two_cells_follow_the_first(two_cells: Scheduler, first: str) -> None:
-    """They were on their way from one to the other when who moved them died, or a failover lost the last of it."""
+    """A scheduler died while moving the bindings to another cell, or a failover lost the last of its writes."""
     stores = {cell.name: cell.store for cell in two_cells._cells}
     second = "b" if first == "a" else "a"
     for claim_id, cell in (("mine-0", first), ("mine-1", second), ("mine-2", second)):
@@ -213,7 +213,7 @@ async def test_ids_that_are_bound_to_two_cells_follow_the_first(two_cells: Sched
 
 
 async def test_a_name_is_unique_over_all_cells(two_cells: Scheduler) -> None:
-    """A host does not join a second cell, and a cell that is not served here is named as such."""
+    """A host cannot join a second cell, and an unknown cell is reported as such."""
     with pytest.raises(ClaimState):
         await two_cells.hosts.report(report_of("a1", cell="b", VCPU=1))
     with pytest.raises(NotFound):
@@ -221,7 +221,7 @@ async def test_a_name_is_unique_over_all_cells(two_cells: Scheduler) -> None:
 
 
 async def test_moving_work_prefers_the_cell_that_it_comes_from(two_cells: Scheduler) -> None:
-    """It leaves a host of a, so another one of a is better, although one of b packs better."""
+    """The work leaves a host of a: `cross_cell` prefers another host of a, although one of b packs better."""
     await report_all(two_cells, [report_of("a2", cell="a", VCPU=16)])
     moving = Request({"VCPU": 1}, exclude_hosts=frozenset({"a1"}), claim=False)
     assert (await two_cells.select(moving)).selections[0].host == "b2"

@@ -1,4 +1,4 @@
-"""What is declared stands in every cell, is read back as it is, and goes only when nothing uses it."""
+"""Declared objects are written to their cells, read back unchanged, and deleted while in use only by force."""
 
 import pytest
 
@@ -6,14 +6,14 @@ from redsched.errors import ClaimState, NotFound, Settling
 from redsched.model import Aggregate, GroupPolicy, Inventory, ServerGroup, SharedPool
 from redsched.scheduler import Scheduler
 from redsched.store.codec.outcomes import Outcome
-from tests.support.cells import call_of, member, new_epoch
+from tests.support.builders.cells import call_of, member, new_epoch
 
 GROUP = ServerGroup("web", GroupPolicy.ANTI_AFFINITY, count_by=("label:rack",))
 SEATS = SharedPool("seats", {"CUSTOM_SEAT": Inventory(10)})
 
 
 async def join(scheduler: Scheduler, cell: str, host: str, claim_id: str, group: str = "web") -> None:
-    """Have a claim on a host count in a group."""
+    """Place a claim on a host as a member of a server group."""
     store = scheduler._cells.named(cell).store
     asked = member(claim_id, host, VCPU=1)
     answer = await store.claims.place(call_of(await store.tick(), type(asked)(asked.id, asked.candidates, group)))
@@ -21,7 +21,7 @@ async def join(scheduler: Scheduler, cell: str, host: str, claim_id: str, group:
 
 
 async def test_an_aggregate_is_put_into_every_cell(two_cells: Scheduler) -> None:
-    """Its hosts of all cells are in it, and its metadata is known in each."""
+    """It contains hosts of both cells, and each cell stores its metadata."""
     found, new = await two_cells.aggregates.put(Aggregate("ssd", {"disk": "nvme"}, frozenset(("a1", "b2"))))
     assert (found.hosts, found.metadata, new) == (("a1", "b2"), {"disk": "nvme"}, True)
     for cell in two_cells._cells:
@@ -57,7 +57,7 @@ async def test_an_aggregate_with_hosts_goes_by_force_alone(two_cells: Scheduler)
 
 
 async def test_members_of_a_server_group_are_counted_over_all_cells(two_cells: Scheduler) -> None:
-    """By host and by zone always, by labels as declared."""
+    """They are always counted by host and by zone, and by the labels in `count_by`."""
     found, new = await two_cells.server_groups.put(GROUP)
     assert (found.group, found.members, new) == (GROUP, 0, True)
     await join(two_cells, "a", "a1", "one")
@@ -69,7 +69,7 @@ async def test_members_of_a_server_group_are_counted_over_all_cells(two_cells: S
 
 
 async def test_a_server_group_with_members_keeps_its_frame(two_cells: Scheduler) -> None:
-    """Only max_per_host may change; in no cell is anything else written."""
+    """Only max_per_host may change; a refused change is written in no cell."""
     await two_cells.server_groups.put(GROUP)
     await join(two_cells, "b", "b1", "one")
     other = ServerGroup("web", GroupPolicy.AFFINITY, count_by=("label:rack",))
@@ -83,7 +83,7 @@ async def test_a_server_group_with_members_keeps_its_frame(two_cells: Scheduler)
 
 
 async def test_a_server_group_with_members_goes_by_force_alone(two_cells: Scheduler) -> None:
-    """Refused in one cell, it is taken back in none."""
+    """If one cell refuses the deletion, the group is deleted in none."""
     await two_cells.server_groups.put(GROUP)
     await join(two_cells, "b", "b1", "one")
     with pytest.raises(ClaimState, match="1 members"):
@@ -96,7 +96,7 @@ async def test_a_server_group_with_members_goes_by_force_alone(two_cells: Schedu
 
 
 async def test_a_server_group_does_not_come_back_with_members_that_it_does_not_count(two_cells: Scheduler) -> None:
-    """Taken back by force it keeps its members; hosts without the rack are in none."""
+    """Deletion by force keeps the members; this one is on a host without a rack, so label:rack does not count it."""
     await two_cells.server_groups.put(GROUP)
     await join(two_cells, "b", "b1", "one")
     await two_cells.server_groups.delete("web", force=True)
@@ -118,7 +118,7 @@ async def test_a_shared_pool_lies_in_one_cell(two_cells: Scheduler) -> None:
 
 
 async def test_a_shared_pool_that_is_claimed_from_goes_by_force_alone(two_cells: Scheduler) -> None:
-    """What is claimed stays when it is declared anew, and stands against taking it back."""
+    """Claimed amounts survive a new declaration, and prevent a deletion without force."""
     await two_cells.pools.put(SEATS, "b")
     store = two_cells._cells.named("b").store
     call = call_of(await store.tick(), member("one", "b1", **{"VCPU": 1, "pool:seats/CUSTOM_SEAT": 4}))
@@ -134,7 +134,7 @@ async def test_a_shared_pool_that_is_claimed_from_goes_by_force_alone(two_cells:
 
 
 async def test_lists_come_in_pages_by_name(two_cells: Scheduler) -> None:
-    """Each once, whatever the size of the page and the cell that it lies in."""
+    """Each object is listed once, whatever the page size and the cell of the object."""
     for number, cell in ((3, "a"), (1, "b"), (2, "a")):
         await two_cells.pools.put(SharedPool(f"p{number}", {"CUSTOM_SEAT": Inventory(number)}), cell)
         await two_cells.server_groups.put(ServerGroup(f"g{number}", GroupPolicy.SOFT_AFFINITY))
@@ -148,7 +148,7 @@ async def test_lists_come_in_pages_by_name(two_cells: Scheduler) -> None:
 
 
 async def test_while_a_cell_settles_unknown_is_not_said(two_cells: Scheduler) -> None:
-    """What is not there may come back with those who know it."""
+    """A missing object may be restored before the cell has settled."""
     await new_epoch(two_cells._cells.named("b").store)
     for service in (two_cells.aggregates, two_cells.server_groups, two_cells.pools):
         with pytest.raises(Settling, match="cell b"):

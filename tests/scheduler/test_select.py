@@ -1,4 +1,4 @@
-"""Selecting in one cell: what is claimed, what is answered, and when a refusal is given."""
+"""Selecting in one cell: what is claimed, what is returned, and when a request is refused."""
 
 import pytest
 
@@ -9,19 +9,19 @@ from redsched.settings import Settings
 from redsched.store.store import Store
 from tests.scheduler.conftest import ONE_AT_A_TIME, report_of
 from tests.scheduler.working import at_work
-from tests.support.cells import make_due, open_host, raw_client
-from tests.support.placements import roll_back, snapshot
+from tests.support.builders.cells import make_due, open_host, raw_client
+from tests.support.builders.placements import roll_back, snapshot
 
 ALL_OF_H1 = Request({"VCPU": 8})
 
 
 async def claims_of(scheduler: Scheduler) -> dict[str, str]:
-    """Host by claim id, as the store has them."""
+    """Return the host of each claim in the store, by claim id."""
     return {claim.id: claim.host for claim in (await scheduler.claims.list()).items}
 
 
 async def test_the_best_host_is_claimed(scheduler: Scheduler) -> None:
-    """What is answered stands in the store, under an id that says where."""
+    """The store holds what was returned, under an id that names the cell."""
     found = (await scheduler.select(Request({"VCPU": 2, "MEMORY_MB": 512}, project="web"))).selections[0]
     assert (found.host, found.cell, found.state) == ("h1", "c1", ClaimStatus.CLAIMED)
     claim = await scheduler.claims.get(found.claim_id or "")
@@ -32,7 +32,7 @@ async def test_the_best_host_is_claimed(scheduler: Scheduler) -> None:
 
 
 async def test_own_claims_show_at_once(scheduler: Scheduler) -> None:
-    """The next decision of the same process knows the claim before, though no poll came between."""
+    """The next decision of the same process sees the previous claim, without a poll between them."""
     hosts = [(await scheduler.select(Request({"VCPU": 4}))).selections[0].host for _ in range(4)]
     assert sorted(hosts) == ["h1", "h1", "h2", "h3"]
 
@@ -47,7 +47,7 @@ async def test_a_dry_run_writes_nothing(scheduler: Scheduler) -> None:
 
 
 async def test_alternates_are_other_hosts_that_fit(scheduler: Scheduler) -> None:
-    """As many as asked for, never a chosen host, never one without room."""
+    """There are at most as many as requested, none of them a chosen host or one without capacity."""
     found = await scheduler.select(Request({"VCPU": 5}, alternates=50))
     assert (found.selections[0].host, found.selections[0].alternates) == ("h1", ("h2",))
     one_of_two = await scheduler.select(Request({"VCPU": 1}, alternates=1, claim=False))
@@ -59,14 +59,14 @@ async def test_alternates_are_other_hosts_that_fit(scheduler: Scheduler) -> None
 
 
 async def test_many_places_are_claimed_whole(scheduler: Scheduler) -> None:
-    """18 VCPU on three hosts are six places of 3 only if every host is used to its last: 2 + 2 + 1 is five."""
+    """8, 6 and 4 VCPU hold 2 + 2 + 1 places of 3 VCPU, although the sum would be enough for six."""
     found = await scheduler.select(Request({"VCPU": 3}, count=5))
     assert sorted(one.host for one in found.selections) == ["h1", "h1", "h2", "h2", "h3"]
     assert len(await claims_of(scheduler)) == 5
 
 
 async def test_many_places_or_none(scheduler: Scheduler) -> None:
-    """One place too many leaves nothing behind."""
+    """A request for one place too many leaves no claim."""
     with pytest.raises(NoValidHost) as refused:
         await scheduler.select(Request({"VCPU": 3}, count=6))
     assert refused.value.facts["reasons"] == [{"reason": "count", "hosts": 3}]
@@ -74,7 +74,7 @@ async def test_many_places_or_none(scheduler: Scheduler) -> None:
 
 
 async def test_ids_sent_again_give_the_first_outcome(scheduler: Scheduler) -> None:
-    """Also where there is no room any more, and also through another scheduler."""
+    """This holds also when no capacity is left for the request."""
     first = await scheduler.select(Request({"VCPU": 8}, claim_ids=("mine",)))
     await scheduler.select(Request({"VCPU": 1}, count=10))
     again = await scheduler.select(Request({"VCPU": 8}, claim_ids=("mine",)))
@@ -85,7 +85,7 @@ async def test_ids_sent_again_give_the_first_outcome(scheduler: Scheduler) -> No
 
 
 async def test_an_id_with_other_content_is_refused(scheduler: Scheduler) -> None:
-    """Another amount, and a mix of known and unknown ids."""
+    """Other amounts are refused, and so is a mix of known and unknown ids."""
     await scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
     with pytest.raises(ClaimIdReused):
         await scheduler.select(Request({"VCPU": 2}, claim_ids=("mine",)))
@@ -95,7 +95,7 @@ async def test_an_id_with_other_content_is_refused(scheduler: Scheduler) -> None
 
 
 async def test_ids_of_which_the_store_has_lost_some_say_which_are_left(clean_store: str) -> None:
-    """What is left may have been active for long: its owner says what becomes of it. Until the cell settles, wait."""
+    """A claim that is left may have run for long, so its owner decides. Until the cell settles, the call fails."""
     async with at_work(clean_store, 8, 8) as work, raw_client(clean_store) as raw:
         there = [GangMember(host, Request({"VCPU": 1}, hosts=frozenset({host}))) for host in ("h0", "h1")]
         request = Request(members=tuple(there), claim_ids=("one", "two"))
@@ -114,7 +114,7 @@ async def test_ids_of_which_the_store_has_lost_some_say_which_are_left(clean_sto
 
 
 async def test_the_id_of_an_ended_claim_is_not_used_again(scheduler: Scheduler) -> None:
-    """A late copy of a request must not claim what was released."""
+    """A late retry must not claim again what was released."""
     await scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",)))
     assert await scheduler.claims.release("mine")
     with pytest.raises(ClaimState):
@@ -122,7 +122,7 @@ async def test_the_id_of_an_ended_claim_is_not_used_again(scheduler: Scheduler) 
 
 
 async def test_which_of_several_ids_has_ended_is_reported(scheduler: Scheduler) -> None:
-    """The others are still held, and the caller is to know."""
+    """The other claims are still held, and the caller has to know that."""
     request = Request({"VCPU": 1}, claim_ids=("one", "two"), count=2)
     await scheduler.select(request)
     await scheduler.claims.release("two")
@@ -132,7 +132,7 @@ async def test_which_of_several_ids_has_ended_is_reported(scheduler: Scheduler) 
 
 
 async def test_a_refused_id_may_be_tried_again(scheduler: Scheduler) -> None:
-    """A refusal is no outcome."""
+    """A refusal is not an outcome of the id."""
     first = await scheduler.select(ALL_OF_H1)
     with pytest.raises(NoValidHost):
         await scheduler.select(Request({"VCPU": 8}, claim_ids=("mine",)))
@@ -141,7 +141,7 @@ async def test_a_refused_id_may_be_tried_again(scheduler: Scheduler) -> None:
 
 
 async def test_a_refusal_has_reasons_and_the_nearest(scheduler: Scheduler) -> None:
-    """Each host counts once; what came nearest is named with its numbers."""
+    """Each host counts once; the nearest host is named with its numbers."""
     await scheduler.hosts.set_status("h3", HostStatus.DISABLED)
     await scheduler.select(ALL_OF_H1)
     with pytest.raises(NoValidHost) as refused:
@@ -149,12 +149,12 @@ async def test_a_refusal_has_reasons_and_the_nearest(scheduler: Scheduler) -> No
     reasons = {one["reason"]: one["hosts"] for one in refused.value.facts["reasons"]}
     assert reasons == {"disabled": 1, "VCPU": 1, "MEMORY_MB": 1}
     nearest = refused.value.facts["nearest"][0]
-    change = ["856 MEMORY_MB less"]
-    assert nearest == {"host": "h2", "needs": {"MEMORY_MB": 7000}, "free": {"MEMORY_MB": 6144}, "changes": change}
+    changes = ("856 MEMORY_MB less",)
+    assert nearest == {"host": "h2", "needs": {"MEMORY_MB": 7000}, "free": {"MEMORY_MB": 6144}, "changes": changes}
 
 
 async def test_what_another_process_answered_is_seen(scheduler: Scheduler, clean_store: str) -> None:
-    """A release, a report and a disabling that one scheduler answered decide the next request at another."""
+    """A release, a report and a disabled host at one scheduler affect the next request at another."""
     async with Scheduler.connect(clean_store, ONE_AT_A_TIME) as other:
         first = await other.select(ALL_OF_H1)
         with pytest.raises(NoValidHost):
@@ -170,7 +170,7 @@ async def test_what_another_process_answered_is_seen(scheduler: Scheduler, clean
 
 
 async def test_an_expired_claim_does_not_cause_a_refusal(clean_store: str) -> None:
-    """Before it refuses, a scheduler ends what is due, whether or not a sweep has come by."""
+    """Before it refuses, a scheduler ends expired claims, whether or not a sweep has run."""
     async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, Settings(tick_s=3600)) as seldom:
         await open_host(store.cell("c1"))
         claimed = await seldom.select(ALL_OF_H1)
@@ -180,7 +180,7 @@ async def test_an_expired_claim_does_not_cause_a_refusal(clean_store: str) -> No
 
 
 async def test_a_lost_race_takes_one_call(scheduler: Scheduler, clean_store: str, efforts: list[Effort]) -> None:
-    """The best host turns out to be full: the next candidate is claimed in the same call, and nothing is retried."""
+    """The best host turns out to be full: the same call claims the next candidate, and nothing is retried."""
     async with Scheduler.connect(clean_store, ONE_AT_A_TIME) as other:
         await other.select(ALL_OF_H1)
         found = await scheduler.select(Request({"VCPU": 4}))
@@ -189,7 +189,7 @@ async def test_a_lost_race_takes_one_call(scheduler: Scheduler, clean_store: str
 
 
 async def test_explain_tells_every_check_of_a_host(scheduler: Scheduler) -> None:
-    """Counts over all hosts, and for the named one each check with its numbers."""
+    """It counts over all hosts, and shows each check of the named host with its numbers."""
     found = await scheduler.explain(Request({"VCPU": 5}), "h3")
     assert (found.hosts, found.fits) == (3, 2)
     check = next(one for one in found.checks[0].checks if not one.ok)

@@ -1,4 +1,4 @@
-"""Hosts at work, for tests of verbs: their agents take up, confirm and end what they are asked to, when told to."""
+"""Hosts at work, for tests of verbs: their agents accept, confirm and end claims on demand."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -7,17 +7,17 @@ from redsched.model import Claim, ClaimStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
-from tests.support.hosts import PlainHost, fleet
+from tests.support.fleets.hosts import PlainHost, fleet
 from tests.support.waiting import wait_until
 
 BY_HAND = Settings(pick_from=1, tick_s=3600)
-"""Nothing is swept but by hand."""
+"""Settings of schedulers that sweep only on demand."""
 QUICK = Settings(pick_from=1, tick_s=0.05)
 
 
 @asynccontextmanager
 async def at_work(url: str, *vcpus: int, settings: Settings = BY_HAND) -> AsyncIterator["Work"]:
-    """A scheduler over hosts h0, h1 ... with so much VCPU each."""
+    """Yield a scheduler over hosts h0, h1 ... with this much VCPU each."""
     async with Scheduler.connect(url, settings) as opened:
         await opened.init()
         store = opened._cells.named("c1").store
@@ -33,7 +33,7 @@ class Work:
         self.scheduler, self.store, self.hosts = scheduler, store, hosts
 
     async def active(self, request: Request, host: int = 0) -> Claim:
-        """A claim of one place whose work runs, on this host."""
+        """Place a claim on this host, have its work run, and return the claim."""
         found = await self.scheduler.select(request)
         claim_id = found.selections[0].claim_id or ""
         await self.hosts[host].work()
@@ -42,17 +42,17 @@ class Work:
         return claim
 
     async def work(self, hosts: Iterable[int] = ()) -> None:
-        """Let hosts (all, where none is named) do what they are asked to."""
+        """Let these hosts, or all of them, do what they are asked to do."""
         for number in hosts or range(len(self.hosts)):
             await self.hosts[number].work()
 
     async def sweep(self) -> None:
-        """A round of this scheduler's sweeper."""
+        """Run one round of this scheduler's sweeper."""
         await self.scheduler._cells.catch_up()
         await self.scheduler._tasks["c1"].sweeper.sweep()
 
     async def settle(self) -> None:
-        """Work and sweep until nothing is left to be done between claims."""
+        """Let the hosts work, and sweep, until no claim is left to reconcile."""
 
         async def done() -> bool:
             await self.work()
@@ -64,18 +64,18 @@ class Work:
             await wait_until(done, what="no reconciliation is due")
 
     async def held(self) -> dict[str, list[str]]:
-        """The ids on each host that has any."""
+        """Return the claim ids on each host that has any."""
         names = [host.name for host in self.hosts]
         found = await self.store.hosts.claim_ids_of(names)
         return {name: sorted(ids) for name, ids in zip(names, found, strict=True) if ids}
 
     async def is_sound(self) -> None:
-        """Hold the audit to find nothing."""
+        """Check that the audit finds no problem."""
         assert (await self.scheduler.audit()).problems == ()
 
 
 async def empty(work: Work, host: str) -> None:
-    """Let everybody work until a host holds nothing."""
+    """Let the hosts work, and sweep, until a host holds no claim."""
 
     async def is_empty() -> bool:
         await work.work()

@@ -1,15 +1,15 @@
-"""Many hashes in one pipeline, over a connection that others read by afterwards."""
+"""Many hashes are read in one pipeline, over a connection that other reads use afterwards."""
 
 import pytest
 
 from redsched.errors import RedschedError
 from redsched.settings import Settings
 from redsched.store.store import Store
-from tests.support.cells import raw_client
+from tests.support.builders.cells import raw_client
 
 
 async def test_hashes_come_in_the_order_of_their_keys(clean_store: str) -> None:
-    """An id that nobody has is left out."""
+    """An unknown id is left out."""
     async with Store.connect(clean_store, Settings()) as store, raw_client(clean_store) as raw:
         cell = store.cell("c1")
         for name in ("a", "b"):
@@ -18,7 +18,7 @@ async def test_hashes_come_in_the_order_of_their_keys(clean_store: str) -> None:
 
 
 async def test_after_a_refused_read_the_next_one_gets_its_own_replies(clean_store: str) -> None:
-    """A key of another type in the middle of a page leaves no replies behind on the connection."""
+    """A key of another type in the middle of a page leaves no unread replies on the connection."""
     settings = Settings(pool_size=1)
     async with Store.connect(clean_store, settings) as store, raw_client(clean_store) as raw:
         cell = store.cell("c1")

@@ -1,10 +1,11 @@
-"""The Lua files: nothing in them lies unused, and what they write of a claim is in the table of its fields."""
+"""The Lua files: nothing in them is unused, and the fields that they write to claims are in the table of fields."""
 
 import re
+from collections import Counter
 
 import pytest
 
-from redsched.store.client.scripts import includes, scripts
+from redsched.store.client.scripts import includes, load_all, scripts
 from redsched.store.codec.claim_fields import CLAIM, FIELDS, PLACEMENT
 
 SCRIPTS = {f"{name}.lua": text for name, text in scripts().items()}
@@ -12,14 +13,14 @@ INCLUDES = {f"{name}.lua": text for name, text in includes().items()}
 
 INCLUDE = re.compile(r"^ *-- include: (\w+)$", re.MULTILINE)
 GENERATED = {"claim_fields.lua"}
-IN_MEMORY = {"op", "hint", "reason", "unreadable"}
-"""What scripts note of a placement while they run, beside its fields."""
+IN_MEMORY = {"op", "notify", "reason", "unreadable"}
+"""What scripts note about a placement while they run, besides its fields."""
 FAMILIES = {"amounts": "amount", "resizing_to": "resizing_to", "counted": "counted"}
-"""The tables of a placement, by the fields that they are written as."""
+"""The tables of a placement, and the prefix of the fields that they are written as."""
 
 
 def code(source: str) -> str:
-    """A file without its comments."""
+    """Return a file without its comments."""
     return re.sub(r"--.*", "", source)
 
 
@@ -27,7 +28,7 @@ ALL_CODE = code("\n".join((*SCRIPTS.values(), *INCLUDES.values())))
 
 
 def defined(source: str) -> set[str]:
-    """The functions and constants that an include gives to others."""
+    """Return the functions and constants that an include defines."""
     names = set(re.findall(r"^local function (\w+)", source, re.MULTILINE))
     return names | {
         name for line in re.findall(r"^local ([\w, ]+) =", source, re.MULTILINE) for name in line.split(", ")
@@ -45,19 +46,30 @@ def test_each_include_is_part_of_a_script() -> None:
     assert {f"{name}.lua" for name in included} - GENERATED == INCLUDES.keys()
 
 
+IN_TWO_FUNCTIONS = {"claim": {"quota_write"}, "replace": {"quota_write"}}
+"""Includes that two functions of a script need. At the top of the script, every call would pay for them."""
+
+
+@pytest.mark.parametrize("name", sorted(scripts()))
+def test_a_composed_script_has_an_include_once(name: str) -> None:
+    times = Counter(re.findall(r"^local function (\w+)", load_all()[name].text, re.MULTILINE))
+    twice = {one for one, source in includes().items() if any(times[function] > 1 for function in defined(source))}
+    assert twice == IN_TWO_FUNCTIONS.get(name, set())
+
+
 def of(kind: str) -> set[str]:
     return {one.name for one in FIELDS if one.of == kind}
 
 
 def test_each_field_of_a_claim_that_a_script_sets_is_in_the_table() -> None:
-    """One that is not would be kept when the claim has ended, and never documented."""
+    """A field that is missing there would be kept after the claim has ended, and never be documented."""
     written = set(re.findall(r"\bclaim\.fields\.(\w+)", ALL_CODE))
     assert written
     assert written <= of(CLAIM)
 
 
 def test_each_field_of_a_placement_that_a_script_sets_is_in_the_table() -> None:
-    """One that is not would never be written."""
+    """A field that is missing there would never be written."""
     written = set(re.findall(r"\b(?:placement|held|target)\.(\w+)(?:, \w+\.\w+)* =[^=]", ALL_CODE))
     assert written - IN_MEMORY - FAMILIES.keys() <= of(PLACEMENT)
     assert set(FAMILIES.values()) <= of(PLACEMENT)
@@ -80,5 +92,5 @@ def test_no_two_fields_have_one_name() -> None:
 
 @pytest.mark.parametrize("name", sorted(SCRIPTS | INCLUDES))
 def test_lines_are_no_longer_than_luacheck_allows(name: str) -> None:
-    """It is not installed everywhere."""
+    """luacheck is not installed everywhere."""
     assert [line for line in (SCRIPTS | INCLUDES)[name].splitlines() if len(line) > 120] == []

@@ -1,4 +1,4 @@
-"""The header of a script is its calling contract: what KEYS and ARGV hold, by name."""
+"""The header of a script is its calling contract: it names what KEYS and ARGV hold."""
 
 import re
 
@@ -10,24 +10,24 @@ from tests.support.guard import composed as compose_unguarded
 
 SOURCES = dict(sorted(scripts().items()))
 UNNAMED: set[str] = set()
-"""Scripts whose headers number their KEYS and ARGV still."""
+"""Scripts whose headers still number their KEYS and ARGV."""
 NUMBERED = re.compile(r"\b(KEYS|ARGV)\[(\d+)\]")
 
 
 def is_named(name: str) -> bool:
-    """Whether a header has a line that names the keys."""
+    """Return whether a header has a line that names the keys."""
     return re.search(r"^-- KEYS( [a-z_]+)*( \.\.\.)?$", SOURCES[name], re.MULTILINE) is not None
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_header_names_keys_and_arguments(name: str) -> None:
-    """All but those of UNNAMED, a list that must shrink: one that has been converted may not stay there."""
+    """All but those of UNNAMED, a list that must shrink: a script that has been converted may not stay there."""
     assert is_named(name) is (name not in UNNAMED)
 
 
 @pytest.mark.parametrize("name", sorted(SOURCES.keys() - UNNAMED))
 def test_what_a_header_names_is_not_numbered_in_the_body(name: str) -> None:
-    """`KEY.host` can be read, and stays right when another key comes before it."""
+    """`KEY.host` is readable, and stays right when another key is inserted before it."""
     script = load_all()[name]
     named = {"KEYS": len(script.keys.names), "ARGV": len(script.arguments.names)}
     assert [one[0] for one in NUMBERED.finditer(SOURCES[name]) if int(one[2]) <= named[one[1]]] == []
@@ -35,7 +35,7 @@ def test_what_a_header_names_is_not_numbered_in_the_body(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(SOURCES.keys() - UNNAMED))
 def test_what_a_body_uses_by_name_the_header_names(name: str) -> None:
-    """A name that the header does not have would be nil."""
+    """A name that the header lacks would be nil."""
     script = load_all()[name]
     used = {(one[1], one[2]) for one in re.finditer(r"\b(KEY|ARG)\.([a-z_]+)", SOURCES[name])}
     known = {("KEY", one) for one in script.keys.names} | {("ARG", one) for one in script.arguments.names}
@@ -44,14 +44,14 @@ def test_what_a_body_uses_by_name_the_header_names(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(SOURCES.keys() - UNNAMED))
 def test_the_fence_finds_its_keys_first(name: str) -> None:
-    """include/core/fence.lua and what builds on it take meta, changes and hosts by their place."""
+    """include/core/fence.lua, and includes that use it, take meta, changes and hosts by position."""
     fenced = "local function fence(deadlines)" in load_all()[name].text
     assert (load_all()[name].keys.names[:3] == ("meta", "changes", "hosts")) is fenced
 
 
 @pytest.mark.parametrize("name", sorted(SOURCES.keys() - UNNAMED))
 def test_a_script_that_is_passed_the_deadlines_tells_a_silence_from_a_jump_of_time(name: str) -> None:
-    """It costs nothing until the time has jumped. Without it a claim that ends a silence starts an epoch."""
+    """It costs nothing until the time has jumped. Without it, a claim after a long silence would start an epoch."""
     text, keys = load_all()[name].text, load_all()[name].keys.names
     sees_deadlines = "deadlines" in keys
     assert (sees_deadlines and f"fence(KEYS[{keys.index('deadlines') + 1}])" in text) is sees_deadlines
@@ -59,7 +59,7 @@ def test_a_script_that_is_passed_the_deadlines_tells_a_silence_from_a_jump_of_ti
 
 
 def test_a_call_with_another_number_of_values_is_refused() -> None:
-    """An open list takes more, and never fewer than it names. A header that names keys alone takes no arguments."""
+    """An open list admits more values, but no fewer than it names. A header that names only keys has no arguments."""
     exact, open_list = Contract(("meta", "host"), is_open=False), Contract(("meta",), is_open=True)
     assert [exact.admits(count) for count in (1, 2, 3)] == [False, True, False]
     assert [open_list.admits(count) for count in (0, 1, 5)] == [False, True, True]
@@ -75,14 +75,14 @@ PASSED = re.compile(r"passed\((\d+)(?: \+ (#?\w+))?\)")
 
 
 def with_include(name: str, include: str) -> str:
-    """A script's own code, with that of an include which knows where the script's lists begin."""
+    """Return a script's own code, with that of an include which depends on where the script's lists begin."""
     source = SOURCES[name]
     return source + INCLUDES[include] if f"-- include: {include}\n" in source else source
 
 
 @pytest.mark.parametrize("name", sorted(SOURCES.keys() - UNNAMED))
 def test_lists_begin_behind_the_keys_and_arguments_that_the_header_names(name: str) -> None:
-    """Their places are counted by hand: another named key or argument shifts them."""
+    """Their positions are counted by hand: another named key or argument shifts them."""
     script, source = load_all()[name], with_include(name, "about") + with_include(name, "attest_entries")
     keys, arguments = len(script.keys.names), len(script.arguments.names)
     lists = {int(first) for first in LIST_OF_VALUES.findall(source)}
@@ -94,12 +94,12 @@ def test_lists_begin_behind_the_keys_and_arguments_that_the_header_names(name: s
 
 
 CALL_FIELDS = {"decided_at_ms": "now_ms", "member_count": "members", "host_count": "hosts"}
-"""The arguments of a claim that its script calls otherwise than its header."""
+"""The arguments of a claim that its script gives another name than its header."""
 
 
 @pytest.mark.parametrize("name", ["claim", "replace"])
 def test_a_claim_takes_its_arguments_from_where_the_header_has_them(name: str) -> None:
-    """Each under its own name, and what follows from behind the last one."""
+    """Each under its own name; the lists begin after the last one."""
     source = INCLUDES["claim_arguments"]
     found = dict(re.findall(r"\b(\w+) = (?:tonumber\()?ARG\.(\w+)\b(?! ~=)", source))
     names, keys = load_all()[name].arguments.names, load_all()[name].keys.names
@@ -110,25 +110,43 @@ def test_a_claim_takes_its_arguments_from_where_the_header_has_them(name: str) -
 
 
 def composed(monkeypatch: pytest.MonkeyPatch, sources: dict[str, str], parts: dict[str, str]) -> dict[str, str]:
-    """The texts of scripts that include these parts."""
+    """Return the composed texts of scripts with these includes."""
     monkeypatch.setattr(scripts_module, "scripts", lambda: sources)
     monkeypatch.setattr(scripts_module, "includes", lambda: parts)
     return {name: compose_unguarded(name).text for name in sources}
 
 
 def test_an_include_comes_once_after_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever file asks for it."""
+    """Whichever file includes it."""
     parts = {"a": "-- include: b\nA\n", "b": "B\n"}
     assert composed(monkeypatch, {"x": "#!lua\n-- include: a\n-- include: b\nX\n"}, parts) == {"x": "#!lua\nB\nA\nX\n"}
 
 
 def test_an_include_of_a_function_is_its_own_unless_the_script_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`b` stands above the function; `c`, which only the function and the end of the script need, in both places."""
+    """`b` comes before the function, which includes only `c` and `d` itself."""
     parts = {"b": "B\n", "c": "C\n", "d": "-- include: c\nD\n"}
-    source = (
-        "#!lua\n-- include: b\nfunction f()\n  -- include: b\n  -- include: c\n  -- include: d\nend\n-- include: c\n"
-    )
-    assert composed(monkeypatch, {"x": source}, parts) == {"x": "#!lua\nB\nfunction f()\nC\nD\nend\nC\n"}
+    source = "#!lua\n-- include: b\nfunction f()\n  -- include: b\n  -- include: c\n  -- include: d\nend\n"
+    assert composed(monkeypatch, {"x": source}, parts) == {"x": "#!lua\nB\nfunction f()\nC\nD\nend\n"}
+
+
+def test_what_a_function_and_its_script_need_stands_above_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the script includes it after the function's file, and the function through another include."""
+    parts = {
+        "a": "function f()\n  -- include: c\n  -- include: d\nend\n",
+        "b": "B\n",
+        "c": "-- include: b\nC\n",
+        "d": "D\n",
+    }
+    for source in ("#!lua\n-- include: a\n-- include: b\nX\n", "#!lua\n-- include: a\nX\n-- include: b\n"):
+        assert composed(monkeypatch, {"x": source}, parts) == {"x": "#!lua\nB\nfunction f()\nC\nD\nend\nX\n"}
+
+
+@pytest.mark.parametrize("line", ["-- include: a\n", "function f()\n  -- include: a\nend\n"])
+def test_an_include_that_leads_back_to_itself_is_refused(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    """Also in a function: otherwise the function would lack what is defined only after it."""
+    parts = {"a": "function g()\n  -- include: b\nend\n", "b": line}
+    with pytest.raises(LookupError, match=r"include a leads back to itself: x\.lua > a > b > a"):
+        composed(monkeypatch, {"x": "#!lua\n-- include: a\n"}, parts)
 
 
 def test_names_become_places(monkeypatch: pytest.MonkeyPatch) -> None:

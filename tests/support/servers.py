@@ -1,8 +1,8 @@
 """The kinds of real servers that the suites run against, and which suite runs against which of them.
 
-The suites of the store run against every kind. All others use the store through the same calls, so one kind is enough
-for them. REDSCHED_TEST_SERVERS changes that: `all` runs every suite against every kind, `valkey` none against any other
-than the embedded Valkey.
+The suites of the store run against every kind. All others, and the races of schedulers among the fault tests, use the
+store through the same calls, so one kind is enough for them. REDSCHED_TEST_SERVERS changes that: `all` runs every suite
+against every kind, `valkey` runs every suite against the embedded Valkey alone.
 """
 
 import os
@@ -11,7 +11,9 @@ from pathlib import Path
 from redsched.store.embedded.server import ServerBinary, find_servers
 
 STORE_SUITES = frozenset({"lua", "store", "faults"})
-"""Folders of tests that show what servers do."""
+"""Folders of tests of the servers' behaviour."""
+OF_SCHEDULERS = frozenset({"test_race.py", "test_constraint_races.py", "test_quota_races.py", "test_releases.py"})
+"""Fault tests of schedulers and of different releases: tests/lua runs the scripts that decide them on all servers."""
 STORE, ALL, VALKEY = "store", "all", "valkey"
 
 
@@ -22,7 +24,7 @@ def usable_servers() -> list[ServerBinary]:
 
 
 def name_of(one: ServerBinary) -> str:
-    """Return what the server is called in a test's id."""
+    """Return the server's name in a test's id."""
     return f"{one.kind}-{one.version}"
 
 
@@ -35,12 +37,13 @@ def matrix() -> str:
 
 
 USABLE = usable_servers()
-"""Searched for once."""
+"""The usable servers, searched for once."""
 SERVERS = USABLE[:1] if matrix() == VALKEY else USABLE
 """The servers of this run; the suites of the store use all of them."""
 
 
 def servers_of(path: Path) -> list[ServerBinary]:
     """Return the servers that a test file runs against."""
-    uses_all = matrix() == ALL or not STORE_SUITES.isdisjoint(path.parts)
+    is_of_store = not STORE_SUITES.isdisjoint(path.parts) and path.name not in OF_SCHEDULERS
+    uses_all = matrix() == ALL or is_of_store
     return SERVERS if uses_all else SERVERS[:1]

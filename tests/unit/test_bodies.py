@@ -1,4 +1,4 @@
-"""JSON bodies are read straight into the dataclasses of the model, which describe them."""
+"""JSON bodies are parsed directly into the dataclasses of the model."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from pydantic_core import to_json
 from redsched.errors import InvalidRequest
 from redsched.model import (
     Aggregate,
+    ClaimStatus,
     GangMember,
     Group,
     Hints,
@@ -21,8 +22,9 @@ from redsched.model import (
     ServerGroup,
     SharedPool,
 )
+from redsched.scheduler import EndedPlacement, JournaledClaim
 from redsched.schema.parsing import parse
-from redsched.schema.requests import ReportBody
+from redsched.schema.requests.reports import ReportBody
 
 AMOUNTS = {"VCPU": 2}
 
@@ -80,6 +82,28 @@ def test_a_report_is_one_of_the_model_and_has_what_only_agents_send() -> None:
     assert (found.name, found.inventories, found.epoch) == ("h1", {"VCPU": Inventory(1)}, "1-a")
 
 
+def test_a_held_claim_is_one_of_a_journal_with_the_record_that_the_store_keeps() -> None:
+    """Its fields become those of the record; defaults, and fields that the store does not keep, are omitted."""
+    entry = {"id": "a", "token": "1-a.2", "state": "starting", "slots": {"VCPU": 2, "gpu0/VGPU": 1}}
+    body = entry | {
+        "project": "web",
+        "counted": {"zone": "az1"},
+        "on_exit": "keep",
+        "end_reason": "expired",
+        "alternates": ["h2", "h3"],
+    }
+    ended = {"id": "b", "token": "1-a.1", "end_reason": "failed"}
+    found: ReportBody = read(ReportBody, {"inventories": {}, "claims": [entry, body], "ended": [ended]}, "h1")
+    plain, claim = found.claims
+    amounts = {"amount.VCPU": "2", "amount.gpu0/VGPU": "1"}
+    assert isinstance(claim, JournaledClaim)
+    assert (claim.id, claim.token, claim.state, plain.record) == ("a", "1-a.2", ClaimStatus.STARTING, amounts)
+    alternates = {"alternate.1": "h2", "alternate.2": "h3"}
+    about = {"project": "web", "counted.zone": "az1", "on_exit": "keep", "end_reason": "expired"}
+    assert claim.record == {**amounts, **alternates, **about}
+    assert found.ended == (EndedPlacement("b", "1-a.1", end_reason="failed"),)
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -100,5 +124,5 @@ def test_an_error_names_the_part_that_it_is_about(body: Any, said: str) -> None:
 
 @pytest.mark.parametrize("model", [Request, HostReport, Aggregate, Quota])
 def test_python_constructs_the_model_without_pydantic(model: type) -> None:
-    """Each selection constructs a request, and validating its types again would take longer than all of its checks."""
+    """Each selection constructs a request, and pydantic's validation would take longer than all its own checks."""
     assert not hasattr(model, "__pydantic_validator__")

@@ -1,4 +1,4 @@
-"""The servers that tests are: whatever they accept before they are closed is ended with them."""
+"""Servers inside tests: connections that they accept before they are closed are closed with them."""
 
 import asyncio
 import gc
@@ -6,12 +6,12 @@ import socket
 
 import pytest
 
-from tests.support.connections import Connections
+from tests.support.processes.connections import Connections
 
 
 @pytest.mark.parametrize("turns", range(6))
 def test_what_is_accepted_as_a_server_is_closed_is_not_left_open(turns: int, recwarn: pytest.WarningsRecorder) -> None:
-    """Wherever between the client's connect and its being served the end comes."""
+    """This holds at whatever moment between the client's connect and its serving the server is closed."""
 
     async def accept_and_close() -> int:
         there, served = Connections(), list[asyncio.StreamWriter]()
@@ -27,7 +27,7 @@ def test_what_is_accepted_as_a_server_is_closed_is_not_left_open(turns: int, rec
             await there.end(server)
         return len(served)
 
-    gc.collect()  # what other tests have left is not the matter of this one
+    gc.collect()  # ignore leftovers of other tests
     recwarn.clear()
     served = asyncio.run(accept_and_close())
     gc.collect()

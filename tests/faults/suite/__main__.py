@@ -1,9 +1,9 @@
-"""The fault suite: schedulers and hosts at work while the store, the network, machines and processes break.
+"""The fault suite: schedulers and hosts run while the store, the network, machines and processes break.
 
-Plays faults by the plan of a seed, first each alone and then several at once, and prints what it plays, what was
-wrong, and tables of what was lost, what came back and how long that took. With --json all of that but the tables is
-JSON, one object a line. Exit code 1 where something was wrong.
-What is played and checked, and how to read the tables: docs/faults.md.
+Plays the faults that a seed plans, first each alone and then several at once. Prints what it plays, all errors, and
+tables of lost and restored claims and of recovery times. With --json everything except the tables is JSON, one
+object a line. The exit code is 1 if there was an error.
+The faults, the checks and the tables are described in docs/faults.md.
 """
 
 import argparse
@@ -20,15 +20,15 @@ from pydantic import ValidationError
 
 from redsched.settings import Settings
 from tests.faults.suite.plan import CELLS, SETUPS, Round
+from tests.faults.suite.reporting.telling import JsonLines, Lines
 from tests.faults.suite.run import planned, run, shapes
-from tests.faults.suite.telling import JsonLines, Lines
 
 LISTED = 40
 MAX_ROUNDS = 10_000
 
 
 def main() -> int:
-    """Play as the command line says."""
+    """Run the suite with the options of the command line."""
     parser = _parser()
     given = parser.parse_args()
     if given.minutes <= 0 or (given.rounds is not None and given.rounds <= 0):
@@ -43,7 +43,7 @@ def main() -> int:
     if given.list:
         _list(given.only, rounds)
         return 0
-    # Whatever its own operator's connection has to say is said by the checks.
+    # The checks report whatever concerns the operator's own connection.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     until_s = time.monotonic() + given.minutes * 60
     telling = JsonLines(_write) if given.json else Lines(_write)
@@ -80,12 +80,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _rounds(given: argparse.Namespace) -> list[Round]:
-    """The plan. Raises ValueError, in words for who gave the command."""
+    """Return the plan. Raises ValueError with a message for the user."""
     try:
         Settings(durability=given.durability)
     except ValidationError as error:
         raise ValueError(f"--durability {given.durability}: {error.errors()[0]['msg']}") from error
-    # One server has no replicas; and only the single one is started as one that can be asked for its disk.
+    # One server has no replicas; only the single server is started with support for WAITAOF.
     fitting = SETUPS[1:] if "replicas" in given.durability else SETUPS[:1] if "fsync" in given.durability else SETUPS
     if given.setup and given.setup not in fitting:
         raise ValueError(f"--durability {given.durability} is played on {' and '.join(fitting)}, not on {given.setup}")
@@ -99,7 +99,7 @@ def _rounds(given: argparse.Namespace) -> list[Round]:
 
 
 def _without_seed(words: Sequence[str]) -> list[str]:
-    """The other options, as they were given."""
+    """Return the other options, as they were given."""
     left = list(words)
     if "--seed" in left:
         at = left.index("--seed")

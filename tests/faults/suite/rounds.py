@@ -1,4 +1,4 @@
-"""One round: traffic, faults, healing, recovery; then rest, and a look at everything."""
+"""One round: traffic, faults, healing, recovery; then rest, and a check of everything."""
 
 import asyncio
 import time
@@ -6,33 +6,33 @@ from collections import Counter
 from collections.abc import Coroutine, Iterator
 from itertools import islice
 
-from tests.faults.suite import ends
-from tests.faults.suite.errors import told
+from tests.faults.suite.checks import ends
+from tests.faults.suite.checks.histories import with_histories
+from tests.faults.suite.checks.losses import came_back, count_lost, lost_shelved, note_active
+from tests.faults.suite.checks.promises import Excuses
+from tests.faults.suite.checks.view import View, together
 from tests.faults.suite.faults import BY_NAME
 from tests.faults.suite.faults.base import Breakage
 from tests.faults.suite.fleet import hosts_in
-from tests.faults.suite.histories import with_histories
-from tests.faults.suite.losses import came_back, count_lost, lost_shelved, note_active
 from tests.faults.suite.plan import Round
-from tests.faults.suite.promises import Excuses
-from tests.faults.suite.reports import explained
-from tests.faults.suite.result import Result
-from tests.faults.suite.view import View, together
+from tests.faults.suite.reporting.errors import told
+from tests.faults.suite.reporting.reports import explained
+from tests.faults.suite.reporting.result import Result
 from tests.faults.suite.world import World
 
 CALM_S = 30.0
-"""How long the first fault waits for its answers. On a busy machine there may be fewer, and it begins all the same."""
+"""How long the first fault waits for its answers. On a busy machine it may begin after fewer answers."""
 
 BETWEEN_S = 3.0
-"""How long at most one fault is waited with because the one before holds traffic up."""
+"""Maximum wait before the next fault if the previous one holds up traffic."""
 
 STEPS_S = 150.0
-"""How long beginning or healing one fault may take: longer than all that it waits for by itself."""
+"""Maximum time to begin or heal one fault: longer than all waits of the fault itself."""
 
 RECOVER_S = 90.0
 AGREE_S = 150.0
-"""How long at most: also on a slow machine, and a claim whose reconciliation is put off for longest is due twice in it.
-What agrees sooner is not waited for."""
+"""Maximum time until everything agrees, for slow machines too: the longest reconciliation backoff fits in it twice.
+The suite does not wait longer than necessary."""
 
 AFTERWARDS = 60
 """Answers after the first selection, before traffic rests."""
@@ -42,7 +42,7 @@ MAX_SHOWN = 12
 
 
 async def play(world: World, round_: Round) -> Result:
-    """Play one round. What went wrong is in the result; nothing is raised for it."""
+    """Play one round. Errors are in the result; none is raised."""
     result = Result(round_)
     world.watcher.missed.clear()
     world.watcher.gone.clear()
@@ -50,7 +50,7 @@ async def play(world: World, round_: Round) -> Result:
     acknowledged, over_committed = world.ledger.acknowledged, world.over_committed
     try:
         await _played(world, result)
-    except Exception as error:  # whatever it is, it is of this round, and the plan goes on without this world
+    except Exception as error:  # whatever it is, it belongs to this round, and the plan continues without this world
         result.wrong.append(told(error))
     result.answers = world.ledger.answers - answers
     result.epochs = len(world.watcher.epochs) - epochs
@@ -102,7 +102,7 @@ async def _heal_later(fault: Breakage, result: Result) -> None:
 
 
 async def failure(fault: Breakage, what: str, steps: Coroutine[None, None, None]) -> list[str]:
-    """Take a fault's steps; what kept them from their end. Nothing is raised for it: the others are to be healed."""
+    """Take a fault's steps; return the error that stopped them. Nothing is raised: the other faults must be healed."""
     try:
         async with asyncio.timeout(STEPS_S):
             await steps
@@ -134,12 +134,12 @@ async def _recover(world: World, result: Result) -> None:
 
 
 def _is_seen_since(world: World, before: Counter[str]) -> bool:
-    """Whether each cell was: the first time may have been under way before."""
+    """Return whether each cell has placed a claim: the first one may have been in progress before."""
     return all(world.watcher.instants[cell] > before[cell] + 1 for cell in world.site.cells)
 
 
 def is_settled(world: World) -> bool:
-    """Whether hosts and cells are as they should be, whatever claims are on their way."""
+    """Return whether hosts and cells are as intended, regardless of claims in transition."""
     return not any(_unsettled(world))
 
 
@@ -150,7 +150,7 @@ def _unsettled(world: World) -> Iterator[str]:
 
 
 async def _agree(world: World, result: Result) -> None:
-    """Look at everything until nothing is wrong, or the time is over: then what is still wrong is wrong."""
+    """Check everything until nothing is wrong or the time is over, and return the errors that remain."""
     rested = time.monotonic()
     problems = await disagreements(world)
     while problems and time.monotonic() < rested + AGREE_S:
@@ -161,7 +161,7 @@ async def _agree(world: World, result: Result) -> None:
 
 
 async def disagreements(world: World) -> list[str]:
-    """Everything that does not agree now, while traffic rests. The costly looks are left out where cheap ones tell."""
+    """Return all disagreements while traffic rests. Expensive checks are skipped if cheap ones find errors."""
     look = {cell: view for part in world.site.parts for cell, view in world.site.read(part).items()}
     claims = together(look)
     found = [f"{cell}: {problem}" for cell, view in look.items() for problem in _unrest(world, cell, view)]
@@ -185,7 +185,7 @@ def _unrest(world: World, cell: str, view: View) -> Iterator[str]:
 
 
 def wrong_so_far(world: World) -> list[str]:
-    """What was seen to be wrong since this was asked last."""
+    """Return the errors seen since the last call."""
     found: list[str] = []
     for seen in (world.watcher.broken, world.works.broken, world.ledger.defects, world.problems):
         found += seen
@@ -194,7 +194,7 @@ def wrong_so_far(world: World) -> list[str]:
 
 
 async def release_all(world: World) -> list[str]:
-    """Let the owners give everything back; what is left of it then."""
+    """Let the owners release everything; return, as text, what then remains in the store and on the hosts."""
     await asyncio.gather(*(one.ask("release", "released") for one in world.schedulers))
     until = time.monotonic() + AGREE_S
     left = ["nobody has looked yet"]

@@ -5,29 +5,29 @@ from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-from tests.faults.suite.errors import told
+from tests.faults.suite.checks.ledger import Levels
 from tests.faults.suite.faults import ALL
-from tests.faults.suite.ledger import Levels
-from tests.faults.suite.leftovers import end_left_over, marked
 from tests.faults.suite.plan import CELLS, SETUPS, Round, Shape, rounds
-from tests.faults.suite.reports import explained
-from tests.faults.suite.result import Result
+from tests.faults.suite.processes.leftovers import end_left_over, marked
+from tests.faults.suite.reporting.errors import told
+from tests.faults.suite.reporting.reports import explained
+from tests.faults.suite.reporting.result import Result
+from tests.faults.suite.reporting.tables import levels_table, recovery_table, rounds_table
+from tests.faults.suite.reporting.telling import Telling
 from tests.faults.suite.rounds import play, release_all
-from tests.faults.suite.sites import SITES
-from tests.faults.suite.tables import levels_table, recovery_table, rounds_table
-from tests.faults.suite.telling import Telling
+from tests.faults.suite.stores.sites import SITES
 from tests.faults.suite.world import World, world
 
 RELEASE_EVERY = 5
-"""After so many rounds everything is given back, to see that nothing is left of it."""
+"""After this many rounds everything is released, to check that nothing is left."""
 
 MAX_FAILED_STARTS = 3
-"""Set-ups in a row that cannot be started: then this machine cannot play them."""
+"""Failed set-ups in a row after which the run gives up: this machine cannot play them."""
 
 
 @dataclass(slots=True)
 class Run:
-    """What a run came to."""
+    """The result of a run."""
 
     seed: int
     results: list[Result] = field(default_factory=list)
@@ -36,13 +36,13 @@ class Run:
     over_committed: int = 0
 
     def tables(self, command: str = "") -> str:
-        """Return all tables; `command` is what the last of them says was played."""
+        """Return all tables; `command` is the command line that the last of them shows."""
         levels = levels_table(command, self.results, self.levels, self.over_committed)
         return "\n\n".join((rounds_table(self.results), recovery_table(self.results), levels))
 
 
 def shapes(only: str = "") -> list[Shape]:
-    """The shapes of the faults whose name contains a word. Raises ValueError where none does."""
+    """Return the shapes of the faults whose name contains a string. Raises ValueError if there is none."""
     found = [one.shape for one in ALL if only in one.shape.name]
     if not found:
         raise ValueError(f"no fault is called like {only!r}: {', '.join(one.shape.name for one in ALL)}")
@@ -57,7 +57,7 @@ async def run(
     durability: str = "none",
     cells: Sequence[str] = CELLS,
 ) -> Run:
-    """Play planned rounds until there are none, or until the monotonic clock says so. Raises nothing that they do."""
+    """Play planned rounds until there are none left, or until a monotonic time. Errors of rounds are not raised."""
     playing = _Playing(Run(seed), telling, durability, cells)
     with marked() as mark:
         try:
@@ -74,7 +74,7 @@ async def run(
 
 
 class _Playing:
-    """The worlds of a run, one after the other. What goes wrong with one is told, and the next is a new one."""
+    """The worlds of a run, one after the other. Errors of one are reported, and the next world is a new one."""
 
     def __init__(self, done: Run, telling: Telling, durability: str, cells: Sequence[str]) -> None:
         self.done = done
@@ -87,7 +87,7 @@ class _Playing:
         self._stack = AsyncExitStack()
 
     async def has_world(self, setup: str) -> bool:
-        """Have a world of that set-up. False where none can be started, however often that is tried."""
+        """Start a world of that set-up. Return False if several attempts fail."""
         if self._world is not None and setup != self._setup:
             await self.finish()
         for _ in range(MAX_FAILED_STARTS):
@@ -97,7 +97,7 @@ class _Playing:
         return self._world is not None
 
     async def play(self, round_: Round) -> None:
-        """Play a round, and now and then give everything back."""
+        """Play a round, and release everything at intervals."""
         assert self._world is not None
         self.has_begun = True
         self._telling.begins(round_)
@@ -106,19 +106,19 @@ class _Playing:
         self.done.wrong += result.wrong
         self._telling.ended(result)
         if result.wrong:
-            # What comes after it must not be judged by what it left.
+            # Leftovers of this world must not affect later rounds.
             await self._end()
         elif len(self.done.results) % RELEASE_EVERY == 0 and not await self._is_released():
             await self._end()
 
     async def finish(self) -> None:
-        """Give everything back, look whether anything is left, and end the world, where there is one."""
+        """Release everything, check that nothing is left, and end the world, if there is one."""
         if self._world is not None:
             await self._is_released()
             await self._end()
 
     def note(self, problems: Sequence[str]) -> None:
-        """Enter and tell what is wrong beside all rounds."""
+        """Record and report errors that belong to no round."""
         self.done.wrong += problems
         for problem in problems:
             self._telling.wrong(problem)
@@ -143,7 +143,7 @@ class _Playing:
             await self._end()
 
     async def _end(self) -> None:
-        """Enter what the owners of the world were told, and end it."""
+        """Record the answers of the world's owners, and end it."""
         it, self._world = self._world, None
         if it is not None:
             self.done.over_committed += it.over_committed
@@ -164,5 +164,5 @@ def planned(
     together: bool = True,
     cells: Sequence[str] = CELLS,
 ) -> Iterator[Round]:
-    """The rounds of a seed, of all faults or those whose name contains a word. Raises ValueError where none does."""
+    """Return the rounds of a seed, of all faults or those whose name contains a string. Raises ValueError for none."""
     return rounds(seed, shapes(only), setups, alone, together, cells)

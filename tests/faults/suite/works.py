@@ -1,7 +1,7 @@
 """The machines: what really runs on each host. A hook at a URL, which outlives every agent.
 
-It is told to start and to stop, is idempotent by placement as a hook has to be, and remembers what it saw that must
-never be: more work on a host than the host holds, or one claim's work on two hosts.
+It starts and stops work, is idempotent by placement as a hook must be, and records what must never happen: more work
+on a host than the host holds, or one claim's work on two hosts.
 """
 
 import asyncio
@@ -13,44 +13,44 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.support.connections import Connections
+from tests.support.processes.connections import Connections
 
 LONGEST_S = 0.03
-"""How long starting or stopping takes at most, where the suite does not say otherwise."""
+"""Maximum duration of a start or stop, unless the suite sets another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What runs for a claim on a host."""
+    """The running work of a claim on a host."""
 
     token: str
     slots: Mapping[str, int]
     placed: str = ""
-    """The placement that it is of; '' for the one with this token."""
+    """The placement of the work; '' for the one with this token."""
 
     @property
     def name(self) -> str:
-        """The name of its placement."""
+        """Return the name of its placement."""
         return self.placed or self.token
 
 
 @dataclass(slots=True)
 class Works:
-    """All work of all hosts. `watch` is told `<verb> comes` before an order is carried out and `<verb> done` after."""
+    """All work of all hosts. `watch` gets `<verb> comes` before a request is executed and `<verb> done` after it."""
 
     capacities: Callable[[str], Mapping[str, int]]
     rng: Random
     watch: Callable[[str, str], None] = lambda _, __: None
     running: dict[tuple[str, str, str], Work] = field(default_factory=dict)
-    """By host, claim id and the name of the placement."""
+    """Work by host, claim id and the name of the placement."""
     broken: list[str] = field(default_factory=list)
     over_committed: int = 0
-    """How often work was started on a host that had no room for it."""
+    """The number of times that work was started on a host that had no room for it."""
     orders: Counter[str] = field(default_factory=Counter)
     _turns: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
 
     def start(self, host: str, claim_id: str, work: Work) -> None:
-        """Start it, unless it runs. Two placements of a claim on one host are two works."""
+        """Start the work unless it runs. Two placements of a claim on one host are two pieces of work."""
         self.running[host, claim_id, work.name] = work
         taken: Counter[str] = Counter()
         for (at, _, _), one in self.running.items():
@@ -65,20 +65,20 @@ class Works:
                 )
 
     def stop(self, host: str, claim_id: str, placed: str) -> None:
-        """Stop it, if it runs."""
+        """Stop the work if it runs."""
         self.running.pop((host, claim_id, placed), None)
 
     def twice(self) -> list[str]:
-        """The claims whose work runs on more than one host."""
+        """Return the claims whose work runs on more than one host."""
         count = Counter(claim_id for _, claim_id, _ in self.running)
         return sorted(claim_id for claim_id, times in count.items() if times > 1)
 
     async def carry_out(self, order: Mapping[str, object]) -> None:
-        """One order of an agent."""
+        """Execute one request of an agent."""
         verb, host, claim_id = str(order["verb"]), str(order["host"]), str(order["claim_id"])
         self.orders[verb] += 1
         self.watch(f"{verb}-comes", host)
-        # One after the other: a start whose agent broke it off is still under way here when the stop comes.
+        # One after the other: a start that its agent abandoned is still in progress here when the stop arrives.
         async with self._turns.setdefault((host, claim_id), asyncio.Lock()):
             await self._carry_out(verb, host, claim_id, order)
         self.watch(f"{verb}-done", host)
@@ -94,7 +94,7 @@ class Works:
             self.start(host, claim_id, Work(str(order["token"]), own, str(order["placed"])))
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One order over HTTP."""
+        """Execute one request over HTTP."""
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             lines = head.decode().lower().split("\r\n")
@@ -112,7 +112,7 @@ class Works:
 
 @asynccontextmanager
 async def machines(works: Works) -> AsyncIterator[str]:
-    """Serve the hook; its URL."""
+    """Serve the hook; yield its URL."""
     orders = Connections()
     server = await asyncio.start_server(
         lambda reader, writer: orders.begin(works.serve(reader, writer), writer), "127.0.0.1", 0

@@ -11,15 +11,15 @@ from typing import Any
 
 from redsched.aio import end_all
 from redsched.settings import Settings
-from tests.faults.suite.child import Child, ChildEnded
+from tests.faults.suite.callers.operator import Operator, declare
+from tests.faults.suite.callers.placings import Placings
+from tests.faults.suite.checks.ledger import Ledger
+from tests.faults.suite.checks.watcher import Watcher, watching
 from tests.faults.suite.fleet import CAPACITIES, agent_of, cell_of, hosts_of
-from tests.faults.suite.ledger import Ledger
-from tests.faults.suite.nursery import Nursery, nursery
-from tests.faults.suite.operator import Operator, declare
-from tests.faults.suite.placings import Placings
 from tests.faults.suite.plan import children
-from tests.faults.suite.site import Site
-from tests.faults.suite.watcher import Watcher, watching
+from tests.faults.suite.processes.child import Child, ChildEnded
+from tests.faults.suite.processes.nursery import Nursery, nursery
+from tests.faults.suite.stores.site import Site
 from tests.faults.suite.works import Works, machines
 
 QUICK = {"poll_s": 0.05, "reply_timeout_s": 1.0, "resend_for_s": 3.0}
@@ -34,13 +34,13 @@ AGENT = {**QUICK, "lease_s": 2, "compare_s": 2.0, "report_s": 10.0, "hook_timeou
 """Short leases, so that everything happens within seconds. Their proportions are those of the defaults."""
 
 OPERATOR = {**SCHEDULER, "catch_up_timeout_s": 30.0}
-"""Its connection is of the suite's own process, which has much else to do."""
+"""The timeout of the operator's connection, which is in the suite's busy process."""
 
 REVIVE_S = 0.3
 
 
 class World:
-    """What rounds are played on."""
+    """The world in which rounds are played."""
 
     def __init__(self, site: Site, seed: int, durability: str, folder: Path, watcher: Watcher) -> None:
         self.site = site
@@ -55,14 +55,14 @@ class World:
         self.children: dict[str, Child] = {}
         self.clock_shift_s: dict[str, float] = {}
         self.disk_is_full: dict[str, set[object]] = {}
-        """By agent, the faults that have filled its disk: there is room again once none is left."""
+        """The faults that have filled an agent's disk, by agent: the disk has room again once none is left."""
         self.begun_full: set[str] = set()
-        """Agents whose present process was begun on a full disk: it ends by that, also after there is room again."""
+        """Agents whose present process started on a full disk. It ends because of that, even if there is room again."""
         self.open_agents: set[str] = set()
         self.kept_away: dict[str, set[object]] = {}
-        """By process, the faults that keep it from being begun anew for now."""
+        """The faults that prevent a process from being restarted, by process."""
         self.problems: list[str] = []
-        """What went wrong outside every check: a process that ended by itself."""
+        """Errors outside every check: a process that ended by itself."""
         self.hook_looks: list[Any] = []
         self.placings = Placings()
         self._is_playing = False
@@ -70,46 +70,46 @@ class World:
         self._hook = ""
         self._reviving: set[asyncio.Task[None]] = set()
 
-    # -- who there is
+    # -- membership
 
     @property
     def schedulers(self) -> list[Child]:
-        """The scheduler processes."""
+        """Return the scheduler processes."""
         return [self.children[name] for name in children("scheduler")]
 
     @property
     def agents(self) -> list[Child]:
-        """The agent processes."""
+        """Return the agent processes."""
         return [self.children[name] for name in children("agent")]
 
     @property
     def over_committed(self) -> int:
-        """Return at how many instants anything had come to hold more than it has."""
+        """Return the number of instants at which something had come to hold more than it has."""
         return self.watcher.over_committed + self.works.over_committed
 
     def cell_of(self, host: str) -> str:
-        """The cell of a host."""
+        """Return the cell of a host."""
         return cell_of(agent_of(host), self.site.cells)
 
     def journal(self, agent: str) -> Path:
-        """The journal of an agent."""
+        """Return the journal of an agent."""
         return self.folder / agent / "journal.sqlite"
 
     # -- traffic
 
     def play(self) -> None:
-        """Let traffic begin, or go on."""
+        """Start or resume traffic."""
         self._is_playing = True
         for one in self.schedulers:
             one.tell("play")
 
     async def rest(self) -> None:
-        """Let traffic end, and wait until each request under way has its answer. Raises TimeoutError."""
+        """Stop traffic, and wait until each request in progress has its answer. Raises TimeoutError."""
         self._is_playing = False
         await asyncio.gather(*(self._rests(one) for one in self.schedulers))
 
     async def _rests(self, one: Child) -> None:
-        """A process that is killed before it rests is begun anew, and rests then."""
+        """Stop the traffic of one process. If it is killed before that, it is restarted, and stops then."""
         for _ in range(5):
             with suppress(ChildEnded):
                 await one.ask("rest", "resting")
@@ -124,7 +124,7 @@ class World:
         await asyncio.gather(*self._reviving, return_exceptions=True)
 
     async def reaches(self, answers: int, within_s: float) -> bool:
-        """Wait until so many answers have been given, or the time is over; whether they have."""
+        """Wait until there are this many answers or the time is over; return whether there are."""
         until = time.monotonic() + within_s
         while self.ledger.answers < answers and time.monotonic() < until:  # noqa: ASYNC110 - a count, and a time
             await asyncio.sleep(0.01)
@@ -141,7 +141,7 @@ class World:
             self.children[name] = Child(
                 name,
                 forking,
-                f"tests.faults.suite.{kind}_process",
+                f"tests.faults.suite.processes.{kind}_process",
                 lambda name=name: self._words(name),  # type: ignore[misc]
                 lambda said, words, name=name: self._hear(name, said, words),  # type: ignore[misc]
                 self.folder / name / "log",
@@ -195,18 +195,18 @@ class World:
             self.problems.append(f"{name}: {words}")
 
     def _may_end(self, agent: str, problem: str) -> bool:
-        """Whether an agent may end by itself: where its disk is full, or where the store is away as it starts."""
+        """Return whether an agent may end by itself: its disk is full, or the store is away while it starts."""
         has_begun = agent in self.open_agents
         is_full = bool(self.disk_is_full.get(agent)) or agent in self.begun_full
         return (is_full and problem == "journal-broken") or (not has_begun and problem == "store-unavailable")
 
     async def _revive(self, name: str) -> None:
-        """Begin a process anew, as whatever looks after services would."""
+        """Restart a process, as a service manager would."""
         await asyncio.sleep(REVIVE_S)
         while self.kept_away.get(name):  # noqa: ASYNC110 - faults put in and take out
             await asyncio.sleep(REVIVE_S)
         child = self.children[name]
-        # What it said as it died is heard by now: this is called at the end of that.
+        # The last messages of the former process have been received: this is called after them.
         while not self._is_closing:
             await child.begin()
             try:
@@ -222,13 +222,13 @@ class World:
 
 
 def _owner(scheduler: str) -> str:
-    """How the owner of a scheduler process is called: `s0` of `scheduler-0`."""
+    """Return the owner's name of a scheduler process: `s0` of `scheduler-0`."""
     return f"s{scheduler.partition('-')[2]}"
 
 
 @asynccontextmanager
 async def world(site: Site, seed: int, durability: str = "none") -> AsyncIterator[World]:
-    """A world at work, with nothing broken; ended with all its processes."""
+    """Yield a running world without faults; end it with all its processes."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redsched-faults-")))
         await site.prepare()

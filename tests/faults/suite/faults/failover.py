@@ -1,7 +1,7 @@
 """Faults of set-ups with several servers: failovers that lose writes, and a cell that moves under traffic.
 
-Several of them may strike the same server: one that is frozen is killed, one that was demoted is cut off. So each keeps
-the server that it has struck, and its healing asks what has become of that one before it touches it.
+Several of them may strike the same server: a frozen one is killed, a demoted one is cut off. So each fault remembers
+the server that it has struck, and checks the server's present state before it heals it.
 """
 
 import asyncio
@@ -11,20 +11,20 @@ import redis
 
 from tests.faults.suite.faults.base import Breakage
 from tests.faults.suite.plan import Shape, Strike
-from tests.faults.suite.several import Clustered, WithSentinel, pause, resume
+from tests.faults.suite.stores.several import Clustered, WithSentinel, pause, resume
 from tests.faults.suite.world import World
 from tests.support.setups import Node
 from tests.support.waiting import wait_until
 
 PROMOTED_S = 30.0
 ASK_AGAIN_S = 5.0
-"""Between two orders of a failover: longer than Sentinel tries one for, and than the others take to hear of it."""
+"""Pause between two failover requests: longer than a Sentinel attempts one, and than the others need to learn of it."""
 
 BOTH = ("sentinel", "cluster")
 
 
 class _OfSeveral(Breakage):
-    """What these faults share."""
+    """The base class of these faults."""
 
     def __init__(self, world: World, strike: Strike) -> None:
         super().__init__(world, strike)
@@ -33,7 +33,7 @@ class _OfSeveral(Breakage):
         self._has_leave = False
 
     async def led(self) -> Node:
-        """The server that has the cell: where another fault has taken it away, as soon as there is one again."""
+        """Return the server that has the cell; wait for one if another fault has taken it away."""
         await wait_until(self._is_led, PROMOTED_S, f"a primary of {self.cell}")
         return self.several.primary(self.cell)
 
@@ -44,11 +44,11 @@ class _OfSeveral(Breakage):
             return False
 
     async def promoted(self, old: Node) -> None:
-        """Wait for another primary than that. Raises AssertionError after PROMOTED_S."""
+        """Wait for a different primary. Raises AssertionError after PROMOTED_S."""
         await wait_until(lambda: self.several.is_led_without(old), PROMOTED_S, "another primary")
 
     async def take_leave(self) -> None:
-        """Wait until a primary may be taken away, and somebody could be promoted in its place."""
+        """Wait until a primary may be taken away, and a replica could be promoted in its place."""
         await self.several.leave.acquire()
         self._has_leave = True
         await self.led()
@@ -62,7 +62,7 @@ class _OfSeveral(Breakage):
 
 
 class _Failover(_OfSeveral):
-    """The link to the replicas is cut, so that what is answered from then on is lost; then the primary dies."""
+    """The link to the replicas is cut, so that later answers are lost; then the primary dies."""
 
     loses_writes = True
 
@@ -73,7 +73,7 @@ class _Failover(_OfSeveral):
         self._old = old
 
     async def heal(self) -> None:
-        """Kill the server whose link was cut, and wait until another is primary."""
+        """Kill the server whose link was cut, and wait until another one is primary."""
         old, self._old = self._old, None
         if old is None:
             return
@@ -86,31 +86,31 @@ class _Failover(_OfSeveral):
 
 
 class SentinelFailover(_Failover):
-    """By Sentinel."""
+    """With Sentinel."""
 
     shape = Shape("sentinel-failover", ("sentinel",), seconds=(0.5, 1.5))
 
 
 class ClusterFailover(_Failover):
-    """In a cluster: the other cell goes on."""
+    """In a cluster: the other cell continues."""
 
     shape = Shape("cluster-failover", ("cluster",), on="cell", seconds=(0.5, 1.5))
 
 
 class SlowPrimary(_OfSeveral):
-    """The primary of a cell stands still until another has been promoted, and then goes on as if nothing had been."""
+    """The primary of a cell freezes until another one has been promoted, and then resumes unaware of that."""
 
     shape = Shape("primary-stands-still", BOTH, on="cell", seconds=(0.1, 0.5))
     loses_writes = True
 
     async def start(self) -> None:
-        """Stop it."""
+        """Freeze it."""
         await self.take_leave()
         self._old = await self.led()
         pause(self._old)
 
     async def heal(self) -> None:
-        """Let it go on once it is no more the one, unless another fault has killed it meanwhile."""
+        """Resume it once it is no longer primary, unless another fault has killed it meanwhile."""
         old, self._old = self._old, None
         try:
             if old is not None:
@@ -122,7 +122,7 @@ class SlowPrimary(_OfSeveral):
 
 
 class FailoverInOrder(_OfSeveral):
-    """Sentinel is asked for a failover: nothing has to be lost, but every connection is."""
+    """A failover requested from Sentinel: nothing has to be lost, except every connection."""
 
     shape = Shape("failover-in-order", ("sentinel",), seconds=(0.0, 0.2))
     loses_writes = True
@@ -130,21 +130,21 @@ class FailoverInOrder(_OfSeveral):
     def __init__(self, world: World, strike: Strike) -> None:
         super().__init__(world, strike)
         self._before: int | None = None
-        """How many failovers there had been; None before it has begun, and once it is healed."""
+        """The former number of failovers; None before it has begun, and once it is healed."""
         self._asked_at = 0.0
 
     async def start(self) -> None:
-        """Ask for it."""
+        """Request it."""
         await self.led()
         before = self._sentinel.failovers()
         self._ask()
         self._before = before
 
     async def heal(self) -> None:
-        """Wait for it, and ask again where it was refused (INPROG, NOGOODSLAVE) or given up for taking too long.
+        """Wait for it, and repeat the request if it was refused (INPROG, NOGOODSLAVE) or abandoned after a timeout.
 
-        Sentinel tries again by itself only where the primary is down, and here it is not. A failover that another fault
-        has brought about serves as well. It is told by its number: after two of them the old primary may lead again.
+        Sentinel retries by itself only if the primary is down, and here it is not. A failover caused by another fault
+        also counts. It is recognised by its number: after two failovers the old primary may lead again.
         """
         before, self._before = self._before, None
         if before is not None:
@@ -174,11 +174,11 @@ class MoveCell(_OfSeveral):
     shape = Shape("move-cell", ("cluster",), on="cell", points=("at-once", "key-by-key"), seconds=(0.0, 0.2))
 
     async def start(self) -> None:
-        """Move it. While its keys lie on two servers nobody can look at one instant of it."""
+        """Move it. While its keys are on two servers, no read can cover one instant of it."""
         self._tasks.append(asyncio.create_task(self._move()))
 
     async def heal(self) -> None:
-        """Wait until it is there."""
+        """Wait until it has arrived."""
         moving, self._tasks = self._tasks, []
         await asyncio.gather(*moving)
 

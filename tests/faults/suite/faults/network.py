@@ -1,11 +1,11 @@
-"""Faults on the ways between processes and the servers; of a process they are on all its ways, to Sentinels too."""
+"""Faults on the routes between processes and servers, on all routes of a process, including those to Sentinels."""
 
 import asyncio
 from random import Random
 
 from tests.faults.suite.faults.base import Breakage, take_out
 from tests.faults.suite.plan import AGENTS, SCHEDULERS, SETUPS, Shape
-from tests.support.proxy import Fault
+from tests.support.processes.proxy import Fault
 
 MANY = SCHEDULERS + AGENTS
 CUT_S = 0.15
@@ -17,7 +17,7 @@ class _OnTheWay(Breakage):
     holds_agents_up = True
     meets: Fault
     share = 0.1
-    """How many of the commands."""
+    """The share of commands."""
 
     async def start(self) -> None:
         """Begin."""
@@ -35,7 +35,7 @@ class _OnTheWay(Breakage):
 
 
 class Cut(Breakage):
-    """Connections are cut, again and again."""
+    """Connections are cut repeatedly."""
 
     holds_agents_up = True
     shape = Shape("cut", SETUPS, on="any", most_victims=MANY)
@@ -45,7 +45,7 @@ class Cut(Breakage):
         self._tasks.append(asyncio.create_task(self._cut()))
 
     async def heal(self) -> None:
-        """End it."""
+        """End cutting."""
         await self.end_tasks()
 
     async def _cut(self) -> None:
@@ -56,13 +56,13 @@ class Cut(Breakage):
 
 
 class Away(Breakage):
-    """Processes cannot reach the store at all, and then it is there again."""
+    """Processes cannot reach the store at all for a while."""
 
     holds_agents_up = True
     shape = Shape("away", SETUPS, on="any", most_victims=MANY)
 
     async def start(self) -> None:
-        """Shut the way."""
+        """Close the route."""
         for wire in self.wires():
             wire.shut_by.add(self)
             wire.cut()
@@ -74,7 +74,7 @@ class Away(Breakage):
 
 
 class Delay(_OnTheWay):
-    """Commands are late."""
+    """Commands are delayed."""
 
     shape = Shape("delay", SETUPS, on="any", most_victims=MANY)
     meets = Fault.DELAY
@@ -89,14 +89,14 @@ class DropRequests(_OnTheWay):
 
 
 class DropReplies(_OnTheWay):
-    """Replies are lost, and their connections with them: what was asked for has been done."""
+    """Replies are lost, and their connections with them: the requests have been executed."""
 
     shape = Shape("drop-replies", SETUPS, on="any", most_victims=MANY)
     meets = Fault.LOSE_REPLY
 
 
 class HoldReplies(_OnTheWay):
-    """Replies never come: whoever waits has to notice."""
+    """Replies never arrive: the process has to detect that."""
 
     shape = Shape("hold-replies", SETUPS, on="any", most_victims=MANY, seconds=(1.0, 2.0))
     meets = Fault.HOLD_REPLY
@@ -104,14 +104,14 @@ class HoldReplies(_OnTheWay):
 
 
 class SpoilReplies(_OnTheWay):
-    """A byte of a reply is another one when it arrives."""
+    """A byte of a reply changes in transit."""
 
     shape = Shape("spoil-replies", SETUPS, on="any", most_victims=MANY)
     meets = Fault.SPOIL_REPLY
 
 
 class SpoilRequests(_OnTheWay):
-    """A byte of a request is another one when it arrives."""
+    """A byte of a request changes in transit."""
 
     shape = Shape("spoil-requests", SETUPS, on="any", most_victims=MANY)
     meets = Fault.SPOIL_REQUEST

@@ -1,28 +1,28 @@
-"""Processes that are killed, at the worst moments: between one step and the next.
+"""Processes that are killed at the worst moments: between one step and the next.
 
-A point is `<script>-comes` (before the store gets the call), `<script>-has-run` (before the process hears of it) or
-`<script>-answered`; at the machines' hook `start-comes`, `start-done` and so on; `any` is whenever it is.
+A point is `<script>-comes` (before the store gets the call), `<script>-has-run` (before the process gets the reply) or
+`<script>-answered`; at the machines' hook `start-comes`, `start-done` and so on; `any` is any time.
 """
 
 from redsched.store.client.scripts import load_all
 from tests.faults.suite.faults.base import Breakage, take_out
 from tests.faults.suite.plan import Shape, Strike
-from tests.faults.suite.wires import Look, Play
+from tests.faults.suite.stores.wires import Look, Play
 from tests.faults.suite.world import World
-from tests.support.proxy import Fault, Moment
+from tests.support.processes.proxy import Fault, Moment
 
 HOOK = ("start-comes", "start-done", "stop-comes", "stop-done")
 
 
 class _Kill(Breakage):
-    """Each victim is killed once, at the point, and begun anew as by whatever looks after services."""
+    """Each victim is killed once, at the point, and restarted as by a service manager."""
 
     def __init__(self, world: World, strike: Strike) -> None:
         super().__init__(world, strike)
         self._waits: dict[str, tuple[Play, Look]] = {}
 
     async def start(self) -> None:
-        """Kill now, or lie in wait."""
+        """Kill now, or wait for the point."""
         self._left = set(self.strike.victims)
         if self.strike.point == "any":
             for name in self.strike.victims:
@@ -39,7 +39,7 @@ class _Kill(Breakage):
                     wire.looks.append(look)
 
     async def heal(self) -> None:
-        """Lie in wait no more, and wait until everyone is at work again."""
+        """Stop waiting for the point, and wait until all processes are at work again."""
         if self.strike.point in HOOK:
             take_out(self.world.hook_looks, self._at_hook)
         elif self.strike.point != "any":
@@ -78,7 +78,7 @@ class _Kill(Breakage):
 
 
 class KillScheduler(_Kill):
-    """Between claim and answer, and between the end of a claim and the answer."""
+    """Between claim and reply, and between the end of a claim and the reply."""
 
     shape = Shape(
         "kill-scheduler",
@@ -98,7 +98,7 @@ class KillScheduler(_Kill):
 
 
 class KillAgent(_Kill):
-    """Between inbox, journal, hook and confirm, and between the end of the work and the word that it is gone."""
+    """Between inbox, journal, hook and confirm, and between the end of the work and the report of it."""
 
     shape = Shape(
         "kill-agent",
@@ -121,14 +121,14 @@ class KillAgent(_Kill):
 
 
 class Kill(_Kill):
-    """Processes of any kind are killed, whenever it is, on any set-up."""
+    """Processes of any kind are killed at any time, on any set-up."""
 
     shape = Shape("kill", ("cluster", "sentinel", "single"), on="any", most_victims=4, points=("any",))
     holds_agents_up = True
 
 
 class KillAttesting(KillAgent):
-    """Hosts have to say anew what they hold, and their agents are killed in the middle of saying it."""
+    """Hosts have to attest again, and their agents are killed during the attestation."""
 
     shape = Shape(
         "kill-attesting",
@@ -140,7 +140,7 @@ class KillAttesting(KillAgent):
     loses = frozenset({"forgotten"})
 
     async def start(self) -> None:
-        """Lie in wait, and wipe the store."""
+        """Wait for the point, and wipe the store."""
         await super().start()
         await self.single.once_there(self.single.wipe)
 

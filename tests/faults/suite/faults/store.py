@@ -2,16 +2,16 @@
 
 import asyncio
 
+from tests.faults.suite.callers.traffic import LEASE_S
 from tests.faults.suite.faults.base import Breakage
 from tests.faults.suite.plan import Shape
-from tests.faults.suite.traffic import LEASE_S
 
 FORGOTTEN = frozenset({"forgotten"})
 TRIM_S = 0.1
 
 
 class KillWithAof(Breakage):
-    """The server is killed and comes back with its append-only file, which is a second old at most."""
+    """The server is killed and restarted with its append-only file, which is at most a second old."""
 
     shape = Shape("kill-with-aof")
     loses_writes = True
@@ -21,12 +21,12 @@ class KillWithAof(Breakage):
         await self.single.kill()
 
     async def heal(self) -> None:
-        """Bring it back."""
+        """Restart it."""
         await self.single.restart(forgets=False)
 
 
 class KillWithoutAof(Breakage):
-    """The server is killed and comes back with nothing."""
+    """The server is killed and restarted without data."""
 
     shape = Shape("kill-without-aof")
     loses = FORGOTTEN
@@ -36,7 +36,7 @@ class KillWithoutAof(Breakage):
         await self.single.kill()
 
     async def heal(self) -> None:
-        """Bring it back."""
+        """Restart it."""
         await self.single.restart(forgets=True)
 
 
@@ -51,25 +51,25 @@ class Wipe(Breakage):
         await self.single.once_there(self.single.wipe)
 
     async def heal(self) -> None:
-        """It heals by itself."""
+        """Do nothing: it heals by itself."""
 
 
 class Freeze(Breakage):
-    """The server stands still for longer than every lease, of hosts and of claims."""
+    """The server is frozen for longer than every lease of hosts and claims."""
 
     shape = Shape("freeze", seconds=(LEASE_S + 1.0, LEASE_S + 1.5))
 
     async def start(self) -> None:
-        """Stop it."""
+        """Freeze it."""
         await self.single.freeze(self)
 
     async def heal(self) -> None:
-        """Let it go on."""
+        """Resume it."""
         await self.single.thaw(self)
 
 
 class Trim(Breakage):
-    """A cell's feed is trimmed to nothing, again and again."""
+    """A cell's feed is trimmed to nothing, repeatedly."""
 
     shape = Shape("trim", on="cell", seconds=(1.0, 2.0))
 
@@ -92,7 +92,7 @@ class Trim(Breakage):
 
 
 class OutOfMemory(Breakage):
-    """The server has no memory left and evicts nothing: it refuses what could need more."""
+    """The server has no memory left and evicts nothing: it refuses commands that could need more."""
 
     shape = Shape("out-of-memory", seconds=(1.0, 2.5))
 
@@ -101,7 +101,7 @@ class OutOfMemory(Breakage):
         await self.single.once_there(lambda: self._limit("1mb"))
 
     async def heal(self) -> None:
-        """Give it back."""
+        """Return it."""
         await self.single.once_there(lambda: self._limit("0"))
 
     def _limit(self, limit: str) -> None:

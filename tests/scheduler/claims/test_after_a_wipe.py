@@ -1,0 +1,96 @@
+"""Claims that their hosts restored after the store was wiped are placed elsewhere like any other claim."""
+
+from dataclasses import replace
+
+import pytest
+
+from redsched.model import Claim, ClaimStatus, HostStatus, OnExit, Request
+from tests.scheduler.working import Work, at_work
+from tests.support.builders.cells import raw_client
+from tests.support.builders.placements import let_settle
+from tests.support.fleets.hosts import speak_all
+from tests.support.waiting import wait_until
+
+MINE = Request({"VCPU": 2}, claim_ids=("mine",), project="web", consumer="job")
+
+
+async def brought_back(work: Work, url: str, request: Request = MINE) -> Claim:
+    """Return a claim on h0 in a settled cell that only its host and the journaled request preserved over a wipe."""
+    claim = await work.active(request)
+    text = await work.store.requests.get(claim.digest)
+    assert text is not None
+    async with raw_client(url) as raw:
+        await raw.flushall()
+        await speak_all(work.hosts)
+        await work.store.requests.restore(claim.digest, text)
+        await let_settle(work.store, raw)
+    await work.sweep()
+    back = await work.scheduler.claims.get("mine")
+    assert (back.token, back.host, back.state) == (claim.token, "h0", ClaimStatus.ACTIVE)
+    return back
+
+
+async def is_on_h1(work: Work) -> None:
+    """Let hosts and scheduler work until the claim runs on h1 alone, with the amounts it was requested with."""
+
+    async def is_so() -> bool:
+        await work.work()
+        await work.sweep()
+        claim = await work.scheduler.claims.get("mine")
+        return await work.held() == {"h1": ["mine"]} and claim.state is ClaimStatus.ACTIVE
+
+    await wait_until(is_so, timeout=30, what="it runs on h1 alone")
+    claim = await work.scheduler.claims.get("mine")
+    assert (claim.amounts, claim.project, claim.consumer) == ({"VCPU": 2}, "web", "job")
+    await work.is_sound()
+
+
+async def test_it_is_moved(clean_store: str) -> None:
+    async with at_work(clean_store, 4, 4) as work:
+        claim = await brought_back(work, clean_store)
+        await work.scheduler.migrations.move("mine", claim.token)
+        await is_on_h1(work)
+
+
+async def test_it_leaves_a_host_that_is_drained(clean_store: str) -> None:
+    async with at_work(clean_store, 4, 4) as work:
+        await brought_back(work, clean_store)
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await is_on_h1(work)
+
+
+async def test_it_leaves_a_host_that_is_evacuated(clean_store: str) -> None:
+    async with at_work(clean_store, 4, 4) as work:
+        await brought_back(work, clean_store)
+        await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
+        work.hosts = work.hosts[1:]
+        await is_on_h1(work)
+
+
+async def test_it_is_replaced_when_its_host_fails_it(clean_store: str) -> None:
+    async with at_work(clean_store, 4, 4) as work:
+        claim = await brought_back(work, clean_store, replace(MINE, on_exit=OnExit.REPLACE))
+        answer = await work.store.claims.fail("h0", "mine", claim.token, by_host=True)
+        assert answer.facts == ("pending",)
+        await is_on_h1(work)
+
+
+@pytest.mark.parametrize("lapsed", [True, False])
+async def test_an_active_claim_stays_where_it_is_while_its_host_is_silent(clean_store: str, lapsed: bool) -> None:
+    """A silent host may still run its work: only an operator can have the claim placed elsewhere."""
+    async with at_work(clean_store, 4, 4) as work, raw_client(clean_store) as raw:
+        before = await work.active(MINE)
+        if lapsed:
+            await raw.hset(work.store.keys.host("h0"), "alive_until_ms", 1)
+            await raw.zadd(work.store.keys.hosts, {"h0": 1})
+            assert await work.store.hosts.mark_down(["h0"]) == 1
+        else:
+            await work.store.raise_epoch((await work.store.tick()).epoch)
+            await work.hosts[1].speak()
+            await let_settle(work.store, raw)
+        for _ in range(3):
+            await work.sweep()
+            await work.store.claims.reconcile(["mine"])
+        now = await work.scheduler.claims.get("mine")
+        assert (now.token, now.state, len(now.placements)) == (before.token, ClaimStatus.ACTIVE, 1)
+        assert await work.held() == {"h0": ["mine"]}

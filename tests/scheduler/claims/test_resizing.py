@@ -1,0 +1,74 @@
+"""Resizing in place: which amounts of a claim change, by slot or by class, and what is refused."""
+
+import pytest
+
+from redsched.errors import ClaimState, InvalidRequest, NoValidHost, StaleToken
+from redsched.model import Claim, ClaimStatus, Request
+from redsched.scheduler.claims.resize import absolute
+from tests.scheduler.working import at_work
+
+POOLS = Claim("a", "c1", "h1", ClaimStatus.ACTIVE, "t", {"VCPU": 2, "numa0/PCPU": 1, "numa1/PCPU": 1, "gpu0/VGPU": 1})
+
+
+@pytest.mark.parametrize(
+    ("slots", "resources", "left"),
+    [
+        ({}, {"VCPU": 4}, {**POOLS.amounts, "VCPU": 4}),
+        ({}, {"VGPU": 2}, {**POOLS.amounts, "gpu0/VGPU": 2}),
+        ({}, {"DISK_GB": 5}, {**POOLS.amounts, "DISK_GB": 5}),
+        ({"numa1/PCPU": 3}, {}, {**POOLS.amounts, "numa1/PCPU": 3}),
+        ({"numa1/PCPU": 0}, {"VCPU": 0}, {"numa0/PCPU": 1, "gpu0/VGPU": 1}),
+    ],
+)
+def test_what_is_not_named_stays(slots: dict[str, int], resources: dict[str, int], left: dict[str, int]) -> None:
+    assert absolute(POOLS, slots, resources) == left
+
+
+@pytest.mark.parametrize(
+    ("slots", "resources", "says"),
+    [
+        ({}, {"PCPU": 4}, "holds PCPU in several slots: use `slots` to resize one of numa0/PCPU, numa1/PCPU"),
+        ({}, {"VCPUS": 4}, "unknown resource class"),
+        ({}, {"VCPU": -1}, "VCPU must be"),
+        ({"numa0/PCPU": 0, "numa1/PCPU": 0, "gpu0/VGPU": 0}, {"VCPU": 0}, "release it instead"),
+    ],
+)
+def test_what_cannot_be_is_refused(slots: dict[str, int], resources: dict[str, int], says: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        absolute(POOLS, slots, resources)
+    assert says in refused.value.detail
+
+
+async def test_a_claim_grows_and_shrinks(clean_store: str) -> None:
+    """A claim that no agent has accepted is resized at once; a retry with the old token gets the same answer."""
+    async with at_work(clean_store, 8) as work:
+        token = (await work.scheduler.select(Request({"VCPU": 2}, claim_ids=("mine",)))).selections[0].token or ""
+        grown = await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 6})
+        assert (grown.amounts, grown.token != token) == ({"VCPU": 6}, True)
+        assert (await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 6})).token == grown.token
+        with pytest.raises(StaleToken):
+            await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 1})
+        with pytest.raises(NoValidHost, match="no room for 9 VCPU") as refused:
+            await work.scheduler.claims.resize("mine", grown.token, {}, {"VCPU": 9})
+        assert refused.value.facts["slot"] == "VCPU"
+        await work.is_sound()
+
+
+async def test_what_runs_holds_both_until_its_host_has_resized_it(clean_store: str) -> None:
+    async with at_work(clean_store, 8) as work:
+        claim = await work.active(Request({"VCPU": 4}, claim_ids=("mine",)))
+        now = await work.scheduler.claims.resize("mine", claim.token, {"VCPU": 2}, {})
+        assert (now.amounts, now.resizing_to) == ({"VCPU": 4}, {"VCPU": 2})
+        await work.store.claims.resized("h0", "mine", now.token, {"VCPU": 2})
+        done = await work.scheduler.claims.get("mine")
+        assert (done.amounts, done.resizing_to) == ({"VCPU": 2}, {})
+
+
+async def test_a_resized_claim_moves_with_the_amounts_that_it_has(clean_store: str) -> None:
+    async with at_work(clean_store, 8, 4, 6) as work:
+        token = (await work.scheduler.select(Request({"VCPU": 2}, claim_ids=("mine",)))).selections[0].token or ""
+        grown = await work.scheduler.claims.resize("mine", token, {}, {"VCPU": 5})
+        target, _ = await work.scheduler.migrations.move("mine", grown.token)
+        assert (target.host, target.amounts) == ("h2", {"VCPU": 5})
+        with pytest.raises(ClaimState, match="placed elsewhere"):
+            await work.scheduler.claims.resize("mine", grown.token, {}, {"VCPU": 6})

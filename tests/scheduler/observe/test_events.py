@@ -1,0 +1,245 @@
+"""The event log: each change is recorded once by any number of recorders, gaps are recorded, and reading it works."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from redsched.errors import InvalidRequest, NotFound
+from redsched.model import EndReason, HostStatus, Request
+from redsched.scheduler import EventFilter, EventView, Scheduler
+from redsched.scheduler.background.lease import DutyLease
+from redsched.scheduler.background.recorder import Recorder
+from redsched.scheduler.observe.events import KINDS
+from redsched.settings import Settings
+from redsched.store.cell import CellStore
+from tests.scheduler.conftest import report_all, report_of
+from tests.scheduler.working import Work, at_work
+from tests.support.builders.cells import raw_client
+from tests.support.waiting import wait_until
+
+KEYS = Path(__file__).parents[3] / "docs" / "keys.md"
+QUIET = Settings(events_keep_s=0, check_s=0, pick_from=1)
+"""Settings of schedulers that do not record by themselves."""
+
+
+@pytest.fixture
+async def quiet(clean_store: str) -> AsyncIterator[Scheduler]:
+    """Yield a scheduler with host h1 that records nothing by itself."""
+    async with Scheduler.connect(clean_store, QUIET) as opened:
+        await opened.init()
+        await report_all(opened, [report_of("h1", VCPU=8)])
+        yield opened
+
+
+def store_of(scheduler: Scheduler) -> CellStore:
+    return scheduler._cells.named("c1").store
+
+
+async def a_life(scheduler: Scheduler, claim_id: str) -> None:
+    """Create a claim for project web, and release it."""
+    await scheduler.select(Request({"VCPU": 1}, claim_ids=(claim_id,), project="web", consumer="ci"))
+    await scheduler.claims.release(claim_id)
+
+
+async def all_of(scheduler: Scheduler, wanted: EventFilter = EventFilter()) -> list[EventView]:  # noqa: B008 - frozen
+    return list((await scheduler.events.list(1000, "", wanted)).items)
+
+
+async def test_a_claims_life_is_told_with_for_whom_and_why(quiet: Scheduler) -> None:
+    recorder = Recorder(store_of(quiet), Settings())
+    await quiet.select(Request({"VCPU": 2}, claim_ids=("mine",), project="web", consumer="ci"))
+    await recorder.record()
+    await quiet.claims.release("mine")
+    await quiet.hosts.set_status("h1", HostStatus.DRAINING)
+    await recorder.record()
+    claimed, released = await all_of(quiet, EventFilter(claim="mine"))
+    assert (claimed.kind, claimed.slots, claimed.facts["host"]) == ("claimed", {"VCPU": 2}, "h1")
+    assert (claimed.facts["project"], claimed.facts["consumer"]) == ("web", "ci")
+    assert (released.kind, released.facts["end_reason"], released.facts["project"]) == ("released", "released", "web")
+    (drained,) = await all_of(quiet, EventFilter(kind="status"))
+    assert (drained.facts["host"], drained.facts["status"]) == ("h1", "draining")
+    assert claimed.seq < released.seq < drained.seq
+    assert 0 <= drained.at_ms - claimed.at_ms < 60_000
+
+
+async def test_each_event_shows_what_its_own_placement_held(quiet: Scheduler) -> None:
+    """The claim moves to another host and is resized there; all of that is recorded at once, its end later."""
+    store, recorder = store_of(quiet), Recorder(store_of(quiet), Settings())
+    await quiet.select(Request({"VCPU": 2}, claim_ids=("mine",)))
+    first = await quiet.claims.get("mine")
+    await store.claims.confirm("h1", "mine", first.token)
+    await report_all(quiet, [report_of("h2", VCPU=8)])
+    await quiet.migrations.move("mine", first.token)
+    target = (await quiet.claims.get("mine")).target
+    assert target is not None
+    await store.claims.confirm("h2", "mine", target.token)
+    await store.claims.reconcile(["mine"])
+    await store.claims.gone("h1", "mine", first.token, EndReason.MOVED, {})
+    now = await quiet.claims.get("mine")
+    await quiet.claims.resize("mine", now.token, {}, {"VCPU": 5})
+    wanted = await quiet.claims.get("mine")
+    await store.claims.resized("h2", "mine", wanted.token, {"VCPU": 5})
+    await recorder.record()
+    held = {(one.kind, one.facts["host"]): one.slots for one in await all_of(quiet, EventFilter(claim="mine"))}
+    assert held["claimed", "h1"] == held["active", "h1"] == held["moved", "h1"] == {"VCPU": 2}
+    assert held["active", "h2"] == {"VCPU": 5}
+    await quiet.claims.release("mine", force=True)
+    await recorder.record()
+    (released,) = await all_of(quiet, EventFilter(claim="mine", kind="released"))
+    assert released.slots == {"VCPU": 5}
+
+
+async def test_each_change_is_recorded_once_by_however_many(quiet: Scheduler) -> None:
+    """Four recorders record at the same time while claims are created and released."""
+    store = store_of(quiet)
+    recorders = [Recorder(store, Settings()) for _ in range(4)]
+    for number in range(20):
+        await a_life(quiet, f"id-{number}")
+        await asyncio.gather(*(recorder.record() for recorder in recorders))
+    events = [one for one in await all_of(quiet) if "claim" in one.facts]
+    expected = [(kind, f"id-{number}") for number in range(20) for kind in ("claimed", "released")]
+    assert [(one.kind, one.facts["claim"]) for one in events] == expected
+    assert len({one.seq for one in events}) == len(events)
+
+
+async def test_changes_that_nobody_recorded_in_time_are_an_event(quiet: Scheduler, clean_store: str) -> None:
+    store = store_of(quiet)
+    await Recorder(store, Settings()).record()
+    for number in range(3):
+        await a_life(quiet, f"id-{number}")
+    async with raw_client(clean_store) as raw:
+        await raw.xtrim(store.keys.changes, maxlen=1, approximate=False)
+    await Recorder(store, Settings()).record()
+    hole, last = (await all_of(quiet))[-2:]
+    assert (hole.kind, hole.facts["changes"]) == ("missing", "5")
+    assert (last.kind, last.facts["claim"]) == ("released", "id-2")
+
+
+async def test_the_log_is_bounded_by_number_and_age(quiet: Scheduler, clean_store: str) -> None:
+    """Redis trims a stream by whole nodes of 100 entries."""
+    store = store_of(quiet)
+    for number in range(600):
+        await a_life(quiet, f"id-{number}")
+    await Recorder(store, Settings(events_most=1000)).record()
+    async with raw_client(clean_store) as raw:
+        kept = await raw.xlen(store.keys.events)
+        assert 1000 <= kept < 1200
+        await a_life(quiet, "last")
+        await store.tick()
+        await Recorder(store, Settings(events_keep_s=0.001)).record()
+        assert await raw.xlen(store.keys.events) <= 200
+
+
+async def test_a_duty_is_one_schedulers_until_it_gives_it_up(quiet: Scheduler) -> None:
+    store = store_of(quiet)
+    one, other = DutyLease(store, "record"), DutyLease(store, "record")
+    assert await one.is_mine(60)
+    assert not await other.is_mine(60)
+    assert await one.is_mine(60)
+    await other.give_up()
+    assert not await other.is_mine(60)
+    await one.give_up()
+    assert await other.is_mine(60)
+
+
+async def test_a_scheduler_records_by_itself_and_another_takes_over(clean_store: str) -> None:
+    settings = Settings(tick_s=0.02)
+    async with Scheduler.connect(clean_store, settings) as other:
+        async with Scheduler.connect(clean_store, settings) as first:
+            await first.init()
+            await report_all(first, [report_of("h1", VCPU=8)])
+            follower = other.events.follow(0.01, wanted=EventFilter(project="web"))
+            first_event = asyncio.ensure_future(anext(follower))
+            await asyncio.sleep(0)
+            await a_life(first, "one")
+            assert (await first_event).facts["claim"] == "one"
+        await a_life(other, "two")
+        seen = [await anext(follower) for _ in range(3)]
+        assert [one.facts["claim"] for one in seen] == ["one", "two", "two"]
+
+
+async def test_pages_show_every_event_once(quiet: Scheduler) -> None:
+    for number in range(9):
+        await a_life(quiet, f"id-{number}")
+    await Recorder(store_of(quiet), Settings()).record()
+    seen: list[EventView] = []
+    after: str | None = ""
+    while after is not None:
+        page = await quiet.events.list(4, after)
+        seen += page.items
+        after = page.next
+    assert [one.id for one in seen] == [one.id for one in await all_of(quiet)]
+    assert [one.id for one in await quiet.events.newest(3)] == [one.id for one in seen[-3:]]
+    assert [one.facts["claim"] for one in await quiet.events.newest(5, EventFilter(claim="id-4"))] == ["id-4"] * 2
+    either = EventFilter(claim=("id-4", "id-7"), kind=["claimed", "active"])
+    assert [one.facts["claim"] for one in await quiet.events.newest(9, either)] == ["id-4", "id-7"]
+    with pytest.raises(InvalidRequest):
+        await quiet.events.list(1, "nonsense")
+    with pytest.raises(NotFound):
+        await quiet.events.list(1, "c9:1-1")
+
+
+async def test_a_repair_is_an_event(quiet: Scheduler, clean_store: str) -> None:
+    store = store_of(quiet)
+    async with raw_client(clean_store) as raw:
+        await raw.hset(store.keys.host("h1"), "claimed.VCPU", "3")
+        await raw.zadd(store.keys.deadlines, {"nix": 2**50})
+    await quiet.repair()
+    await Recorder(store, Settings()).record()
+    repaired = await all_of(quiet, EventFilter(kind="repaired"))
+    told = {one.facts.get("host") or one.facts["claim"]: one.facts for one in repaired}
+    assert told.keys() == {"h1", "nix"}
+    assert told["h1"]["reason"] == "claimed of h1 VCPU was 3"
+
+
+async def test_failures_in_quick_succession_have_a_reason_each(clean_store: str) -> None:
+    """All of them are recorded in one pass, after the claim has failed on the last host."""
+    async with at_work(clean_store, 4, 3, 2) as work:
+        await work.scheduler.select(Request({"VCPU": 1}, claim_ids=("mine",), alternates=2))
+        for number in range(3):
+            await wait_until(lambda host=f"h{number}": _is_on(work, host), what=f"h{number} has it")
+            claim = await work.scheduler.claims.get("mine")
+            await work.store.claims.fail(claim.host, "mine", claim.token, by_host=True, reason=f"exit code {number}")
+        await Recorder(work.store, Settings()).record()
+        told = await all_of(work.scheduler, EventFilter(claim="mine"))
+        failed = [(one.facts["host"], one.facts["reason"]) for one in told if one.kind == "failed"]
+        assert failed == [("h0", "exit code 0"), ("h1", "exit code 1"), ("h2", "exit code 2")]
+        claimed = [one.facts for one in told if one.kind == "claimed"]
+        assert [one for one in claimed if one.keys() & {"end_reason", "reason"}] == [], "nothing had failed there yet"
+
+
+async def _is_on(work: Work, host: str) -> bool:
+    await work.sweep()
+    return "mine" in await work.store.hosts.claim_ids(host)
+
+
+async def test_work_that_ended_gives_the_reason_only_where_its_claim_ends_with_it(quiet: Scheduler) -> None:
+    """One claim fails after its work ended, the other ends with its work; both are recorded afterwards."""
+    store, recorder = store_of(quiet), Recorder(store_of(quiet), Settings())
+    for claim_id in ("replaced", "released"):
+        await quiet.select(Request({"VCPU": 1}, claim_ids=(claim_id,)))
+        token = (await quiet.claims.get(claim_id)).token
+        await store.claims.confirm("h1", claim_id, token)
+        if claim_id == "replaced":
+            await store.claims.work_ended("h1", claim_id, token, "no process 7 is left")
+            await store.claims.fail("h1", claim_id, token, by_host=True, reason="its work had ended")
+        else:
+            await store.claims.gone("h1", claim_id, token, EndReason.WORK_ENDED, {}, reason="no process 8 is left")
+    await recorder.record()
+    ended = await all_of(quiet, EventFilter(kind="work-ended"))
+    assert [(one.facts["claim"], one.facts.get("end_reason"), one.facts["reason"]) for one in ended] == [
+        ("replaced", None, "no process 7 is left"),
+        ("released", "work-ended", "no process 8 is left"),
+    ]
+
+
+async def test_a_kind_that_no_event_has_is_refused(quiet: Scheduler) -> None:
+    """Its empty result would look as if nothing had happened. Every kind that a script writes is known."""
+    with pytest.raises(InvalidRequest, match=r"unknown kind 'fialed': events are active, .*, failed, "):
+        EventFilter(kind="fialed")
+    rows = re.findall(r"^\| `op` \| The change: (.*?), or the reason why", KEYS.read_text(), re.MULTILINE)
+    ops = set(re.findall(r"`([\w-]+)`", rows[0])) - {"report"}
+    assert ops | set(EndReason) | {"missing"} == KINDS

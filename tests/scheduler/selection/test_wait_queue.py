@@ -1,0 +1,101 @@
+"""Waiting for capacity: a queued request is placed when some is freed, tried once, and refused at its timeout."""
+
+import asyncio
+
+import pytest
+
+from redsched.errors import NoValidHost
+from redsched.model import HostStatus, Request
+from redsched.scheduler import Effort, Scheduler
+from redsched.store.codec.results import ClaimAnswer, ClaimCall
+from tests.scheduler.conftest import report_of
+from tests.support.waiting import wait_until
+
+ALL_OF_H1 = Request({"VCPU": 8}, queue_timeout_s=60)
+
+
+def waiting(scheduler: Scheduler) -> int:
+    return len(scheduler._selector._wait_queue._waiters)
+
+
+async def start(scheduler: Scheduler, *requests: Request) -> "list[asyncio.Task[str]]":
+    """Start requests that do not fit now, and return their tasks when all of them are queued."""
+
+    async def select(request: Request) -> str:
+        return (await scheduler.select(request)).selections[0].claim_id or ""
+
+    tasks = [asyncio.create_task(select(request)) for request in requests]
+    await wait_until(lambda: waiting(scheduler) == len(tasks), what="all wait")
+    return tasks
+
+
+async def test_a_request_waits_for_room(scheduler: Scheduler, efforts: list[Effort]) -> None:
+    """Released capacity is claimed for it; only its final outcome is counted."""
+    first = (await scheduler.select(ALL_OF_H1)).selections[0].claim_id or ""
+    [task] = await start(scheduler, ALL_OF_H1)
+    await scheduler.claims.release(first)
+    async with asyncio.timeout(30):
+        assert (await scheduler.claims.get(await task)).host == "h1"
+    assert waiting(scheduler) == 0
+    assert [one.outcome for one in efforts] == ["claimed", "claimed"]
+
+
+async def test_the_refusal_comes_when_the_time_is_up(scheduler: Scheduler) -> None:
+    """It gives the reasons that an immediate refusal would give."""
+    with pytest.raises(NoValidHost) as refused:
+        await scheduler.select(Request({"VCPU": 9}, queue_timeout_s=1))
+    assert refused.value.facts["reasons"] == [{"reason": "VCPU", "hosts": 3}]
+    assert waiting(scheduler) == 0
+
+
+@pytest.mark.parametrize("what", ["report", "enable"])
+async def test_any_news_may_be_room(scheduler: Scheduler, what: str) -> None:
+    """Released claims are not the only source: a host may be added or enabled again."""
+    await scheduler.hosts.set_status("h1", HostStatus.DISABLED)
+    [task] = await start(scheduler, ALL_OF_H1)
+    if what == "report":
+        await scheduler.hosts.report(report_of("h9", VCPU=8))
+    else:
+        await scheduler.hosts.set_status("h1", HostStatus.ENABLED)
+    async with asyncio.timeout(30):
+        assert (await scheduler.claims.get(await task)).host == ("h9" if what == "report" else "h1")
+
+
+async def test_one_place_that_comes_free_is_tried_for_once(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of twenty queued requests the first is placed, and no other one calls the store."""
+    first = (await scheduler.select(ALL_OF_H1)).selections[0].claim_id or ""
+    tasks = await start(
+        scheduler, *(Request({"VCPU": 8}, queue_timeout_s=60, consumer=f"c{number}") for number in range(20))
+    )
+    store, calls = scheduler._cells.named("c1").store, []
+    claim = store.claims.place
+
+    async def counted(call: ClaimCall) -> ClaimAnswer:
+        calls.append(call.consumer)
+        return await claim(call)
+
+    monkeypatch.setattr(store.claims, "place", counted)
+    await scheduler.claims.release(first)
+    async with asyncio.timeout(30):
+        got = await tasks[0]
+    await scheduler.hosts.set_status("h3", HostStatus.DRAINING)
+    await scheduler._cells.catch_up()
+    assert calls == ["c0"]
+    assert not any(task.done() for task in tasks[1:])
+    await scheduler.claims.release(got)
+    async with asyncio.timeout(30):
+        await tasks[1]
+    for task in tasks[2:]:
+        task.cancel()
+    await asyncio.wait(tasks[2:])
+    assert (calls, waiting(scheduler)) == (["c0", "c1"], 0)
+
+
+async def test_who_goes_away_leaves_the_line(scheduler: Scheduler) -> None:
+    await scheduler.select(ALL_OF_H1)
+    [task] = await start(scheduler, ALL_OF_H1)
+    task.cancel()
+    await asyncio.wait([task])
+    assert waiting(scheduler) == 0

@@ -1,8 +1,0 @@
-"""Decisions in short, for tests."""
-
-from redsched.decide import Decision
-
-
-def hosts_of(decision: Decision) -> list[tuple[str, ...]]:
-    """The candidate hosts of each place, in the order in which they would be tried."""
-    return [tuple(one.host for one in place.candidates) for place in decision.places]

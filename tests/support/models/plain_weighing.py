@@ -1,0 +1,92 @@
+"""The weighers computed from plain fields, host by host: slow, obvious, and without numpy.
+
+Written from docs/weighing.md and not from redsched.decide, so that each can reveal errors of the other.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import sqrt
+
+from redsched.model import Request
+from tests.support.models.plain_reading import Fields, amount_of, free_of
+
+
+def asked_of(request: Request) -> dict[str, int]:
+    """Return the amounts of one place by class. For requests of resources and groups."""
+    total = dict(request.resources)
+    for group in request.groups:
+        for name, amount in group.resources.items():
+            total[name] = total.get(name, 0) + amount
+    return total
+
+
+def slots_of(fields: Fields, resource_class: str) -> list[str]:
+    """Return the host's slots of a class: its own, then those of its pools."""
+    slots = [field.removeprefix("capacity.") for field in fields if field.startswith("capacity.")]
+    return sorted((one for one in slots if one.rpartition("/")[2] == resource_class), key=lambda one: ("/" in one, one))
+
+
+def total_of(fields: Fields, resource_class: str) -> int:
+    """Return the capacity of a class over all slots."""
+    return sum(amount_of(fields, "capacity", slot) for slot in slots_of(fields, resource_class))
+
+
+def left_of(fields: Fields, resource_class: str) -> int:
+    """Return the free amount of a class over all slots."""
+    return sum(free_of(fields, slot) for slot in slots_of(fields, resource_class))
+
+
+def rests_of(fields: Fields, request: Request) -> list[float]:
+    """Return the free fraction after placing, of each requested class."""
+    asked = sorted(asked_of(request).items())
+    return [(left_of(fields, name) - amount) / total_of(fields, name) for name, amount in asked]
+
+
+def spread_of(fields: Fields, request: Request) -> float:
+    rests = rests_of(fields, request)
+    return sum(rests) / len(rests)
+
+
+def best_fit_of(fields: Fields, request: Request) -> float:
+    rests = rests_of(fields, request)
+    return 1.0 - sqrt(sum(rest * rest for rest in rests) / len(rests))
+
+
+def dot_product_of(fields: Fields, request: Request) -> float:
+    asked = sorted(asked_of(request).items())
+    parts = [n / total_of(fields, name) * (left_of(fields, name) / total_of(fields, name)) for name, n in asked]
+    return sum(parts) / len(parts)
+
+
+def balance_of(fields: Fields, request: Request) -> float:
+    asked = asked_of(request)
+    names = [name for name in sorted({"VCPU", "MEMORY_MB", "DISK_GB", *asked}) if total_of(fields, name) > 0]
+    used = [1.0 - (left_of(fields, name) - asked.get(name, 0)) / total_of(fields, name) for name in names]
+    used = [min(1.0, max(0.0, one)) for one in used]
+    mean = sum(used) / max(len(used), 1)
+    return 1.0 - 2.0 * sqrt(sum((one - mean) * (one - mean) for one in used) / max(len(used), 1))
+
+
+def gpu_fragmentation_of(fields: Fields, request: Request, shares: Mapping[int, float]) -> float:
+    def lost(rest: int) -> float:
+        return rest * sum(common for share, common in shares.items() if share > rest) / sum(shares.values())
+
+    name = "CUSTOM_GPU_MILLI"
+    whole, rest = divmod(request.resources.get(name, 0), 1000)
+    parts = [1000] * whole + [rest] * bool(rest)
+    parts += [group.resources[name] for group in request.groups if name in group.resources]
+    rests = [max(0, free_of(fields, slot)) for slot in slots_of(fields, name)]
+    grown = 0.0
+    for part in sorted(parts, reverse=True):
+        fitting = [number for number, one in enumerate(rests) if one >= part]
+        if fitting:
+            chosen = min(fitting, key=lambda number: lost(rests[number] - part) - lost(rests[number]))
+            grown += lost(rests[chosen] - part) - lost(rests[chosen])
+            rests[chosen] -= part
+    return 0.5 - grown / (2000 * max(len(parts), 1))
+
+
+def stretched_of(values: Sequence[float], lowest: float | None = None) -> list[float]:
+    """Normalize to 0..1 between the lowest and the highest; all 0 if these are equal."""
+    values = [value if lowest is None else max(value, lowest) for value in values]
+    low, high = min(values) if lowest is None else lowest, max(values)
+    return [0.0 if low == high else (value - low) / (high - low) for value in values]

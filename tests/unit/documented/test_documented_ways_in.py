@@ -1,0 +1,101 @@
+"""Every interface is documented: REST routes and problems, commands and their options, exit codes, metrics."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.metrics import MetricWrapperBase
+
+from redsched.api import metrics
+from redsched.api.app import create_app
+from redsched.cli.commands import NOUNS, entries
+from redsched.cli.groups import load
+from redsched.errors import RedschedError
+from redsched.model import Request
+from redsched.schema.parsing import adapter
+from redsched.settings import Settings
+
+DOCS = Path(__file__).parents[3] / "docs"
+REST, CLI, OPERATE = ((DOCS / name).read_text() for name in ("rest.md", "cli.md", "operate.md"))
+METHODS = ("get", "put", "post", "patch", "delete")
+
+
+def rows(pattern: str, text: str) -> set[str]:
+    """Return the names in backquotes in the first cells of tables that match `pattern`."""
+    firsts = re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)
+    return {name for first in firsts for name in re.findall(r"`([^`]+)`", first) if re.fullmatch(pattern, name)}
+
+
+def test_every_route_is_documented_and_no_other() -> None:
+    paths: dict[str, dict[str, Any]] = create_app(Settings()).openapi()["paths"]
+    routes = {f"{method.upper()} {path}" for path, verbs in paths.items() for method in verbs if method in METHODS}
+    assert routes == rows(r"[A-Z]+ /.*", REST)
+
+
+def problems(error: type[RedschedError] = RedschedError) -> Iterator[str]:
+    """Yield the problem types of all errors, including those of HTTP alone."""
+    if error.__module__ in {"redsched.errors", "redsched.api.problems"}:
+        yield f"/problems/{error.problem}"
+    for one in error.__subclasses__():
+        yield from problems(one)
+
+
+def test_every_problem_type_is_documented_and_no_other() -> None:
+    assert set(problems()) == rows(r"/problems/.*", REST)
+
+
+def test_every_field_of_a_request_is_documented_and_no_other() -> None:
+    request = REST.split("## A request")[1].split("## A report")[0]
+    assert rows(r"\w+", request) - {"1", "120"} == adapter(Request).json_schema()["properties"].keys()
+
+
+COMMANDS = entries()
+
+
+def sections() -> dict[str, str]:
+    """Return the sections of cli.md by their command or noun."""
+    parts = re.split(r"^##+ `redsched ([\w -]+)`$", CLI, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def section_of(words: str) -> str:
+    """Return the section of a command, or that of its noun if it has a row for the verb; '' if neither exists."""
+    noun, _, verb = words.partition(" ")
+    own = sections().get(words)
+    return own if own is not None else (sections()[noun] if f"`{verb}`" in sections()[noun] else "")
+
+
+def test_every_command_is_documented_and_no_other() -> None:
+    assert [words for words in COMMANDS if not section_of(words)] == []
+    assert sections().keys() - COMMANDS.keys() == NOUNS.keys()
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_option_of_a_command_is_documented(words: str) -> None:
+    options = {option for parameter in load(words, COMMANDS[words]).params for option in parameter.opts}
+    assert {one for one in options if one.startswith("--") and f"`{one}" not in section_of(words)} == set()
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_the_help_of_a_command_is_the_first_line_of_its_docstring(words: str) -> None:
+    """`redsched --help` shows the line in the table of commands, so that it need not import the command."""
+    assert load(words, COMMANDS[words]).help.splitlines()[0] == COMMANDS[words].help
+
+
+def test_every_exit_code_is_documented() -> None:
+    def codes(error: type[RedschedError] = RedschedError) -> Iterator[str]:
+        yield str(error.exit_code)
+        for one in error.__subclasses__():
+            yield from codes(one)
+
+    documented = set(re.findall(r"^\| (\d+) \|", CLI, re.MULTILINE))
+    assert documented == {"0", "130", *codes()}
+
+
+def test_every_metric_is_documented_and_no_other() -> None:
+    wrapped = [one for one in vars(metrics).values() if isinstance(one, MetricWrapperBase)]
+    described = [family for one in wrapped for family in one.describe()]
+    names = {f"{one.name}_total" if one.type == "counter" else one.name for one in described}
+    assert names == rows(r"redsched_\w+", OPERATE)

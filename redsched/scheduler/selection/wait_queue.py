@@ -6,7 +6,8 @@ requests of a scheduler compete for a host that becomes free.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import structlog
@@ -94,12 +95,27 @@ class WaitQueue:
             await asyncio.sleep(PAUSE_S)
 
     async def _retry_waiting(self) -> None:
-        for one in list(self._waiters):
+        """Let the requests that may fit now try, in order of arrival.
+
+        If the columns have changed since the walk began, an earlier request may fit too, so the walk begins again. It
+        does so only once, because a busy feed would otherwise keep the last requests waiting.
+        """
+        started_at, restarts = self._position(), 1
+        waiters = deque(self._waiters)
+        while waiters:
+            one = waiters.popleft()
             if one in self._waiters and self._may_fit(one):
+                if restarts and self._position() != started_at:
+                    waiters, restarts = deque(self._waiters), restarts - 1
+                    continue
                 one.back.clear()
                 one.turn.set()
                 await one.back.wait()
             await asyncio.sleep(0)
+
+    def _position(self) -> Sequence[tuple[str, int]]:
+        """Return how far the columns of each cell have read the feed."""
+        return [(cell.updater.epoch, cell.updater.seq) for cell in self._cells]
 
     def _may_fit(self, one: _Waiter) -> bool:
         try:

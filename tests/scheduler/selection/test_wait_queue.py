@@ -1,12 +1,17 @@
 """Waiting for capacity: a queued request is placed when some is freed, tried once, and refused at its timeout."""
 
 import asyncio
+from functools import partial
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from redsched.errors import NoValidHost
 from redsched.model import HostStatus, Request
 from redsched.scheduler import Effort, Scheduler
+from redsched.scheduler.cells import Cells
+from redsched.scheduler.selection.wait_queue import WaitQueue
 from redsched.store.codec.results import ClaimAnswer, ClaimCall
 from tests.scheduler.conftest import report_of
 from tests.support.waiting import wait_until
@@ -91,6 +96,48 @@ async def test_one_place_that_comes_free_is_tried_for_once(
         task.cancel()
     await asyncio.wait(tasks[2:])
     assert (calls, waiting(scheduler)) == (["c0", "c1"], 0)
+
+
+class Feed:
+    """Stands for the updater of a cell whose columns never change by themselves."""
+
+    epoch, seq = "1790000000000-a", 0
+
+    async def moved(self) -> bool:
+        return await asyncio.Event().wait()
+
+
+async def test_room_that_appears_during_a_walk_goes_to_the_first() -> None:
+    """The third request is the first to see the room, because the others were looked at before."""
+    feed, room, got = Feed(), 0, list[int]()
+    queue = WaitQueue(cast(Cells, [SimpleNamespace(updater=feed)]))
+    walking = asyncio.Event()
+
+    def may_fit(number: int) -> bool:
+        nonlocal room
+        if number == 2 and feed.seq == 0:
+            room, feed.seq = 1, 1
+        return room > 0
+
+    async def attempt(number: int) -> int:
+        nonlocal room
+        room -= 1
+        got.append(number)
+        walking.set()
+        return number
+
+    waits = [
+        queue.place(partial(attempt, number), partial(may_fit, number), 60, NoValidHost("no room"))
+        for number in range(4)
+    ]
+    tasks = [asyncio.ensure_future(one) for one in waits]
+    async with asyncio.timeout(30):
+        await walking.wait()
+    assert got == [0]
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    await queue.stop()
 
 
 async def test_who_goes_away_leaves_the_line(scheduler: Scheduler) -> None:

@@ -198,7 +198,7 @@ async def test_a_server_that_hangs_for_longer_than_every_lease_is_lived_through(
 ) -> None:
     async with (
         world_of(fresh_server, tmp_path) as world,
-        living(fresh_server.url, tmp_path, hook=world.hook, reply_timeout_s=0.1) as agent,
+        living(fresh_server.url, tmp_path, hook=world.hook, reply_timeout_s=0.5) as agent,
     ):
         await world.place("a")
         until_ms = int((await world.host())["alive_until_ms"])

@@ -135,7 +135,7 @@ async def test_a_key_that_is_not_declared_cannot_be_touched_in_these_tests(clean
 
 
 async def test_a_lost_store_is_one_clear_error(fresh_server: PrivateServer) -> None:
-    settings = Settings(resend_for_s=0.1, reply_timeout_s=0.2)
+    settings = Settings(resend_for_s=0.1)
     async with Store.connect(fresh_server.url, settings) as store:
         cell: CellStore = store.cell("c1")
         await cell.init()

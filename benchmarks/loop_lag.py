@@ -43,6 +43,7 @@ from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.cells import Cell
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
+from redsched.store.codec.claim_fields import request_name
 from redsched.store.codec.results import ClaimCall, JournaledClaim, Member
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
@@ -126,7 +127,7 @@ async def fill(cell: CellStore, claims: int, per_host: int) -> list[str]:
 
 async def _open(cell: CellStore, number: int, name: str, claims: int) -> None:
     request = Request(AMOUNTS, consumer=name)
-    await cell.requests.restore(request.digest(), request.canonical())
+    await cell.texts.restore(request_name(request.digest()), request.canonical())
     said = await cell.hosts.report(HostReport(name, ROOMY, lease_s=HELD_S))
     held = [_held(number, name, one, f"{said.epoch}.1", request.digest()) for one in range(claims)]
     await cell.hosts.attest(name, said.epoch, held=held)

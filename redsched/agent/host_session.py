@@ -33,8 +33,8 @@ BEATS_IN_LEASE = 3
 MAX_ATTESTS = 10
 """The most attestations in a row that the store may reject with another epoch, before the host waits for its timer."""
 
-MAX_REQUESTS = 100
-"""The most requests that a host restores at the same time."""
+MAX_TEXTS = 100
+"""The most texts that a host restores at the same time."""
 
 _log = structlog.get_logger("redsched.agent")
 
@@ -84,7 +84,7 @@ class Host:
             else:
                 await self._heartbeat()
             if self.epoch and self._owes_requests:
-                await self._restore_requests()
+                await self._restore_texts()
                 self._owes_requests = False
 
     async def observe(self) -> None:
@@ -196,14 +196,14 @@ class Host:
         claims = await self.cell.claims.read(await self.cell.hosts.claim_ids(self.name))
         return {one.placed: claim.id for claim in claims.values() for one in claim.placements if one.host == self.name}
 
-    async def _restore_requests(self) -> None:
-        """Restore the requests that the store has lost, so that restored claims can be placed again."""
-        known = self.journal.requests
-        digests = {work.digest for work in self.journal.pages[self.name].held.values()}
-        missing = await self.cell.requests.missing(digests & known.keys())
-        for first in range(0, len(missing), MAX_REQUESTS):
-            batch = missing[first : first + MAX_REQUESTS]
-            await aio.gather(self.cell.requests.restore(one, known[one]) for one in batch if one in known)
+    async def _restore_texts(self) -> None:
+        """Restore the requests and alternates that the store has lost, so that restored claims can be placed again."""
+        known = self.journal.texts
+        names = {name for work in self.journal.pages[self.name].held.values() for name in work.texts}
+        missing = await self.cell.texts.missing(names & known.keys())
+        for first in range(0, len(missing), MAX_TEXTS):
+            batch = missing[first : first + MAX_TEXTS]
+            await aio.gather(self.cell.texts.restore(one, known[one]) for one in batch if one in known)
 
     async def _raise_epoch_above(self, epoch: str, met: str) -> None:
         """Raise the epoch of a store that was rolled back. A higher epoch costs no more than attesting again."""

@@ -19,8 +19,8 @@ from redsched.store.commands.gangs import GangCommands
 from redsched.store.commands.hosts import HostCommands
 from redsched.store.commands.quotas import QuotaCommands
 from redsched.store.commands.repair import RepairCommands
-from redsched.store.commands.requests import RequestCommands
 from redsched.store.commands.schema import SchemaCommands
+from redsched.store.commands.texts import TextCommands
 
 
 class CellStore:
@@ -36,9 +36,9 @@ class CellStore:
         self.keys = cell.keys
         self.feed = FeedCommands(cell)
         self.hosts = HostCommands(cell)
-        self.claims = ClaimCommands(cell, self.hosts)
+        self.texts = TextCommands(cell)
+        self.claims = ClaimCommands(cell, self.hosts, self.texts)
         self.gangs = GangCommands(cell, self.claims)
-        self.requests = RequestCommands(cell)
         self.due = DueCommands(cell)
         self.declared = DeclaredCommands(cell, self.hosts)
         self.quotas = QuotaCommands(cell)

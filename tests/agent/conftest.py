@@ -6,12 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from redsched.agent.collectors.base import Collector
 from redsched.agent.journal.schema import JournalEntry
@@ -20,7 +21,6 @@ from redsched.aio import end
 from redsched.model import Candidate, Claim, ClaimStatus, EndReason, HostReport, Inventory, OnExit, Placement, Reason
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
-from redsched.store.codec.claim_fields import alternate_fields
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 from redsched.store.store import Store
 from tests.support.builders.cells import usual_settings
@@ -39,13 +39,12 @@ def held_work(
     amounts: Mapping[str, int] | None = None,
     resizing_to: Mapping[str, int] | None = None,
     placed: str = "",
-    alternates: Iterable[str] = (),
     **changes: Any,
 ) -> JournalEntry:
     """Return a placement's journal entry. `changes`: fields of the entry, or else values of its record."""
     own = {name: changes.pop(name) for name in [*changes] if name in JournalEntry.__dataclass_fields__}
     own.setdefault("root", placed or token)
-    work = JournalEntry(claim_id, placed or token, token, record={**changes, **alternate_fields(alternates)}, **own)
+    work = JournalEntry(claim_id, placed or token, token, record=changes, **own)
     return work.with_amounts(amounts or {}, resizing_to or {}, work.before)
 
 
@@ -96,6 +95,11 @@ class World:
     async def stop(self, task: "asyncio.Task[None]") -> None:
         """Stop an agent gracefully."""
         await end(task)
+
+    def flush(self) -> None:
+        """Remove everything from the store."""
+        with redis.Redis.from_url(self.url, protocol=2) as client:
+            client.flushall()
 
     async def close(self) -> None:
         for task in self._running:

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-import redis
 
 from redsched.agent import agent as agent_module
 from redsched.agent.agent import Agent
@@ -76,8 +75,7 @@ async def test_a_fleet_comes_back_after_a_flush(world: World) -> None:
     await world.start(FLEET)
     ids = await place_on_each(world, "a")
     await all_are(world, ids, ClaimStatus.ACTIVE)
-    with redis.Redis.from_url(world.url, protocol=2) as client:
-        client.flushall()
+    world.flush()
     await all_are(world, ids, ClaimStatus.ACTIVE)
     more = await place_on_each(world, "b")
     await all_are(world, more, ClaimStatus.ACTIVE)

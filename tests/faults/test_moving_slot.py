@@ -335,7 +335,7 @@ LINES: dict[str, Line] = {
     "heartbeat": Line(was_down, lambda it: it.cell.hosts.heartbeat("h1", 60)),
     "inbox": Line(partial(one, claim_on), lambda it: it.cell.hosts.inboxes(["h1"])),
     "init": Line(host, lambda it: it.cell.init(), Outcome.ALREADY_DONE),
-    "keep": Line(kept_request, lambda it: it.cell.requests.restore("d", "{}")),
+    "keep": Line(kept_request, lambda it: it.cell.texts.restore("request:d", "{}")),
     "local": Line(local_ended, local_again),
     "lost": Line(host, lambda it: it.cell.hosts.write_off("h1", evacuate=True, force=True)),
     "membership": Line(in_aggregate, lambda it: it.cell.declared.put_aggregate(Aggregate("az", {}, frozenset()))),

@@ -63,6 +63,9 @@ async def living(clean_store: str) -> AsyncIterator[Scheduler]:
         await given(store, Member("grouped", (Candidate("h1", {"VCPU": 1, SEAT: 2}),), "web"))
         for name in ("kept", "shelved", "gone"):
             await opened.select(Request({"VCPU": 1}, claim_ids=(name,), hosts=frozenset({"h1"}), project="ci"))
+        async with raw_client(clean_store) as raw:
+            await raw.hset(store.keys.claim("kept"), "alternates", "2")
+        await store.texts.restore("alternates:kept", "h2 h1")
         claims = await store.claims.read(["kept", "shelved"])
         await store.claims.accept("h1", "kept", claims["kept"].token, 60)
         await store.claims.confirm("h1", "kept", claims["kept"].token)
@@ -100,6 +103,7 @@ async def test_what_is_exported_is_what_was_reported_and_declared(living: Schedu
     assert archive.claims.keys() == {"grouped", "kept", "shelved"}
     digest = archive.claims["kept"]["digest"]
     assert Request.from_canonical(archive.requests[digest]).project == "ci"
+    assert archive.alternates == {"kept": ("h2", "h1")}
 
 
 async def test_lines_are_read_back_as_they_were_written(living: Scheduler) -> None:

@@ -104,7 +104,7 @@ def test_a_claim_takes_its_arguments_from_where_the_header_has_them(name: str) -
     found = dict(re.findall(r"\b(\w+) = (?:tonumber\()?ARG\.(\w+)\b(?! ~=)", source))
     names, keys = load_all()[name].arguments.names, load_all()[name].keys.names
     assert found == {one: CALL_FIELDS.get(one, one) for one in found}
-    assert set(re.findall(r"\bARG\.(\w+)", source)) == set(names) - {"request"}
+    assert set(re.findall(r"\bARG\.(\w+)", source)) == set(names)
     assert re.findall(r"local at = (\d+)", source) == [str(len(names))]
     assert set(re.findall(r"(?:local first = |KEYS\[)(\d+) \+ ", source)) == {str(len(keys))}
 

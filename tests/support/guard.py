@@ -26,7 +26,11 @@ UNGUARDED: frozenset[str] = frozenset()
 """Scripts that still break the rule: none."""
 
 MARK = "GUARD "
-OF_ALL_KINDS = {"object": r"(aggregate|server-group|pool|quota):.+", "names": "(aggregate|server-group|pool|quota)s"}
+OF_ALL_KINDS = {
+    "object": r"(aggregate|server-group|pool|quota):.+",
+    "names": "(aggregate|server-group|pool|quota)s",
+    "text": "(request|alternates):.+",
+}
 """The suffixes of keys that headers name neither by their kind nor by `<something>_<kind>`."""
 OUTSIDE = {"binding": r"rs:\{(claim|server-group):.+\}"}
 """Keys that belong to no cell."""

@@ -98,9 +98,9 @@ def test_a_held_claim_is_one_of_a_journal_with_the_record_that_the_store_keeps()
     amounts = {"amount.VCPU": "2", "amount.gpu0/VGPU": "1"}
     assert isinstance(claim, JournaledClaim)
     assert (claim.id, claim.token, claim.state, plain.record) == ("a", "1-a.2", ClaimStatus.STARTING, amounts)
-    alternates = {"alternate.1": "h2", "alternate.2": "h3"}
     about = {"project": "web", "counted.zone": "az1", "on_exit": "keep", "end_reason": "expired"}
-    assert claim.record == {**amounts, **alternates, **about}
+    assert claim.record == {**amounts, "alternates": "2", **about}
+    assert claim.alternates == ("h2", "h3")
     assert found.ended == (EndedPlacement("b", "1-a.1", end_reason="failed"),)
 
 

@@ -17,7 +17,7 @@ from redsched.agent.journal.schema import JournalEntry
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, Placement
 from redsched.model.tokens import is_newer_token
 from redsched.store.codec.claim_codec import counting_objects
-from redsched.store.codec.claim_fields import record_of
+from redsched.store.codec.claim_fields import alternates_from, alternates_name, record_of
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 
@@ -81,17 +81,18 @@ class LifecycleContext:
         await self.write(work)
         return work
 
-    async def write_with_request(self, work: JournalEntry) -> None:
-        """Write a placement and its claim's request to the journal, and wait until they are durable.
+    async def write_with_texts(self, work: JournalEntry) -> None:
+        """Write a placement and the texts that its claim refers to to the journal, and wait until they are durable.
 
-        If the store loses the request, it is restored from the journal.
+        If the store loses the texts, they are restored from the journal.
         """
         durable = self.write(work)
-        digest = "" if work.is_local else work.digest
-        if digest and digest not in self.host.journal.requests:
-            text = await self.backoff.call(lambda: self.host.cell.requests.get(digest))
-            if text:
-                await self.host.journal.write_request(digest, text)
+        # The alternates in the journal may be those of an earlier claim with this id.
+        needed = [one for one in work.texts if one not in self.host.journal.texts or one == alternates_name(work.id)]
+        if needed:
+            found = await self.backoff.call(lambda: self.host.cell.texts.read(needed))
+            for name, text in found.items():
+                await self.host.journal.write_text(name, text)
         await durable
 
     async def stop(self, work: JournalEntry) -> None:
@@ -113,7 +114,8 @@ class LifecycleContext:
     async def run_hook(self, verb: Verb, work: JournalEntry) -> bytes:
         """Run the hook of this host and return its output. Raises HookFailed."""
         async with self.hooks:
-            return await self.hook.run(HookRequest(verb, self.host.cell.name, self.host.name, work))
+            alternates = alternates_from(self.host.journal.texts.get(alternates_name(work.id), ""))
+            return await self.hook.run(HookRequest(verb, self.host.cell.name, self.host.name, work, alternates))
 
     async def write_tombstone(self, work: JournalEntry, answer: ScriptResult, end_reason: str = "") -> None:
         """Write the tombstone of a placement to the journal."""

@@ -58,7 +58,7 @@ class ClaimLifecycle:
             return
         is_new = known is None or (known.token != work.token and known.state is ClaimStatus.CLAIMED)
         if known is None or is_new:
-            await self._context.write_with_request(work)
+            await self._context.write_with_texts(work)
         elif known.token != work.token:
             work = await self._context.adopt(known, work)
         elif work.resizing_to and not known.resizing_to:
@@ -67,7 +67,7 @@ class ClaimLifecycle:
         else:
             # An earlier task may have been cancelled or have failed before this write was durable, so repeat it.
             work = known
-            await self._context.write_with_request(work)
+            await self._context.write_with_texts(work)
         answer = await self._accept(work, entry_id)
         if answer.outcome in _DONE:
             if is_new and self._host.journal.has_ended(self._host.name, work.placed, work.token):

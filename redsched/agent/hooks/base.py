@@ -61,6 +61,8 @@ class HookRequest:
     cell: str
     host: str
     work: JournalEntry
+    alternates: tuple[str, ...] = ()
+    """The other hosts that fitted when the claim was made, best first."""
 
     def body(self) -> bytes:
         """Return the placement as JSON, with the work that the start hook named, and for a move with its source."""
@@ -75,7 +77,7 @@ class HookRequest:
             "slots": dict(work.resizing_to or work.amounts),
             "project": work.project,
             "consumer": work.consumer,
-            "alternates": [host for host in work.alternates if host != self.host],
+            "alternates": [host for host in self.alternates if host != self.host],
         }
         if work.named is not None:
             fields |= {"domain": work.named.domain, "cgroup": work.named.cgroup, "pids": list(work.named.pids)}

@@ -40,8 +40,8 @@ class Journal(JournalFile):
         super().__init__(connection, path)
         self.id = ""
         self.pages: defaultdict[str, HostPage] = defaultdict(HostPage)
-        self.requests: dict[str, str] = {}
-        """The requests of held placements, as canonical JSON, by digest."""
+        self.texts: dict[str, str] = {}
+        """The long texts that held placements refer to, by name."""
         self._ended: dict[tuple[str, str], str] = {}
         """The tokens with which placements ended, by host and `placed`."""
         self._newest: dict[tuple[str, str], str] = {}
@@ -123,24 +123,24 @@ class Journal(JournalFile):
             EndedPlacement(one, token, placed, end_reason, bool(flag)) for one, placed, token, end_reason, flag in rows
         ]
 
-    # -- requests
+    # -- texts
 
-    def write_request(self, digest: str, text: str) -> Awaitable[None]:
-        """Store the request of placements with this digest."""
-        self.requests[digest] = text
-        return self._write(sql.SET_REQUEST, (digest, text))
+    def write_text(self, name: str, text: str) -> Awaitable[None]:
+        """Store a text that placements refer to."""
+        self.texts[name] = text
+        return self._write(sql.SET_TEXT, (name, text))
 
     def prune(self, now_ms: int) -> None:
         """Delete tombstones older than REMEMBER_MS whose host has attested since, and the oldest above the limit.
 
-        Delete requests too that no held placement refers to.
+        Delete texts too that no held placement refers to.
         """
         self._write(sql.PRUNE_OLD, (now_ms - REMEMBER_MS,))
         self._write(sql.PRUNE_MANY, (MAX_TOMBSTONES,))
-        named = {work.digest for page in self.pages.values() for work in page.held.values()}
-        for digest in self.requests.keys() - named:
-            del self.requests[digest]
-            self._write(sql.DELETE_REQUEST, (digest,))
+        named = {name for page in self.pages.values() for work in page.held.values() for name in work.texts}
+        for name in self.texts.keys() - named:
+            del self.texts[name]
+            self._write(sql.DELETE_TEXT, (name,))
 
     # -- inside
 
@@ -158,7 +158,7 @@ class Journal(JournalFile):
         for row in self._connection.execute(sql.PLACEMENTS):
             host, work = from_row(row)
             self.pages[host].held[work.placed] = work
-        self.requests = dict(self._connection.execute(sql.REQUESTS))
+        self.texts = dict(self._connection.execute(sql.TEXTS))
         for host, placed, claim_id, token in self._connection.execute(sql.NEWEST, (MAX_IN_MEMORY,)):
             self._remember(host, placed, claim_id, token)
 

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from redsched.agent.collectors.base import Named
 from redsched.model import Amounts, ClaimStatus, OnExit
 from redsched.model.claims import LOCAL
-from redsched.store.codec.claim_fields import AMOUNT, RESIZING_TO, alternates_in, amounts_in, record_with
+from redsched.store.codec.claim_fields import AMOUNT, RESIZING_TO, amounts_in, record_with, texts_of
 
 T = TypeVar("T")
 
-VERSION = "6"
+VERSION = "7"
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS placement (
     is_running INTEGER NOT NULL, named TEXT NOT NULL, record TEXT NOT NULL, before TEXT NOT NULL, moves TEXT NOT NULL,
     work_end TEXT NOT NULL, was_active INTEGER NOT NULL, PRIMARY KEY (host, placed)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS request (digest TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS text (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tombstone (
     host TEXT, placed TEXT, id TEXT NOT NULL, token TEXT NOT NULL, end_reason TEXT NOT NULL, epoch TEXT NOT NULL,
     was_active INTEGER NOT NULL, ended_at_ms INTEGER NOT NULL, PRIMARY KEY (host, placed)
@@ -42,9 +42,9 @@ PLACEMENTS = """SELECT host, placed, id, token, root, state, is_running, named, 
     was_active FROM placement"""
 SET_PLACEMENT = "INSERT OR REPLACE INTO placement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 DELETE_PLACEMENT = "DELETE FROM placement WHERE host = ? AND placed = ?"
-REQUESTS = "SELECT digest, text FROM request"
-SET_REQUEST = "INSERT OR REPLACE INTO request VALUES (?, ?)"
-DELETE_REQUEST = "DELETE FROM request WHERE digest = ?"
+TEXTS = "SELECT name, text FROM text"
+SET_TEXT = "INSERT OR REPLACE INTO text VALUES (?, ?)"
+DELETE_TEXT = "DELETE FROM text WHERE name = ?"
 TOMBSTONES = "SELECT id, placed, token, end_reason, was_active FROM tombstone WHERE host = ? ORDER BY ended_at_ms"
 SET_TOMBSTONE = "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 NEWEST = """SELECT host, placed, id, token FROM
@@ -130,9 +130,9 @@ class JournalEntry:
         return self.record.get("gang", "")
 
     @property
-    def alternates(self) -> tuple[str, ...]:
-        """The other hosts that fitted when the claim was made, best first."""
-        return alternates_in(self.record)
+    def texts(self) -> tuple[str, ...]:
+        """The names of the long texts that the claim refers to: its request and its alternates."""
+        return texts_of(self.id, self.record)
 
     @property
     def is_local(self) -> bool:

@@ -1,11 +1,11 @@
 #!lua
--- keep: store again a request that was lost, from an exported cell or from an agent, so that its claims can be placed
--- again.
--- KEYS meta changes hosts request
--- ARGV text for_ms
---   text  the request as canonical JSON
+-- keep: store again a text that claims refer to and that the store has lost: a request as canonical JSON, or a list of
+-- alternates. Exported cells and agents have copies.
+-- KEYS meta changes hosts text
+-- ARGV text
 -- Reply OK; epoch, now_ms
 -- include: fence
+-- include: keep_text
 local cell = fence()
-redis.call('SET', KEY.request, ARG.text, 'PX', ARG.for_ms)
+keep_text(KEY.text, ARG.text)
 return {'OK', cell.epoch, cell.now_ms}

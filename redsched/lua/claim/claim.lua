@@ -4,13 +4,14 @@
 -- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer members hosts lists request limited gang call_id
 -- ARGV max_attempts on_exit most_alternates alternates gang_members ...
 -- Further keys: the claim of each member, then host, claims and inbox of each host; with conditions the attributes of
--- each host, if ARGV says so, then each group and shared pool; with a gang its key; with a request its key.
+-- each host, if ARGV says so, then each group and shared pool; with alternates a key for those of each member; with a
+-- gang its key; with a request its key.
 -- epoch, now_ms, seen_seq: those of the decision. fresh: 1 if the ids were made for this call. members, hosts, lists:
 -- the number of each. request: the request to store, or ''. limited: 1 if the project is known to have a quota. quota:
 -- of the project. gang: 1 if the members form a gang. call_id: of this call, if it may have to be undone, else ''.
 -- max_attempts: '' for one. on_exit: '' for release. gang_members: as stored with each claim, or ''.
 -- alternates: other hosts that fit, separated by spaces; of those that no member gets, the first most_alternates are
--- stored with each claim.
+-- stored for each claim. '' in calls of replace.lua.
 -- Then each amount list as length, slot, amount ...; then each member as id and candidates, each of which is the
 -- numbers of a host and of an amount list, as `1:1 2:1` (from 1); then the conditions, if any: claim_conditions.lua
 -- Reply outcome, epoch, now_ms, then by outcome

@@ -40,16 +40,16 @@ async def repair(cells: Cells, operator: bool) -> AuditReport:
 
 async def audit_cell(cell: Cell) -> AuditReport:
     """Audit one cell, as `audit` does."""
-    report, digests = await _confirmed_findings(cell)
-    await digests.free_in_slices()
+    report, texts = await _confirmed_findings(cell)
+    await texts.free_in_slices()
     return report
 
 
 async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
     """Repair one cell, as `repair` does. Also extends the retention of the requests that claims name."""
-    before, digests = await _confirmed_findings(cell)
-    await cell.store.requests.extend(digests)
-    await digests.free_in_slices()
+    before, texts = await _confirmed_findings(cell)
+    await cell.store.texts.extend(texts)
+    await texts.free_in_slices()
     if not before.problems:
         return before
     await repair_problems(cell, before.problems, operator)
@@ -58,15 +58,16 @@ async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
 
 
 async def _confirmed_findings(cell: Cell) -> tuple[AuditReport, Spread[bool]]:
-    """Return the problems that LOOKS audits in a row find (one audit if it finds none), and the last one's digests."""
-    report, digests = await _findings(cell.store)
+    """Return the problems that LOOKS audits in a row find (one audit if it finds none), and the names of
+    the texts that claims refer to."""
+    report, texts = await _findings(cell.store)
     for _ in range(LOOKS - 1):
         if not report.problems:
             break
-        await digests.free_in_slices()
-        again, digests = await _findings(cell.store)
+        await texts.free_in_slices()
+        again, texts = await _findings(cell.store)
         report = replace(again, problems=confirmed(report.problems, again.problems))
-    return replace(report, problems=(*report.problems, *await cache_problems(cell.updater))), digests
+    return replace(report, problems=(*report.problems, *await cache_problems(cell.updater))), texts
 
 
 async def repair_replica(cell: Cell) -> AuditReport:
@@ -118,14 +119,14 @@ class _Findings:
 
 
 async def _findings(store: CellStore) -> tuple[AuditReport, Spread[bool]]:
-    """Return the findings of one pass over the cell, and the digests of the requests that are still needed."""
+    """Return the findings of one pass over the cell, and the names of the texts that claims refer to."""
     # The clock is read before anything else, so that a deadline that passes during the audit does not count as overdue.
     findings, before = _Findings(store.name, await store.tick()), await read_counts(store)
     seen = await read_cell(store, findings.at_host, findings.at_claim)
     after = await read_counts(store)
     leftover = await leftover_problems(store.name, seen)
     problems = (*findings.problems, *leftover, *await count_problems(store.name, before, after, findings.counted))
-    digests, seen.digests = seen.digests, Spread[bool]()
+    texts, seen.texts = seen.texts, Spread[bool]()
     await seen.free_in_slices()
     over = (*findings.over, *await legitimate_excess(after))
-    return AuditReport(findings.hosts, findings.claims, problems, over), digests
+    return AuditReport(findings.hosts, findings.claims, problems, over), texts

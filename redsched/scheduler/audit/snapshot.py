@@ -11,6 +11,7 @@ from typing import Any
 from redsched.model import LEASED, Claim, ClaimStatus, EndReason
 from redsched.pacing import Spread, in_order, paced
 from redsched.store.cell import CellStore
+from redsched.store.codec.claim_fields import texts_of
 from redsched.store.codec.fields import claim_from, placement_fields
 from redsched.store.codec.results import AuditedHost
 from redsched.store.commands.base import CHUNK, chunks
@@ -61,8 +62,8 @@ class AuditSnapshot:
         """The gangs of claims that are listed in `reconcile`."""
         self.taken_up_on: set[str] = set()
         """The hosts that have accepted a placement that still exists."""
-        self.digests = Spread[bool]()
-        """The digests of the requests that live and shelved claims name."""
+        self.texts = Spread[bool]()
+        """The names of the texts that live and shelved claims refer to."""
         self.gangs: Mapping[str, Fields] = {}
         """The objects that did not change while claims were read."""
 
@@ -77,8 +78,9 @@ class AuditSnapshot:
         is_shelved = claim_id in self.marks.shelved
         if is_shelved:
             self.shelved[claim_id] = "" if _is_shelved(fields) else state
-        if (state != ClaimStatus.ENDED or is_shelved) and fields.get("digest"):
-            self.digests[fields["digest"]] = True
+        if state != ClaimStatus.ENDED or is_shelved:
+            for text in texts_of(claim_id, fields):
+                self.texts[text] = True
         if fields.get("gang") and claim_id in self.marks.to_reconcile:
             self.gangs_to_reconcile.add(fields["gang"])
         if _may_be_unfinished(fields) and is_unfinished(claim_from(self.cell, claim_id, fields)):
@@ -110,7 +112,7 @@ class AuditSnapshot:
             self.shelved,
             self.unfinished,
             self.leased,
-            self.digests,
+            self.texts,
         )
         for one in (*large, marks.deadlines, marks.to_reconcile, marks.shelved, *marks.keys.values()):
             await one.free_in_slices()

@@ -72,7 +72,7 @@ class Archive:
     """The contents of a cell.
 
     `statuses` are those that operators gave hosts, by host. `claims` has the hashes of live and shelved claims by id,
-    `requests` the canonical requests by digest.
+    `alternates` the lists of those that have one, `requests` the canonical requests by digest.
     """
 
     head: Head
@@ -83,6 +83,7 @@ class Archive:
     hosts: tuple[HostReport, ...] = ()
     statuses: Mapping[str, HostStatus] = field(default_factory=dict)
     claims: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    alternates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     requests: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -111,7 +112,10 @@ def _body(archive: Archive) -> Iterator[str]:
         status = archive.statuses.get(report.name, HostStatus.ENABLED)
         yield json.dumps({"kind": "host", "status": status.value, **_codec(HostReport).of(report)})
     for claim_id in sorted(archive.claims):
-        yield json.dumps({"kind": "claim", "id": claim_id, "fields": archive.claims[claim_id]})
+        line: dict[str, Any] = {"kind": "claim", "id": claim_id, "fields": archive.claims[claim_id]}
+        if claim_id in archive.alternates:
+            line["alternates"] = archive.alternates[claim_id]
+        yield json.dumps(line)
     for digest, text in sorted(archive.requests.items()):
         yield json.dumps({"kind": "request", "digest": digest, "request": json.loads(text)})
 
@@ -135,6 +139,7 @@ class _ArchiveReader:
         self._lines = 0
         self._found: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
         self._statuses: dict[str, HostStatus] = {}
+        self._alternates: dict[str, tuple[str, ...]] = {}
 
     def take(self, item: dict[str, Any]) -> None:
         kind = item.pop("kind", None)
@@ -164,7 +169,13 @@ class _ArchiveReader:
         hosts = tuple(found["host"].values())
         self._check_homes()
         return Archive(
-            self._head, **parts, hosts=hosts, statuses=self._statuses, claims=found["claim"], requests=found["request"]
+            self._head,
+            **parts,
+            hosts=hosts,
+            statuses=self._statuses,
+            claims=found["claim"],
+            alternates=self._alternates,
+            requests=found["request"],
         )
 
     def _check_homes(self) -> None:
@@ -184,12 +195,19 @@ class _ArchiveReader:
         return one.name, one
 
     def _claim(self, item: dict[str, Any]) -> tuple[str, Any]:
+        alternates = item.pop("alternates", None)
         _check_fields(item, "id", "fields")
         values = item["fields"]
         if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
             raise InvalidRequest("fields must map names to strings, as `redsched export` writes them")
         check_name("claim", str(item["id"]))
         checked_claim(self._cell, item["id"], values)
+        if alternates is not None:
+            if not isinstance(alternates, list):
+                raise InvalidRequest("alternates must be a list of hosts, as `redsched export` writes it")
+            for host in alternates:
+                check_name("host", host)
+            self._alternates[item["id"]] = tuple(alternates)
         return item["id"], values
 
     def _request(self, item: dict[str, Any]) -> tuple[str, Any]:

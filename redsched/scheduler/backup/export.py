@@ -19,6 +19,7 @@ from redsched.scheduler.backup.archive import FORMAT, Archive, Head, Packed
 from redsched.scheduler.hosts.fields import keyed, number, quota_from, slot_views, status_from
 from redsched.scheduler.results import SlotView
 from redsched.store.cell import CellStore
+from redsched.store.codec.claim_fields import ALTERNATES, alternates_from
 from redsched.store.codec.fields import ROOT, placement_fields
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.results import HostHashes
@@ -26,7 +27,7 @@ from redsched.store.commands.schema import SCHEMA
 
 TRIES = 3
 HOSTS_AT_ONCE = 100
-REQUESTS_AT_ONCE = 100
+TEXTS_AT_ONCE = 100
 
 Fields = Mapping[str, str]
 
@@ -61,7 +62,7 @@ async def _read(store: CellStore) -> Archive:
     await _leave_out(claims, seen)
     hashes = await _hosts(store, await in_order(seen.present))
     hosts = tuple([report_from(store.name, one) async for one in paced(hashes)])
-    requests = await _requests(store, seen)
+    alternates, requests = await _texts(store, seen)
     await seen.free_in_slices()
     return Archive(
         head=_NO_HEAD,
@@ -74,6 +75,7 @@ async def _read(store: CellStore) -> Archive:
         hosts=hosts,
         statuses={one.name: status_from(one.fields) for one in hashes},
         claims=claims,
+        alternates=alternates,
         requests=requests,
     )
 
@@ -104,11 +106,17 @@ async def _hosts(store: CellStore, names: Sequence[str]) -> list[HostHashes]:
     return [one for one in found if one.fields]
 
 
-async def _requests(store: CellStore, seen: AuditSnapshot) -> Spread[str]:
-    texts = Spread[str]()
-    async for page in paged(seen.digests, REQUESTS_AT_ONCE):
-        texts.update(await store.requests.read(page))
-    return texts
+async def _texts(store: CellStore, seen: AuditSnapshot) -> tuple[Spread[tuple[str, ...]], Spread[str]]:
+    """Return the alternates by claim id, and the requests by digest."""
+    alternates, requests = Spread[tuple[str, ...]](), Spread[str]()
+    async for page in paged(seen.texts, TEXTS_AT_ONCE):
+        for name, text in (await store.texts.read(page)).items():
+            kind, _, own_name = name.partition(":")
+            if kind == ALTERNATES:
+                alternates[own_name] = alternates_from(text)
+            else:
+                requests[own_name] = text
+    return alternates, requests
 
 
 def report_from(cell: str, host: HostHashes) -> HostReport:

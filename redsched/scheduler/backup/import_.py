@@ -12,6 +12,7 @@ from redsched.errors import ClaimState, RedschedError, StoreUnavailable
 from redsched.model import HostStatus, Token
 from redsched.scheduler.backup.archive import Archive
 from redsched.store.cell import CellStore
+from redsched.store.codec.claim_fields import alternates_name, alternates_text, request_name
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 
@@ -38,7 +39,9 @@ async def import_cell(store: CellStore, archive: Archive) -> Imported:
     counts["hosts"] = len(archive.hosts)
     counts["claims"] = await _import_claims(store, archive, notes)
     for digest, text in archive.requests.items():
-        await store.requests.restore(digest, text)
+        await store.texts.restore(request_name(digest), text)
+    for claim_id, hosts in archive.alternates.items():
+        await store.texts.restore(alternates_name(claim_id), alternates_text(hosts))
     counts["requests"] = len(archive.requests)
     # The new epoch is above the exported one, so that new placements are newer than any token in the file.
     present = (await store.tick()).epoch

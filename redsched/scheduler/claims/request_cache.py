@@ -10,6 +10,7 @@ from redsched import aio
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import Claim, Request
 from redsched.store.cell import CellStore
+from redsched.store.codec.claim_fields import request_name
 
 KEPT_S = 86_400.0
 """How long the store keeps a request that no later claim writes again."""
@@ -40,7 +41,7 @@ class RequestCache:
 
     async def of(self, claim: Claim) -> Request:
         """Return the whole request from which a claim was made. Raises ClaimState if the store no longer has it."""
-        text = await self._store.requests.get(claim.digest) if claim.digest else None
+        text = await self._store.texts.get(request_name(claim.digest)) if claim.digest else None
         if text is None:
             raise ClaimState(
                 f"the store does not have the request of claim {claim.id}: it has expired, or the claim was made by "

@@ -14,7 +14,7 @@ from redsched.scheduler.hosts.fields import keyed, number, slot_views, status_fr
 from redsched.scheduler.preconditions import refuse_changed
 from redsched.scheduler.results import HostView, Page, PoolView, ReportResult
 from redsched.store.codec.claim_codec import counted_by
-from redsched.store.codec.claim_fields import AMOUNT, amounts_in
+from redsched.store.codec.claim_fields import AMOUNT, alternates_name, alternates_text, amounts_in
 from redsched.store.codec.fields import WRITTEN_OFF, draining_of
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import (
@@ -98,6 +98,8 @@ class HostService:
         if result.attested and answer.outcome is Outcome.OK:
             await self._resized(cell, report.name, known)
             await self._claim_local(cell, report.name, [one for one in held if not one.token])
+        if result.attested:
+            await _restore_alternates(cell, known)
         return result
 
     async def _attest(
@@ -297,3 +299,10 @@ def _pools(parents: Mapping[str, str], traits: Iterable[str]) -> dict[str, PoolV
         if slash and pool in of:
             of[pool].add(trait)
     return {name: PoolView(parents[name].strip("/"), frozenset(of[name])) for name in sorted(parents)}
+
+
+async def _restore_alternates(cell: Cell, held: Sequence[JournaledClaim]) -> None:
+    """Restore the lists of alternates that the store has lost."""
+    lists = {alternates_name(one.id): alternates_text(one.alternates) for one in held if one.alternates}
+    for name in await cell.store.texts.missing(lists):
+        await cell.store.texts.restore(name, lists[name])

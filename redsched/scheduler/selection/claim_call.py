@@ -75,7 +75,15 @@ def replacement_call(
     """Return the call that gives a claim of this request another placement, at the decision's only place."""
     call = claim_call(request, cell, decision, (claim_id,), epoch, seen_seq)
     member = replace(call.members[0], replacement=replacement)
-    return replace(call, members=(member,), fresh=True, written_off=written_off, expected=expected)
+    return replace(
+        call,
+        members=(member,),
+        fresh=True,
+        written_off=written_off,
+        expected=expected,
+        alternates=(),
+        most_alternates=0,
+    )
 
 
 def dry_run(request: Request, cell: Cell, decision: Decision) -> Selections:

@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, AgentStamp, EndReason, HostReport, OnExit
+from redsched.model import MAX_ATTEMPTS, AgentStamp, EndReason, HostReport, OnExit
 from redsched.model.types import GivenName, LabelValue
 from redsched.scheduler import EndedPlacement, JournaledClaim
 from redsched.schema.types import GivenEpoch, GivenLeaseS, GivenNeed, GivenSlot, GivenTopology, Strict
-from redsched.store.codec.claim_fields import FIELDS, alternate_fields, record_with
+from redsched.store.codec.claim_fields import ALTERNATES, FIELDS, record_with
 
 _ABOUT = {one.name: Field(description=one.doc) for one in FIELDS}
-_PLAIN = frozenset(one.name for one in FIELDS if one.journaled and not one.is_family)
+_PLAIN = frozenset(one.name for one in FIELDS if one.journaled and not one.is_family) - {ALTERNATES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,17 +29,13 @@ class HeldClaimBody(JournaledClaim):
     counted: Annotated[Mapping[GivenTopology, LabelValue], _ABOUT["counted"]] = field(default_factory=dict)
     on_exit: Annotated[OnExit, _ABOUT["on_exit"]] = OnExit.RELEASE
     max_attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS), _ABOUT["max_attempts"]] = 1
-    alternates: Annotated[
-        tuple[GivenName, ...],
-        Field(max_length=MAX_ALTERNATES, description="Hosts to try first if it fails, in order."),
-    ] = ()
     work_ended_at_ms: Annotated[Annotated[int, Field(ge=0)] | None, _ABOUT["work_ended_at_ms"]] = None
     end_reason: Annotated[EndReason | None, _ABOUT["end_reason"]] = None
 
     def __post_init__(self) -> None:
         plain = ((one.name, getattr(self, one.name), one.default) for one in fields(self) if one.name in _PLAIN)
         record = {name: str(value) for name, value, default in plain if value and value != default}
-        record |= alternate_fields(self.alternates)
+        record |= {ALTERNATES: str(len(self.alternates))} if self.alternates else {}
         record |= {f"counted.{topology}": domain for topology, domain in self.counted.items()}
         object.__setattr__(self, "record", record_with(record, self.slots, {}))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from redsched.model import Amounts, Claim, ClaimRule, ClaimStatus, Exceeded, OnExit
 from redsched.model.validation import SHARED_POOL, split_slot
+from redsched.store.codec.claim_fields import alternates_text
 from redsched.store.codec.fields import gang_members_text
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome
@@ -72,6 +73,8 @@ class ClaimWire:
         found = [keys.claim(one) for one in call.expected]
         for one in self._replacements:
             found += _replacement_keys(keys, one)
+        if call.alternates:
+            found += [keys.alternates(member.id) for member in call.members]
         if self._is_gang:
             found.append(keys.gang(call.members[0].id))
         if call.request:
@@ -87,7 +90,7 @@ class ClaimWire:
         flags = (call.request, int(call.limited), int(self._is_gang), call_id)
         attempts = call.max_attempts if call.max_attempts > 1 else ""
         on_exit = "" if call.on_exit == OnExit.RELEASE else str(call.on_exit)
-        alternates = (call.most_alternates, " ".join(call.alternates), gang_members_text(call.gang_members))
+        alternates = (call.most_alternates, alternates_text(call.alternates), gang_members_text(call.gang_members))
         return [*decided, *owner, *counts, *flags, attempts, on_exit, *alternates]
 
     def _amounts(self) -> tuple[Arguments, list[tuple[int, str, int]]]:

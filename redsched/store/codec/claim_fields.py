@@ -8,25 +8,31 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from redsched.model import Amounts, Claim, ClaimStatus
+from redsched.model.claims import LOCAL
 from redsched.model.validation import MAX_AMOUNT, parse_int
 
 __all__ = [
+    "ALTERNATES",
     "AMOUNT",
     "CLAIM",
     "FIELDS",
     "PLACEMENT",
     "RESIZING_TO",
     "Field",
-    "alternate_fields",
-    "alternates_in",
+    "alternates_from",
+    "alternates_name",
+    "alternates_text",
     "amounts_in",
+    "has_alternates",
     "lua_tables",
     "record_of",
     "record_with",
+    "request_name",
+    "texts_of",
 ]
 
 CLAIM, PLACEMENT = "claim", "placement"
-ALTERNATE, AMOUNT, RESIZING_TO = "alternate", "amount", "resizing_to"
+ALTERNATES, AMOUNT, RESIZING_TO = "alternates", "amount", "resizing_to"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +68,10 @@ FIELDS = (
     Field("claimed_at_ms", CLAIM, "When the claim was made (Unix, ms).", journaled=True, survives=True),
     Field("max_attempts", CLAIM, "The number of placements after which the claim fails; 1 if absent.", True, True),
     Field(
-        "alternate",
+        ALTERNATES,
         CLAIM,
-        "The hosts that also fitted when the claim was made, numbered from `1`, best first.",
+        "The number of hosts in the claim's list of alternates, a key of its own.",
         journaled=True,
-        is_family=True,
     ),
     Field(
         "attempts",
@@ -207,17 +212,36 @@ def record_with(record: Mapping[str, str], amounts: Amounts, resizing_to: Amount
     return others | _fields(AMOUNT, amounts) | _fields(RESIZING_TO, resizing_to)
 
 
-def alternate_fields(hosts: Iterable[str]) -> dict[str, str]:
-    """Return the fields of a claim's alternates, one each: a long value would change the encoding of the hash."""
-    return {f"{ALTERNATE}.{number}": host for number, host in enumerate(hosts, 1)}
+def texts_of(claim_id: str, record: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the long texts that a claim's hash, or a record of `record_of`, refers to."""
+    digest = record.get("digest", "")
+    requests = (request_name(digest),) if digest and digest != LOCAL else ()
+    return (*requests, alternates_name(claim_id)) if has_alternates(record) else requests
 
 
-def alternates_in(record: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the alternates in a claim's hash, or in a record of `record_of`, in their order."""
-    hosts: list[str] = []
-    while host := record.get(f"{ALTERNATE}.{len(hosts) + 1}"):
-        hosts.append(host)
-    return tuple(hosts)
+def request_name(digest: str) -> str:
+    """Return the name of a request's text."""
+    return f"request:{digest}"
+
+
+def alternates_name(claim_id: str) -> str:
+    """Return the name of the text that lists a claim's alternates."""
+    return f"{ALTERNATES}:{claim_id}"
+
+
+def has_alternates(record: Mapping[str, str]) -> bool:
+    """Return whether a claim's hash, or a record of `record_of`, refers to a list of alternates."""
+    return ALTERNATES in record
+
+
+def alternates_text(hosts: Iterable[str]) -> str:
+    """Return a list of alternates as it is stored."""
+    return " ".join(hosts)
+
+
+def alternates_from(text: str) -> tuple[str, ...]:
+    """Return the alternates in a stored list, in their order."""
+    return tuple(text.split())
 
 
 def amounts_in(record: Mapping[str, str], family: str) -> dict[str, int]:

@@ -23,7 +23,7 @@ from redsched.model import (
     SharedPool,
 )
 from redsched.model.validation import parse_int
-from redsched.store.codec.claim_fields import alternates_in, is_of_placement
+from redsched.store.codec.claim_fields import is_of_placement
 
 AMOUNT = "amount."
 RESIZING_TO = "resizing_to."
@@ -174,7 +174,6 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         attempts=parse_int(fields.get("attempts", ""), 1),
         restarts=parse_int(fields.get("restarts", ""), 0),
         tried=frozenset(name[len(TRIED) :] for name in fields if name.startswith(TRIED)),
-        chosen_alternates=alternates_in(fields),
         on_exit=OnExit(fields.get("on_exit", OnExit.RELEASE)),
         work_ended_at_ms=_whole(fields.get("work_ended_at_ms")),
         raw=fields,

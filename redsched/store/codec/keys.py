@@ -108,6 +108,14 @@ class Keys:
         """String: a request as canonical JSON."""
         return f"{self._prefix}request:{digest}"
 
+    def alternates(self, claim_id: str) -> str:
+        """String: the alternates of a claim, best first, separated by spaces."""
+        return f"{self._prefix}alternates:{claim_id}"
+
+    def text(self, name: str) -> str:
+        """Return the key of a text named as its key ends: `request:<digest>` or `alternates:<claim id>`."""
+        return f"{self._prefix}{name}"
+
     def aggregate(self, name: str) -> str:
         """Hash: an aggregate's metadata. Membership is stored on the host records."""
         return f"{self._prefix}aggregate:{name}"

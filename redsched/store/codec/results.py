@@ -7,7 +7,16 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from redsched.model import Candidate, ClaimRule, ClaimStatus, EndReason, Exceeded, HostLimit, OnExit
+from redsched.model import (
+    MAX_ALTERNATES,
+    Candidate,
+    ClaimRule,
+    ClaimStatus,
+    EndReason,
+    Exceeded,
+    HostLimit,
+    OnExit,
+)
 from redsched.model.record import record
 from redsched.model.types import Body, GivenName, GivenToken, read_as
 from redsched.store.codec.outcomes import Outcome
@@ -79,6 +88,10 @@ class JournaledClaim(Body):
     state: Annotated[ClaimStatus, read_as(_Held)] = ClaimStatus.ACTIVE
     record: Mapping[str, str] = field(default_factory=dict)
     was_active: Annotated[bool, Field(description=f"{_WAS_ACTIVE}. Used in state ending.")] = False
+    alternates: Annotated[
+        tuple[GivenName, ...],
+        Field(max_length=MAX_ALTERNATES, description="Hosts to try first if it fails, in order."),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 
 from redsched.errors import NotDurable, StoreUnavailable, Unavailable
@@ -16,6 +17,7 @@ from redsched.store.codec.results import ClaimAnswer, ClaimCall, ReleaseMode, Sc
 from redsched.store.codec.wire import flat
 from redsched.store.commands.base import CHUNK, CLAIMS_AT_ONCE, MAX_TRIES, CellClient, chunks
 from redsched.store.commands.hosts import HostCommands
+from redsched.store.commands.texts import TextCommands
 
 HOSTS_AT_ONCE = 50
 """Hosts whose claim ids are read in one pipeline."""
@@ -26,12 +28,16 @@ MAX_REASON = 1000
 class ClaimCommands:
     """One coroutine for each script about claims."""
 
-    def __init__(self, cell: CellClient, hosts: HostCommands) -> None:
+    def __init__(self, cell: CellClient, hosts: HostCommands, texts: TextCommands) -> None:
         self._cell = cell
         self._hosts = hosts
+        self._texts = texts
 
     async def read(self, ids: Iterable[str]) -> dict[str, Claim]:
-        """Return claims by id, including ended ones that are still remembered; unknown ids are left out."""
+        """Return claims by id, including ended ones that are still remembered; unknown ids are left out.
+
+        Claims with alternates cost a second read.
+        """
         found: dict[str, Claim] = {}
         wanted = list(ids)
         for some in chunks(wanted, CLAIMS_AT_ONCE) if wanted else ():
@@ -41,7 +47,9 @@ class ClaimCommands:
     async def _read_claims(self, ids: Sequence[str]) -> dict[str, Claim]:
         hashes = await self._cell.hashes([self._cell.keys.claim(claim_id) for claim_id in ids])
         pairs = zip(ids, hashes, strict=True)
-        return {one: claim_from(self._cell.name, one, fields) async for one, fields in paced(pairs) if fields}
+        found = {one: claim_from(self._cell.name, one, fields) async for one, fields in paced(pairs) if fields}
+        alternates = await self._texts.alternates(found)
+        return found | {one: replace(found[one], chosen_alternates=hosts) for one, hosts in alternates.items()}
 
     async def reasons(self, ids: Iterable[str]) -> dict[str, Reason]:
         """Return why claims failed, expired or lost their work; claims without a stored reason are left out."""

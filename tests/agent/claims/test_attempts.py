@@ -13,6 +13,7 @@ from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from tests.agent.conftest import World
 from tests.support.builders.cells import raw_client
+from tests.support.waiting import wait_until
 
 LARGE = HostReport("h1", {"VCPU": Inventory(8)}, lease_s=60)
 SMALL = HostReport("h2", {"VCPU": Inventory(4)}, lease_s=60)
@@ -51,6 +52,22 @@ async def test_what_a_hook_fails_to_start_runs_on_the_alternate(world: World, sc
     assert told(world.folder) == [("h1", ["h2"]), ("h2", [])]
     assert [call.split()[0] for call in world.calls()] == ["start", "stop", "start"]
     assert ((await world.host("h1"))["claimed.VCPU"], (await world.host("h2"))["claimed.VCPU"]) == ("0", "2")
+
+
+async def test_after_a_wipe_the_alternate_takes_it_too(world: World, scheduler: Scheduler) -> None:
+    """Agents restore the list of alternates, as they restore requests; hooks still get it."""
+    await world.start([LARGE, SMALL], hook=world.hook, lease_s=60)
+    await scheduler.explain(Request({"VCPU": 1}))
+    await scheduler.select(ASKED)
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    world.flush()
+
+    async def is_restored() -> bool:
+        return await world.cell.texts.get("alternates:a") == "h2"
+
+    await wait_until(is_restored, timeout=30, what="the store has the alternates")
+    restored = await world.reaches("a", ClaimStatus.ACTIVE)
+    assert (restored.host, restored.alternates) == ("h1", ("h2",))
 
 
 async def test_until_active_answers_with_the_host_whose_hook_succeeds(world: World, scheduler: Scheduler) -> None:

@@ -79,8 +79,7 @@ async def test_after_a_flush_hosts_come_back_with_their_claims(world: World) -> 
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)
     before = await world.cell.tick()
-    with redis.Redis.from_url(world.url, protocol=2) as client:
-        client.flushall()
+    world.flush()
     claim = await world.reaches("a", ClaimStatus.ACTIVE)
     assert dict(claim.amounts) == {"VCPU": 2, "MEMORY_MB": 1024}
     host = await world.host()
@@ -100,8 +99,7 @@ async def test_after_a_flush_the_owner_still_sees_why_a_claim_ends(world: World)
     await world.reaches("a", ClaimStatus.ACTIVE)
     await world.cell.claims.fail("h1", "a", token, by_host=False, retry=False)
     await wait_until(lambda: bool(world.calls("stop")))
-    with redis.Redis.from_url(world.url, protocol=2) as client:
-        client.flushall()
+    world.flush()
     claim = await world.reaches("a", ClaimStatus.ENDING)
     assert claim.end_reason is EndReason.FAILED
     (world.folder / "may-stop").touch()
@@ -113,8 +111,7 @@ async def test_a_flush_while_work_starts_loses_nothing(world: World) -> None:
     await world.start(hook=world.hook)
     await world.place("a")
     await wait_until(lambda: bool(world.calls("start")))
-    with redis.Redis.from_url(world.url, protocol=2) as client:
-        client.flushall()
+    world.flush()
     await world.reaches("a", ClaimStatus.STARTING)
     (world.folder / "may-start").touch()
     await world.reaches("a", ClaimStatus.ACTIVE)
@@ -328,8 +325,7 @@ async def test_an_id_that_came_back_is_attested_by_its_later_placing(world: Worl
         client.delete(world.cell.keys.claim("a"))  # as the store does after remember_s
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)
-    with redis.Redis.from_url(world.url, protocol=2) as client:
-        client.flushall()
+    world.flush()
     await world.reaches("a", ClaimStatus.ACTIVE)
     assert [call.split()[0] for call in world.calls()] == ["start", "stop", "start"]
     assert (await world.host())["claims"] == "1"

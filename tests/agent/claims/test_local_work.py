@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import redis
 
 from redsched.agent.collectors.base import LocalWork, Observation, Work
 from redsched.agent.collectors.local_file import LocalFile
@@ -98,8 +97,7 @@ async def test_it_survives_a_wipe_and_a_restart_and_is_distinguished_by_the_coll
     finder = Finder(VM)
     agent = await world.start([finder])
     before = await world.reaches("vm-7", ClaimStatus.ACTIVE)
-    with redis.Redis.from_url(world.url, protocol=2) as client:
-        client.flushall()
+    world.flush()
     after = await world.reaches("vm-7", ClaimStatus.ACTIVE)
     assert (after.amounts, after.token) == (before.amounts, before.token), "restored from the journal"
     await world.stop(agent)

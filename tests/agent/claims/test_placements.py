@@ -17,7 +17,7 @@ from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.monitor import HostMonitor
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Placement, Pool
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.commands.requests import RequestCommands
+from redsched.store.commands.texts import TextCommands
 from tests.agent.claims.test_steps import E1, Bench
 from tests.agent.conftest import DIGEST, World, held_work
 from tests.support.waiting import wait_until
@@ -30,11 +30,6 @@ TWO_NODES = HostReport(
 )
 HERE, THERE = {"numa0/VCPU": 3}, {"numa1/VCPU": 3}
 FIRST, SECOND = (report.name for report in simulated(2, lease_s=2))
-
-
-def flush(world: World) -> None:
-    with redis.Redis.from_url(world.url, protocol=2) as client:
-        client.flushall()
 
 
 @asynccontextmanager
@@ -112,7 +107,7 @@ async def test_a_restarted_agent_has_both_in_its_journal_and_brings_both_back(wo
             second: ("a", THERE),
         }
         assert held[second].root == first
-    flush(world)
+    world.flush()
     await world.start([TWO_NODES], hook=world.hook)
     await are(world, {first: "active", second: "active"})
     host = await world.host()
@@ -187,7 +182,7 @@ async def test_the_start_of_a_move_is_told_of_its_source_and_a_wipe_loses_neithe
     assert (told["claim_id"], told["placed"], told["moves"]) == ("a", second, {"host": FIRST, "token": first})
     assert "moves" not in json.loads((world.folder / f"told-{first}").read_text())
 
-    flush(world)
+    world.flush()
     await are(world, {first: "active", second: "active"})
     claim = await world.claim("a")
     assert claim is not None
@@ -270,7 +265,7 @@ async def test_a_resize_that_only_the_store_has_seen_is_of_the_same_placement(wo
     agent = await world.start(hook=world.hook)
     await is_one_placement(world, placed, token, {"VCPU": 3})
     assert world.calls() == [f"start a {placed}", f"resize a {token}"]
-    flush(world)
+    world.flush()
     await is_one_placement(world, placed, token, {"VCPU": 3})
     again = await world.cell.claims.resize("h1", "a", placed, {"VCPU": 3})
     assert (again.outcome, again.facts[0]) == (Outcome.ALREADY_DONE, token), (
@@ -326,7 +321,7 @@ async def test_a_start_that_fails_leaves_nothing_here_while_the_claim_waits_for_
 
 async def is_kept(world: World, digest: str, text: str) -> None:
     async def is_so() -> bool:
-        return await world.cell.requests.get(digest) == text
+        return await world.cell.texts.get(f"request:{digest}") == text
 
     await wait_until(is_so, timeout=30, what="the store has the request")
 
@@ -336,11 +331,11 @@ async def test_after_a_wipe_the_store_has_the_requests_of_its_claims_again(world
     agent = await world.start(hook=world.hook)
     await world.place("a", request='{"what": "web"}')
     await world.reaches("a", ClaimStatus.ACTIVE)
-    flush(world)
+    world.flush()
     await world.reaches("a", ClaimStatus.ACTIVE)
     await is_kept(world, DIGEST, '{"what": "web"}')
     await world.stop(agent)
-    flush(world)
+    world.flush()
     await world.start(hook=world.hook)
     await is_kept(world, DIGEST, '{"what": "web"}')
 
@@ -349,10 +344,10 @@ async def test_two_agents_that_put_the_same_request_back_at_once_leave_it_as_it_
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_back: list[str] = []
-    real = RequestCommands.missing
+    real = TextCommands.missing
 
-    async def both_find_it_missing(requests: RequestCommands, digests: set[str]) -> list[str]:
-        missing = await real(requests, digests)
+    async def both_find_it_missing(texts: TextCommands, names: set[str]) -> list[str]:
+        missing = await real(texts, names)
         put_back.extend(missing)
         if missing:
             await wait_until(lambda: len(put_back) >= 2, timeout=30)
@@ -362,11 +357,11 @@ async def test_two_agents_that_put_the_same_request_back_at_once_leave_it_as_it_
         await world.start([report], journal=f"{number}.sqlite")
         await world.place(f"a{number}", {"VCPU": 1}, host=report.name, request='{"what": "web"}')
         await world.reaches(f"a{number}", ClaimStatus.ACTIVE)
-    monkeypatch.setattr(RequestCommands, "missing", both_find_it_missing)
-    flush(world)
+    monkeypatch.setattr(TextCommands, "missing", both_find_it_missing)
+    world.flush()
     for number in range(2):
         await world.reaches(f"a{number}", ClaimStatus.ACTIVE)
-    await wait_until(lambda: put_back == [DIGEST, DIGEST], timeout=30)
+    await wait_until(lambda: put_back == [f"request:{DIGEST}"] * 2, timeout=30)
     await is_kept(world, DIGEST, '{"what": "web"}')
 
 
@@ -374,21 +369,21 @@ async def test_a_request_that_the_store_could_not_take_is_put_back_with_a_later_
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries = 0
-    real = RequestCommands.restore
+    real = TextCommands.restore
 
-    async def fails_at_first(requests: RequestCommands, digest: str, text: str) -> None:
+    async def fails_at_first(texts: TextCommands, name: str, text: str) -> None:
         nonlocal tries
         tries += 1
         if tries == 1:
             raise OSError("not now")
-        await real(requests, digest, text)
+        await real(texts, name, text)
 
     await world.start()
     await world.place("a", request='{"what": "web"}')
     await world.reaches("a", ClaimStatus.ACTIVE)
     monkeypatch.setattr("redsched.agent.agent.AGAIN_S", 0.05)
-    monkeypatch.setattr(RequestCommands, "restore", fails_at_first)
-    flush(world)
+    monkeypatch.setattr(TextCommands, "restore", fails_at_first)
+    world.flush()
     await is_kept(world, DIGEST, '{"what": "web"}')
     assert tries == 2
 

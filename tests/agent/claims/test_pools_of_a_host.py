@@ -3,8 +3,6 @@
 import json
 from collections.abc import Sequence
 
-import redis
-
 from redsched.agent.collectors.base import Observation, Work
 from redsched.model import ClaimStatus, GroupPolicy, HostReport, Inventory, Pool, ServerGroup, SharedPool
 from redsched.store.codec.keys import Kind
@@ -46,8 +44,7 @@ async def test_what_came_back_to_a_store_that_forgot_holds_its_pools_and_counts_
     await world.place("a", SLOTS, group="db")
     claim = await world.reaches("a", ClaimStatus.ACTIVE)
     assert (claim.group, dict(claim.counted)) == ("db", {"zone": "az1", "label:rack": "r4"})
-    with redis.Redis.from_url(world.url, protocol=2) as client:
-        client.flushall()
+    world.flush()
     back = await world.reaches("a", ClaimStatus.ACTIVE)
     assert (dict(back.amounts), back.group, dict(back.counted)) == (SLOTS, claim.group, dict(claim.counted))
     assert (await world.host())["claimed.gpu0/CUSTOM_GPU_MILLI"] == "250"

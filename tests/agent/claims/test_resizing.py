@@ -164,8 +164,7 @@ async def test_a_resize_that_a_wipe_interrupted_continues(world: World) -> None:
     await world.start(hook=world.hook)
     await resize(world, await active(world), SMALL)
     await wait_until(lambda: bool(world.calls("resize")))
-    with redis.Redis.from_url(world.url, protocol=2) as client:
-        client.flushall()
+    world.flush()
     claim = await world.reaches("a", ClaimStatus.ACTIVE)
     assert (dict(claim.amounts), claim.resizing_to) == ({"VCPU": 2, "MEMORY_MB": 1024}, SMALL)
     (world.folder / "may-go-on").touch()

@@ -41,16 +41,12 @@ class ScriptedCell:
         self.answers: dict[str, list[tuple[Outcome, str]]] = {}
         self.asked: list[str] = []
         """The scripts that were called, without reads."""
-        self.claims = self.hosts = self.requests = self
+        self.claims = self.hosts = self
         self.stored: dict[str, Claim] = {}
-        self.kept: dict[str, str] = {}
         self.objects: list[tuple[str, Sequence[str]]] = []
 
     async def read(self, _: object) -> dict[str, Claim]:
         return self.stored
-
-    async def get(self, digest: str) -> str | None:
-        return self.kept.get(digest)
 
     def __getattr__(self, script: str) -> object:
         async def call(*arguments: object, **named: object) -> object:

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-import redis
 
 from redsched.agent.claims.work_monitor import WorkMonitor, describe_end, is_watched
 from redsched.agent.collectors.base import Named
@@ -234,8 +233,7 @@ async def test_what_is_kept_still_shows_it_when_the_store_has_forgotten(shop: Wo
     await shop.run("a", OnExit.KEEP)
     shop.kill("a")
     before = await shop.has_ended_by_itself("a")
-    with redis.Redis.from_url(shop.world.url) as client:
-        client.flushall()
+    shop.world.flush()
     after = await shop.has_ended_by_itself("a")
     assert (after.state, after.on_exit) == (ACTIVE, OnExit.KEEP)
     assert after.work_ended_at_ms == before.work_ended_at_ms

@@ -39,7 +39,6 @@ WORK = held_work(
     placed="1-a.5",
     project="web",
     consumer="x",
-    alternates=("h1", "h3", "h2"),
     named=Named(cgroup="a.slice", pids={7: 1.0}),
 )
 START = HookRequest(Verb.START, "c1", "h1", WORK)
@@ -60,7 +59,7 @@ def hook(tmp_path: Path, body: str, timeout_s: float = 20.0) -> CommandHook:
 @pytest.mark.parametrize("verb", Verb)
 async def test_a_hook_is_told_the_verb_the_claim_the_token_and_the_host(tmp_path: Path, verb: Verb) -> None:
     tell = hook(tmp_path, 'echo "$1 $REDSCHED_CLAIM_ID $REDSCHED_TOKEN $REDSCHED_PLACED $REDSCHED_HOST"; cat')
-    first, _, claim = (await tell.run(HookRequest(verb, "c1", "h1", WORK))).decode().partition("\n")
+    first, _, claim = (await tell.run(HookRequest(verb, "c1", "h1", WORK, ("h1", "h3", "h2")))).decode().partition("\n")
     assert first == f"{verb.value} c1.a 1-a.7 1-a.5 h1"
     assert json.loads(claim) == {
         "verb": verb.value,

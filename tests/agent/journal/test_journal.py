@@ -108,20 +108,23 @@ async def test_a_host_holds_two_placements_of_one_claim(tmp_path: Path) -> None:
     await journal.close()
 
 
-async def test_requests_are_kept_for_as_long_as_a_placement_names_them(tmp_path: Path) -> None:
+async def test_texts_are_kept_for_as_long_as_a_placement_refers_to_them(tmp_path: Path) -> None:
+    work = replace(WORK, record={**WORK.record, "alternates": "1"})
+    texts, other = {f"request:{WORK.digest}", f"alternates:{WORK.id}"}, {"request:another", "alternates:another"}
+
     def act(journal: Journal) -> None:
-        journal.write_held("h1", WORK)
+        journal.write_held("h1", work)
         journal.write_held("h2", placing("c1.b"))
-        journal.write_request(WORK.digest, "text")
-        journal.write_request("another", "another text")
+        for name in texts | other:
+            journal.write_text(name, f"text of {name}")
 
     journal = await reopened(tmp_path / "j.sqlite", act)
-    assert journal.requests == {WORK.digest: "text", "another": "another text"}
+    assert journal.texts == {name: f"text of {name}" for name in texts | other}
     journal.prune(0)
-    assert journal.requests == {WORK.digest: "text"}
+    assert journal.texts == {name: f"text of {name}" for name in texts}
     await journal.close()
     journal = open_journal(tmp_path / "j.sqlite")
-    assert journal.requests == {WORK.digest: "text"}
+    assert journal.texts == {name: f"text of {name}" for name in texts}
     await journal.close()
 
 
@@ -340,7 +343,7 @@ async def test_a_journal_of_an_older_schema_is_refused_and_left_as_it_is(tmp_pat
     path = tmp_path / "j.sqlite"
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript(SCHEMA_3)
-    with pytest.raises(JournalBroken, match=r"has schema 3, .* only schema 6: start the release that wrote it"):
+    with pytest.raises(JournalBroken, match=r"has schema 3, .* only schema 7: start the release that wrote it"):
         open_journal(path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}

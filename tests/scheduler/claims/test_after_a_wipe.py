@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from redsched.model import Claim, ClaimStatus, HostStatus, OnExit, Request
+from redsched.store.codec.claim_fields import request_name
 from tests.scheduler.working import Work, at_work
 from tests.support.builders.cells import raw_client
 from tests.support.builders.placements import let_settle
@@ -17,12 +18,12 @@ MINE = Request({"VCPU": 2}, claim_ids=("mine",), project="web", consumer="job")
 async def brought_back(work: Work, url: str, request: Request = MINE) -> Claim:
     """Return a claim on h0 in a settled cell that only its host and the journaled request preserved over a wipe."""
     claim = await work.active(request)
-    text = await work.store.requests.get(claim.digest)
+    text = await work.store.texts.get(request_name(claim.digest))
     assert text is not None
     async with raw_client(url) as raw:
         await raw.flushall()
         await speak_all(work.hosts)
-        await work.store.requests.restore(claim.digest, text)
+        await work.store.texts.restore(request_name(claim.digest), text)
         await let_settle(work.store, raw)
     await work.sweep()
     back = await work.scheduler.claims.get("mine")

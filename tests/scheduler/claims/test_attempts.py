@@ -11,6 +11,7 @@ from redsched.errors import ClaimState, NotConfirmed, NoValidHost, QuotaExceeded
 from redsched.model import Claim, ClaimStatus, EndReason, OnExit, Quota, Request
 from redsched.scheduler import Scheduler, Selections
 from redsched.store.codec.claim_codec import counted_by
+from redsched.store.commands.texts import KEPT_MS
 from tests.scheduler.conftest import report_of
 from tests.scheduler.working import BY_HAND, QUICK, Work, at_work
 from tests.support.builders.cells import new_epoch, raw_client
@@ -125,16 +126,53 @@ async def test_a_claim_without_alternates_keeps_none(clean_store: str) -> None:
     async with at_work(clean_store, 6, 4) as work:
         await work.scheduler.select(MINE)
         assert not [name for name in (await mine(work)).raw if name.startswith("alternate")]
+        assert not await work.store.texts.get("alternates:mine")
 
 
-async def test_alternates_leave_the_hash_of_a_claim_compact(clean_store: str) -> None:
-    """One long value would turn a compact hash of 12 short fields into a hash table of twice its size."""
+async def test_alternates_have_a_key_of_their_own(clean_store: str) -> None:
+    """One long value would turn the compact hash of a claim into a hash table of twice its size."""
     async with at_work(clean_store, *[2] * 20) as work, raw_client(clean_store) as raw:
         found = (await work.scheduler.select(replace(MINE, alternates=19))).selections[0]
         now = await mine(work)
         assert now.alternates == found.alternates
-        assert len(" ".join(now.alternates)) > 64
+        assert await raw.get(work.store.keys.alternates("mine")) == " ".join(found.alternates)
+        assert now.raw["alternates"] == "19"
         assert await raw.object("encoding", work.store.keys.claim("mine")) == "listpack"
+
+
+async def test_alternates_are_kept_as_long_as_their_claim_lives(clean_store: str) -> None:
+    """An audit with repairs extends their time to live, as it does that of requests, unless the claim has ended."""
+    async with at_work(clean_store, 6, 4) as work, raw_client(clean_store) as raw:
+        key = work.store.keys.alternates("mine")
+        await work.scheduler.select(replace(MINE, alternates=1))
+        assert 0 < await raw.pttl(key) <= KEPT_MS
+        await raw.pexpire(key, 60_000)
+        await work.scheduler.repair()
+        assert await raw.pttl(key) > 60_000
+        await work.scheduler.claims.release("mine")
+        await raw.pexpire(key, 60_000)
+        await work.scheduler.repair()
+        assert await raw.pttl(key) <= 60_000
+
+
+async def test_a_lost_list_of_alternates_is_an_empty_one(clean_store: str) -> None:
+    """The claim's next place is decided anew."""
+    async with at_work(clean_store, 6, 5, 4) as work, raw_client(clean_store) as raw:
+        found = (await work.scheduler.select(replace(MINE, alternates=1))).selections[0]
+        await raw.delete(work.store.keys.alternates("mine"))
+        assert (await mine(work)).alternates == ()
+        assert (await work.scheduler.migrations.fail("mine", found.token or "")).host == "h1"
+
+
+async def test_a_claim_does_not_have_the_alternates_of_an_earlier_one(clean_store: str) -> None:
+    """The list of an ended claim may outlive it by a day, and ids may be used again once they are forgotten."""
+    async with at_work(clean_store, 6, 5, 4) as work, raw_client(clean_store) as raw:
+        await work.scheduler.select(replace(MINE, alternates=2))
+        await work.scheduler.claims.release("mine")
+        await raw.delete(work.store.keys.claim("mine"))
+        await work.scheduler.select(MINE)
+        assert await raw.exists(work.store.keys.alternates("mine"))
+        assert (await mine(work)).alternates == ()
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])

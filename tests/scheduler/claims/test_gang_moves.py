@@ -19,6 +19,7 @@ from redsched.model import (
     Request,
 )
 from redsched.scheduler import Scheduler
+from redsched.store.codec.claim_fields import request_name
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer
 from tests.scheduler.working import QUICK, Work, at_work, empty
@@ -221,7 +222,7 @@ async def test_relations_outlast_a_wipe(clean_store: str) -> None:
         assert await start(work, request) == ["h0", "h1"]
         await raw.flushdb()
         await speak_all(work.hosts)
-        await work.store.requests.restore(request.digest(), request.canonical())
+        await work.store.texts.restore(request_name(request.digest()), request.canonical())
         await raw.hset(work.store.keys.meta, "settle_at_ms", 1)
         await work.settle()
         assert await raw.hget(work.store.keys.claim("one"), "gang_members") == "db=one,two"

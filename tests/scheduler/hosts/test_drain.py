@@ -161,13 +161,13 @@ async def test_what_could_not_be_moved_moves_when_there_is_room(clean_store: str
         await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
         await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
         tries = []
-        read_request = work.store.requests.get
+        read_request = work.store.texts.get
 
-        async def counted(digest: str) -> str | None:
-            tries.append(digest)
-            return await read_request(digest)
+        async def counted(name: str) -> str | None:
+            tries.append(name)
+            return await read_request(name)
 
-        work.store.requests.get = counted  # type: ignore[method-assign]
+        work.store.texts.get = counted  # type: ignore[method-assign]
         for _ in range(5):
             await work.sweep()
         assert 1 <= len(tries) < 5

@@ -67,7 +67,7 @@ def with_placeholders(key: str) -> str:
     key = key.replace("{c1}", "{c}")
     key = re.sub(r"^rs:\{(claim|server-group):[^}]+\}", r"rs:{\1:<>}", key)
     return re.sub(
-        r"^(rs:\{c\}:(host|attributes|claims|claim|reason|inbox|gang|request|duty|aggregate|server-group|pool|quota|probe):).+",
+        r"^(rs:\{c\}:(host|attributes|claims|claim|reason|inbox|gang|request|alternates|duty|aggregate|server-group|pool|quota|probe):).+",
         r"\1<>",
         key,
     )
@@ -88,7 +88,7 @@ def test_every_key_that_the_code_can_build_is_documented() -> None:
     built |= {keys.aggregates, keys.server_groups, keys.pools, keys.reconcile, keys.shelved, keys.draining}
     built |= {keys.quotas, keys.events, keys.recorder}
     named = inspect.getmembers(keys, inspect.ismethod)
-    several = {"shared_object", "of_host", "object_keys"}
+    several = {"shared_object", "text", "of_host", "object_keys"}
     methods = [method for name, method in named if not name.startswith("_") and name not in several]
     built |= {method("<>") for method in methods}
     assert built == {plain(key) for key in DOCUMENTED}

@@ -37,6 +37,12 @@ local function parse_call(parse_more)
   for i = 1, call.member_count do
     call.members[i] = {id = take(), key = KEYS[7 + i], candidates = take()}
   end
+  if call.alternates ~= '' then
+    local first = #KEYS - (ARG.request ~= '' and 1 or 0) - (call.gang and 1 or 0) - call.member_count
+    for i, member in ipairs(call.members) do
+      member.alternates_key = KEYS[first + i]
+    end
+  end
   if parse_more then
     at = parse_more(call, at)
   end

@@ -1,5 +1,6 @@
--- write_new(): write the hash of a new claim, and its deadline.
+-- write_new(): write the hash of a new claim, its deadline and its alternates.
 -- include: fence
+-- include: keep_text
 
 -- Return the alternates to store with the claims of a call: hosts that none of its members got.
 local function alternates_left(call)
@@ -43,10 +44,10 @@ local function write_new(cell, call, member, expires, entry_id)
   if call.max_attempts ~= '' then
     claim[#claim + 1], claim[#claim + 2] = 'max_attempts', call.max_attempts
   end
-  if call.alternates ~= '' then
-    for number, name in ipairs(alternates_left(call)) do
-      claim[#claim + 1], claim[#claim + 2] = 'alternate.' .. number, name
-    end
+  local alternates = member.alternates_key and alternates_left(call) or {}
+  if #alternates > 0 then
+    claim[#claim + 1], claim[#claim + 2] = 'alternates', text(#alternates)
+    keep_text(member.alternates_key, table.concat(alternates, ' '))
   end
   redis.call('HSET', member.key, unpack(claim))
   if member.reopened then

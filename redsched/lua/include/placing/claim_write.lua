@@ -4,8 +4,8 @@
 -- include: fence
 -- include: notify
 -- include: in_chunks
+-- include: keep_text
 -- include: publish
-local KEPT_MS = 24 * 3600 * 1000 -- of a request; reading a claim that names it extends this
 
 -- Report a placement in the feed and notify the host's agent. Return the id of the inbox entry.
 local function append_placed(cell, member, more)
@@ -52,6 +52,6 @@ local function write_beside(call)
     in_chunks('HSET', KEYS[#KEYS - (request and 1 or 0)], fields)
   end
   if request then
-    redis.call('SET', KEYS[#KEYS], ARG.request, 'PX', text(KEPT_MS))
+    keep_text(KEYS[#KEYS], ARG.request)
   end
 end

@@ -1,0 +1,64 @@
+"""Long texts that claims refer to, each in a key of its own: requests as canonical JSON, and lists of alternates.
+
+They are named as their keys end: `request:<digest>`, `alternates:<claim id>`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from redsched.model import Claim
+from redsched.pacing import paged
+from redsched.store.codec.claim_fields import alternates_from, alternates_name, has_alternates
+from redsched.store.commands.base import CLAIMS_AT_ONCE, CellClient, chunks
+
+KEPT_MS = 24 * 3600 * 1000
+"""How long texts are kept, unless an audit finds that a claim refers to them. Also in include/core/keep_text.lua."""
+
+
+class TextCommands:
+    """Reads and writes of the texts of one cell."""
+
+    def __init__(self, cell: CellClient) -> None:
+        self._cell = cell
+
+    async def get(self, name: str) -> str | None:
+        """Return a text; None if it is no longer kept."""
+        return (await self.read([name])).get(name)
+
+    async def read(self, names: Sequence[str]) -> dict[str, str]:
+        """Return texts by name, without those that are no longer kept."""
+        if not names:
+            return {}
+        with self._cell.reading():
+            texts = await self._cell.reader.mget(map(self._cell.keys.text, names))
+        return {name: text for name, text in zip(names, texts, strict=True) if text is not None}
+
+    async def missing(self, names: Iterable[str]) -> list[str]:
+        """Return the names of texts that are no longer kept."""
+        missing: list[str] = []
+        for some in chunks(sorted(names)):
+            pipe = self._cell.reader.pipeline(transaction=False)
+            for name in some:
+                pipe.exists(self._cell.keys.text(name))
+            with self._cell.reading():
+                found = await pipe.execute() if some else []
+            missing += [name for name, is_there in zip(some, found, strict=True) if not is_there]
+        return missing
+
+    async def extend(self, names: Iterable[str]) -> None:
+        """Keep these texts for another day."""
+        async for some in paged(names, CLAIMS_AT_ONCE):
+            pipe = self._cell.reader.pipeline(transaction=False)
+            for name in some:
+                pipe.pexpire(self._cell.keys.text(name), KEPT_MS)
+            with self._cell.reading():
+                await pipe.execute()
+
+    async def restore(self, name: str, text: str) -> None:
+        """Restore a text that the store has lost. (keep.lua)"""
+        await self._cell.answer("keep", (self._cell.keys.text(name),), (text,))
+
+    async def alternates(self, claims: Mapping[str, Claim]) -> dict[str, tuple[str, ...]]:
+        """Return the stored alternates of these claims by id, without those that have none."""
+        ids = [one.id for one in claims.values() if has_alternates(one.raw)]
+        texts = await self.read([alternates_name(claim_id) for claim_id in ids])
+        return {one: alternates_from(text) for one in ids if (text := texts.get(alternates_name(one)))}

@@ -45,7 +45,7 @@ async def all_are(world: World, ids: list[str], state: ClaimStatus) -> None:
     await wait_until(are, timeout=30, what=f"all are {state}")
 
 
-async def test_a_fleet_takes_up_and_ends_claims(world: World) -> None:
+async def test_a_fleet_accepts_and_ends_claims(world: World) -> None:
     assert len(FLEET) > FEW
     await world.start(FLEET)
     ids = await place_on_each(world, "a")

@@ -44,7 +44,7 @@ async def next_claim(stream: AsyncIterator[Event]) -> Event:
     raise AssertionError("the stream ended")
 
 
-async def test_changes_are_told_as_they_happen(clean_store: str) -> None:
+async def test_changes_are_sent_as_they_happen(clean_store: str) -> None:
     async with client(clean_store) as api:
         await put_host(api, "h1")
         async with api.stream("GET", "/v1/changes") as answer:

@@ -278,7 +278,7 @@ async def test_a_heartbeat_of_an_unknown_host_says_report_first(api: httpx.Async
     assert held(clean_store) == before
 
 
-async def test_the_inbox_names_what_was_placed_and_forgets_what_was_taken_up(api: httpx.AsyncClient) -> None:
+async def test_the_inbox_names_what_was_placed_and_forgets_what_was_accepted(api: httpx.AsyncClient) -> None:
     claim = await select(api)
     [entry] = (await api.get("/v1/hosts/h1/inbox")).json()["entries"]
     assert (entry["op"], entry["claim_id"], entry["token"]) == ("claim", claim["claim_id"], claim["token"])

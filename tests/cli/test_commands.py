@@ -146,7 +146,7 @@ def test_release_says_for_programs_what_is_free_and_what_is_ending(redsched: Red
     """A claim that its host has accepted is ending; results before a refused claim are printed too."""
     for name in ("taken-up", "free"):
         redsched("select", "VCPU=1", "--host", "h1", "--id", name).check()
-    asyncio.run(take_up(store, "taken-up"))
+    asyncio.run(bring_up(store, "taken-up"))
     states = [{"claim_id": "taken-up", "state": "ending"}, {"claim_id": "free", "state": "freed"}]
     assert redsched("claim", "release", "taken-up", "free", "--json").check().json() == {"claims": states}
     found = redsched("claim", "release", "free", "nix", "--json")
@@ -154,7 +154,7 @@ def test_release_says_for_programs_what_is_free_and_what_is_ending(redsched: Red
     assert "nix" in found.errors
 
 
-async def take_up(url: str, claim_id: str) -> None:
+async def bring_up(url: str, claim_id: str) -> None:
     """Accept a claim, as the agent of its host does."""
     async with Store.connect(url, Settings()) as store:
         cell = store.cell("c1")

@@ -59,7 +59,7 @@ def test_names_are_completed_from_the_store(redsched: Redsched, store: str) -> N
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_are_told_the_same(redsched: Redsched, store: str, shell: str) -> None:
+def test_other_shells_get_the_same(redsched: Redsched, store: str, shell: str) -> None:
     redsched("host", "list").check()
     wait_until_sync(lambda: "h1" in completed(store, "redsched host show h1", shell).output, 30)
     assert "h2" not in completed(store, "redsched host show h1", shell).output

@@ -152,7 +152,7 @@ def test_what_is_known_of_pools_lasts_until_the_host_changes() -> None:
         assert searched.call_count == 40 + 30
 
 
-def test_a_change_that_takes_too_long_to_find_is_not_told() -> None:
+def test_a_change_that_takes_too_long_to_find_is_not_reported() -> None:
     columns, request = gpu_hosts(1), shares(500, 499, 498)
     shape = RequestProfile(columns, request, multipliers(request, plugin_registry(BEST)), plugin_registry(BEST).filters)
     assert [edit.says for edit in smallest_change(shape, 0)] == [f"497 {GPU} in group g1 less"]

@@ -133,7 +133,7 @@ async def test_an_id_sent_again_waits_for_what_its_first_sending_wrote(pair: tup
         assert await claimed(cell) == 2, "the claim of an earlier call is not this call's to end"
 
 
-async def test_a_user_who_may_not_wait_is_told(pair: tuple[Node, Node]) -> None:
+async def test_a_user_who_may_not_wait_gets_an_error(pair: tuple[Node, Node]) -> None:
     """A claim whose durability could not be checked does not count as durable."""
     primary, _ = pair
     async with opened(url_of(primary)) as (_, cell):

@@ -125,7 +125,7 @@ async def test_a_release_gives_back_once(server: PrivateServer, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("fault", LOSSES)
-async def test_a_claims_life_goes_on_once(server: PrivateServer, tmp_path: Path, fault: Fault) -> None:
+async def test_a_claims_life_continues_once(server: PrivateServer, tmp_path: Path, fault: Fault) -> None:
     """accept, confirm, release and gone each take effect once, and the reply says so."""
     async with behind_proxy(server, tmp_path) as it:
         [one] = (await it.scheduler.select(Request(ONE))).selections

@@ -40,6 +40,7 @@ from redsched.store.store import Store
 from tests.support.builders.cells import (
     HOUR_S,
     State,
+    accepted_claim,
     active,
     call_of,
     claim_on,
@@ -51,7 +52,6 @@ from tests.support.builders.cells import (
     new_epoch,
     open_host,
     report_of,
-    taken_up,
 )
 from tests.support.builders.counted_claims import pool
 from tests.support.builders.placements import ask_again
@@ -329,7 +329,7 @@ LINES: dict[str, Line] = {
     "declare": Line(shrunk_pool, lambda it: pool(it.cell)),
     "down": Line(lapsed, lambda it: it.cell.hosts.mark_down(["h1"])),
     "duty": Line(on_duty, lambda it: it.cell.take_duty("record", "me", 0)),
-    "fail": Line(partial(one, taken_up), about("fail", True)),
+    "fail": Line(partial(one, accepted_claim), about("fail", True)),
     "forget": Line(all_of_a_gone_host, lambda it: it.cell.hosts.forget("h1", force=True)),
     "gone": Line(partial(one, ending), about("gone", EndReason.RELEASED, {})),
     "heartbeat": Line(was_down, lambda it: it.cell.hosts.heartbeat("h1", 60)),

@@ -237,7 +237,7 @@ async def test_a_store_that_went_back_heals(tmp_path: Path, binary: ServerBinary
 
 
 @pytest.mark.parametrize("jumps", [False, True])
-async def test_a_paused_server_goes_on(fresh_server: PrivateServer, jumps: bool) -> None:
+async def test_a_paused_server_continues(fresh_server: PrivateServer, jumps: bool) -> None:
     """The server freezes under traffic and resumes: calls wait or are retried, and none takes effect twice.
 
     A pause longer than the cell's `jump_s` starts a new epoch, to which the hosts attest.
@@ -276,7 +276,7 @@ async def wake_up(racer: Racer, _: None) -> tuple[int, list[str]]:
 
 
 @pytest.mark.parametrize("trims", [False, True])
-async def test_a_paused_scheduler_goes_on(fresh_server: PrivateServer, race: Racers, trims: bool) -> None:
+async def test_a_paused_scheduler_continues(fresh_server: PrivateServer, race: Racers, trims: bool) -> None:
     """A frozen scheduler process reads the feed entries that it missed, or takes a snapshot if they were trimmed.
 
     After resuming it decides on stale data; the scripts refuse decisions that no longer hold, so nothing is

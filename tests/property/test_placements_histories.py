@@ -117,7 +117,7 @@ class Story:
             await self.world.fail(*found[number % len(found)], retry=True if number else None)
 
 
-def test_what_lives_is_what_its_owner_was_told_after_any_history(server: PrivateServer) -> None:
+def test_what_lives_is_what_its_owner_was_answered_after_any_history(server: PrivateServer) -> None:
     async def tell(history: list[Chapter]) -> None:
         await raw.flushall()
         cell = store.cell("c1")

@@ -119,7 +119,7 @@ async def test_an_id_waits_for_the_cell_that_may_have_lost_its_claim(two_cells: 
     assert await other.claims.read(["mine"]) == {}
 
 
-async def test_a_claim_that_goes_on_is_found_before_one_that_has_ended_in_another_cell(two_cells: Scheduler) -> None:
+async def test_a_claim_that_continues_is_found_before_one_that_has_ended_in_another_cell(two_cells: Scheduler) -> None:
     """The id was claimed and released in a; then a host of b attested to an older claim of that id."""
     request = Request({"VCPU": 2}, claim_ids=("mine",), hosts=frozenset({"a1"}))
     await two_cells.select(request)

@@ -50,7 +50,7 @@ class ClaimLifecycle:
         self._ending = ending
         self._resizing = resizing
 
-    async def take_up(self, work: JournalEntry, entry_id: str = "") -> None:
+    async def bring_up(self, work: JournalEntry, entry_id: str = "") -> None:
         """Journal a placement, accept it, start its work and confirm it; or resume these steps, or its resize."""
         known = self._context.held.get(work.placed)
         if known is not None and is_newer_token(known.token, work.token):

@@ -81,9 +81,9 @@ class ClaimTasks:
             if work is not None:
                 self._start_task(work, self.steps.ending.stop_freed(work), is_end=True)
 
-    def take_up(self, work: JournalEntry, entry_id: str = "") -> None:
+    def bring_up(self, work: JournalEntry, entry_id: str = "") -> None:
         """Begin to accept and start a placement, or to resume that, unless a task for it is running."""
-        self._start_task(work, self.steps.lifecycle.take_up(work, entry_id))
+        self._start_task(work, self.steps.lifecycle.bring_up(work, entry_id))
 
     def find_local(self, found: Sequence[LocalWork]) -> None:
         """Create claims for all local work that runs now (`found`), and release local claims whose work is gone."""
@@ -144,7 +144,7 @@ class ClaimTasks:
             self.end(work_of(claim, placement), entry.entry_id, placement.end_reason)
         else:
             # A resize is handled like a start, with a newer token.
-            self.take_up(work_of(claim, placement), entry.entry_id)
+            self.bring_up(work_of(claim, placement), entry.entry_id)
 
     def _discard(self, entry: InboxEntry) -> None:
         self._start_task(
@@ -161,7 +161,7 @@ class ClaimTasks:
                 gang_failed=is_of_failed_gang(claim, placement),
             )
         elif work is None or _needs_work(placement, work):
-            self.take_up(work_of(claim, placement))
+            self.bring_up(work_of(claim, placement))
 
     # -- one task for each placement
 

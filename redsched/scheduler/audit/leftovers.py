@@ -44,7 +44,7 @@ async def _unlisted_placements(cell: str, seen: AuditSnapshot) -> AsyncIterator[
 def _of_gone_hosts(cell: str, seen: AuditSnapshot) -> Iterator[Problem]:
     for kind in HOST_KEYS:
         for host in sorted(set(seen.marks.keys.get(kind, ())).difference(seen.present)):
-            advice = RUNS if kind == "claims" and host in seen.taken_up_on else ""
+            advice = RUNS if kind == "claims" and host in seen.accepted_on else ""
             yield Problem(
                 5, cell, f"{kind}:{host}", "key", "there", "gone with its host", RepairKind.GONE_HOST, host, advice
             )

@@ -60,7 +60,7 @@ class AuditSnapshot:
         """Claims that a scheduler has yet to reconcile, so that they must be listed in `reconcile`."""
         self.gangs_to_reconcile: set[str] = set()
         """The gangs of claims that are listed in `reconcile`."""
-        self.taken_up_on: set[str] = set()
+        self.accepted_on: set[str] = set()
         """The hosts that have accepted a placement that still exists."""
         self.texts = Spread[bool]()
         """The names of the texts that live and shelved claims refer to."""
@@ -93,7 +93,7 @@ class AuditSnapshot:
         if host != on:
             self.unlisted.setdefault(host, {})[claim_id] = state
         if state != ClaimStatus.CLAIMED:
-            self.taken_up_on.add(host)
+            self.accepted_on.add(host)
         if state in LEASED and self.states[claim_id] not in LEASED:
             self.leased[claim_id] = True
 

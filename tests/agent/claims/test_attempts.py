@@ -97,7 +97,7 @@ async def test_what_fails_the_double_check_runs_on_another_host(world: World) ->
     assert [call.split()[0] for call in world.calls()] == ["start"]
 
 
-async def test_what_no_agent_takes_up_runs_on_another_host(world: World, scheduler: Scheduler) -> None:
+async def test_what_no_agent_accepts_runs_on_another_host(world: World, scheduler: Scheduler) -> None:
     gone = await world.start([LARGE], "gone.sqlite", hook=world.hook, lease_s=60)
     await world.start([SMALL], hook=world.hook, lease_s=60)
     await scheduler.explain(Request({"VCPU": 1}))

@@ -34,7 +34,7 @@ async def test_without_a_hook_a_claim_is_confirmed_at_once(world: World) -> None
     await world.reaches("a", ClaimStatus.ACTIVE)
 
 
-async def test_a_claim_made_before_the_agent_started_is_taken_up(world: World) -> None:
+async def test_a_claim_made_before_the_agent_started_is_accepted(world: World) -> None:
     agent = await world.start(hook=world.hook)
     await world.stop(agent)
     await world.place("a")

@@ -169,7 +169,7 @@ def put_back(client: "redis.Redis", earlier: dict[bytes, bytes]) -> None:
     pipe.execute()
 
 
-async def test_the_old_epoch_is_left_durably_before_the_new_one_is_told_anything(
+async def test_the_old_epoch_is_left_durably_before_anything_is_sent_in_the_new_one(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events: list[str] = []

@@ -121,9 +121,9 @@ async def test_the_double_check_counts_the_old_placement_beside_the_new_one(tmp_
     """The store counts both too, since both run for a while."""
     bench = Bench(tmp_path)
     await bench.journal.write_held("h1", held_work("a", f"{E1}.7", {"VCPU": 5}, state=ClaimStatus.ACTIVE))
-    await bench.steps.lifecycle.take_up(held_work("a", f"{E1}.8", {"VCPU": 4}))
+    await bench.steps.lifecycle.bring_up(held_work("a", f"{E1}.8", {"VCPU": 4}))
     assert bench.hook.calls == []
-    await bench.steps.lifecycle.take_up(held_work("a", f"{E1}.9", {"VCPU": 3}))
+    await bench.steps.lifecycle.bring_up(held_work("a", f"{E1}.9", {"VCPU": 3}))
     assert bench.hook.calls == ["start"]
     await bench.journal.close()
 
@@ -171,7 +171,7 @@ async def test_of_a_claim_that_the_journal_knows_in_part_the_rest_may_still_run(
 # -- moves between hosts
 
 
-async def test_the_start_of_a_move_is_told_of_its_source_and_a_wipe_loses_neither(world: World) -> None:
+async def test_the_start_of_a_move_gets_its_source_and_a_wipe_loses_neither(world: World) -> None:
     world.on("start", f"cat > {world.folder}/told-$REDSCHED_TOKEN")
     await world.start(simulated(2, lease_s=2), hook=world.hook)
     first = (await world.place("a", {"VCPU": 2}, host=FIRST)).placed[0].token
@@ -196,7 +196,7 @@ async def test_the_start_of_a_move_is_told_of_its_source_and_a_wipe_loses_neithe
     assert world.calls("stop") == [f"stop a {first}"]
 
 
-async def test_a_start_that_a_crash_interrupted_is_told_of_its_source_again(tmp_path: Path) -> None:
+async def test_a_start_that_a_crash_interrupted_gets_its_source_again(tmp_path: Path) -> None:
     work = held_work("a", f"{E1}.8", {"VCPU": 1}, moves={"host": "h9", "token": f"{E1}.7"})
     journal = open_journal(tmp_path / "j.sqlite")
     await journal.write_held("h1", work)
@@ -388,7 +388,7 @@ async def test_a_request_that_the_store_could_not_take_is_put_back_with_a_later_
     assert tries == 2
 
 
-async def test_a_later_placement_that_has_ended_here_does_not_keep_an_older_one_from_being_taken_up(
+async def test_a_later_placement_that_has_ended_here_does_not_keep_an_older_one_from_being_accepted(
     world: World,
 ) -> None:
     """Nor does the agent conclude that the store has lost writes, and raise one epoch after the other."""

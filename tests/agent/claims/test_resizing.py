@@ -126,7 +126,7 @@ async def test_a_claim_that_is_resized_while_it_starts_is_started_once_and_then_
     assert world.calls() == [f"start a {first}", f"resize a {token}"]
 
 
-async def test_a_claim_that_was_resized_before_it_was_taken_up_is_just_started(world: World) -> None:
+async def test_a_claim_that_was_resized_before_it_was_accepted_is_just_started(world: World) -> None:
     agent = await world.start(hook=world.hook)
     await world.stop(agent)
     token = await resize(world, (await world.place("a")).placed[0].token, LARGE)
@@ -207,7 +207,7 @@ async def test_the_journal_knows_of_it_before_the_hook_and_of_the_hooks_word_bef
         )
 
     monkeypatch.setattr(bench.journal, "_transaction", noted)
-    await bench.steps.lifecycle.take_up(RESIZED)
+    await bench.steps.lifecycle.bring_up(RESIZED)
     assert seen[0] == ("9", {"VCPU": 4}, {"VCPU": 2}, [], [])
     assert ("9", {"VCPU": 4}, {"VCPU": 4}, ["resize"], ["confirm"]) in seen
     assert bench.scripted.asked == ["accept", "confirm", "resized"]
@@ -218,20 +218,20 @@ async def test_the_journal_knows_of_it_before_the_hook_and_of_the_hooks_word_bef
 async def test_a_hook_that_has_said_its_word_is_not_asked_again(bench: Bench) -> None:
     """The agent's process ended before it got the store's reply to `resized`."""
     work = await resizing(bench, token=RESIZED.token, record=RESIZED.record, before={"VCPU": 4})
-    await bench.steps.lifecycle.take_up(work)
+    await bench.steps.lifecycle.bring_up(work)
     assert bench.hook.calls == []
     assert bench.scripted.asked == ["accept", "confirm", "resized"]
 
 
 async def test_what_the_journal_has_done_and_the_store_forgotten_is_reported_again(bench: Bench) -> None:
     await resizing(bench, token=RESIZED.token, record=held_work("a", "", {"VCPU": 4}).record)
-    await bench.steps.lifecycle.take_up(RESIZED)
+    await bench.steps.lifecycle.bring_up(RESIZED)
     assert (bench.hook.calls, bench.scripted.asked[-1]) == ([], "resized")
 
 
 async def test_a_resize_that_the_host_cannot_hold_is_not_tried(bench: Bench) -> None:
     await resizing(bench)
-    await bench.steps.lifecycle.take_up(RESIZED.with_amounts({"VCPU": 9}, {"VCPU": 9}, {}))
+    await bench.steps.lifecycle.bring_up(RESIZED.with_amounts({"VCPU": 9}, {"VCPU": 9}, {}))
     assert bench.hook.calls == []
     assert bench.held["a"].amounts == {"VCPU": 2}
 
@@ -243,7 +243,7 @@ async def test_a_resize_that_the_host_cannot_hold_is_not_tried(bench: Bench) -> 
 async def test_a_claim_that_ends_meanwhile_is_stopped(bench: Bench, outcome: Outcome, asked: list[str]) -> None:
     await resizing(bench)
     bench.scripted.answers["resized"] = [(outcome, E1)]
-    await bench.steps.lifecycle.take_up(RESIZED)
+    await bench.steps.lifecycle.bring_up(RESIZED)
     assert bench.scripted.asked[2:] == asked
     assert bench.hook.calls == ["resize", "stop"]
     assert bench.held == {}
@@ -252,6 +252,6 @@ async def test_a_claim_that_ends_meanwhile_is_stopped(bench: Bench, outcome: Out
 async def test_of_a_failed_resize_the_old_amounts_are_reported(bench: Bench) -> None:
     await resizing(bench)
     bench.hook.fails = {"resize": [HookFailed("no")]}
-    await bench.steps.lifecycle.take_up(RESIZED)
+    await bench.steps.lifecycle.bring_up(RESIZED)
     assert bench.scripted.asked[-1] == "resized"
     assert bench.held["a"].amounts == WORK.amounts

@@ -121,7 +121,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 
 async def test_taking_up_ends_with_an_active_claim(bench: Bench) -> None:
-    await bench.steps.lifecycle.take_up(WORK)
+    await bench.steps.lifecycle.bring_up(WORK)
     assert bench.scripted.asked == ["accept", "confirm"]
     assert bench.hook.calls == ["start"]
     assert bench.held["a"].state is ClaimStatus.ACTIVE
@@ -138,21 +138,21 @@ async def test_nothing_is_accepted_that_the_journal_could_not_keep(
     monkeypatch.setattr(bench.journal, "_transaction", full)
     for _ in range(2):
         with pytest.raises(JournalBroken):
-            await bench.steps.lifecycle.take_up(WORK)
+            await bench.steps.lifecycle.bring_up(WORK)
     assert bench.scripted.asked == []
 
 
 @pytest.mark.parametrize("outcome", [Outcome.ENDED, Outcome.STALE, Outcome.UNKNOWN])
 async def test_nothing_is_started_or_remembered_of_a_claim_that_had_ended(bench: Bench, outcome: Outcome) -> None:
     bench.scripted.answers["accept"] = [(outcome, E1)]
-    await bench.steps.lifecycle.take_up(WORK)
+    await bench.steps.lifecycle.bring_up(WORK)
     assert (bench.hook.calls, bench.held, await bench.ended()) == ([], {}, [])
 
 
 async def test_what_an_earlier_process_may_have_started_is_stopped_when_its_claim_has_ended(bench: Bench) -> None:
     work = await bench.hold(state=ClaimStatus.STARTING)
     bench.scripted.answers["accept"] = [(Outcome.ENDED, E1)]
-    await bench.steps.lifecycle.take_up(work)
+    await bench.steps.lifecycle.bring_up(work)
     assert bench.hook.calls == ["stop"]
     assert await bench.ended() == [("a", WORK.token)]
 
@@ -171,7 +171,7 @@ async def test_work_that_is_asked_back_had_been_active_unless_it_falls_with_its_
         "a", "c1", "h1", ClaimStatus.ENDING, work.token, {}, gang=gang, placements=(placement,)
     )
     bench.scripted.answers["confirm"] = [(Outcome.ENDING, E1)]
-    await bench.steps.lifecycle.take_up(work)
+    await bench.steps.lifecycle.bring_up(work)
     assert bench.scripted.asked == ["accept", "confirm", "gone"]
     assert [one.was_active for one in await bench.journal.ended("h1")] == [was_active]
 
@@ -189,7 +189,7 @@ async def test_the_journal_keeps_that_work_has_failed_which_is_not_gone_yet(benc
     """Neither its start nor the clean-up after it succeeds: the store has it `ending`, and may lose that."""
     bench.hook.fails = {"start": [HookFailed("no", "no")], "stop": [HookFailed("no", "no")]}
     bench.scripted.answers |= {"fail": [(Outcome.ENDING, E1)], "gone": [(Outcome.NOT_ATTESTED, E2)]}
-    taking_up = asyncio.create_task(bench.steps.lifecycle.take_up(WORK))
+    taking_up = asyncio.create_task(bench.steps.lifecycle.bring_up(WORK))
     await wait_until(lambda: "gone" in bench.scripted.asked, what="the host reports that the work is gone")
     assert bench.scripted.asked == ["accept", "fail", "gone"]
     assert bench.held["a"].record["end_reason"] == "failed"
@@ -199,7 +199,7 @@ async def test_the_journal_keeps_that_work_has_failed_which_is_not_gone_yet(benc
 async def test_work_that_runs_is_not_started_again(bench: Bench) -> None:
     await bench.hold(state=ClaimStatus.STARTING, is_running=True)
     bench.scripted.answers["accept"] = [(Outcome.ALREADY_DONE, E1)]
-    await bench.steps.lifecycle.take_up(WORK)
+    await bench.steps.lifecycle.bring_up(WORK)
     assert bench.hook.calls == []
     assert bench.scripted.asked == ["accept", "confirm"]
 
@@ -236,7 +236,7 @@ async def test_what_may_have_begun_is_stopped_although_the_store_has_freed_it(be
     """The store does not wait for a host that was written off, but the host still stops the work."""
     bench.hook.fails = {"start": [HookFailed("no")], "stop": [HookFailed("no")]}
     bench.scripted.answers["fail"] = [(answer, E1)]
-    await bench.steps.lifecycle.take_up(WORK)
+    await bench.steps.lifecycle.bring_up(WORK)
     assert bench.hook.calls == ["start", "stop", "stop"]
     assert await bench.ended() == [("a", WORK.token)]
 
@@ -248,7 +248,7 @@ async def test_a_start_that_never_began_is_stopped_only_if_an_earlier_one_may_ha
     bench: Bench, state: ClaimStatus, calls: list[str]
 ) -> None:
     bench.hook.fails = {"start": [HookNotRun("no such command")]}
-    await bench.steps.lifecycle.take_up(await bench.hold(state=state))
+    await bench.steps.lifecycle.bring_up(await bench.hold(state=state))
     assert bench.hook.calls == calls
     assert bench.scripted.asked == ["accept", "fail"]
     assert await bench.ended() == [("a", WORK.token)]
@@ -301,7 +301,7 @@ async def test_the_host_starts_only_what_each_of_its_pools_can_hold(
 ) -> None:
     bench.host.monitor.collector = StaticCollector(GPU_HOST)
     await bench.journal.write_held("h1", held_work("other", f"{E1}.6", {"gpu0/CUSTOM_GPU_MILLI": 600}))
-    await bench.steps.lifecycle.take_up(held_work("a", f"{E1}.7", amounts))
+    await bench.steps.lifecycle.bring_up(held_work("a", f"{E1}.7", amounts))
     assert bench.hook.calls == calls
     assert bench.scripted.asked == ["accept", "confirm" if calls else "fail"]
 
@@ -310,32 +310,32 @@ async def test_the_host_starts_only_what_each_of_its_pools_can_hold(
 async def test_an_order_by_an_older_token_than_the_journals_is_discarded(bench: Bench, state: ClaimStatus) -> None:
     work = await bench.hold(state=state)
     bench.scripted.answers["accept"] = [(Outcome.STALE, E1)]
-    await bench.steps.lifecycle.take_up(held_work("a", f"{E1}.6", {"VCPU": 8}, placed=WORK.placed), "1-1")
+    await bench.steps.lifecycle.bring_up(held_work("a", f"{E1}.6", {"VCPU": 8}, placed=WORK.placed), "1-1")
     assert bench.scripted.asked == ["accept"], "which takes its notification out"
     assert (bench.hook.calls, bench.held) == ([], {"a": work})
 
 
 async def test_a_store_that_insists_on_an_older_token_has_lost_writes(bench: Bench) -> None:
     work = await bench.hold(state=ClaimStatus.ACTIVE)
-    await bench.steps.lifecycle.take_up(held_work("a", f"{E1}.6", {"VCPU": 8}, placed=WORK.placed))
+    await bench.steps.lifecycle.bring_up(held_work("a", f"{E1}.6", {"VCPU": 8}, placed=WORK.placed))
     assert bench.scripted.asked == ["accept", "raise_epoch"]
     assert (bench.hook.calls, bench.held) == ([], {"a": work})
 
 
 async def test_a_placement_that_ended_here_by_a_later_token_is_not_begun(bench: Bench) -> None:
     bench.journal.write_ended("h1", held_work("a", f"{E1}.9", placed=WORK.placed), 1000)
-    await bench.steps.lifecycle.take_up(WORK)
+    await bench.steps.lifecycle.bring_up(WORK)
     assert bench.scripted.asked == ["accept", "raise_epoch"]
     assert (bench.hook.calls, bench.held) == ([], {})
 
 
-async def test_the_store_is_told_what_the_claim_counts_in(bench: Bench) -> None:
+async def test_the_store_receives_what_the_claim_counts_in(bench: Bench) -> None:
     """The script then needs no second call with the keys of group and pools."""
     amounts = {"VCPU": 2, "pool:lic/CUSTOM_SEAT": 1}
     work = held_work("a", f"{E1}.7", amounts, state=ClaimStatus.ACTIVE, is_running=True, group="db")
     await bench.journal.write_held("h1", work)
     await bench.steps.ending.end(work)
     bench.hook.fails = {"start": [HookFailed("no")]}
-    await bench.steps.lifecycle.take_up(held_work("b", f"{E1}.8", amounts, group="db"))
+    await bench.steps.lifecycle.bring_up(held_work("b", f"{E1}.8", amounts, group="db"))
     told = [(script, {"server-group:db", "pool:lic"} <= set(objects)) for script, objects in bench.scripted.objects]
     assert told == [("gone", True), ("fail", True)]

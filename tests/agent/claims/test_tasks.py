@@ -58,7 +58,7 @@ class NotedSteps:
             self.begun.append(f"broken off: {what}")
             raise
 
-    async def take_up(self, work: JournalEntry, entry_id: str = "") -> None:
+    async def bring_up(self, work: JournalEntry, entry_id: str = "") -> None:
         await self._note(f"take up {work.token[-1]}")
 
     async def end(

@@ -57,7 +57,7 @@ def hook(tmp_path: Path, body: str, timeout_s: float = 20.0) -> CommandHook:
 
 
 @pytest.mark.parametrize("verb", Verb)
-async def test_a_hook_is_told_the_verb_the_claim_the_token_and_the_host(tmp_path: Path, verb: Verb) -> None:
+async def test_a_hook_gets_the_verb_the_claim_the_token_and_the_host(tmp_path: Path, verb: Verb) -> None:
     tell = hook(tmp_path, 'echo "$1 $REDSCHED_CLAIM_ID $REDSCHED_TOKEN $REDSCHED_PLACED $REDSCHED_HOST"; cat')
     first, _, claim = (await tell.run(HookRequest(verb, "c1", "h1", WORK, ("h1", "h3", "h2")))).decode().partition("\n")
     assert first == f"{verb.value} c1.a 1-a.7 1-a.5 h1"
@@ -79,7 +79,7 @@ async def test_a_hook_is_told_the_verb_the_claim_the_token_and_the_host(tmp_path
     }
 
 
-async def test_a_hook_is_told_from_which_pools_the_claim_takes(tmp_path: Path) -> None:
+async def test_a_hook_gets_from_which_pools_the_claim_takes(tmp_path: Path) -> None:
     slots = {"numa0/PCPU": 2, "gpu0/CUSTOM_GPU_MILLI": 250, "pool:lic/CUSTOM_SEAT": 1}
     said = await hook(tmp_path, "cat").run(HookRequest(Verb.START, "c1", "h1", held_work("a", "1-a.7", slots)))
     assert json.loads(said)["slots"] == slots
@@ -269,7 +269,7 @@ def test_an_empty_setting_is_no_hook() -> None:
     assert isinstance(hook_of(Settings(hook="true")), CommandHook)
 
 
-async def test_the_start_of_a_move_is_told_what_it_moves(tmp_path: Path) -> None:
+async def test_the_start_of_a_move_gets_what_it_moves(tmp_path: Path) -> None:
     tell = hook(tmp_path, "cat")
     for moves in ({"host": "h9", "token": "1-a.3"}, None):
         work = dataclasses.replace(WORK, moves=moves or {})
@@ -278,7 +278,7 @@ async def test_the_start_of_a_move_is_told_what_it_moves(tmp_path: Path) -> None
             assert told.get("moves") == (moves if verb is Verb.START else None)
 
 
-async def test_what_is_to_be_resized_is_told_both_amounts(tmp_path: Path) -> None:
+async def test_what_is_to_be_resized_gets_both_amounts(tmp_path: Path) -> None:
     work = WORK.with_amounts({"VCPU": 4}, resizing_to={"VCPU": 1}, before={"VCPU": 4})
     told = json.loads(await hook(tmp_path, "cat").run(HookRequest(Verb.RESIZE, "c1", "h1", work)))
     assert (told["slots"], told["former_slots"]) == ({"VCPU": 1}, {"VCPU": 4})

@@ -85,7 +85,7 @@ def test_what_no_claim_explains_is_found_on_each_node(tree: SysTree) -> None:
     assert part.trusted == part.unexplained.keys()
 
 
-def test_only_what_can_be_told_by_node_is_trusted(tree: SysTree) -> None:
+def test_only_what_can_be_attributed_to_a_node_is_trusted(tree: SysTree) -> None:
     tree.write("cgroup/job/memory.numa_stat", "anon N0=4096 N1=0\nshmem N0=0 N1=0")
     in_cgroup = Usage(0, 0.0, complete=True, cgroups=frozenset({"job"}), pids=frozenset())
     assert pools(tree).observe(in_cgroup, 0).trusted == {

@@ -32,7 +32,7 @@ def write(root: Path, path: str, text: str) -> None:
     (root / path).write_text(text)
 
 
-def test_the_pages_of_processes_are_told_by_node_and_size(tmp_path: Path) -> None:
+def test_the_pages_of_processes_are_counted_by_node_and_size(tmp_path: Path) -> None:
     """Page cache does not count; shared pages are divided by the number of processes that share them."""
     write(tmp_path, "7/numa_maps", MAPS)
     write(tmp_path, "8/numa_maps", "1 default anon=1 N1=1 kernelpagesize_kB=4\n")

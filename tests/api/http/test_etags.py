@@ -83,7 +83,7 @@ async def test_a_header_that_is_no_etag_is_422(api: httpx.AsyncClient) -> None:
     check_problem(answer, 422, "invalid-request")
 
 
-async def test_a_bad_request_is_told_so_before_its_precondition(api: httpx.AsyncClient) -> None:
+async def test_a_bad_request_is_refused_before_its_precondition(api: httpx.AsyncClient) -> None:
     """RFC 9110, 13.2.1: If-Match matters only if the request would succeed without it."""
     stale = {"If-Match": '"other"'}
     for path in DECLARED:

@@ -65,7 +65,7 @@ def test_a_request_names_aggregates_and_forbids_them(conditions: dict[str, Any],
     assert fitting(fleet(), **conditions) == expected
 
 
-def test_a_host_is_told_in_which_aggregates_it_is() -> None:
+def test_a_host_shows_in_which_aggregates_it_is() -> None:
     reason, details = refusal(fleet(), "h2", member_of=(frozenset({"c", "a"}),))
     assert (reason, details) == ("member_of:a,c", ["needs aggregate a or c, is in b"])
     assert refusal(fleet(), "h3", member_of=(frozenset({"a"}),))[1] == ["needs aggregate a, is in none"]

@@ -81,7 +81,7 @@ def test_the_numbers_are_reported() -> None:
     assert details["max_starting_per_host"] == "has 1 claims that are starting, may have 1"
 
 
-def test_a_claim_is_told_the_limits_of_its_host() -> None:
+def test_a_claim_gets_the_limits_of_its_host() -> None:
     columns = fleet({"max_claims_per_host": "7", "max_io_ops_per_host": "0"})
     settings = Settings(max_claims_per_host=5, max_starting_per_host=2)
     assert host_limits(columns, columns.row("h1") or 0, settings) == HostLimit(claims=7, starting=None)

@@ -309,13 +309,13 @@ def test_pinned_cpus_and_huge_pages_are_cpus_and_memory_of_the_flavor() -> None:
 # Errors
 
 
-def test_an_attribute_that_there_is_not_is_told_with_class_and_host() -> None:
+def test_an_attribute_that_there_is_not_is_reported_with_class_and_host() -> None:
     message = "class CuriousFilter failed on host a: AttributeError: redsched's stand-in for Nova's HostState has no "
     with pytest.raises(PluginError, match=message + "attribute 'colour'"):
         Decider(memory(a="500"), Settings(nova_filters=(NOVAS + "CuriousFilter",))).decide(SMALL, Random(0))
 
 
-def test_a_weigher_that_fails_is_told_likewise() -> None:
+def test_a_weigher_that_fails_is_reported_likewise() -> None:
     one = nova_weighers([NOVAS + "PlainWeigher"])["PlainWeigher"]
     with pytest.raises(PluginError, match="class PlainWeigher failed on host a: StopIteration"):
         one.raw(memory(a="500"), SMALL, 0)

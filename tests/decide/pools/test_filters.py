@@ -109,9 +109,7 @@ def cells(*sizes: tuple[int, int]) -> Numa:
         ),
     ],
 )
-def test_a_host_with_too_little_is_refused_and_told_what_there_is(
-    asked: dict[str, Any], reason: str, detail: str
-) -> None:
+def test_a_host_with_too_little_is_refused_with_what_there_is(asked: dict[str, Any], reason: str, detail: str) -> None:
     columns = HOST.columns()
     row = columns.row("h1") or 0
     failed = [rule for rule in rules(Request(**asked)) if not rule.passes(columns, row)]

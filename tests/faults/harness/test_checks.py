@@ -102,11 +102,11 @@ def test_good_books_are_passed() -> None:
         (lambda it: it.pools.pop("lic"), "pool:lic is not there, and claims hold {'CUSTOM_SEAT': 1} of it"),
     ],
 )
-def test_wrong_books_are_told(change: Change, says: str) -> None:
+def test_wrong_books_are_reported(change: Change, says: str) -> None:
     assert any(says in problem for problem in books(changed(change)))
 
 
-def test_a_host_that_comes_to_be_over_within_an_epoch_is_told() -> None:
+def test_a_host_that_comes_to_be_over_within_an_epoch_is_reported() -> None:
     now = changed(lambda it: with_more(it, "h1", "c"))
     assert list(books(now)) == []
     (problem,) = succession(good(), now)
@@ -125,7 +125,7 @@ def test_a_host_that_brought_back_too_much_is_a_fact_and_gets_no_more() -> None:
     assert "got still more: ['d']" in problem
 
 
-def test_a_shared_pool_and_a_group_that_come_to_be_over_are_told() -> None:
+def test_a_shared_pool_and_a_group_that_come_to_be_over_are_reported() -> None:
     now = changed(lambda it: it.claims["a"].update({"amount.pool:lic/CUSTOM_SEAT": "1"}))
     assert any("pool:lic came to hold more CUSTOM_SEAT" in problem for problem in succession(good(), now))
     unsettled = changed(lambda it: it.meta.update({"settled": "0"}))
@@ -134,7 +134,7 @@ def test_a_shared_pool_and_a_group_that_come_to_be_over_are_told() -> None:
     assert any("more group:g than it has" in problem for problem in succession(good(), crowded))
 
 
-def test_a_claim_on_a_host_that_has_not_attested_is_told() -> None:
+def test_a_claim_on_a_host_that_has_not_attested_is_reported() -> None:
     former = changed(lambda it: it.hosts["h1"].update({"epoch": "1-a"}))
     now = copy.deepcopy(former)
     with_more(now, "h1", "c", **{"amount.VCPU": "1"})
@@ -194,7 +194,7 @@ def test_a_cell_that_no_single_server_has_is_not_looked_at() -> None:
         (lambda it: it.claims["a"].update({"state": "starting"}), "claim a on h1 is starting"),
     ],
 )
-def test_what_has_not_settled_is_told(change: Change, says: str) -> None:
+def test_what_has_not_settled_is_reported(change: Change, says: str) -> None:
     assert list(ends.settled(good(), ["h1", "h2"])) == []
     assert says in list(ends.settled(changed(change), ["h1", "h2"]))
 
@@ -208,7 +208,7 @@ def test_what_has_not_settled_is_told(change: Change, says: str) -> None:
         (lambda it: it.others.update({"reconcile": {"a": "700"}}), "a reconciliation waits for a, due for 0.3 s"),
     ],
 )
-def test_what_is_still_under_way_is_told(change: Change, says: str) -> None:
+def test_what_is_still_under_way_is_reported(change: Change, says: str) -> None:
     assert list(ends.left_over(good())) == []
     assert says in list(ends.left_over(changed(change)))
 
@@ -221,7 +221,7 @@ def works(**slots: int) -> Works:
     return made
 
 
-def test_machines_that_disagree_are_told() -> None:
+def test_machines_that_disagree_are_reported() -> None:
     assert list(ends.machines_agree(good(), works())) == []
     fewer = works()
     fewer.stop("h1", "a", TOKEN)
@@ -244,7 +244,7 @@ def test_machines_that_disagree_are_told() -> None:
     assert list(ends.machines_agree(good(), earlier)) == [], "it was resized, and back"
 
 
-def test_a_claim_in_two_cells_is_told() -> None:
+def test_a_claim_in_two_cells_is_reported() -> None:
     look = {"c1": good(), "c2": other_cell()}
     assert list(ends.once(look)) == []
     look["c2"].claims["a"] = look["c2"].claims["e"]
@@ -325,7 +325,7 @@ def test_a_claim_that_waits_for_another_place_is_not_settled() -> None:
     assert "claim a is pending" in list(ends.settled(waiting, ["h1", "h2"]))
 
 
-def test_two_works_on_one_slot_are_told_where_they_run() -> None:
+def test_two_works_on_one_slot_are_reported_with_their_hosts() -> None:
     it = works()
     assert it.broken == []
     it.start("h1", "c", Work(TOKEN, {"VCPU": 3}))
@@ -334,7 +334,7 @@ def test_two_works_on_one_slot_are_told_where_they_run() -> None:
     assert it.over_committed == 1
 
 
-def test_journals_that_disagree_are_told() -> None:
+def test_journals_that_disagree_are_reported() -> None:
     entry = Journaled(TOKEN, "active", True)
     right = {("h1", "a"): entry, ("h2", "b"): entry}
     assert list(ends.journals_agree(good(), right)) == []
@@ -379,7 +379,7 @@ def owners() -> Ledger:
     return ledger
 
 
-def test_claims_that_nobody_owns_are_told() -> None:
+def test_claims_that_nobody_owns_are_reported() -> None:
     assert list(ends.owners_agree(good(), owners())) == []
     assert list(ends.owners_agree(good(), Ledger())) == [
         "claim a is there, and to its owner it is never asked for",
@@ -392,7 +392,7 @@ def test_claims_that_nobody_owns_are_told() -> None:
     assert list(ends.owners_agree(good(), given)) == ["claim a is there, and to its owner it is free"]
 
 
-def test_what_nobody_says_again_is_told_until_an_operator_has_given_it_back() -> None:
+def test_what_nobody_says_again_is_reported_until_an_operator_has_given_it_back() -> None:
     """Its owner got the reply to the release, the store has lost it, and the scheduler that replied was killed."""
     given = owners()
     given.hear("s0", "giving", {"id": "a"})
@@ -434,7 +434,7 @@ def test_what_is_failed_or_shelved_is_open_until_it_is_answered() -> None:
     assert ledger.level("shelved").acknowledged == 1
 
 
-def test_shelved_claims_that_nobody_owns_are_told() -> None:
+def test_shelved_claims_that_nobody_owns_are_reported() -> None:
     shelved = changed(lambda it: it.shelved.add("c"))
     ledger = owners()
     assert list(ends.owners_agree(shelved, ledger)) == ["claim c is there, and to its owner it is never asked for"]
@@ -442,7 +442,7 @@ def test_shelved_claims_that_nobody_owns_are_told() -> None:
     assert list(ends.owners_agree(shelved, ledger)) == []
 
 
-def test_what_a_killed_caller_left_is_told_until_an_operator_has_given_it_back() -> None:
+def test_what_a_killed_caller_left_is_reported_until_an_operator_has_given_it_back() -> None:
     """The server generated the id, so no owner knows it: the request's consumer identifies the owner."""
     ledger = owners()
     ledger.hear("s0", "asked", {"ids": ["s0-made-1"], "number": 1})
@@ -452,7 +452,7 @@ def test_what_a_killed_caller_left_is_told_until_an_operator_has_given_it_back()
     assert list(ends.owners_agree(view, ledger)) == ["claim c1.f00 is left by a caller who was killed"]
 
 
-def test_a_quota_that_disagrees_is_told() -> None:
+def test_a_quota_that_disagrees_is_reported() -> None:
     """Usage is compared with the claims as a sum over the cells, and the cells' shares with the limit."""
     view = changed(lambda it: it.claims["a"].update({"project": QUOTA.project}))
     used = {"c1": {"used.VCPU": "1"}, "c2": {"used.VCPU": "1", "used.claims": "1", "share.VCPU": "24"}}
@@ -478,7 +478,7 @@ def metered(here: range, there: range) -> Look:
     return look
 
 
-def test_a_project_that_comes_to_have_more_than_its_quota_is_told() -> None:
+def test_a_project_that_comes_to_have_more_than_its_quota_is_reported() -> None:
     """The claims of both cells count together. One server has both cells here, so each read is consistent."""
     full, more = metered(range(MOST - 2), range(MOST - 2, MOST)), metered(range(MOST - 2), range(MOST - 2, MOST + 1))
     assert list(quota(metered(range(2), range(0)), full, full)) == []
@@ -551,7 +551,7 @@ def replica() -> dict[str, Any]:
         (lambda it: it["declared"]["pool lic"].clear(), "s0 has pool lic"),
     ],
 )
-def test_a_replica_that_is_not_the_stores_is_told(change: Callable[[dict[str, Any]], object], says: str) -> None:
+def test_a_replica_that_is_not_the_stores_is_reported(change: Callable[[dict[str, Any]], object], says: str) -> None:
     assert list(ends.replica_agrees("s0", replica(), good())) == []
     wrong = replica()
     change(wrong)
@@ -583,7 +583,7 @@ def test_every_cell_has_hosts_and_no_host_is_in_two() -> None:
     assert len(hosts_in("c1", ("c1",))) == 50
 
 
-def test_whatever_is_left_is_told() -> None:
+def test_whatever_is_left_is_reported() -> None:
     empty = View(
         meta=good().meta,
         hosts={"h1": {"claims": "0", "starting": "0", "claimed.VCPU": "0"}},

@@ -25,7 +25,7 @@ def pipe() -> Iterator[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("module", MODULES)
-async def test_a_killed_process_is_found_until_its_end_is_told(module: str, pipe: tuple[int, int, int]) -> None:
+async def test_a_killed_process_is_found_until_its_end_is_reported(module: str, pipe: tuple[int, int, int]) -> None:
     """The process leads its own POSIX session, and carries the mark of the run that started its nursery."""
     with marked() as mark:
         async with nursery() as forking:

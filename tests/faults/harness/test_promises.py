@@ -54,7 +54,7 @@ def test_a_lease_that_ran_out_while_the_agent_was_held_up_breaks_nothing() -> No
     assert broken("a", owned(), late, "expired", HELD_UP) == ""
 
 
-def test_a_lease_that_ran_out_with_nothing_to_hold_its_agent_up_is_told() -> None:
+def test_a_lease_that_ran_out_with_nothing_to_hold_its_agent_up_is_reported() -> None:
     late = gone(at_ms=1_002_300, seen_ms=1_002_100, lease_ms=1_002_200)
     others = Excuses(held_up=frozenset({"agent-2"}))
     assert broken("a", owned(), late, "expired", others) == "no fault of the round held agent-1 up"
@@ -71,7 +71,7 @@ def test_a_claim_that_ends_before_its_lease_does_is_told_whoever_was_held_up() -
     assert broken("a", owned(), early, "expired", HELD_UP) == "it ended 300 ms before its lease could run out"
 
 
-def test_a_claim_may_have_been_taken_up_between_two_looks_and_expired_by_its_hosts_lease() -> None:
+def test_a_claim_may_have_been_accepted_between_two_looks_and_expired_by_its_hosts_lease() -> None:
     """The watcher did not see the acceptance, so the lease that it saw is not the one that expired."""
     unseen = gone(at_ms=ANSWERED + HOST_LEASE_MS + 100, seen_ms=ANSWERED, state="claimed")
     assert broken("a", owned(), unseen, "expired", HELD_UP) == ""

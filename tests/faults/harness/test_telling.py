@@ -125,7 +125,7 @@ def test_a_log_does_not_grow_for_ever_and_keeps_its_end(tmp_path: Path) -> None:
     assert log.read_bytes().endswith(b"39\n")
 
 
-def test_processes_that_are_left_are_ended_by_their_ids_and_told() -> None:
+def test_processes_that_are_left_are_ended_by_their_ids_and_reported() -> None:
     other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     with marked() as mark:
         mine = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
@@ -142,7 +142,7 @@ def test_processes_that_are_left_are_ended_by_their_ids_and_told() -> None:
             one.communicate()
 
 
-def test_a_watcher_that_fails_goes_on_looking_and_tells_it() -> None:
+def test_a_watcher_that_fails_keeps_looking_and_says_so() -> None:
     looks: list[int] = []
 
     def read(_: object) -> dict[str, View]:
@@ -172,7 +172,7 @@ class Failing:
         pass
 
 
-async def test_a_set_up_that_cannot_be_started_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_set_up_that_cannot_be_started_is_reported_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "SITES", {"single": Failing})
     said: list[str] = []
     done = await runs.run(1, iter([ROUND, ROUND]), time.monotonic() + 60, Lines(said.append))
@@ -181,7 +181,7 @@ async def test_a_set_up_that_cannot_be_started_is_told_and_tried_again(monkeypat
     assert done.results == []
 
 
-async def test_what_cannot_be_given_back_is_told_and_ends_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_cannot_be_given_back_is_reported_and_ends_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "play", AsyncMock(side_effect=lambda *_: result()))
     monkeypatch.setattr(runs, "release_all", AsyncMock(side_effect=TimeoutError("scheduler-0 did not say 'released'")))
     started: list[str] = []

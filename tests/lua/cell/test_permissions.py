@@ -18,6 +18,7 @@ from redsched.store.store import Store
 from tests.support.builders.cells import (
     PASSWORD,
     USER,
+    accepted_claim,
     active,
     call_of,
     claim_on,
@@ -29,7 +30,6 @@ from tests.support.builders.cells import (
     open_host,
     raw_client,
     report_of,
-    taken_up,
 )
 
 CALLED = re.compile(r"redis\.call\('(\w+)'")
@@ -40,7 +40,7 @@ async def test_a_full_server_takes_nothing_new_and_lets_everything_end(fresh_ser
         cell = store.cell("c1")
         await cell.init()
         await open_host(cell)
-        tokens = {name: (await taken_up(cell, name)).token for name in ("ends", "fails", "confirmed")}
+        tokens = {name: (await accepted_claim(cell, name)).token for name in ("ends", "fails", "confirmed")}
         for name in ("released", "due", "accepted", "renewed"):
             tokens[name] = (await claim_on(cell, name)).token
         await make_due(raw, cell, "due")

@@ -10,6 +10,7 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall
 from tests.support.builders.cells import (
     IN_STATE,
+    accepted_claim,
     active,
     call_of,
     claim_on,
@@ -19,7 +20,6 @@ from tests.support.builders.cells import (
     new_epoch,
     nothing_written,
     open_host,
-    taken_up,
 )
 
 
@@ -55,7 +55,7 @@ async def test_the_digest_decides_and_not_the_candidates(cell: CellStore, raw: A
 
 
 async def test_same_tells_the_present_state(cell: CellStore) -> None:
-    for state, bring in (("starting", taken_up), ("active", active), ("ending", ending)):
+    for state, bring in (("starting", accepted_claim), ("active", active), ("ending", ending)):
         first = await bring(cell, state)
         answer = await cell.claims.place(call_of(await cell.tick(), member(state, "h1")))
         (placed,) = answer.placed

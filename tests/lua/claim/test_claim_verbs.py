@@ -12,6 +12,7 @@ from redsched.store.codec.results import ReleaseMode, ScriptResult
 from tests.support.builders.cells import (
     HOUR_S,
     IN_STATE,
+    accepted_claim,
     active,
     claim_on,
     claimed,
@@ -22,7 +23,6 @@ from tests.support.builders.cells import (
     new_epoch,
     nothing_written,
     open_host,
-    taken_up,
 )
 
 Verb = Callable[[CellStore, str, str, str], Awaitable[ScriptResult]]
@@ -243,7 +243,7 @@ async def test_renewing_tells_the_new_deadline(cell: CellStore) -> None:
 
 
 async def test_confirming_after_the_deadline_but_before_the_sweep_is_fine(cell: CellStore, raw: Any) -> None:
-    placed = await taken_up(cell)
+    placed = await accepted_claim(cell)
     await make_due(raw, cell, "a")
     assert (await cell.claims.confirm("h1", "a", placed.token)).outcome is Outcome.OK
     assert await cell.claims.reconcile(["a"]) == 0
@@ -254,7 +254,7 @@ async def test_a_notification_that_has_served_is_deleted_whatever_the_answer(cel
     for claim_id, token in (("gone", None), ("stale", "1-a.1"), ("unknown", None)):
         placed = await ended(cell, "gone") if claim_id == "gone" else None
         if claim_id == "stale":
-            await taken_up(cell, "stale")
+            await accepted_claim(cell, "stale")
         entry = await raw.xadd(cell.keys.inbox("h1"), {"op": "claim"})
         answer = await cell.claims.accept("h1", claim_id, token or (placed.token if placed else "1-a.1"), 60, entry)
         assert answer.outcome in (Outcome.ENDED, Outcome.STALE, Outcome.UNKNOWN)
@@ -319,7 +319,7 @@ async def test_no_word_on_a_claim_touches_what_the_agent_owns(cell: CellStore, r
     assert owned(await fields_of(raw, cell.keys.host("h1"))) == before
 
 
-async def test_an_undoing_that_arrives_late_leaves_what_another_call_was_told_of(cell: CellStore, raw: Any) -> None:
+async def test_an_undoing_that_arrives_late_leaves_what_another_call_has_returned(cell: CellStore, raw: Any) -> None:
     """The owner has repeated the call with the same id meanwhile, and has its answer."""
     await open_host(cell)
     token = (await claim_on(cell, "a")).token

@@ -14,6 +14,7 @@ from redsched.store.codec.results import Member, ReleaseMode
 from redsched.store.codec.wire import Reply
 from tests.support.builders.cells import (
     HOUR_S,
+    accepted_claim,
     active,
     call_of,
     claim_on,
@@ -24,7 +25,6 @@ from tests.support.builders.cells import (
     member,
     nothing_written,
     open_host,
-    taken_up,
 )
 from tests.support.builders.counted_claims import SEAT, ask, counts, group, open_in, pool, seats
 
@@ -218,7 +218,7 @@ async def host_counts(raw: Any, cell: CellStore, host: str = "h1") -> tuple[int,
 
 async def test_a_host_counts_its_claims_and_those_not_active_yet(cell: CellStore, raw: Any) -> None:
     await claim_on(cell, "claimed")
-    await taken_up(cell, "starting")
+    await accepted_claim(cell, "starting")
     await active(cell, "active")
     await ending(cell, "ending")
     await ended(cell, "ended")
@@ -240,8 +240,8 @@ async def test_a_host_counts_its_claims_and_those_not_active_yet(cell: CellStore
     assert await host_counts(raw, cell) == (2, 0, 0)
 
 
-async def test_confirming_is_told_in_the_feed(cell: CellStore, raw: Any) -> None:
-    placed = await taken_up(cell, "a")
+async def test_confirming_is_in_the_feed(cell: CellStore, raw: Any) -> None:
+    placed = await accepted_claim(cell, "a")
     clock = await cell.tick()
     version = int(await raw.hget(cell.keys.host("h1"), "version"))
     assert (await cell.claims.confirm("h1", "a", placed.token)).outcome is Outcome.OK
@@ -254,7 +254,7 @@ async def test_confirming_is_told_in_the_feed(cell: CellStore, raw: Any) -> None
 async def test_failures_of_its_own_count_until_a_host_confirms(cell: CellStore, raw: Any) -> None:
     """A failure that anyone else reports says nothing about the host."""
     for name in "ab":
-        token = (await taken_up(cell, name)).token
+        token = (await accepted_claim(cell, name)).token
         await cell.claims.fail("h1", name, token, by_host=True)
         await cell.claims.fail("h1", name, token, by_host=True)
     by_caller = await claim_on(cell, "c")

@@ -8,6 +8,7 @@ from redsched.model import ClaimStatus, EndReason
 from redsched.store.cell import CellStore
 from tests.support.builders.cells import (
     IN_STATE,
+    accepted_claim,
     claim_on,
     claimed,
     ended,
@@ -16,7 +17,6 @@ from tests.support.builders.cells import (
     new_epoch,
     nothing_written,
     open_host,
-    taken_up,
 )
 
 
@@ -27,7 +27,7 @@ async def cell(cell: CellStore) -> CellStore:
     return cell
 
 
-async def test_what_no_host_has_taken_up_is_freed(cell: CellStore, raw: Any) -> None:
+async def test_what_no_host_has_accepted_is_freed(cell: CellStore, raw: Any) -> None:
     await claim_on(cell, "a", VCPU=2)
     await make_due(raw, cell, "a")
     seq = (await cell.tick()).seq
@@ -50,7 +50,7 @@ async def test_what_no_host_has_taken_up_is_freed(cell: CellStore, raw: Any) -> 
 
 async def test_what_a_host_is_starting_is_asked_back(cell: CellStore, raw: Any) -> None:
     """Its work may already run: the amounts stay claimed until the host reports that it has ended."""
-    placed = await taken_up(cell, "a", VCPU=2)
+    placed = await accepted_claim(cell, "a", VCPU=2)
     await make_due(raw, cell, "a")
     assert await cell.claims.reconcile(["a"]) == 1
     claim = (await cell.claims.read("a"))["a"]
@@ -84,8 +84,8 @@ async def test_claims_of_a_host_that_has_not_attested_are_left_alone(cell: CellS
 
 async def test_nobody_waits_for_a_host_that_was_written_off(cell: CellStore, raw: Any) -> None:
     """A starting placement ends with its lease, an ending one at once; if the host returns, it drops both."""
-    await taken_up(cell, "due", VCPU=2)
-    await taken_up(cell, "starts")
+    await accepted_claim(cell, "due", VCPU=2)
+    await accepted_claim(cell, "starts")
     await ending(cell, "ends")
     await make_due(raw, cell, "due")
     await cell.hosts.write_off("h1", force=True)
@@ -113,7 +113,7 @@ async def test_one_batch_holds_many_hosts_and_numbers_its_entries_densely(cell: 
     due = []
     for number in range(6):
         host = ("h1", "h2")[number % 2]
-        await (claim_on if number < 4 else taken_up)(cell, f"c{number}", host)
+        await (claim_on if number < 4 else accepted_claim)(cell, f"c{number}", host)
         await make_due(raw, cell, f"c{number}")
         due.append(f"c{number}")
     await claim_on(cell, "runs", "h1")

@@ -117,13 +117,13 @@ async def test_the_last_one_that_was_waited_for_fails_and_ends_all(cell: CellSto
     assert await main_states(cell, "ab") == {"a": "ended failed", "b": "ending failed"}
 
 
-@pytest.mark.parametrize("taken_up", [False, True])
+@pytest.mark.parametrize("accepted_claim", [False, True])
 async def test_a_member_that_confirms_after_another_has_failed_is_asked_back(
-    cell: CellStore, raw: Any, taken_up: bool
+    cell: CellStore, raw: Any, accepted_claim: bool
 ) -> None:
     """Before any scheduler has reconciled it."""
     placed = await gang(cell, "ab")
-    if taken_up:
+    if accepted_claim:
         await cell.claims.accept("h1", "b", placed["b"].token, HOUR_S)
     await cell.claims.fail("h1", "a", placed["a"].token, by_host=True)
     assert (await cell.claims.confirm("h1", "b", placed["b"].token)).outcome is Outcome.ENDING

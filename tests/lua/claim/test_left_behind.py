@@ -275,7 +275,7 @@ async def test_what_is_shelved_is_not_left_behind(cell: CellStore) -> None:
     assert causes(await evacuate(cell, "a", "h2", end_reason=EndReason.SHELVED)) == {"h2": "GROUP"}
 
 
-async def test_in_an_epoch_that_has_not_settled_it_is_not_told(cell: CellStore) -> None:
+async def test_in_an_epoch_that_has_not_settled_it_is_not_reported(cell: CellStore) -> None:
     """Other members of the group may not have been restored yet."""
     await group(cell, policy=AFFINITY)
     await run_on(cell, "h1", "a")

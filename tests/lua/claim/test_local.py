@@ -113,14 +113,14 @@ async def test_what_its_host_was_asked_to_stop_is_not_claimed_again(cell: CellSt
         assert (await cell.claims.report_local("h1", "console", {"VCPU": 2}, token=token)).outcome is Outcome.ENDING
 
 
-async def test_a_host_that_has_not_attested_is_told_to(cell: CellStore, raw: Any) -> None:
+async def test_a_host_that_has_not_attested_is_asked_to(cell: CellStore, raw: Any) -> None:
     await new_epoch(cell)
     async with nothing_written(raw):
         assert (await cell.claims.report_local("h1", "console", {"VCPU": 2})).outcome is Outcome.NOT_ATTESTED
         assert (await cell.claims.report_local("h9", "console", {"VCPU": 2})).outcome is Outcome.NOT_ATTESTED
 
 
-async def test_what_a_new_journal_was_asked_to_take_up_is_local_again(cell: CellStore, raw: Any) -> None:
+async def test_what_a_new_journal_was_asked_to_accept_is_local_again(cell: CellStore, raw: Any) -> None:
     """An attestation without it makes it a claim to be accepted; then the host reports what it is."""
     token = (await cell.claims.report_local("h1", "console", {"VCPU": 2})).facts[0]
     await cell.hosts.attest("h1", await new_epoch(cell))

@@ -13,6 +13,7 @@ from redsched.store.codec.results import ReleaseMode, Replacement
 from tests.support.builders.cells import (
     HOUR_S,
     IN_STATE,
+    accepted_claim,
     active,
     call_of,
     claim_on,
@@ -25,7 +26,6 @@ from tests.support.builders.cells import (
     new_epoch,
     nothing_written,
     open_host,
-    taken_up,
 )
 from tests.support.builders.counted_claims import AT_BOTH, begin_move, counts, seats
 from tests.support.builders.placements import (
@@ -56,7 +56,7 @@ async def sums(cell: CellStore, raw: Any) -> AsyncIterator[None]:
 
 
 async def test_an_everyday_claim_is_flat(cell: CellStore, raw: Any) -> None:
-    await taken_up(cell, "a", VCPU=2)
+    await accepted_claim(cell, "a", VCPU=2)
     assert set(await fields_of(raw, cell.keys.claim("a"))) == {
         "host",
         "state",
@@ -376,15 +376,15 @@ async def test_undoing_a_move_leaves_the_claim_although_that_is_active(cell: Cel
     assert await states(cell, "a") == {"h1": "active", "h2": "active"}
 
 
-@pytest.mark.parametrize("taken_up_first", [False, True])
-async def test_a_move_of_what_is_not_active_yet_can_be_called_off_too(cell: CellStore, taken_up_first: bool) -> None:
-    placed = await (taken_up if taken_up_first else claim_on)(cell, "a")
+@pytest.mark.parametrize("accepted_first", [False, True])
+async def test_a_move_of_what_is_not_active_yet_can_be_called_off_too(cell: CellStore, accepted_first: bool) -> None:
+    placed = await (accepted_claim if accepted_first else claim_on)(cell, "a")
     found = await move_to(cell, "a", placed)
     assert (await cell.claims.release("h2", "a", found.token)).outcome is Outcome.OK
-    assert await states(cell, "a") == {"h1": "starting" if taken_up_first else "claimed"}
+    assert await states(cell, "a") == {"h1": "starting" if accepted_first else "claimed"}
     found = await move_to(cell, "a", placed)
     assert (await cell.claims.release("h1", "a", placed.token)).outcome is (
-        Outcome.ENDING if taken_up_first else Outcome.OK
+        Outcome.ENDING if accepted_first else Outcome.OK
     )
     assert (await cell.claims.confirm("h2", "a", found.token)).outcome in (Outcome.ENDED, Outcome.STALE)
 
@@ -400,7 +400,7 @@ async def test_a_move_of_what_was_claimed_only_is_done_when_the_target_is_active
 
 async def test_what_was_overtaken_before_it_came_up_is_asked_back_when_it_does(cell: CellStore) -> None:
     """Before any scheduler has reconciled it."""
-    placed = await taken_up(cell, "a")
+    placed = await accepted_claim(cell, "a")
     await arrive(cell, "a", await move_to(cell, "a", placed))
     assert (await cell.claims.confirm("h1", "a", placed.token)).outcome is Outcome.ENDING
     assert await states(cell, "a") == {"h1": "ending moved", "h2": "active"}

@@ -562,7 +562,7 @@ async def test_an_evacuation_continues_in_later_epochs(cell: CellStore, raw: Any
 
 
 @pytest.mark.parametrize("state", ["claimed", "starting", "active"])
-async def test_a_target_whose_journal_was_lost_is_to_be_taken_up_again(
+async def test_a_target_whose_journal_was_lost_is_to_be_accepted_again(
     cell: CellStore, raw: Any, play: Play, state: str
 ) -> None:
     """The former placement continues meanwhile, even if the target had been active."""

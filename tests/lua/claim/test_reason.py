@@ -14,6 +14,7 @@ from redsched.store.codec.results import ReleaseMode
 from redsched.store.commands.claims import MAX_REASON
 from tests.support.builders.cells import (
     IN_STATE,
+    accepted_claim,
     active,
     call_of,
     claim_on,
@@ -23,7 +24,6 @@ from tests.support.builders.cells import (
     new_epoch,
     nothing_written,
     open_host,
-    taken_up,
 )
 from tests.support.builders.placements import held_claim
 
@@ -58,7 +58,7 @@ async def left_ms(cell: CellStore, raw: Any) -> int:
 
 
 async def test_a_failure_is_kept_as_long_as_the_claim_is_remembered(cell: CellStore, raw: Any) -> None:
-    placed = await taken_up(cell)
+    placed = await accepted_claim(cell)
     before = await cell.tick()
     await cell.claims.fail("h1", "a", placed.token, by_host=True, reason="no more disks\nreally")
     reason = await reason_of(cell)
@@ -70,7 +70,7 @@ async def test_a_failure_is_kept_as_long_as_the_claim_is_remembered(cell: CellSt
 
 
 async def test_the_first_reason_stays(cell: CellStore, raw: Any) -> None:
-    placed = await taken_up(cell)
+    placed = await accepted_claim(cell)
     await cell.claims.fail("h1", "a", placed.token, by_host=True, reason="first")
     async with nothing_written(raw):
         await cell.claims.fail("h1", "a", placed.token, by_host=True, reason="second")
@@ -78,7 +78,7 @@ async def test_the_first_reason_stays(cell: CellStore, raw: Any) -> None:
 
 async def test_while_a_claim_ends_its_reason_is_kept_for_a_day(cell: CellStore, raw: Any) -> None:
     """Once it has ended, as long as the claim, even if the host reports nothing new."""
-    placed = await taken_up(cell)
+    placed = await accepted_claim(cell)
     answer = await cell.claims.fail("h1", "a", placed.token, by_host=False, reason="exit code 3")
     assert answer.outcome is Outcome.ENDING
     assert await left_ms(cell, raw) == pytest.approx(DAY_MS, abs=10_000)
@@ -88,14 +88,14 @@ async def test_while_a_claim_ends_its_reason_is_kept_for_a_day(cell: CellStore, 
 
 
 async def test_without_a_reason_there_is_no_key(cell: CellStore, raw: Any) -> None:
-    first, second = await taken_up(cell, "a"), await taken_up(cell, "b")
+    first, second = await accepted_claim(cell, "a"), await accepted_claim(cell, "b")
     await cell.claims.fail("h1", "a", first.token, by_host=True)
     await cell.claims.gone("h1", "b", second.token, EndReason.RELEASED, {})
     assert not await raw.exists(cell.keys.reason("a"), cell.keys.reason("b"))
 
 
 async def test_a_long_reason_is_cut(cell: CellStore) -> None:
-    placed = await taken_up(cell)
+    placed = await accepted_claim(cell)
     await cell.claims.fail("h1", "a", placed.token, by_host=True, reason="\N{GRINNING FACE}" * 5000)
     reason = await reason_of(cell)
     assert reason is not None
@@ -199,8 +199,8 @@ async def test_each_change_of_the_feed_has_its_own_reason(cell: CellStore) -> No
     assert await told(cell, "claimed") == await told(cell, "active") == [(None, None)]
 
 
-async def test_a_lease_that_ran_out_is_told_with_its_reason(cell: CellStore, raw: Any) -> None:
-    await taken_up(cell)
+async def test_a_lease_that_ran_out_is_reported_with_its_reason(cell: CellStore, raw: Any) -> None:
+    await accepted_claim(cell)
     await make_due(raw, cell, "a")
     due_ms = (await cell.claims.read(["a"]))["a"].expires_at_ms
     await cell.claims.reconcile(["a"])

@@ -129,7 +129,7 @@ async def test_a_claim_on_an_unattested_host_is_closed_and_ends_when_it_attests(
     assert await states(cell, "a") == {"": "ended released"}
 
 
-async def test_what_no_host_had_taken_up_stays_counted_until_its_host_is_heard(cell: CellStore, raw: Any) -> None:
+async def test_what_no_host_had_accepted_stays_counted_until_its_host_is_heard(cell: CellStore, raw: Any) -> None:
     """It may have been accepted since, in writes that the store has lost."""
     await claim_on(cell, "a")
     epoch = await new_epoch(cell)
@@ -232,7 +232,7 @@ async def test_a_repeated_release_closes_no_further_than_it_was_closed_since(cel
 # Unknown ids
 
 
-async def test_an_id_that_was_told_to_be_unknown_is_not_brought_back(cell: CellStore, raw: Any) -> None:
+async def test_an_id_that_was_reported_unknown_is_not_brought_back(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a")
     await raw.flushall()
     await open_host(cell, "h2")

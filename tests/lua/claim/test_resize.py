@@ -12,6 +12,7 @@ from redsched.store.codec.results import ClaimCall, Member, Placed
 from tests.support.builders.cells import (
     HOUR_S,
     IN_STATE,
+    accepted_claim,
     claim_on,
     claimed,
     everything,
@@ -20,7 +21,6 @@ from tests.support.builders.cells import (
     nothing_written,
     open_host,
     report_of,
-    taken_up,
 )
 from tests.support.builders.placements import arrive, held_claim, move_to, settle
 
@@ -48,7 +48,7 @@ async def held(cell: CellStore) -> tuple[Amounts, Amounts]:
     return claim.amounts, claim.resizing_to
 
 
-async def test_what_no_host_has_taken_up_has_its_new_amounts_at_once(cell: CellStore, raw: Any) -> None:
+async def test_what_no_host_has_accepted_has_its_new_amounts_at_once(cell: CellStore, raw: Any) -> None:
     placed = await a_claim(cell, "claimed", VCPU=2)
     answer = await cell.claims.resize("h1", "a", placed.token, {"VCPU": 1, "MEMORY_MB": 20})
     assert (answer.outcome, answer.facts[1]) == (Outcome.OK, "claimed")
@@ -62,7 +62,7 @@ async def test_what_no_host_has_taken_up_has_its_new_amounts_at_once(cell: CellS
 
 
 @pytest.mark.parametrize("state", TAKEN_UP)
-async def test_what_its_host_has_taken_up_holds_the_larger_of_both_until_it_is_resized(
+async def test_what_its_host_has_accepted_holds_the_larger_of_both_until_it_is_resized(
     cell: CellStore, raw: Any, state: str
 ) -> None:
     placed = await a_claim(cell, state, VCPU=4, MEMORY_MB=10)
@@ -151,7 +151,7 @@ async def test_a_copy_learns_the_first_outcome_and_writes_nothing(cell: CellStor
     assert again.facts == first.facts
 
 
-async def test_a_copy_is_told_the_outcome_after_it_has_been_made_so(cell: CellStore, raw: Any) -> None:
+async def test_a_copy_gets_the_outcome_after_it_has_been_made_so(cell: CellStore, raw: Any) -> None:
     placed = await a_claim(cell)
     token = (await cell.claims.resize("h1", "a", placed.token, {"VCPU": 4})).facts[0]
     await cell.claims.resized("h1", "a", token, {"VCPU": 4})
@@ -283,4 +283,4 @@ async def test_the_journal_brings_a_half_done_resize_back(cell: CellStore, raw: 
     assert await held(cell) == ({"VCPU": 4}, {"VCPU": 4})
     assert (await cell.claims.resized("h1", "a", token, {"VCPU": 2})).outcome is Outcome.OK
     assert await claimed(raw, cell) == 2
-    await taken_up(cell, "b", "h1", VCPU=6)
+    await accepted_claim(cell, "b", "h1", VCPU=6)

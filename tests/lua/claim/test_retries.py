@@ -238,7 +238,7 @@ async def test_reconciling_leaves_a_pending_claim_to_the_schedulers(cell: CellSt
     assert "a" in await raw.zrange(cell.keys.reconcile, 0, -1)
 
 
-async def test_what_an_agent_has_not_taken_up_in_time_is_placed_again(cell: CellStore, raw: Any) -> None:
+async def test_what_an_agent_has_not_accepted_in_time_is_placed_again(cell: CellStore, raw: Any) -> None:
     """On a host without an agent the claim just expires, because no agent was to accept it."""
     said = await cell.hosts.report(report_of("h1"), AgentStamp("j", "n", 1))
     await cell.hosts.attest("h1", said.epoch, AgentStamp("j", "n", 2))
@@ -252,7 +252,7 @@ async def test_what_an_agent_has_not_taken_up_in_time_is_placed_again(cell: Cell
     assert await states(cell, "a") == {"": "ended expired"}
 
 
-async def test_what_was_taken_up_and_did_not_come_up_in_time_is_not_placed_again(cell: CellStore, raw: Any) -> None:
+async def test_what_was_accepted_and_did_not_come_up_in_time_is_not_placed_again(cell: CellStore, raw: Any) -> None:
     said = await cell.hosts.report(report_of("h1"), AgentStamp("j", "n", 1))
     await cell.hosts.attest("h1", said.epoch, AgentStamp("j", "n", 2))
     placed = await attempted(cell)

@@ -114,7 +114,7 @@ async def test_what_the_script_looks_at_itself_makes_nobody_decide_again(cell: C
     assert (await cell.claims.place(call)).outcome is Outcome.OK
 
 
-async def test_ids_with_an_outcome_are_told_it_first(cell: CellStore) -> None:
+async def test_ids_with_an_outcome_get_it_first(cell: CellStore) -> None:
     call = call_of(await cell.tick(), member("a", "h1"))
     await cell.claims.place(call)
     ended = call_of(await cell.tick(), member("b", "h1"))
@@ -126,7 +126,7 @@ async def test_ids_with_an_outcome_are_told_it_first(cell: CellStore) -> None:
     assert (await cell.claims.place(ended)).outcome is Outcome.ENDED
 
 
-async def test_another_epoch_is_told_before_that(cell: CellStore) -> None:
+async def test_another_epoch_is_reported_before_that(cell: CellStore) -> None:
     call = call_of(await cell.tick(), member("a", "h1"))
     await cell.declared.delete_aggregate("fast", force=True)
     await new_epoch(cell)

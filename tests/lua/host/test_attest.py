@@ -14,6 +14,7 @@ from redsched.store.codec.results import JournaledClaim, Placed, ReleaseMode
 from redsched.store.store import Store
 from tests.support.builders.cells import (
     IN_STATE,
+    accepted_claim,
     active,
     call_of,
     claim_on,
@@ -27,7 +28,6 @@ from tests.support.builders.cells import (
     open_host,
     report_of,
     stamp,
-    taken_up,
 )
 from tests.support.builders.placements import ended as has_ended
 from tests.support.builders.placements import held_claim, main_states, settle, states
@@ -452,7 +452,7 @@ async def test_thousands_of_claims_are_restored(open_cell: CellStore, raw: Any) 
 
 
 async def test_a_journal_that_says_nonsense_changes_nothing(cell: CellStore, raw: Any) -> None:
-    placed = await taken_up(cell, "a", VCPU=2)
+    placed = await accepted_claim(cell, "a", VCPU=2)
     await new_epoch(cell)
     with pytest.raises(RedschedError):
         async with nothing_written(raw):
@@ -463,7 +463,7 @@ async def test_a_journal_that_says_nonsense_changes_nothing(cell: CellStore, raw
 
 async def test_a_confirmation_for_another_epoch_is_refused(cell: CellStore) -> None:
     """A replaced primary still answers: a client must not learn from it that the work stays."""
-    placed = await taken_up(cell, "a")
+    placed = await accepted_claim(cell, "a")
     epoch = (await cell.tick()).epoch
     assert (await cell.claims.confirm("h1", "a", placed.token, epoch=f"9{epoch}")).outcome is Outcome.NOT_ATTESTED
     assert await main_states(cell, "a") == {"a": "starting"}

@@ -15,6 +15,7 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, EndedPlacement, Member, ReleaseMode, Replacement, ScriptResult
 from tests.support.builders.cells import (
     HOUR_S,
+    accepted_claim,
     active,
     call_of,
     claim_on,
@@ -26,7 +27,6 @@ from tests.support.builders.cells import (
     nothing_written,
     open_host,
     report_of,
-    taken_up,
 )
 from tests.support.builders.counted_claims import SEAT, pool
 from tests.support.builders.placements import arrive, ask_again, held, move_to, settle
@@ -183,7 +183,7 @@ async def test_whatever_ends_a_claim_frees_what_it_used_at_once(cell: CellStore,
 
 async def test_a_claim_counts_until_its_host_says_that_the_work_is_gone(cell: CellStore, raw: Any) -> None:
     await cell.declared.put_quota(QUOTA)
-    token = (await taken_up(cell, "a", VCPU=6)).token
+    token = (await accepted_claim(cell, "a", VCPU=6)).token
     await cell.claims.release("h1", "a")
     assert (await ask(cell, "b", 1)).outcome is Outcome.OVER_QUOTA
     await cell.claims.gone("h1", "a", token, EndReason.RELEASED, {})

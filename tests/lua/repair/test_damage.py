@@ -7,6 +7,7 @@ import pytest
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from tests.support.builders.cells import (
+    accepted_claim,
     call_of,
     claim_on,
     claimed,
@@ -14,7 +15,6 @@ from tests.support.builders.cells import (
     member,
     nothing_written,
     open_host,
-    taken_up,
 )
 
 NONSENSE = ("nan", "-nan", "inf", "2.5", "abc", "-3", "1e1", "0x10", " 8", "99999999999999999999")
@@ -59,7 +59,7 @@ async def test_a_damaged_host_does_not_keep_the_claims_of_others_from_expiring(
     for host in ("h1", "h2"):
         await open_host(cell, host)
     await claim_on(cell, "a", "h1")
-    await taken_up(cell, "b", "h1")
+    await accepted_claim(cell, "b", "h1")
     await claim_on(cell, "c", "h2")
     for claim_id in "abc":
         await make_due(raw, cell, claim_id)

@@ -229,7 +229,7 @@ async def test_an_id_that_is_bound_meanwhile_is_left_alone(cells: Cells, monkeyp
     assert [one.should for one in await cells.audited()] == ["in c1 alone"]
 
 
-async def test_a_claim_that_no_host_has_taken_up_ends_at_once(cells: Cells) -> None:
+async def test_a_claim_that_no_host_has_accepted_ends_at_once(cells: Cells) -> None:
     await cells.raw.hset(cells.cell("c1").store.keys.claim("mine"), "state", "claimed")
     repaired = await repair_ids(cells.cell("c1"), cells.scheduler._cells)
     assert [one.repaired for one in repaired] == [True]
@@ -251,7 +251,7 @@ async def test_a_claim_that_was_released_needs_no_repair(cells: Cells, state: Cl
     assert await cells.states() == {"c1": state, "c2": ACTIVE}
 
 
-async def test_a_pending_claim_goes_on(cells: Cells) -> None:
+async def test_a_pending_claim_continues(cells: Cells) -> None:
     """It has no host, but the audit finds it in the list of claims to reconcile."""
     store = cells.cell("c1").store
     await cells.raw.hset(store.keys.claim("mine"), mapping={"max_attempts": "3", "on_exit": "replace"})

@@ -220,7 +220,7 @@ async def caches_follow(broken: Broken) -> None:
     assert broken.cell.updater.stats.snapshots == snapshots == 1
 
 
-async def test_a_repair_is_told_in_the_feed_with_its_reason(broken: Broken) -> None:
+async def test_a_repair_is_in_the_feed_with_its_reason(broken: Broken) -> None:
     await sums(broken)
     await counts(broken)
     await broken.scheduler.repair()
@@ -231,7 +231,7 @@ async def test_a_repair_is_told_in_the_feed_with_its_reason(broken: Broken) -> N
     assert (told["host", "h1"]["claimed.VCPU"], told["host", "h2"]["claimed.CUSTOM_OLD"]) == ("4", "")
 
 
-async def test_a_repair_that_no_cache_needs_is_told_in_the_log(broken: Broken) -> None:
+async def test_a_repair_that_no_cache_needs_is_logged(broken: Broken) -> None:
     await deadlines_of_nothing(broken)
     await ended_claims(broken)
     await gangs(broken)

@@ -12,7 +12,7 @@ from redsched.errors import StoreUnavailable
 from redsched.scheduler.background.periodic import repeat
 
 
-async def test_an_error_is_told_and_ends_nothing() -> None:
+async def test_an_error_is_reported_and_ends_nothing() -> None:
     """An expected error is logged at the given level, a bug with its traceback; the next round runs all the same."""
     rounds: Iterator[Exception] = iter((StoreUnavailable("gone"), ValueError("a defect")))
     through = asyncio.Event()

@@ -175,7 +175,7 @@ async def test_a_failure_that_ended_a_claim_is_repeated(clean_store: str, binary
         assert await state_of(cell, claim_id) is ClaimStatus.ENDING
 
 
-async def test_an_end_that_nobody_was_told_of_is_not_repeated(clean_store: str, binary: Any) -> None:
+async def test_an_end_that_nobody_has_heard_of_is_not_repeated(clean_store: str, binary: Any) -> None:
     """A scheduler ended a pending claim on a primary that was then replaced; on the new primary the claim is active."""
     async with opened(clean_store, "h1", settings=BY_HAND) as (scheduler, cell):
         claim_id, token = await selected(scheduler)
@@ -276,7 +276,7 @@ async def test_no_more_is_remembered_than_can_be_lost(clean_store: str, monkeypa
         assert len(released) == 0
 
 
-async def test_what_its_owner_was_told_is_not_known_stays_gone_though_its_host_comes_back(clean_store: str) -> None:
+async def test_what_its_owner_heard_is_unknown_stays_gone_though_its_host_comes_back(clean_store: str) -> None:
     """After a wipe the cell settles by time. A host that returns later still holds a claim reported as not found."""
     async with Store.connect(clean_store) as store, Scheduler.connect(clean_store, QUICK) as scheduler:
         cell = store.cell("c1")
@@ -303,7 +303,7 @@ async def test_an_unknown_id_leaves_nothing_in_a_store_that_has_heard_all_its_ho
 
 
 @pytest.mark.parametrize("until", ["claimed", "active"])
-async def test_ids_that_were_made_are_told_where_what_they_have_cannot_be_read(
+async def test_ids_that_were_made_are_returned_where_what_they_have_cannot_be_read(
     clean_store: str, monkeypatch: pytest.MonkeyPatch, until: Literal["claimed", "active"]
 ) -> None:
     """Otherwise no caller would know the claim's id, and the claim would never be released."""

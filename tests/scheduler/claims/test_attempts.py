@@ -250,7 +250,7 @@ async def expired(work: Work) -> Claim:
     return await mine(work)
 
 
-async def test_what_no_agent_takes_up_in_time_goes_to_the_next_host(clean_store: str) -> None:
+async def test_what_no_agent_accepts_in_time_goes_to_the_next_host(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5) as work:
         await work.scheduler.select(replace(MINE, lease_s=1))
         now = await expired(work)
@@ -259,7 +259,7 @@ async def test_what_no_agent_takes_up_in_time_goes_to_the_next_host(clean_store:
         assert await work.held() == {"h1": ["mine"]}
 
 
-async def test_what_an_agent_has_taken_up_is_not_placed_again_when_its_lease_runs_out(clean_store: str) -> None:
+async def test_what_an_agent_has_accepted_is_not_placed_again_when_its_lease_runs_out(clean_store: str) -> None:
     """The work may have been started on that host."""
     async with at_work(clean_store, 6, 5) as work:
         [found] = (await work.scheduler.select(MINE)).selections
@@ -502,7 +502,7 @@ async def test_until_active_waits_for_an_alternate_where_a_host_is_silent(clean_
         assert (found.host, found.state) == ("h1", ACTIVE)
 
 
-async def test_until_active_is_told_that_all_hosts_were_silent(clean_store: str) -> None:
+async def test_until_active_learns_that_all_hosts_were_silent(clean_store: str) -> None:
     """Each placement has a lease of its own, and the error lists each host."""
     async with at_work(clean_store, 6, 5, settings=QUICK) as work:
         asked = replace(MINE, until="active", lease_s=1, alternates=1, max_attempts=2)

@@ -75,7 +75,7 @@ async def test_leases_are_renewed_where_there_are_any(scheduler: Scheduler, clai
     assert ((await scheduler.claims.get("a")).expires_at_ms or 0) > before + 3_000_000
 
 
-async def test_claims_are_shelved_and_may_be_taken_up_again(scheduler: Scheduler, claims: list[str]) -> None:
+async def test_claims_are_shelved_and_unshelved(scheduler: Scheduler, claims: list[str]) -> None:
     assert outcomes(await scheduler.bulk.shelve(WEB)) == dict.fromkeys("abc", "shelved")
     assert await living(scheduler) == {"d"}
     again, fresh = await scheduler.migrations.unshelve("a", 0)

@@ -34,7 +34,7 @@ async def test_a_claim_moves(clean_store: str) -> None:
         await work.is_sound()
 
 
-async def test_a_claim_that_nobody_has_taken_up_moves(clean_store: str) -> None:
+async def test_a_claim_that_nobody_has_accepted_moves(clean_store: str) -> None:
     """A source that no agent has accepted is freed as soon as the target is active."""
     async with at_work(clean_store, 4, 3) as work:
         found = (await work.scheduler.select(TWO)).selections[0]

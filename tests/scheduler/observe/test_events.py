@@ -48,7 +48,7 @@ async def all_of(scheduler: Scheduler, wanted: EventFilter = EventFilter()) -> l
     return list((await scheduler.events.list(1000, "", wanted)).items)
 
 
-async def test_a_claims_life_is_told_with_for_whom_and_why(quiet: Scheduler) -> None:
+async def test_a_claims_life_is_recorded_with_owner_and_reason(quiet: Scheduler) -> None:
     recorder = Recorder(store_of(quiet), Settings())
     await quiet.select(Request({"VCPU": 2}, claim_ids=("mine",), project="web", consumer="ci"))
     await recorder.record()

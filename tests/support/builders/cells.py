@@ -171,7 +171,7 @@ def known(*placed: Placed) -> tuple[Placed, ...]:
     return tuple(replace(one, candidate=None) for one in placed)
 
 
-async def taken_up(cell: CellStore, claim_id: str = "a", host: str = "h1", **amounts: int) -> Placed:
+async def accepted_claim(cell: CellStore, claim_id: str = "a", host: str = "h1", **amounts: int) -> Placed:
     """Make a claim whose host is starting its work."""
     placed = await claim_on(cell, claim_id, host, **amounts)
     answer = await cell.claims.accept(host, claim_id, placed.token, HOUR_S)
@@ -181,7 +181,7 @@ async def taken_up(cell: CellStore, claim_id: str = "a", host: str = "h1", **amo
 
 async def active(cell: CellStore, claim_id: str = "a", host: str = "h1", **amounts: int) -> Placed:
     """Make a claim whose work runs."""
-    placed = await taken_up(cell, claim_id, host, **amounts)
+    placed = await accepted_claim(cell, claim_id, host, **amounts)
     answer = await cell.claims.confirm(host, claim_id, placed.token)
     assert answer.outcome is Outcome.OK
     return placed
@@ -203,7 +203,7 @@ async def ended(cell: CellStore, claim_id: str = "a", host: str = "h1", **amount
     return placed
 
 
-IN_STATE = {"claimed": claim_on, "starting": taken_up, "active": active, "ending": ending, "ended": ended}
+IN_STATE = {"claimed": claim_on, "starting": accepted_claim, "active": active, "ending": ending, "ended": ended}
 """The function that brings a claim into each state."""
 
 

@@ -166,7 +166,7 @@ def test_what_a_row_says_that_there_is_exists(row: list[str]) -> None:
     assert set(re.findall(r"`([^`]+)`", row[1])) <= KNOWN
 
 
-def test_what_exists_is_told_from_what_does_not() -> None:
+def test_what_exists_is_distinguished_from_what_does_not() -> None:
     assert {
         "hints.same_host",
         "groups.any_of",

@@ -29,6 +29,7 @@ After = Annotated[
     str, typer.Option("--after", help="Continue after this item of the previous page.", show_default=False)
 ]
 Force = Annotated[bool, typer.Option("--force", help="Free the amounts at once, even if the host still runs the work.")]
+WAIT = "How long to wait for room if nothing fits."
 RequestFile = Annotated[
     str,
     typer.Option(

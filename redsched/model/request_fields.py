@@ -28,6 +28,7 @@ from redsched.model.types import (
     whole_from,
 )
 
+QUEUE_TIMEOUT = "Seconds to wait for room if nothing fits."
 _NO_HINTS = Hints()
 Multiplier = Annotated[float, WithJsonSchema({"type": "number", "minimum": -1e6, "maximum": 1e6})]
 
@@ -140,9 +141,7 @@ class RequestFields(PlaceFields):
         Literal["claimed", "active"],
         Field(description="active: respond when the hosts have confirmed, or undo the request."),
     ] = "claimed"
-    queue_timeout_s: Annotated[
-        int, whole_from(0, MAX_WAIT_S), Field(description="Seconds to wait for room if nothing fits.")
-    ] = 0
+    queue_timeout_s: Annotated[int, whole_from(0, MAX_WAIT_S), Field(description=QUEUE_TIMEOUT)] = 0
     confirm_timeout_s: Annotated[
         int,
         whole_from(0, MAX_WAIT_S),

@@ -29,7 +29,7 @@ MaybeClaim = Annotated[
 TokenOption = Annotated[
     str, typer.Option("--token", help="Token of the placement. Default: the current one.", show_default=False)
 ]
-Wait = Annotated[int, seconds("--wait", most=MAX_WAIT_S, help="How long to wait for room if nothing fits.")]
+Wait = Annotated[int, seconds("--wait", most=MAX_WAIT_S, help=options.WAIT)]
 
 
 def confirm(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = False, url: Url = "") -> None:

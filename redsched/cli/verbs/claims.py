@@ -6,13 +6,14 @@ from typing import Annotated, Any
 import typer
 
 from redsched.cli import completion, options, tables
-from redsched.cli.options import After, AsJson, ClaimArgument, Force, Limit, Many, Url, many
+from redsched.cli.options import After, AsJson, ClaimArgument, Force, Limit, Many, Url, about, many
 from redsched.cli.scheduler import with_scheduler
 from redsched.cli.verbs import bulk
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, ListedState, Token
 from redsched.model.validation import check_name
 from redsched.scheduler import BulkResult, Page, Scheduler
 from redsched.schema import responses
+from redsched.schema.requests.queries import ReleaseQuery
 
 CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT")
 PLACEMENT_HEADS = ("TOKEN", "STATE", "HOST", "AMOUNTS", "WHY")
@@ -52,7 +53,7 @@ def release(
             metavar="CLAIM", help="Ids of the claims.", show_default=False, autocompletion=completion.claims
         ),
     ] = [],  # noqa: B006 - typer reads it, nobody writes it
-    token: Annotated[str, typer.Option(help="Release only the placement with this token.", show_default=False)] = "",
+    token: Annotated[str, typer.Option(help=about(ReleaseQuery, "token"), show_default=False)] = "",
     force: Force = False,
     as_json: AsJson = False,
     url: Url = "",

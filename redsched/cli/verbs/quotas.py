@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from redsched.cli import completion, options, tables
-from redsched.cli.options import After, AsJson, Limit, Url, named
+from redsched.cli.options import After, AsJson, Limit, Url, about, named
 from redsched.cli.scheduler import with_scheduler
 from redsched.model import Quota
 from redsched.scheduler import QuotaView, UsageRow, usage_by
 from redsched.schema import responses
+from redsched.schema.requests.queries import UsageQuery
 
 HEADS = ("PROJECT", "RESOURCE", "LIMIT", "USED")
 
@@ -58,7 +59,7 @@ def delete(project: Project, url: Url = "") -> None:
 def usage(
     by: Annotated[
         list[str],
-        typer.Option(help="class, zone or project. Repeatable, or separated by commas.", show_default="class"),
+        typer.Option(help=about(UsageQuery, "by"), show_default="class"),
     ] = [],  # noqa: B006 - typer reads it, nobody writes it
     as_json: AsJson = False,
     url: Url = "",

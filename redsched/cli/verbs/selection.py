@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import completion, tables
+from redsched.cli import completion, options, tables
 from redsched.cli.options import AsJson, Url, seconds
 from redsched.cli.request_options import RequestOptions, about, request_of, takes_asked
 from redsched.cli.scheduler import with_scheduler
@@ -39,9 +39,7 @@ def select(
         ),
     ] = None,
     until: Annotated[str, typer.Option(help=about("until"), show_default=False)] = "",
-    queue_timeout_s: Annotated[
-        int | None, seconds("--wait", most=MAX_WAIT_S, help="How long to wait for room if nothing fits.")
-    ] = None,
+    queue_timeout_s: Annotated[int | None, seconds("--wait", most=MAX_WAIT_S, help=options.WAIT)] = None,
     confirm_timeout_s: Annotated[
         int | None,
         seconds("--confirm-timeout", most=MAX_WAIT_S, help="How long --until active waits. Default: the lease."),

@@ -5,10 +5,11 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from redsched.model import MAX_ALTERNATES, MAX_DEADLINE_S, MAX_WAIT_S, AtDeadline
+from redsched.model.request_fields import QUEUE_TIMEOUT
 from redsched.model.types import Amount, GivenName, GivenToken, ResourceClass
 from redsched.schema.types import GivenLeaseS, GivenSlot, Strict
 
-QueueTimeoutS = Annotated[int, Field(ge=0, le=MAX_WAIT_S, description="Seconds to wait for room if nothing fits.")]
+QueueTimeoutS = Annotated[int, Field(ge=0, le=MAX_WAIT_S, description=QUEUE_TIMEOUT)]
 
 
 class TokenBody(Strict):

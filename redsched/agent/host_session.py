@@ -63,8 +63,8 @@ class Host:
     _version: tuple[str, int] = field(default=("", 0), init=False)
     _number: int = field(default=1, init=False)
     _report_at_s: float = field(default=0.0, init=False)
-    _owes_requests: bool = field(default=True, init=False)
-    """Whether the store may have lost requests since this host last restored the ones that it holds."""
+    _owes_texts: bool = field(default=True, init=False)
+    """Whether the store may have lost texts since this host last restored those of its claims."""
     _session_lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     def __post_init__(self) -> None:
@@ -83,9 +83,9 @@ class Host:
                 await self._attest()
             else:
                 await self._heartbeat()
-            if self.epoch and self._owes_requests:
+            if self.epoch and self._owes_texts:
                 await self._restore_texts()
-                self._owes_requests = False
+                self._owes_texts = False
 
     async def observe(self) -> None:
         """Observe the host, and report it if something has changed. Raises Unavailable, OtherAgent, OSError."""
@@ -162,7 +162,7 @@ class Host:
             elif answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
                 # Not awaited: if it is lost, the host attests once more and gets ALREADY_DONE.
                 self.journal.write_attested(self.name, answer.epoch)
-                self._owes_requests = True
+                self._owes_texts = True
                 self._open(answer.epoch, answer.drop)
                 return
             elif answer.outcome is not Outcome.WRONG_EPOCH:

@@ -103,7 +103,7 @@ async def test_what_is_exported_is_what_was_reported_and_declared(living: Schedu
     assert archive.claims.keys() == {"grouped", "kept", "shelved"}
     digest = archive.claims["kept"]["digest"]
     assert Request.from_canonical(archive.requests[digest]).project == "ci"
-    assert archive.alternates == {"kept": ("h2", "h1")}
+    assert archive.alternates == {"kept": "h2 h1"}
 
 
 async def test_lines_are_read_back_as_they_were_written(living: Scheduler) -> None:
@@ -204,6 +204,9 @@ async def test_what_cannot_be_read_is_refused_by_its_line(living: Scheduler) -> 
         (spoilt(lines, at["claim"], fields={**claim, "token": "x"}), at["claim"] + 1, "token"),
         (spoilt(lines, at["claim"], fields={}), at["claim"] + 1, "host"),
         (spoilt(lines, at["claim"], fields=None), at["claim"] + 1, "fields"),
+        (spoilt(lines, at["claim"], alternates="h2"), at["claim"] + 1, "a list of hosts"),
+        (spoilt(lines, at["claim"], alternates=[5]), at["claim"] + 1, "a list of hosts"),
+        (spoilt(lines, at["claim"], alternates=["h 2"]), at["claim"] + 1, "h 2"),
         (spoilt(lines, at["request"], digest="0" * 32), at["request"] + 1, "digest"),
     ]
     for spoilt_lines, number, word in bad:

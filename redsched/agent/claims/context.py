@@ -114,7 +114,9 @@ class LifecycleContext:
     async def run_hook(self, verb: Verb, work: JournalEntry) -> bytes:
         """Run the hook of this host and return its output. Raises HookFailed."""
         async with self.hooks:
-            alternates = alternates_from(self.host.journal.texts.get(alternates_name(work.id), ""))
+            name = alternates_name(work.id)
+            # The journal may still have the list of an earlier claim with this id.
+            alternates = alternates_from(self.host.journal.texts.get(name, "") if name in work.texts else "")
             return await self.hook.run(HookRequest(verb, self.host.cell.name, self.host.name, work, alternates))
 
     async def write_tombstone(self, work: JournalEntry, answer: ScriptResult, end_reason: str = "") -> None:

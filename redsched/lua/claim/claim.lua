@@ -4,7 +4,7 @@
 -- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer members hosts lists request limited gang call_id
 -- ARGV max_attempts on_exit most_alternates alternates gang_members ...
 -- Further keys: the claim of each member, then host, claims and inbox of each host; with conditions the attributes of
--- each host, if ARGV says so, then each group and shared pool; with alternates a key for those of each member; with a
+-- each host, if ARGV says so, then each group and shared pool; with alternates the key of each member's list; with a
 -- gang its key; with a request its key.
 -- epoch, now_ms, seen_seq: those of the decision. fresh: 1 if the ids were made for this call. members, hosts, lists:
 -- the number of each. request: the request to store, or ''. limited: 1 if the project is known to have a quota. quota:

@@ -46,7 +46,7 @@ async def audit_cell(cell: Cell) -> AuditReport:
 
 
 async def repair_cell(cell: Cell, operator: bool) -> AuditReport:
-    """Repair one cell, as `repair` does. Also extends the retention of the requests that claims name."""
+    """Repair one cell, as `repair` does. Also keeps the texts that claims refer to for longer."""
     before, texts = await _confirmed_findings(cell)
     await cell.store.texts.extend(texts)
     await texts.free_in_slices()

@@ -14,9 +14,10 @@ from redsched.model import Aggregate, Claim, HostReport, HostStatus, Quota, Requ
 from redsched.model.json_codec import Fields, as_text, from_text
 from redsched.model.validation import check_name, check_slot, parse_int
 from redsched.pacing import Spread
+from redsched.store.codec.claim_fields import alternates_from, alternates_text
 from redsched.store.codec.fields import AMOUNT, claim_from
 
-FORMAT = 2
+FORMAT = 3
 """The version of the format, incremented when older readers can no longer read it."""
 MAX_LINE = 1_000_000
 
@@ -72,7 +73,7 @@ class Archive:
     """The contents of a cell.
 
     `statuses` are those that operators gave hosts, by host. `claims` has the hashes of live and shelved claims by id,
-    `alternates` the lists of those that have one, `requests` the canonical requests by digest.
+    `alternates` the lists of those that have one, as stored, `requests` the canonical requests by digest.
     """
 
     head: Head
@@ -83,7 +84,7 @@ class Archive:
     hosts: tuple[HostReport, ...] = ()
     statuses: Mapping[str, HostStatus] = field(default_factory=dict)
     claims: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    alternates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    alternates: Mapping[str, str] = field(default_factory=dict)
     requests: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -114,7 +115,7 @@ def _body(archive: Archive) -> Iterator[str]:
     for claim_id in sorted(archive.claims):
         line: dict[str, Any] = {"kind": "claim", "id": claim_id, "fields": archive.claims[claim_id]}
         if claim_id in archive.alternates:
-            line["alternates"] = archive.alternates[claim_id]
+            line["alternates"] = alternates_from(archive.alternates[claim_id])
         yield json.dumps(line)
     for digest, text in sorted(archive.requests.items()):
         yield json.dumps({"kind": "request", "digest": digest, "request": json.loads(text)})
@@ -139,7 +140,7 @@ class _ArchiveReader:
         self._lines = 0
         self._found: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
         self._statuses: dict[str, HostStatus] = {}
-        self._alternates: dict[str, tuple[str, ...]] = {}
+        self._alternates: dict[str, str] = {}
 
     def take(self, item: dict[str, Any]) -> None:
         kind = item.pop("kind", None)
@@ -203,11 +204,11 @@ class _ArchiveReader:
         check_name("claim", str(item["id"]))
         checked_claim(self._cell, item["id"], values)
         if alternates is not None:
-            if not isinstance(alternates, list):
+            if not isinstance(alternates, list) or not all(isinstance(host, str) for host in alternates):
                 raise InvalidRequest("alternates must be a list of hosts, as `redsched export` writes it")
             for host in alternates:
                 check_name("host", host)
-            self._alternates[item["id"]] = tuple(alternates)
+            self._alternates[item["id"]] = alternates_text(alternates)
         return item["id"], values
 
     def _request(self, item: dict[str, Any]) -> tuple[str, Any]:

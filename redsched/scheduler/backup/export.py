@@ -19,7 +19,7 @@ from redsched.scheduler.backup.archive import FORMAT, Archive, Head, Packed
 from redsched.scheduler.hosts.fields import keyed, number, quota_from, slot_views, status_from
 from redsched.scheduler.results import SlotView
 from redsched.store.cell import CellStore
-from redsched.store.codec.claim_fields import ALTERNATES, alternates_from
+from redsched.store.codec.claim_fields import ALTERNATES
 from redsched.store.codec.fields import ROOT, placement_fields
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.results import HostHashes
@@ -106,16 +106,13 @@ async def _hosts(store: CellStore, names: Sequence[str]) -> list[HostHashes]:
     return [one for one in found if one.fields]
 
 
-async def _texts(store: CellStore, seen: AuditSnapshot) -> tuple[Spread[tuple[str, ...]], Spread[str]]:
-    """Return the alternates by claim id, and the requests by digest."""
-    alternates, requests = Spread[tuple[str, ...]](), Spread[str]()
+async def _texts(store: CellStore, seen: AuditSnapshot) -> tuple[Spread[str], Spread[str]]:
+    """Return the lists of alternates by claim id, and the requests by digest, as stored."""
+    alternates, requests = Spread[str](), Spread[str]()
     async for page in paged(seen.texts, TEXTS_AT_ONCE):
         for name, text in (await store.texts.read(page)).items():
             kind, _, own_name = name.partition(":")
-            if kind == ALTERNATES:
-                alternates[own_name] = alternates_from(text)
-            else:
-                requests[own_name] = text
+            (alternates if kind == ALTERNATES else requests)[own_name] = text
     return alternates, requests
 
 

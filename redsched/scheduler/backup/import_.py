@@ -8,15 +8,18 @@ import, its attestation is kept.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from redsched import aio
 from redsched.errors import ClaimState, RedschedError, StoreUnavailable
 from redsched.model import HostStatus, Token
 from redsched.scheduler.backup.archive import Archive
 from redsched.store.cell import CellStore
-from redsched.store.codec.claim_fields import alternates_name, alternates_text, request_name
+from redsched.store.codec.claim_fields import alternates_name, request_name
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
+from redsched.store.commands.base import chunks
 
 CLAIMS_AT_ONCE = 200
+TEXTS_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,7 @@ async def import_cell(store: CellStore, archive: Archive) -> Imported:
     counts = await _import_declared(store, archive, notes)
     counts["hosts"] = len(archive.hosts)
     counts["claims"] = await _import_claims(store, archive, notes)
-    for digest, text in archive.requests.items():
-        await store.texts.restore(request_name(digest), text)
-    for claim_id, hosts in archive.alternates.items():
-        await store.texts.restore(alternates_name(claim_id), alternates_text(hosts))
+    await _import_texts(store, archive)
     counts["requests"] = len(archive.requests)
     # The new epoch is above the exported one, so that new placements are newer than any token in the file.
     present = (await store.tick()).epoch
@@ -114,3 +114,10 @@ async def _import_claims(store: CellStore, archive: Archive, notes: list[str]) -
                     f"the claims of host {host} could not be restored ({answer.outcome}): empty the cell, import again"
                 )
     return imported
+
+
+async def _import_texts(store: CellStore, archive: Archive) -> None:
+    texts = {request_name(digest): text for digest, text in archive.requests.items()}
+    texts |= {alternates_name(claim_id): hosts for claim_id, hosts in archive.alternates.items()}
+    for batch in chunks(list(texts), TEXTS_AT_ONCE):
+        await aio.gather(store.texts.restore(name, texts[name]) for name in batch)

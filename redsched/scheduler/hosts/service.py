@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from redsched import aio
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent
 from redsched.model import AgentStamp, AtDeadline, EndReason, HostReport, HostStatus, OneOf
 from redsched.model.validation import parse_int
@@ -26,6 +27,7 @@ from redsched.store.codec.results import (
     ScriptResult,
 )
 from redsched.store.codec.tags import IfMatch, operator_tag
+from redsched.store.commands.base import chunks
 
 MAX_CLAIMS_LOOKED_AT = 100
 """The most claims of a drained or evacuated host for which `get` checks whether they can be placed elsewhere."""
@@ -95,11 +97,11 @@ class HostService:
             raise _other_agent(report.name)
         known = [one for one in held if one.token]
         result = await self._attest(cell, report, answer, stamp, epoch, known, ended)
+        if result.attested:
+            await _restore_alternates(cell, known)
         if result.attested and answer.outcome is Outcome.OK:
             await self._resized(cell, report.name, known)
             await self._claim_local(cell, report.name, [one for one in held if not one.token])
-        if result.attested:
-            await _restore_alternates(cell, known)
         return result
 
     async def _attest(
@@ -304,5 +306,5 @@ def _pools(parents: Mapping[str, str], traits: Iterable[str]) -> dict[str, PoolV
 async def _restore_alternates(cell: Cell, held: Sequence[JournaledClaim]) -> None:
     """Restore the lists of alternates that the store has lost."""
     lists = {alternates_name(one.id): alternates_text(one.alternates) for one in held if one.alternates}
-    for name in await cell.store.texts.missing(lists):
-        await cell.store.texts.restore(name, lists[name])
+    for batch in chunks(await cell.store.texts.missing(lists)):
+        await aio.gather(cell.store.texts.restore(name, lists[name]) for name in batch)

@@ -97,8 +97,8 @@ class WaitQueue:
     async def _retry_waiting(self) -> None:
         """Let the requests that may fit now try, in order of arrival.
 
-        If the columns have changed since the walk began, an earlier request may fit too, so the walk begins again. It
-        does so only once, because a busy feed would otherwise keep the last requests waiting.
+        If the columns have changed since the walk began, also by a place of this walk, an earlier request may fit too,
+        so the walk begins again. It does so only once, because a busy feed would otherwise keep the last ones waiting.
         """
         started_at, restarts = self._position(), 1
         waiters = deque(self._waiters)

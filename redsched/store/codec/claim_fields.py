@@ -17,6 +17,7 @@ __all__ = [
     "CLAIM",
     "FIELDS",
     "PLACEMENT",
+    "REQUEST",
     "RESIZING_TO",
     "Field",
     "alternates_from",
@@ -33,6 +34,7 @@ __all__ = [
 
 CLAIM, PLACEMENT = "claim", "placement"
 ALTERNATES, AMOUNT, RESIZING_TO = "alternates", "amount", "resizing_to"
+REQUEST = "request"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,13 +217,13 @@ def record_with(record: Mapping[str, str], amounts: Amounts, resizing_to: Amount
 def texts_of(claim_id: str, record: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of the long texts that a claim's hash, or a record of `record_of`, refers to."""
     digest = record.get("digest", "")
-    requests = (request_name(digest),) if digest and digest != LOCAL else ()
-    return (*requests, alternates_name(claim_id)) if has_alternates(record) else requests
+    names = (request_name(digest),) if digest and digest != LOCAL else ()
+    return (*names, alternates_name(claim_id)) if has_alternates(record) else names
 
 
 def request_name(digest: str) -> str:
     """Return the name of a request's text."""
-    return f"request:{digest}"
+    return f"{REQUEST}:{digest}"
 
 
 def alternates_name(claim_id: str) -> str:

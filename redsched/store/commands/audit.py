@@ -12,6 +12,7 @@ from redsched.store.codec.results import AuditedHost
 from redsched.store.codec.wire import Reply, mapping_of
 from redsched.store.commands.base import CLAIMS_AT_ONCE, MAX_TRIES, CellClient, chunks
 from redsched.store.commands.hosts import HostCommands
+from redsched.store.commands.texts import KEPT_MS
 
 
 class AuditReads:
@@ -54,13 +55,13 @@ class AuditReads:
     async def key_names(self) -> dict[str, Spread[bool]]:
         """Return all keys of the cell by their prefix: `{"claim": ids, "claims": hosts, "inbox": hosts, ...}`.
 
-        Scans all keys: for audits only. Keys without a name after the prefix, such as `hosts`, are left out.
+        Scans all keys: for audits only. Keys without a name after the prefix, such as `hosts`, are left out, and texts.
         """
         start, found = self._cell.keys.claim("").removesuffix("claim:"), defaultdict[str, Spread[bool]](Spread)
         with self._cell.reading():
             async for key in self._cell.reader.scan_iter(match=f"{start}*", count=500):
                 kind, colon, name = key[len(start) :].partition(":")
-                if colon:
+                if colon and kind not in KEPT_MS:  # no audit reads texts, of which there may be as many as claims
                     found[kind][name] = True
         return dict(found)
 

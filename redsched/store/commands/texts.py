@@ -7,11 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from redsched.model import Claim
 from redsched.pacing import paged
-from redsched.store.codec.claim_fields import alternates_from, alternates_name, has_alternates
+from redsched.store.codec.claim_fields import ALTERNATES, REQUEST, alternates_from, alternates_name, has_alternates
 from redsched.store.commands.base import CLAIMS_AT_ONCE, CellClient, chunks
 
-KEPT_MS = 24 * 3600 * 1000
-"""How long texts are kept, unless an audit finds that a claim refers to them. Also in include/core/keep_text.lua."""
+KEPT_MS = {REQUEST: 24 * 3600 * 1000, ALTERNATES: 3600 * 1000}
+"""How long texts are kept, by kind, unless an audit finds that a claim refers to them. Also in keep_text.lua.
+
+Claims with equal requests share one text. Lists are not shared, so a short time keeps those of ended claims few.
+"""
 
 
 class TextCommands:
@@ -28,8 +31,12 @@ class TextCommands:
         """Return texts by name, without those that are no longer kept."""
         if not names:
             return {}
+        # Not MGET, which a cluster refuses while it moves the slot of these keys.
+        pipe = self._cell.reader.pipeline(transaction=False)
+        for name in names:
+            pipe.get(self._cell.keys.text(name))
         with self._cell.reading():
-            texts = await self._cell.reader.mget(map(self._cell.keys.text, names))
+            texts = await pipe.execute()
         return {name: text for name, text in zip(names, texts, strict=True) if text is not None}
 
     async def missing(self, names: Iterable[str]) -> list[str]:
@@ -45,20 +52,24 @@ class TextCommands:
         return missing
 
     async def extend(self, names: Iterable[str]) -> None:
-        """Keep these texts for another day."""
+        """Keep these texts for as long as new ones."""
         async for some in paged(names, CLAIMS_AT_ONCE):
             pipe = self._cell.reader.pipeline(transaction=False)
             for name in some:
-                pipe.pexpire(self._cell.keys.text(name), KEPT_MS)
+                pipe.pexpire(self._cell.keys.text(name), _kept_ms(name))
             with self._cell.reading():
                 await pipe.execute()
 
     async def restore(self, name: str, text: str) -> None:
         """Restore a text that the store has lost. (keep.lua)"""
-        await self._cell.answer("keep", (self._cell.keys.text(name),), (text,))
+        await self._cell.answer("keep", (self._cell.keys.text(name),), (text, _kept_ms(name)))
 
     async def alternates(self, claims: Mapping[str, Claim]) -> dict[str, tuple[str, ...]]:
         """Return the stored alternates of these claims by id, without those that have none."""
         ids = [one.id for one in claims.values() if has_alternates(one.raw)]
         texts = await self.read([alternates_name(claim_id) for claim_id in ids])
         return {one: alternates_from(text) for one in ids if (text := texts.get(alternates_name(one)))}
+
+
+def _kept_ms(name: str) -> int:
+    return KEPT_MS[name.partition(":")[0]]

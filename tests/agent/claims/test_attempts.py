@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,22 @@ async def test_after_a_wipe_the_alternate_takes_it_too(world: World, scheduler: 
     await wait_until(is_restored, timeout=30, what="the store has the alternates")
     restored = await world.reaches("a", ClaimStatus.ACTIVE)
     assert (restored.host, restored.alternates) == ("h1", ("h2",))
+
+
+async def test_a_hook_does_not_get_the_alternates_of_an_earlier_claim(world: World, scheduler: Scheduler) -> None:
+    """The journal keeps a list for up to a minute after the last placement that referred to it."""
+    world.on("start", f"cat > {world.folder}/told.$$")
+    await world.start([LARGE, SMALL], hook=world.hook, lease_s=60)
+    await scheduler.explain(Request({"VCPU": 1}))
+    await scheduler.select(ASKED)
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    await scheduler.claims.release("a")
+    await world.reaches("a", ClaimStatus.ENDED)
+    async with raw_client(world.url) as raw:
+        await raw.delete(world.cell.keys.claim("a"))
+    await scheduler.select(replace(ASKED, alternates=0))
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    assert told(world.folder) == [("h1", []), ("h1", ["h2"])]
 
 
 async def test_until_active_answers_with_the_host_whose_hook_succeeds(world: World, scheduler: Scheduler) -> None:

@@ -308,6 +308,8 @@ async def test_the_documented_permissions_are_enough(fresh_server: PrivateServer
             await live(cell, Seen(operator))
             await cell.feed.poll("0-0", 10)
             assert [one.name async for one in cell.audit.hosts(["h1"])] == ["h1"]
+            await cell.texts.restore("alternates:a", "h1 h2")
+            assert await cell.texts.get("alternates:a") == "h1 h2"
             await cell.audit.claim_ids()
             await cell.declared.read(Kind.AGGREGATE, await cell.declared.names(Kind.AGGREGATE))
             await cell.declared.delete_aggregate("fast", force=True)

@@ -1,8 +1,11 @@
--- keep_text(): store a long text that claims refer to, a request or a list of alternates, for a day. Audits extend this
--- while a claim refers to it.
+-- keep_request(), keep_alternates(): store a long text that claims refer to. Audits extend its time while a claim does.
 -- include: fence
-local KEPT_MS = 24 * 3600 * 1000
+local REQUEST_MS, ALTERNATES_MS = 24 * 3600 * 1000, 3600 * 1000
 
-local function keep_text(key, value)
-  redis.call('SET', key, value, 'PX', text(KEPT_MS))
+local function keep_request(key, request)
+  redis.call('SET', key, request, 'PX', text(REQUEST_MS))
+end
+
+local function keep_alternates(key, hosts)
+  redis.call('SET', key, hosts, 'PX', text(ALTERNATES_MS))
 end

@@ -47,7 +47,7 @@ local function write_new(cell, call, member, expires, entry_id)
   local alternates = member.alternates_key and alternates_left(call) or {}
   if #alternates > 0 then
     claim[#claim + 1], claim[#claim + 2] = 'alternates', text(#alternates)
-    keep_text(member.alternates_key, table.concat(alternates, ' '))
+    keep_alternates(member.alternates_key, table.concat(alternates, ' '))
   end
   redis.call('HSET', member.key, unpack(claim))
   if member.reopened then

@@ -52,6 +52,6 @@ local function write_beside(call)
     in_chunks('HSET', KEYS[#KEYS - (request and 1 or 0)], fields)
   end
   if request then
-    keep_text(KEYS[#KEYS], ARG.request)
+    keep_request(KEYS[#KEYS], ARG.request)
   end
 end

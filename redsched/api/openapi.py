@@ -4,6 +4,7 @@ Bodies are read and responses written without FastAPI (request_body.py, response
 the document and references them by name.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -143,6 +144,7 @@ def install(app: FastAPI) -> None:
 
 
 def _with_models(plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
+    @functools.cache
     def openapi() -> dict[str, Any]:
         document = plain()
         adapters = [(model.__name__, "validation", adapter(model)) for model in models()]

@@ -5,11 +5,10 @@ import asyncio
 import httpx
 import pytest
 
-from redsched.api.app import create_app
-from redsched.settings import Settings
 from tests.api.parts import NEED, check_problem, held, put_host, select
+from tests.support.openapi import openapi_document
 
-DOCUMENT = create_app(Settings()).openapi()
+DOCUMENT = openapi_document()
 GETS = [path for path, item in DOCUMENT["paths"].items() if "get" in item]
 POOL = {"inventories": {"CUSTOM_SEAT": {"total": 3}}}
 

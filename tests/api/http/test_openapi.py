@@ -11,14 +11,13 @@ import jsonschema_rs
 import pytest
 from pydantic_core import to_json
 
-from redsched.api.app import create_app
 from redsched.api.openapi import models
 from redsched.schema import examples
 from redsched.schema.parsing import adapter
-from redsched.settings import Settings
 from tests.api.parts import check_problem, put_host
+from tests.support.openapi import openapi_document
 
-DOCUMENT = create_app(Settings()).openapi()
+DOCUMENT = openapi_document()
 MODELS = {model.__name__: model for model in models()}
 OPERATIONS = [(path, method) for path, item in DOCUMENT["paths"].items() for method in item]
 EXAMPLES = [

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi_checks
 
-from redsched.api.app import create_app
 from redsched.server.supervisor import Workers
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
 from tests.api.parts import declare_new
+from tests.support.openapi import openapi_document
 
 EXAMPLES = 25
 CHECKS = [
@@ -29,7 +29,7 @@ CHECKS = [
 ]
 
 # The stream of changes never ends; test_changes.py covers it.
-schema = schemathesis.openapi.from_dict(create_app(Settings()).openapi()).exclude(path="/v1/changes")
+schema = schemathesis.openapi.from_dict(openapi_document()).exclude(path="/v1/changes")
 
 
 @schema.hook

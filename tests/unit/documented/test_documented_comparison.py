@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from redsched.api.app import create_app
 from redsched.decide.plugins.registry import plugin_registry
 from redsched.model import GroupPolicy, RelationType, Request, ServerGroup
 from redsched.schema.parsing import adapter
 from redsched.settings import Settings
 from tests.decide.scoring.test_comparison import MORE_AND_LESS
+from tests.support.openapi import openapi_document
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "comparison.md").read_text()
@@ -150,7 +150,7 @@ def metadata_keys() -> set[str]:
 def known() -> set[str]:
     """Return all names that the second column may contain."""
     made = plugin_registry(Settings())
-    paths: dict[str, Any] = create_app(Settings()).openapi()["paths"]
+    paths: dict[str, Any] = openapi_document()["paths"]
     routes = {f"{verb.upper()} {path}" for path, verbs in paths.items() for verb in verbs}
     settings = {f"REDSCHED_{name.upper()}" for name in Settings.model_fields}
     words = {str(one) for enum in (GroupPolicy, RelationType) for one in enum}

@@ -9,13 +9,12 @@ import pytest
 from prometheus_client.metrics import MetricWrapperBase
 
 from redsched.api import metrics
-from redsched.api.app import create_app
 from redsched.cli.commands import NOUNS, entries
 from redsched.cli.groups import load
 from redsched.errors import RedschedError
 from redsched.model import Request
 from redsched.schema.parsing import adapter
-from redsched.settings import Settings
+from tests.support.openapi import openapi_document
 
 DOCS = Path(__file__).parents[3] / "docs"
 REST, CLI, OPERATE = ((DOCS / name).read_text() for name in ("rest.md", "cli.md", "operate.md"))
@@ -29,7 +28,7 @@ def rows(pattern: str, text: str) -> set[str]:
 
 
 def test_every_route_is_documented_and_no_other() -> None:
-    paths: dict[str, dict[str, Any]] = create_app(Settings()).openapi()["paths"]
+    paths: dict[str, dict[str, Any]] = openapi_document()["paths"]
     routes = {f"{method.upper()} {path}" for path, verbs in paths.items() for method in verbs if method in METHODS}
     assert routes == rows(r"[A-Z]+ /.*", REST)
 

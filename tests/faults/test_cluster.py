@@ -6,10 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
+from redis._parsers.commands import AsyncCommandsParser
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisClusterException
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from redsched.errors import StoreUnavailable, Unavailable
 from redsched.model import Request
@@ -242,6 +245,25 @@ async def test_nodes_that_are_gone_are_passed_over(setup: ClusterSetup) -> None:
 def test_whatever_keeps_a_read_from_its_node_is_said_to_be_the_store(error: Exception) -> None:
     with pytest.raises(StoreUnavailable, match=str(error)), reading("cluster://127.0.0.1:1"):
         raise error
+
+
+async def test_a_node_that_is_slow_when_a_store_is_opened_is_passed_over(
+    setup: ClusterSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reply to COMMAND is a long one, and a busy node may need more than the second that it gets."""
+    asked: list[str] = []
+    real = AsyncCommandsParser.initialize
+
+    async def slow_at_first(parser: AsyncCommandsParser, node: Any) -> None:
+        asked.append(node.name)
+        if len(asked) == 1:
+            raise RedisTimeoutError("Timeout reading")
+        await real(parser, node)
+
+    monkeypatch.setattr(AsyncCommandsParser, "initialize", slow_at_first)
+    async with Store.connect(setup.url, QUICK) as store:
+        await store.cell(CELLS[0]).init()
+    assert len(set(asked)) == len(asked) == 2
 
 
 async def test_a_server_that_is_no_cluster_is_said() -> None:

@@ -53,11 +53,23 @@ class Topology:
             if not self._is_stale:
                 return
             try:
-                await self.client.initialize()
+                await self._open()
                 await self.client.nodes_manager.initialize()
             except (RedisError, RedisClusterException, OSError) as error:
                 raise RedisConnectionError(f"no node of the cluster returns its slots: {error}") from error
             self._is_stale = False
+
+    async def _open(self) -> None:
+        """Open the client, which asks the first primary for the server's commands; ask another one if it is slow."""
+        try:
+            await self.client.initialize()
+        except (RedisError, OSError):
+            primaries = self.client.get_primaries()
+            if not primaries:
+                raise  # no node has returned the slots
+            # When it is found again, it comes after the others.
+            self.client.nodes_manager.nodes_cache.pop(primaries[0].name)
+            await self.client.initialize()
 
     async def invalidate(self, error: BaseException) -> None:
         """Process a node's error: MOVED names the slot's server; after another error, the topology is loaded again."""

@@ -24,8 +24,8 @@ local function keep_surviving(fields)
 end
 
 -- A claim without a placement is pending or has ended; its remaining fields serve later calls.
-local function conclude(claim)
-  local is_unknown = claim.fields.voided_at_ms and not claim.freed -- its id was never known: nothing to conclude
+local function set_tombstone(claim)
+  local is_unknown = claim.fields.voided_at_ms and not claim.freed -- its id was never known, so nothing has ended
   if next(claim.placements) or is_unknown then
     return
   end
@@ -54,7 +54,7 @@ local function changed_placements(claim)
 end
 
 local function prepare_claim(claim, objects, lacking)
-  conclude(claim)
+  set_tombstone(claim)
   claim.before = parse_claim(claim.id, claim.key, claim.stored, claim.exists)
   claim.delta = difference(counters(claim.before), counters(claim))
   claim.changed = changed_placements(claim)

@@ -17,8 +17,8 @@ import psutil
 
 READY_TIMEOUT_S = 180.0
 END_TIMEOUT_S = 60.0
-ROLES = {"redsched.api.worker": "API", "agent": "agents", "-server": "store"}
-"""The part of a child's command line that identifies its role."""
+ROLES = {"redsched-api": "API", "redsched-agent": "agents", "-server": "store"}
+"""The part of a child's name that identifies its role."""
 
 
 class Up:
@@ -106,10 +106,10 @@ def end_in_order() -> None:
 def role_of(process: psutil.Process) -> str:
     """Return the role of a child of `up`; `other` if it has none (or has just ended)."""
     try:
-        words = " ".join(process.cmdline())
+        name = process.name()
     except psutil.Error:
         return "other"
-    return next((role for word, role in ROLES.items() if word in words), "other")
+    return next((role for word, role in ROLES.items() if word in name), "other")
 
 
 def _first(pattern: str, text: str) -> str:

@@ -9,9 +9,10 @@ from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 from starlette.routing import Route
 
-from redsched.api import metrics, openapi, problems
+from redsched.api import openapi, problems
 from redsched.api.fast_path import FastPath
 from redsched.api.methods import ImpliedMethods
+from redsched.api.metrics import Metrics
 from redsched.api.readiness import ReadinessMonitor
 from redsched.api.routes import changes, claims, declared, events, hosts, quotas, reports, selections, service
 from redsched.errors import StoreUnavailable
@@ -65,9 +66,10 @@ def _lifespan(settings: Settings, registry: WorkerRegistry) -> Callable[[FastAPI
             raise StoreUnavailable(
                 "no store is configured: set REDSCHED_REDIS_URL, or use `redsched up`, which starts one"
             )
+        app.state.metrics = metrics = Metrics()
         async with Scheduler.connect(settings.redis_url, settings, observe=metrics.observe) as scheduler:
             app.state.scheduler = scheduler
-            app.state.readiness = ReadinessMonitor(scheduler, registry, metrics.Sampler())
+            app.state.readiness = ReadinessMonitor(scheduler, registry, metrics)
             keeping = asyncio.create_task(app.state.readiness.keep(app.state.closing))
             try:
                 yield

@@ -1,20 +1,23 @@
 """Every metric of redsched, and nothing else.
 
-Metrics of all workers are summed by prometheus-client's multiprocess mode: the parent sets PROMETHEUS_MULTIPROC_DIR
-before a worker imports this module, and the worker that serves /metrics reads the files of all. A single process uses
-the default registry.
+Metrics of all workers are summed by prometheus-client's multiprocess mode: the supervisor sets
+PROMETHEUS_MULTIPROC_DIR for its workers, and the worker that serves /metrics reads the files of all.
 """
 
 import os
+from collections.abc import Sequence
+from typing import Literal
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
-    REGISTRY,
     CollectorRegistry,
     Counter,
     Gauge,
     Histogram,
+    PlatformCollector,
+    ProcessCollector,
     generate_latest,
+    values,
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
@@ -23,68 +26,83 @@ from redsched.scheduler import Effort, Stats
 _MICROSECONDS = (25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 50e-3, 250e-3)
 _MILLISECONDS = (0.25e-3, 0.5e-3, 1e-3, 2e-3, 4e-3, 8e-3, 16e-3, 32e-3, 64e-3, 0.25, 1.0, 5.0)
 
-SELECTIONS = Counter(
-    "redsched_selections", "Selections by outcome: claimed, same, dry-run or the problem's name.", ["outcome"]
-)
-CLAIM_CALLS = Counter("redsched_claim_calls", "Calls of the claim script.")
-RETRIES = Counter("redsched_retries", "Retries of selections whose candidates had all been taken.")
-DECISION_SECONDS = Histogram(
-    "redsched_decision_seconds", "Time to filter, weigh and pick for one selection, in memory.", buckets=_MICROSECONDS
-)
-SELECTION_SECONDS = Histogram(
-    "redsched_selection_seconds",
-    "Time of one selection from request to response, including the store.",
-    buckets=_MILLISECONDS,
-)
-FEED_ENTRIES = Counter("redsched_feed_entries", "Entries of the feed applied to the caches.")
-SNAPSHOTS = Counter(
-    "redsched_snapshots", "Snapshots read: one for each cell at start, then one for each gap in the feed."
-)
-CACHE_LAG = Gauge(
-    "redsched_cache_lag_seconds",
-    "Age of the replica of the worker that is furthest behind.",
-    multiprocess_mode="livemax",
-)
-HOSTS = Gauge("redsched_hosts", "Known hosts.", multiprocess_mode="livemax")
-HOSTS_ALIVE = Gauge("redsched_hosts_alive", "Hosts with a valid lease.", multiprocess_mode="livemax")
-HOSTS_ATTESTED = Gauge(
-    "redsched_hosts_attested", "Hosts that have attested to the current epoch.", multiprocess_mode="livemax"
-)
-WORKERS_READY = Gauge("redsched_workers_ready", "Workers whose cache has caught up.", multiprocess_mode="livesum")
+
+def share() -> None:
+    """Keep the metrics that this process creates from now on in files, which the other workers read.
+
+    prometheus-client chooses between memory and files when it is imported, which is before a worker is forked.
+    """
+    values.ValueClass = values.MultiProcessValue()  # type: ignore[no-untyped-call]
 
 
-def observe(effort: Effort) -> None:
-    """Record the metrics of one selection."""
-    SELECTIONS.labels(effort.outcome).inc()
-    CLAIM_CALLS.inc(effort.calls)
-    RETRIES.inc(effort.retries)
-    DECISION_SECONDS.observe(effort.decide_s)
-    SELECTION_SECONDS.observe(effort.seconds)
-
-
-class Sampler:
-    """Copies a scheduler's running totals into counters and gauges."""
+class Metrics:
+    """The metrics of one scheduler that an application serves."""
 
     def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        PlatformCollector(registry=self._registry)
+        self.selections = self._counter(
+            "selections", "Selections by outcome: claimed, same, dry-run or the problem's name.", ["outcome"]
+        )
+        self.claim_calls = self._counter("claim_calls", "Calls of the claim script.")
+        self.retries = self._counter("retries", "Retries of selections whose candidates had all been taken.")
+        self.decision_seconds = self._histogram(
+            "decision_seconds", "Time to filter, weigh and pick for one selection, in memory.", _MICROSECONDS
+        )
+        self.selection_seconds = self._histogram(
+            "selection_seconds",
+            "Time of one selection from request to response, including the store.",
+            _MILLISECONDS,
+        )
+        self.feed_entries = self._counter("feed_entries", "Entries of the feed applied to the caches.")
+        self.snapshots = self._counter(
+            "snapshots", "Snapshots read: one for each cell at start, then one for each gap in the feed."
+        )
+        self.cache_lag = self._gauge("cache_lag_seconds", "Age of the replica of the worker that is furthest behind.")
+        self.hosts = self._gauge("hosts", "Known hosts.")
+        self.hosts_alive = self._gauge("hosts_alive", "Hosts with a valid lease.")
+        self.hosts_attested = self._gauge("hosts_attested", "Hosts that have attested to the current epoch.")
+        self.workers_ready = self._gauge("workers_ready", "Workers whose cache has caught up.", "livesum")
         self._entries = 0
         self._snapshots = 0
 
+    def observe(self, effort: Effort) -> None:
+        """Record one selection."""
+        self.selections.labels(effort.outcome).inc()
+        self.claim_calls.inc(effort.calls)
+        self.retries.inc(effort.retries)
+        self.decision_seconds.observe(effort.decide_s)
+        self.selection_seconds.observe(effort.seconds)
+
     def sample(self, stats: Stats, ready: bool) -> None:
-        """Update the metrics from the current `stats`."""
-        FEED_ENTRIES.inc(stats.entries - self._entries)
-        SNAPSHOTS.inc(stats.snapshots - self._snapshots)
+        """Copy a scheduler's current totals into counters and gauges."""
+        self.feed_entries.inc(stats.entries - self._entries)
+        self.snapshots.inc(stats.snapshots - self._snapshots)
         self._entries, self._snapshots = stats.entries, stats.snapshots
-        CACHE_LAG.set(stats.lag_s)
-        HOSTS.set(stats.hosts)
-        HOSTS_ALIVE.set(stats.hosts_alive)
-        HOSTS_ATTESTED.set(stats.hosts_attested)
-        WORKERS_READY.set(ready)
+        self.cache_lag.set(stats.lag_s)
+        self.hosts.set(stats.hosts)
+        self.hosts_alive.set(stats.hosts_alive)
+        self.hosts_attested.set(stats.hosts_attested)
+        self.workers_ready.set(ready)
+
+    def exposition(self) -> tuple[bytes, str]:
+        """Return all metrics of all workers in Prometheus' text format, and its media type."""
+        registry = self._registry
+        if _is_shared():
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry), CONTENT_TYPE_LATEST
+
+    def _counter(self, name: str, about: str, labels: Sequence[str] = ()) -> Counter:
+        return Counter(f"redsched_{name}", about, labels, registry=self._registry)
+
+    def _gauge(self, name: str, about: str, mode: Literal["livemax", "livesum"] = "livemax") -> Gauge:
+        return Gauge(f"redsched_{name}", about, registry=self._registry, multiprocess_mode=mode)
+
+    def _histogram(self, name: str, about: str, buckets: Sequence[float]) -> Histogram:
+        return Histogram(f"redsched_{name}", about, registry=self._registry, buckets=buckets)
 
 
-def exposition() -> tuple[bytes, str]:
-    """Return all metrics of all workers in Prometheus' text format, and its media type."""
-    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
-        return generate_latest(REGISTRY), CONTENT_TYPE_LATEST
-    registry = CollectorRegistry()
-    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    return generate_latest(registry), CONTENT_TYPE_LATEST
+def _is_shared() -> bool:
+    return "PROMETHEUS_MULTIPROC_DIR" in os.environ

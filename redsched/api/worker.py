@@ -1,4 +1,4 @@
-"""One worker process of the API: `python -m redsched.api.worker JSON`, started by redsched/server/supervisor.py.
+"""One worker process of the API, forked by redsched/server/supervisor.py.
 
 Settings come from the environment. A worker records an error that keeps it from starting in its registry, for the
 parent, which reports it once for all workers.
@@ -6,19 +6,16 @@ parent, which reports it once for all workers.
 
 import asyncio
 import contextlib
-import json
 import signal
 import socket
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import uvicorn
 import uvloop
 from fastapi import FastAPI
 
 from redsched import logs, pacing
+from redsched.api import metrics
 from redsched.api.app import create_app
 from redsched.errors import RedschedError
 from redsched.server.registry import WorkerRegistry
@@ -74,10 +71,9 @@ def _config(app: FastAPI) -> uvicorn.Config:
     )
 
 
-def main(given: dict[str, Any]) -> int:
+def serve(registry: WorkerRegistry, listener: socket.socket) -> int:
     """Serve until SIGTERM and return the exit code."""
-    registry = WorkerRegistry(Path(given["folder"]), given["number"], given["workers"], given["hosts"])
-    listener = socket.socket(fileno=given["socket"])
+    metrics.share()
     try:
         settings = load()
         logs.configure(settings.log_level)
@@ -88,7 +84,3 @@ def main(given: dict[str, Any]) -> int:
     finally:
         listener.close()
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(json.loads(sys.argv[1])))

@@ -15,10 +15,14 @@ from redsched.settings import Settings, load
 from redsched.store.store import Store
 
 
-def settings_for(url: str = "") -> Settings:
-    """Load the settings, with the store at `url` if given, and configure logging. Raises InvalidRequest."""
+def settings_for(url: str = "", serves: bool = False) -> Settings:
+    """Load the settings, with the store at `url` if given, and configure logging. Raises InvalidRequest.
+
+    Only a command that serves logs at the default level: the others print what they did, and log warnings.
+    """
     settings = _load()
-    logs.configure(settings.log_level)
+    is_chosen = serves or "log_level" in settings.model_fields_set
+    logs.configure(settings.log_level if is_chosen else "warning")
     return settings.model_copy(update={"redis_url": url}) if url else settings
 
 

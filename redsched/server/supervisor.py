@@ -2,15 +2,18 @@
 
 Each worker has its own listening socket on the same port (SO_REUSEPORT), so that the kernel spreads connections over
 them evenly. The parent holds the sockets: a connection made while a worker restarts waits and is not refused.
+
+The parent imports the workers' code before it forks them, by name: it is above this package.
 """
 
-import json
+import importlib
 import shutil
 import socket
-import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,6 +25,7 @@ from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
 from redsched.server import processes
 from redsched.server.registry import WorkerRegistry
 
+WORKER = "redsched.api.worker"
 START_TIMEOUT_S = 60.0
 RESTART_PAUSE_S = 1.0
 BACKLOG = 2048
@@ -39,7 +43,7 @@ class Workers:
         self._hosts = hosts
         self.folder = Path(tempfile.mkdtemp(prefix="redsched-api-"))
         self._environment: Mapping[str, str] = {}
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[ForkProcess] = []
         self._started_at: list[float] = []
 
     @property
@@ -51,7 +55,7 @@ class Workers:
     @property
     def pids(self) -> list[int]:
         """The workers' process ids."""
-        return [one.pid for one in self._processes]
+        return [one.pid for one in self._processes if one.pid is not None]
 
     def start(self, environment: Mapping[str, str]) -> None:
         """Start all workers, with `environment` added to this process', and return when each of them listens.
@@ -72,9 +76,9 @@ class Workers:
     def revive(self) -> None:
         """Restart workers that have died, each at most once a second. Call it periodically."""
         for number, process in enumerate(self._processes):
-            if process.poll() is None or time.monotonic() - self._started_at[number] < RESTART_PAUSE_S:
+            if process.exitcode is None or time.monotonic() - self._started_at[number] < RESTART_PAUSE_S:
                 continue
-            log.warning("worker exited, restarting it", worker=number, pid=process.pid, exit_code=process.returncode)
+            log.warning("worker exited, restarting it", worker=number, pid=process.pid, exit_code=process.exitcode)
             mark_process_dead(process.pid, str(self.folder))  # type: ignore[no-untyped-call]
             self._processes[number] = self._launch(number)
             self._started_at[number] = time.monotonic()
@@ -82,8 +86,7 @@ class Workers:
     def stop(self) -> None:
         """Stop all workers, close the port and remove the shared directory."""
         processes.stop(self._processes)
-        for one in self._sockets:
-            one.close()
+        self.close_sockets()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self) -> Self:
@@ -94,21 +97,26 @@ class Workers:
     ) -> None:
         self.stop()
 
-    def _launch(self, number: int) -> "subprocess.Popen[bytes]":
-        descriptor = self._sockets[number].fileno()
-        arguments = {
-            "socket": descriptor,
-            "folder": str(self.folder),
-            "number": number,
-            "workers": len(self._sockets),
-            "hosts": self._hosts,
-        }
-        return processes.start("redsched.api.worker", [json.dumps(arguments)], self._environment, (descriptor,))
+    def close_sockets(self, but: socket.socket | None = None) -> None:
+        """Close the port, in a fork that does not serve it; `but`: the socket that the fork serves."""
+        for one in self._sockets:
+            if one is not but:
+                one.close()
+
+    def _launch(self, number: int) -> ForkProcess:
+        registry = WorkerRegistry(self.folder, number, len(self._sockets), self._hosts)
+        serve = importlib.import_module(WORKER).serve
+        return processes.start(f"redsched-api-{number}", partial(self._serve, serve, registry), self._environment)
+
+    def _serve(self, serve: Callable[[WorkerRegistry, socket.socket], int], registry: WorkerRegistry) -> int:
+        listener = self._sockets[registry.number]
+        self.close_sockets(but=listener)
+        return serve(registry, listener)
 
     def _raise_failure(self, registry: WorkerRegistry) -> None:
-        ended = [one for one in self._processes if one.poll() is not None]
+        ended = [one for one in self._processes if one.exitcode is not None]
         if ended:
-            message = f"an API worker exited with code {ended[0].returncode} at startup: see its log above"
+            message = f"an API worker exited with code {ended[0].exitcode} at startup: see its log above"
             raise registry.failure() or RedschedError(message)
 
 

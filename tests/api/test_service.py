@@ -1,8 +1,10 @@
 """/healthz, /readyz and /metrics, and the worker processes behind one port."""
 
 import asyncio
+import multiprocessing
 import os
 import signal
+import time
 from pathlib import Path
 
 import httpx
@@ -18,6 +20,8 @@ from redsched.server.registry import WorkerRegistry
 from redsched.server.supervisor import Workers
 from tests.api.parts import check_problem, put_host, select
 from tests.support.waiting import wait_until, wait_until_sync
+
+FORKED = multiprocessing.get_context("fork")
 
 
 async def test_healthz_says_that_the_process_answers(empty_api: httpx.AsyncClient) -> None:
@@ -148,20 +152,42 @@ def test_ended_workers_leave_nothing(clean_store: str) -> None:
 
 def test_children_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     """After SIGKILL the parent cannot end its children, so the kernel does it."""
-    code = (
-        "import pathlib, time; from redsched.server import processes; "
-        f"child = processes.start('http.server', ['--bind', '127.0.0.1', '0'], {{}}); "
-        f"folder = pathlib.Path({str(tmp_path)!r}); (folder / 'new').write_text(str(child.pid)); "
-        "(folder / 'new').rename(folder / 'pid'); time.sleep(60)"
-    )
-    parent = processes.start("timeit", ["-n1", "-r1", code], {})
+
+    def sleep() -> int:
+        time.sleep(60)
+        return 0
+
+    def begin() -> int:
+        child = processes.start("child", sleep, {})
+        (tmp_path / "new").write_text(str(child.pid))
+        (tmp_path / "new").rename(tmp_path / "pid")
+        return sleep()
+
+    parent = FORKED.Process(target=begin)
+    parent.start()
     try:
         wait_until_sync((tmp_path / "pid").exists)
         pid = int((tmp_path / "pid").read_text())
     finally:
         parent.kill()
-        parent.wait()
+        parent.join()
     wait_until_sync(lambda: not _runs(pid))
+
+
+def test_a_child_has_its_own_name_session_signals_and_input(tmp_path: Path) -> None:
+    """Its name is what `ps` and `top` show; the parent's handlers of signals are not the child's."""
+
+    def describe() -> int:
+        handlers = [signal.getsignal(one) is signal.SIG_DFL for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+        seen = (Path("/proc/self/comm").read_text(), os.getsid(0) == os.getpid(), handlers, os.read(0, 1))
+        (tmp_path / "seen").write_text(repr((*seen, signal.pthread_sigmask(signal.SIG_BLOCK, ()), os.environ["MORE"])))
+        return 7
+
+    child = processes.start("redsched-child", describe, {"MORE": "more"})
+    child.join(30)
+    assert child.exitcode == 7
+    assert (tmp_path / "seen").read_text() == repr(("redsched-child\n", True, [True] * 3, b"", set(), "more"))
+    assert "MORE" not in os.environ
 
 
 def _runs(pid: int) -> bool:

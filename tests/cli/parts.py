@@ -9,8 +9,10 @@ import sys
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.cli import warm
@@ -51,12 +53,69 @@ def run(*arguments: str, environment: Mapping[str, str] | None = None) -> Ran:
     return Ran(*warm.run(arguments, {**os.environ, **(environment or {})}))
 
 
-@dataclass(slots=True)
+class Running:
+    """A command that runs, as a fork of the fork server or of its own; its two outputs are files in a folder."""
+
+    def __init__(self, folder: Path, arguments: Sequence[str], environment: Mapping[str, str], forked: bool) -> None:
+        self._output, self._errors = folder / "output", folder / "errors"
+        everything = {**os.environ, **environment}
+        self._process: ForkServerProcess | subprocess.Popen[bytes]
+        if forked:
+            self._process = warm.begin(arguments, everything, self._output, self._errors)
+            return
+        with self._output.open("wb") as output, self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(arguments, stdout=output, stderr=errors, env=everything)
+
+    @property
+    def pid(self) -> int:
+        """Return its process id."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """Return its exit code; None while it runs."""
+        return self._process.poll() if isinstance(self._process, subprocess.Popen) else self._process.exitcode
+
+    @property
+    def lines(self) -> list[str]:
+        """Return the lines of its output so far."""
+        text = self._output.read_text() if self._output.exists() else ""
+        return [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+    def wait(self) -> Ran:
+        """Wait until it ends, and return its outputs."""
+        wait_until_sync(lambda: self.exit_code is not None, timeout=60)
+        return Ran(self.exit_code or 0, self._output.read_text(), self._errors.read_text())
+
+    def end(self, how: signal.Signals) -> Ran:
+        """Send a signal, and wait until it has ended."""
+        os.kill(self.pid, how)
+        return self.wait()
+
+    def kill(self) -> None:
+        """End it at once, if it still runs."""
+        if self.exit_code is None:
+            self.end(signal.SIGKILL)
+
+
+@contextmanager
+def running(*arguments: str, environment: Mapping[str, str] | None = None, forked: bool = True) -> Iterator[Running]:
+    """Run a command until the block ends. `arguments`: those of `redsched`, or a whole command if it is not forked."""
+    with TemporaryDirectory() as folder:
+        process = Running(Path(folder), arguments, environment or {}, forked)
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@dataclass(frozen=True, slots=True)
 class Up:
     """A running `redsched up`: its process, and the lines that it printed."""
 
-    process: "subprocess.Popen[str]"
-    said: dict[str, str] = field(default_factory=dict)
+    process: Running
+    said: Mapping[str, str]
 
     @property
     def api(self) -> str:
@@ -70,37 +129,26 @@ class Up:
 
     def end(self, how: signal.Signals) -> Ran:
         """Send a signal, wait until the process ends, and return the result."""
-        self.process.send_signal(how)
-        output, errors = self.process.communicate(timeout=60)
-        return Ran(self.process.returncode, output, errors)
+        return self.process.end(how)
 
 
 @contextmanager
-def up(
-    *arguments: str, environment: Mapping[str, str] | None = None, command: Sequence[str] = (*COMMAND, "up")
-) -> Iterator[Up]:
-    """Run `redsched up` on a free port; yield it once it has printed that it is up."""
-    process = subprocess.Popen(
-        [*command, "--port", "0", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **(environment or {})},
-    )
-    found = Up(process)
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            name, _, said = line.strip().partition(" ")
-            found.said[name] = said.strip()
-            if name == "try":
-                break
-        if "try" not in found.said:
-            raise AssertionError(f"it did not come up: {process.communicate(timeout=60)}")
-        yield found
-    finally:
-        process.kill()
-        process.communicate()
+def up(*arguments: str, environment: Mapping[str, str] | None = None, command: Sequence[str] = ()) -> Iterator[Up]:
+    """Run `redsched up` on a free port; yield it once it has printed that it is up.
+
+    `command`: what to execute instead of forking, such as `scripts/up` or COMMAND.
+    """
+    words = (*(command or ("up",)), "--port", "0", *arguments)
+    with running(*words, environment=environment, forked=not command) as process:
+
+        def said() -> dict[str, str]:
+            pairs = (line.strip().partition(" ") for line in process.lines)
+            return {name: words.strip() for name, _, words in pairs}
+
+        wait_until_sync(lambda: "try" in said() or process.exit_code is not None, timeout=60)
+        if "try" not in said():
+            raise AssertionError(f"it did not come up: {process.wait()}")
+        yield Up(process, said())
 
 
 def ask(url: str) -> dict[str, object]:

@@ -3,18 +3,18 @@
 import os
 import signal
 import socket
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.parts import COMMAND, ask, check_nothing_left, curl, descendants, run, runs, up
+from tests.cli.parts import COMMAND, ask, check_nothing_left, curl, descendants, run, running, runs, up
 from tests.support.waiting import wait_until_sync
 
 
 def test_up_with_a_fleet_is_ready_when_it_says_so(tmp_path: Path) -> None:
     """All hosts have reported, its curl line works, another terminal finds its store, and Ctrl-C ends all of it."""
-    with up("--fleet", "5", "--workers", "2", environment={"REDSCHED_HOST_NAME": "here"}) as started:
+    arguments = ("--fleet", "5", "--workers", "2")
+    with up(*arguments, environment={"REDSCHED_HOST_NAME": "here"}, command=(*COMMAND, "up")) as started:
         processes = descendants(started.process.pid)
         ready = ask(f"{started.api}/readyz")
         assert (ready["hosts"], ready["workers"]) == (6, 2)
@@ -68,7 +68,7 @@ def test_a_fleet_file_is_played(tmp_path: Path) -> None:
 
 def test_up_starts_a_dead_worker_again() -> None:
     with up("--no-agent") as started:
-        [worker] = [pid for pid in descendants(started.process.pid) if b"redsched.api.worker" in _command(pid)]
+        [worker] = [pid for pid in descendants(started.process.pid) if _name(pid) == "redsched-api-0"]
         os.kill(worker, signal.SIGKILL)
         wait_until_sync(lambda: not runs(worker))
         assert ask(f"{started.api}/healthz") == {"status": "ok"}
@@ -82,9 +82,9 @@ def test_an_embedded_store_that_ends_ends_up() -> None:
         processes = descendants(started.process.pid)
         [store] = [pid for pid in processes if b"-server" in _command(pid).split(b"\0")[0]]
         os.kill(store, signal.SIGKILL)
-        output, errors = started.process.communicate(timeout=60)
-    assert started.process.returncode == 5, output
-    assert "the embedded store has exited" in errors.splitlines()[-1]
+        ended = started.process.wait()
+    assert ended.exit_code == 5, ended
+    assert "the embedded store has exited" in ended.errors.splitlines()[-1]
     wait_until_sync(lambda: not any(map(runs, processes)), what=f"{processes} have ended")
 
 
@@ -111,28 +111,17 @@ def test_data_beside_a_given_store_is_refused(store: str, tmp_path: Path) -> Non
 def test_api_and_agent_end_with_ctrl_c(store: str, tmp_path: Path, command: tuple[str, ...]) -> None:
     """Before that, `api` responds, and `agent` has reported its hosts."""
     environment = {"REDSCHED_REDIS_URL": store, "REDSCHED_JOURNAL": str(tmp_path / "journal")}
-    process = subprocess.Popen(
-        [*COMMAND, *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-    )
-    try:
-        assert process.stdout is not None
+    with running(*COMMAND, *command, environment=environment, forked=False) as process:
         if command[0] == "api":
-            url = process.stdout.readline().split()[4].rstrip(",")
+            wait_until_sync(lambda: bool(process.lines), timeout=30)
+            url = process.lines[0].split()[4].rstrip(",")
             assert ask(f"{url}/healthz") == {"status": "ok"}
         else:
             wait_until_sync(lambda: "sim-00002" in run("host", "list", "--url", store).output, timeout=30)
         processes = descendants(process.pid)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
-    finally:
-        process.kill()
-        process.communicate()
-    assert process.returncode == 0, errors
-    assert "Traceback" not in errors
+        ended = process.end(signal.SIGINT)
+    assert ended.exit_code == 0, ended
+    assert "Traceback" not in ended.errors
     wait_until_sync(lambda: not any(map(runs, processes)))
 
 
@@ -141,3 +130,11 @@ def _command(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except FileNotFoundError:
         return b""
+
+
+def _name(pid: int) -> str:
+    """Return the name that `ps` and `top` show for a process."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except FileNotFoundError:
+        return ""

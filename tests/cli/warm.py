@@ -1,12 +1,13 @@
 """Processes for commands, forked from one that has imported redsched (`tests.support.processes.forks`).
 
 A command behaves in such a process as in a new one: it has its own environment, its own two outputs and its own exit.
-test_up.py, test_events.py and test_commands.py start `python -m redsched.cli` itself, and so show that it works.
+test_up.py, test_events.py and test_commands.py start `python -m redsched.cli` itself too, and so show that it works.
 """
 
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from subprocess import TimeoutExpired
 from tempfile import TemporaryDirectory
@@ -31,11 +32,19 @@ def run_on(terminal: str, arguments: Sequence[str], environment: Mapping[str, st
     return _run(arguments, environment, Path(terminal), Path(terminal), folder)
 
 
+def begin(
+    arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path, folder: Path | None = None
+) -> ForkServerProcess:
+    """Start `redsched` with its outputs in two files."""
+    process = FORKS.Process(target=_command, args=(arguments, dict(environment), output, errors, folder))
+    process.start()
+    return process
+
+
 def _run(
     arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path, folder: Path | None = None
 ) -> int:
-    process = FORKS.Process(target=_command, args=(arguments, dict(environment), output, errors, folder))
-    process.start()
+    process = begin(arguments, environment, output, errors, folder)
     process.join(LONGEST_S)
     if process.exitcode is None:
         process.kill()

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from redsched.api import metrics, responses
+from redsched.api import responses
 from redsched.api.openapi import answers
 from redsched.api.problems import NotReady
 from redsched.api.routes.common import refuse_query
@@ -51,5 +51,5 @@ async def get_readiness(request: Request) -> Response:
 async def get_metrics(request: Request) -> Response:
     """Return Prometheus metrics, summed over the workers."""
     await request.app.state.readiness.look()
-    content, media_type = metrics.exposition()
+    content, media_type = request.app.state.metrics.exposition()
     return Response(content, headers={"Content-Type": media_type})

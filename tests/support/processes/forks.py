@@ -7,6 +7,7 @@ all modules to import in advance are listed here.
 import multiprocessing
 
 from redsched.cli.commands import entries
+from redsched.server.supervisor import WORKER
 
 JOBS = (
     "tests.support.processes.constraint_racers",
@@ -18,4 +19,4 @@ JOBS = (
 
 FORKS = multiprocessing.get_context("forkserver")
 COMMANDS = sorted({entry.module for entry in entries().values()})
-FORKS.set_forkserver_preload(["redsched.cli", *COMMANDS, "pytest", *JOBS, "tests.support.processes.preloaded"])
+FORKS.set_forkserver_preload(["redsched.cli", *COMMANDS, WORKER, "pytest", *JOBS, "tests.support.processes.preloaded"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client.metrics import MetricWrapperBase
 
-from redsched.api import metrics
+from redsched.api.metrics import Metrics
 from redsched.cli.commands import NOUNS, entries
 from redsched.cli.groups import load
 from redsched.errors import RedschedError
@@ -94,7 +94,7 @@ def test_every_exit_code_is_documented() -> None:
 
 
 def test_every_metric_is_documented_and_no_other() -> None:
-    wrapped = [one for one in vars(metrics).values() if isinstance(one, MetricWrapperBase)]
+    wrapped = [one for one in vars(Metrics()).values() if isinstance(one, MetricWrapperBase)]
     described = [family for one in wrapped for family in one.describe()]
     names = {f"{one.name}_total" if one.type == "counter" else one.name for one in described}
     assert names == rows(r"redsched_\w+", OPERATE)

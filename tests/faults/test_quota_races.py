@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import structlog
+import uvloop
 
 from redsched.errors import QuotaExceeded
 from redsched.model import Quota, Request
@@ -210,7 +211,7 @@ def _claim_until_killed(url: str, cells: tuple[str, ...], dies_in: str) -> None:
                 setattr(room, step, claim_and_die if in_claim else die_in_transfer)
             await asyncio.gather(*(one(number) for number in range(4)))
 
-    asyncio.run(play())
+    uvloop.run(play())
 
 
 @contextmanager

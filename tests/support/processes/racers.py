@@ -19,6 +19,7 @@ from multiprocessing.synchronize import Barrier
 from typing import Any
 
 import structlog
+import uvloop
 
 from redsched.cache.updater import ReplicaUpdater
 from redsched.scheduler import Effort, Scheduler
@@ -181,7 +182,7 @@ def _serve(number: int, lines: _Lines) -> None:
     while True:
         order = lines.parent.recv()
         try:
-            answer = (False, asyncio.run(_play(number, lines, order)))
+            answer = (False, uvloop.run(_play(number, lines, order)))
         except BaseException:
             lines.barrier.abort()
             answer = (True, traceback.format_exc())

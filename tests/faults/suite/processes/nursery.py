@@ -1,6 +1,7 @@
 """Fork the suite's processes from a process that has imported their modules, which takes most of a start.
 
-Each process is a session of its own, with standard input, output and error created by the suite. The suite and the
+It has also composed the scripts and found the plugins, once for all of them. Each process runs on uvloop, as those of
+redsched do, and is a session of its own, with standard input, output and error created by the suite. The suite and the
 nursery exchange messages over a socket: the name of a module with three descriptors in one direction, `started PID`
 and `ended PID CODE` in the other.
 
@@ -22,9 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import uvloop
+
 ROOT = Path(__file__).parents[4]
 MODULES = ("tests.faults.suite.processes.agent_process", "tests.faults.suite.processes.scheduler_process")
 """The modules to import in advance. `main` of such a module is the process."""
+PRELOADED = "tests.support.processes.preloaded"
+"""The last module to import: it does what each process would otherwise do again."""
 LONGEST_MESSAGE = 1024
 
 
@@ -114,7 +119,7 @@ async def nursery() -> AsyncIterator[Nursery]:
 def main() -> None:
     """Fork on request, and report each end, until the suite is gone."""
     line = socket.socket(fileno=int(sys.argv[1]))
-    for module in MODULES:
+    for module in (*MODULES, PRELOADED):
         importlib.import_module(module)
     signal.signal(signal.SIGCHLD, lambda *_: _tell_ends(line))
     while True:
@@ -143,7 +148,7 @@ def _be(module: str, descriptors: Sequence[int]) -> None:
         os.close(one)
     code = 1
     try:
-        asyncio.run(importlib.import_module(module).main())
+        uvloop.run(importlib.import_module(module).main())
         code = 0
     except BaseException:
         sys.excepthook(*sys.exc_info())

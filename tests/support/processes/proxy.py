@@ -155,7 +155,7 @@ class _Relay:
         self._proxy = proxy
         self._reader, self._writer = reader, writer
         self._from_server, self._to_server = from_server, to_server
-        self._sent: asyncio.Queue[tuple[Fault, list[bytes]]] = asyncio.Queue()
+        self._sent: deque[tuple[Fault, list[bytes]]] = deque()
         self._is_writer = False
 
     async def run(self) -> None:
@@ -169,8 +169,10 @@ class _Relay:
             await asyncio.gather(*ways, return_exceptions=True)
 
     async def _commands(self) -> None:
+        frames = Frames(self._reader)
         while True:
-            raw, command = await read_command(self._reader)
+            raw = await frames.next()
+            command = words_of(raw)
             if [word.upper() for word in command[:2]] == [b"CLIENT", b"SETNAME"]:
                 self._is_writer = command[2] == b"redsched-writer"
             self._proxy.watch(Moment.COMES, command)
@@ -183,7 +185,7 @@ class _Relay:
                 return
             if fault is Fault.DELAY:
                 await asyncio.sleep(self._proxy.delay_s)
-            self._sent.put_nowait((fault, command))
+            self._sent.append((fault, command))
             self._to_server.write(_spoilt(raw) if fault is Fault.SPOIL_REQUEST else raw)
             await self._to_server.drain()
 
@@ -199,16 +201,17 @@ class _Relay:
         reader, writer = await self._proxy.reach()
         try:
             writer.write(raw)
-            await read_reply(reader)
+            await Frames(reader).next()
         finally:
             writer.transport.abort()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
     async def _replies(self) -> None:
+        frames = Frames(self._from_server)
         while True:
-            reply = await read_reply(self._from_server)
-            fault, command = self._sent.get_nowait()
+            reply = await frames.next()
+            fault, command = self._sent.popleft()
             self._proxy.watch(Moment.HAS_RUN, command)
             if fault is Fault.LOSE_REPLY:
                 return
@@ -234,33 +237,57 @@ def _spoilt(raw: bytes) -> bytes:
     return raw[:1] + b"x" + raw[2:] if raw[:1] in b"*$:" else b"x" + raw[1:]
 
 
-async def read_command(reader: asyncio.StreamReader) -> tuple[bytes, list[bytes]]:
-    """Return one command as it is on the wire, and its arguments."""
-    raw = head = await _line(reader)
-    words = []
-    for _ in range(int(head[1:])):
-        length = await _line(reader)
-        word = await reader.readexactly(int(length[1:]) + 2)
-        raw += length + word
-        words.append(word[:-2])
-    return raw, words
+class Frames:
+    """The commands or replies of a connection, one after the other, as they are on the wire."""
 
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+        self._read = b""
+        self._at = 0
+        """Where the next frame begins in what was read."""
 
-async def read_reply(reader: asyncio.StreamReader) -> bytes:
-    """Return one RESP2 reply as it is on the wire."""
-    head = await _line(reader)
-    size = int(head[1:]) if head[:1] in b"$*" else -1
-    if head[:1] == b"$" and size >= 0:
-        return head + await reader.readexactly(size + 2)
-    parts = [head]
-    if head[:1] == b"*":
-        for _ in range(size):
-            parts.append(await read_reply(reader))  # noqa: PERF401 - an await in a comprehension would not be read so
-    return b"".join(parts)
+    async def next(self) -> bytes:
+        """Return the next frame. Raises EOFError if the connection ends before the frame does."""
+        end, left = frame_end(self._read, self._at, 1)
+        while left:
+            self._read, end, self._at = self._read[self._at :] + await self._more(), end - self._at, 0
+            end, left = frame_end(self._read, end, left)
+        frame, self._at = self._read[self._at : end], end
+        return frame
 
-
-async def _line(reader: asyncio.StreamReader) -> bytes:
-    line = await reader.readline()
-    if not line.endswith(b"\n"):
+    async def _more(self) -> bytes:
+        if more := await self._reader.read(LIMIT):
+            return more
         raise EOFError
-    return line
+
+
+BULK, ARRAY = b"$*"
+"""The first bytes of values that begin with a size."""
+
+
+def frame_end(read: bytes, at: int, left: int) -> tuple[int, int]:
+    """Return where `left` values end that begin at a position, and 0.
+
+    If they have not all arrived, return where the first of the missing ones begins, and their number.
+    """
+    while left and (line := read.find(b"\r\n", at)) >= 0:
+        kind, end = read[at], line + 2
+        if kind == BULK and (size := int(read[at + 1 : line])) >= 0:
+            end += size + 2
+            if end > len(read):
+                break
+        elif kind == ARRAY:
+            left += max(int(read[at + 1 : line]), 0)
+        at, left = end, left - 1
+    return at, left
+
+
+def words_of(command: bytes) -> list[bytes]:
+    """Return the arguments of a command."""
+    words, at = [], command.index(b"\n") + 1
+    while at < len(command):
+        start = command.index(b"\n", at) + 1
+        end = start + int(command[at + 1 : start])
+        words.append(command[start:end])
+        at = end + 2
+    return words

@@ -6,7 +6,7 @@ and not with redsched's own record of it.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from tests.faults.suite.callers.traffic import QUOTA
 from tests.faults.suite.checks.view import Hash, Look, View, amounts_of, together, used_by
@@ -17,28 +17,36 @@ POOL = "pool:"
 
 def books(view: View) -> Iterator[str]:
     """Check that counters of hosts, groups and pools equal their claims, and every claim is where its host lists it."""
-    taken = taken_by(view)
+    placements = [*view.placements()]
+    taken, on = taken_by(placements), _by_host(placements)
     for name, host in view.hosts.items():
         yield from _amounts(f"host {name}", host, taken.pop(f"host {name}", Counter()))
-        yield from _lists(view, name, host)
+        yield from _lists(name, host, view.held.get(name, set()), on.get(name, []))
     for name, pool in view.pools.items():
         yield from _amounts(POOL + name, pool, taken.pop(POOL + name, Counter()))
     for owner, amounts in taken.items():
         yield f"{owner} is not there, and claims hold {dict(amounts)} of it"
     for name, group in view.groups.items():
-        yield from _members(view, name, group)
+        yield from _members(name, group, [one for one in placements if one.get("group") == name])
     for name, ids in view.held.items():
         if name not in view.hosts:
             yield f"host {name} is not there, and lists {sorted(ids)}"
 
 
-def taken_by(view: View) -> dict[str, Counter[str]]:
-    """Return the claimed amounts of each host and shared pool."""
+def taken_by(placements: Iterable[Hash]) -> dict[str, Counter[str]]:
+    """Return the amounts that placements hold of each host and shared pool."""
     taken: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for placement in view.placements():
+    for placement in placements:
         for slot, amount in amounts_of(placement).items():
             taken[_holder(placement, slot)][_within(slot)] += amount
     return dict(taken)
+
+
+def _by_host(placements: Iterable[Hash]) -> dict[str, list[Hash]]:
+    by_host = defaultdict[str, list[Hash]](list)
+    for placement in placements:
+        by_host[placement.get("host", "")].append(placement)
+    return by_host
 
 
 def _holder(placement: Hash, slot: str) -> str:
@@ -58,18 +66,17 @@ def _amounts(owner: str, fields: Hash, taken: Counter[str]) -> Iterator[str]:
             yield f"{owner} says {counted.get(slot, 0)} {slot} are claimed, its claims hold {taken[slot]}"
 
 
-def _lists(view: View, name: str, host: Hash) -> Iterator[str]:
-    on = view.on(name)
+def _lists(name: str, host: Hash, held: Set[str], on: Sequence[Hash]) -> Iterator[str]:
+    """Compare the claims that a host lists and counts with the placements on it."""
     starting = sum(placement["state"] in LEASED for placement in on)
     ids = {placement["id"] for placement in on}
-    if view.held.get(name, set()) != ids:
-        yield f"host {name} lists {sorted(view.held.get(name, set()))}, and the claims on it are {sorted(ids)}"
+    if held != ids:
+        yield f"host {name} lists {sorted(held)}, and the claims on it are {sorted(ids)}"
     if (int(host.get("claims", "0")), int(host.get("starting", "0"))) != (len(on), starting):
         yield f"host {name} counts {host.get('claims')} and {host.get('starting')}: there are {len(on)} and {starting}"
 
 
-def _members(view: View, name: str, group: Hash) -> Iterator[str]:
-    members = [one for one in view.placements() if one.get("group") == name]
+def _members(name: str, group: Hash, members: Sequence[Hash]) -> Iterator[str]:
     really = Counter(f"count.host={one['host']}" for one in members)
     really.update(f"count.{key[8:]}={value}" for one in members for key, value in one.items() if key[:8] == "counted.")
     counted = {field: int(value) for field, value in group.items() if field.startswith("count.")}

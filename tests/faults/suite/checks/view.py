@@ -40,7 +40,8 @@ return found
 
 Hash = dict[str, str]
 TRIED = "tried."
-_OTHER = re.compile(r"placement\.(?P<placed>\d+-\w+\.\d+)\.(?P<word>.+)")
+PLACEMENT = "placement."
+_OTHER = re.compile(re.escape(PLACEMENT) + r"(?P<placed>\d+-\w+\.\d+)\.(?P<word>.+)")
 
 
 @dataclass(slots=True)
@@ -98,10 +99,6 @@ class View(Claims):
     def has_heard_all(self) -> bool:
         """Return whether all hosts that could restore claims have done so."""
         return all(map(self.is_attested, self.hosts)) and self.meta.get("settled") == "1"
-
-    def on(self, host: str) -> list[Hash]:
-        """Return the placements on a host."""
-        return [one for one in self.placements() if one.get("host") == host]
 
 
 Look = Mapping[str, View]
@@ -172,7 +169,7 @@ def _placements(claim_id: str, claim: Hash) -> Iterator[Hash]:
     common = {"id": claim_id} | {word: claim[word] for word in ("group", "project") if word in claim}
     main = dict(common)
     for word, value in claim.items():
-        if other := _OTHER.match(word):
+        if word.startswith(PLACEMENT) and (other := _OTHER.match(word)):
             others[other["placed"]][other["word"]] = value
         else:
             main[word] = value

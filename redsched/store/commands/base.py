@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from redsched.store.client.hash_reads import read_hashes
+from redsched.store.client.reads import read_hashes
 from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from redsched.store.client.reads import Command, exchange, fields_of
 from redsched.store.codec.results import Change, Clock, FeedEnd, Poll
 from redsched.store.commands.base import CellClient
 
@@ -21,15 +22,17 @@ class FeedCommands:
         The clock is read first, so a replica that has applied all changes up to its seq reflects every reply before
         this call.
         """
-        pipe = self._cell.reader.pipeline(transaction=False)
-        pipe.hmget(self._cell.keys.meta, "epoch", "seq", "settled")
-        pipe.time()
-        pipe.zrange(self._cell.keys.deadlines, 0, 0, withscores=True)
-        pipe.xrange(self._cell.keys.changes, f"({after}", "+", count=most)
+        keys = self._cell.keys
+        reads: tuple[Command, ...] = (
+            ("HMGET", keys.meta, "epoch", "seq", "settled"),
+            ("TIME",),
+            ("ZRANGE", keys.deadlines, 0, 0, "WITHSCORES"),
+            ("XRANGE", keys.changes, f"({after}", "+", "COUNT", most),
+        )
         with self._cell.reading():
-            meta, time, next_due, entries = await pipe.execute()
-        deadline_ms = int(next_due[0][1]) if next_due else None
-        return Poll(_clock(meta, time), deadline_ms, tuple(_change(entry_id, fields) for entry_id, fields in entries))
+            meta, time, next_due, entries = await exchange(self._cell.reader, reads)
+        deadline_ms = int(float(next_due[1])) if next_due else None
+        return Poll(_clock(meta, time), deadline_ms, tuple(_change(one, fields_of(fields)) for one, fields in entries))
 
     async def read(self, after: str, most: int) -> tuple[Change, ...]:
         """Return up to `most` entries of the feed after entry `after`."""

@@ -41,6 +41,7 @@ class Topology:
         )
         self._lock = asyncio.Lock()
         self._is_stale = True
+        self._is_open = False
 
     def owner(self, slot: int) -> Address | None:
         """Return the primary of a slot; None if it is not known."""
@@ -53,11 +54,18 @@ class Topology:
             if not self._is_stale:
                 return
             try:
-                await self._open()
-                await self.client.nodes_manager.initialize()
+                await self._load()
             except (RedisError, RedisClusterException, OSError) as error:
                 raise RedisConnectionError(f"no node of the cluster returns its slots: {error}") from error
             self._is_stale = False
+
+    async def _load(self) -> None:
+        """Load the topology, once: opening the client loads it too, and it takes tens of milliseconds."""
+        was_open = self._is_open
+        await self._open()
+        self._is_open = True
+        if was_open:
+            await self.client.nodes_manager.initialize()
 
     async def _open(self) -> None:
         """Open the client, which asks the first primary for the server's commands; ask another one if it is slow."""

@@ -6,8 +6,9 @@ import time
 from collections.abc import Awaitable, Callable
 
 PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.05
-COST = 2
-"""The minimum ratio of the pause to the duration of a check: checks of six servers would occupy a core."""
+COST = 4
+"""The ratio of the pause to the duration of a check, up to the longest pause: checks of six servers would occupy a
+core."""
 
 
 async def wait_until(

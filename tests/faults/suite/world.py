@@ -5,6 +5,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -39,6 +40,12 @@ OPERATOR = {**SCHEDULER, "catch_up_timeout_s": 30.0}
 REVIVE_S = 0.3
 
 
+@cache
+def settings_of_operator(cells: tuple[str, ...]) -> Settings:
+    """Return the settings of the operator's connection, read once: that takes longer than playing two faults."""
+    return Settings.model_validate({**OPERATOR, "cells": cells})
+
+
 class World:
     """The world in which rounds are played."""
 
@@ -49,8 +56,9 @@ class World:
         self.folder = folder
         self.watcher = watcher
         self.ledger = Ledger()
-        settings = Settings.model_validate({**OPERATOR, "cells": site.cells})
-        self.operator = Operator(site.direct_url, settings, self.ledger, lambda: self.watcher.now)
+        self.operator = Operator(
+            site.direct_url, settings_of_operator(site.cells), self.ledger, lambda: self.watcher.now
+        )
         self.works = Works(lambda _: CAPACITIES, Random(f"{seed} works"))
         self.children: dict[str, Child] = {}
         self.clock_shift_s: dict[str, float] = {}

@@ -5,13 +5,14 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from random import Random
 
 import pytest
 
 from tests.faults.suite.processes.speech import go_by
 from tests.faults.suite.stores.wires import HOST, wires_to_ports
 from tests.support.processes.connections import Connections
-from tests.support.processes.proxy import Fault, Moment
+from tests.support.processes.proxy import Fault, Frames, Moment, words_of
 
 PING = b"*1\r\n$4\r\nPING\r\n"
 
@@ -82,3 +83,45 @@ async def test_a_wire_to_a_server_that_is_gone_ends_the_connection() -> None:
         pass
     async with wires_to_ports([port], ["mine"]) as wires:
         assert await asked(wires["mine"][0].port) == b""
+
+
+FRAMES = [
+    b"+OK\r\n",
+    b"-ERR no\r\n",
+    b":12\r\n",
+    b"$-1\r\n",
+    b"*-1\r\n",
+    b"*0\r\n",
+    b"$0\r\n\r\n",
+    b"$6\r\n\r\n$1\r\n\r\n",
+    b"*3\r\n*2\r\n$1\r\na\r\n*1\r\n:7\r\n$-1\r\n+b\r\n",
+]
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_frames_are_found_however_they_arrive(seed: int) -> None:
+    """A connection delivers several replies at once, or parts of one."""
+    rng = Random(seed)
+    frames, reader = rng.sample(FRAMES, len(FRAMES)), asyncio.StreamReader()
+    found = asyncio.create_task(frames_of(reader))
+    raw = b"".join(frames)
+    while raw:
+        size = rng.choice((1, 2, 5, 40))
+        reader.feed_data(raw[:size])
+        raw = raw[size:]
+        await asyncio.sleep(0)
+    reader.feed_eof()
+    assert await found == frames
+
+
+async def frames_of(reader: asyncio.StreamReader) -> list[bytes]:
+    """Return all frames until the connection ends."""
+    frames, found = Frames(reader), list[bytes]()
+    with contextlib.suppress(EOFError):
+        while True:
+            found.append(await frames.next())
+    return found
+
+
+def test_words_of_a_command_may_contain_line_ends() -> None:
+    assert words_of(b"*3\r\n$3\r\nSET\r\n$4\r\na\r\nb\r\n$0\r\n\r\n") == [b"SET", b"a\r\nb", b""]

@@ -50,22 +50,32 @@ class Lines:
     def __init__(self) -> None:
         self.lines = self.most = self._before = 0
         self._loop = asyncio.get_running_loop()
+        self._turn: asyncio.Handle | None = None
 
     def trace(self, frame: FrameType, event: str, _: Any) -> Any:
+        """Count the lines of a call, if it is one of ours. Calls include each time that a coroutine continues."""
         if not frame.f_code.co_filename.startswith(OWN):
             return None
-        self.lines += event == "line"
-        return self.trace
+        if self._turn is None:
+            self._turn = self._loop.call_soon(self.turn)
+        return self._count
+
+    def _count(self, frame: FrameType, event: str, _: Any) -> None:
+        """Called for each line, so it does nothing else. None leaves it in place for the next one."""
+        if event == "line":
+            self.lines += 1
 
     def turn(self) -> None:
-        """Record the lines since the last turn of the loop, and schedule the next call."""
+        """Record the lines since the last turn of the loop. The next line asks for the next turn."""
         self.most = max(self.most, self.lines - self._before)
         self._before = self.lines
-        self._handle = self._loop.call_soon(self.turn)
+        self._turn = None
 
     def stop(self) -> None:
-        """Stop recording turns."""
-        self._handle.cancel()
+        """Record the lines of the last turn."""
+        if self._turn is not None:
+            self._turn.cancel()
+        self.turn()
 
 
 async def lines_of(work: Awaitable[object], monkeypatch: pytest.MonkeyPatch) -> Lines:
@@ -78,7 +88,6 @@ async def lines_of(work: Awaitable[object], monkeypatch: pytest.MonkeyPatch) -> 
 
     sys.settrace(counted.trace)
     try:
-        counted.turn()
         await asyncio.create_task(traced())
     finally:
         sys.settrace(before)

@@ -20,6 +20,7 @@ import uvloop
 from redsched import pacing
 from redsched.store.embedded.server import PrivateServer, ServerBinary
 from tests.support import guard
+from tests.support.plain_client import plain_client
 from tests.support.profiles import LONG, SHORT_EXAMPLES, SHORT_STEPS, load_profile, profile_name
 from tests.support.servers import ALL, USABLE, VALKEY, matrix, name_of, servers_of
 
@@ -143,8 +144,9 @@ def url(server: PrivateServer) -> str:
 @pytest.fixture
 def clean_store(server: PrivateServer) -> Iterator[str]:
     """The URL of an empty store. Fails a test that leaves keys outside `rs:*` behind: they could be anyone's."""
-    with redis.Redis(unix_socket_path=str(server.socket), protocol=2) as client:
-        client.flushall()
-        yield server.url
-        foreign = [key for key in client.scan_iter() if not key.startswith(b"rs:")]
-        assert not foreign, f"the test left keys outside rs:* behind: {foreign}"
+    with plain_client(server.url) as client:
+        client.ask(("FLUSHALL",))
+    yield server.url
+    with plain_client(server.url) as client:
+        foreign = [key for key in client.all_keys() if not key.startswith("rs:")]
+    assert not foreign, f"the test left keys outside rs:* behind: {foreign}"

@@ -4,7 +4,7 @@
 that it declares, so a script that accesses another key fails on every server.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache
@@ -22,9 +22,11 @@ from redsched.store.codec.wire import Reply
 from redsched.store.topology.connection import reader_client
 from redsched.store.topology.router import router_to
 from redsched.store.topology.url import parse
+from tests.support.plain_client import PlainClient, plain_client
 
 HOUR_S = 3600
 USER, PASSWORD = "declared-keys", "secret"
+WRITES = "rdb_changes_since_last_save:"
 
 State = dict[str, Any]
 
@@ -44,13 +46,13 @@ class DeclaredKeysRunner(ScriptClient):
     fields.
     """
 
-    operator: Any
+    operator: PlainClient
 
     async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False) -> Reply:
-        before, writes = await self._look(keys, ("ACL", "SETUSER", USER, "resetkeys", *(f"~{key}" for key in keys)))
+        before, writes = self._look(keys, ("ACL", "SETUSER", USER, "resetkeys", *(f"~{key}" for key in keys)))
         reply = await super().run(name, keys, arguments, durable)
         if reply[0] in (b"ALREADY_DONE", "ALREADY_DONE") and name not in ALREADY_DONE_NOTES:
-            after, writes_after = await self._look(keys)
+            after, writes_after = self._look(keys)
             is_new_epoch = after[0] != before[0]
             of_fence = sum(one != other for one, other in zip(before, after, strict=True))
             assert is_new_epoch or writes_after - writes == of_fence, (
@@ -58,18 +60,15 @@ class DeclaredKeysRunner(ScriptClient):
             )
         return reply
 
-    async def _look(self, keys: Sequence[str], *first: Sequence[str]) -> tuple[Sequence[str | None], int]:
+    def _look(self, keys: Sequence[str], *first: Sequence[str]) -> tuple[Sequence[str | None], int]:
         """Return the cell's epoch with the fields that the fence writes, and the server's number of writes.
 
         `first`: commands that are sent ahead. All of it takes one round trip.
         """
         meta = f"{keys[0].partition('}')[0]}}}:meta"
-        async with self.operator.pipeline(transaction=False) as pipeline:
-            for command in first:
-                pipeline.execute_command(*command)
-            pipeline.hmget(meta, "epoch", "now_ms", "settled").info("persistence")
-            *_, notes, persistence = await pipeline.execute()
-        return notes, int(persistence["rdb_changes_since_last_save"])
+        asked = (*first, ("HMGET", meta, "epoch", "now_ms", "settled"), ("INFO", "persistence"))
+        *_, notes, persistence = self.operator.ask(*asked)
+        return notes, int(persistence.partition(WRITES)[2].partition("\r")[0])
 
 
 @cache
@@ -82,8 +81,8 @@ def usual_settings() -> Settings:
 async def declared_keys_cell(url: str, name: str = "c1") -> AsyncIterator[CellStore]:
     """Yield the typed calls of a cell, through `DeclaredKeysRunner`."""
     settings = usual_settings()
-    async with raw_client(url) as operator:
-        await operator.execute_command("ACL", "SETUSER", USER, "reset", "on", f">{PASSWORD}", "+@all")
+    with plain_client(url) as operator:
+        operator.ask(("ACL", "SETUSER", USER, "reset", "on", f">{PASSWORD}", "+@all"))
         router = router_to(url.replace("unix://", f"unix://{USER}:{PASSWORD}@"), settings)
         runner = DeclaredKeysRunner(url, settings, router)
         runner.operator = operator
@@ -95,7 +94,7 @@ async def declared_keys_cell(url: str, name: str = "c1") -> AsyncIterator[CellSt
             await runner.close()
             await router.close()
             await reader.aclose(close_connection_pool=True)
-            await operator.execute_command("ACL", "DELUSER", USER)
+            operator.ask(("ACL", "DELUSER", USER))
 
 
 @asynccontextmanager
@@ -105,25 +104,34 @@ async def raw_client(url: str) -> AsyncIterator[Any]:
         yield client
 
 
+READS: Mapping[str, Callable[[Any, str], object]] = {
+    "hash": lambda client, key: client.hgetall(key),
+    "set": lambda client, key: client.smembers(key),
+    "stream": lambda client, key: client.xrange(key),
+    "string": lambda client, key: client.get(key),
+    "zset": lambda client, key: client.zrange(key, 0, -1, withscores=True),
+}
+"""How to read the value of a key of each type."""
+
+
 async def everything(raw: Any) -> State:
-    """Return every key with its value, and whether it expires.
+    """Return every key with its value, and whether it expires, in three round trips.
 
     Without `now_ms` of meta, the time that the fence records.
     """
-    readers = {
-        "hash": raw.hgetall,
-        "set": raw.smembers,
-        "stream": raw.xrange,
-        "string": raw.get,
-        "zset": lambda key: raw.zrange(key, 0, -1, withscores=True),
-    }
-    state: State = {}
-    async for key in raw.scan_iter(count=1000):
-        value = await readers[await raw.type(key)](key)
+    keys = [key async for key in raw.scan_iter(count=1000)]
+    async with raw.pipeline(transaction=False) as pipeline:
+        for key in keys:
+            pipeline.type(key).pttl(key)
+        about = await pipeline.execute()
+        kinds, ends_in_ms = about[::2], about[1::2]
+        for key, kind in zip(keys, kinds, strict=True):
+            READS[kind](pipeline, key)
+        values = dict(zip(keys, await pipeline.execute(), strict=True))
+    for key in keys:
         if key.endswith("}:meta"):
-            value.pop("now_ms")
-        state[key] = (value, await raw.pttl(key) > 0)
-    return state
+            values[key].pop("now_ms")
+    return {key: (values[key], left_ms > 0) for key, left_ms in zip(keys, ends_in_ms, strict=True)}
 
 
 @asynccontextmanager

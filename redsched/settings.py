@@ -8,7 +8,7 @@ import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from redsched.errors import InvalidRequest
 from redsched.model import MAX_RATIO
@@ -19,6 +19,15 @@ MAX_CELL_NAME = 32
 Seconds = Annotated[float, Field(gt=0)]
 Factor = Annotated[float, Field(allow_inf_nan=False)]
 GpuShare = Annotated[int, Field(ge=1, le=1000)]
+
+
+class Environment(EnvSettingsSource):
+    """The environment, asked for each setting only if it holds one: most objects are made where it holds none."""
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the settings in the environment."""
+        is_set = any(name.startswith(self.env_prefix.lower()) for name in self.env_vars)
+        return super().__call__() if is_set else {}
 
 
 class Settings(BaseSettings):
@@ -148,6 +157,18 @@ class Settings(BaseSettings):
     pci_devices: list[dict[str, Any]] = Field(
         default_factory=list, description="The PCI devices of this machine that claims may take, as JSON."
     )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the same source, but slower
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read nothing but arguments and the environment: there is no file of settings or secrets."""
+        return init_settings, Environment(settings_cls)
 
     @field_validator("cells", mode="before")
     @classmethod

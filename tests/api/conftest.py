@@ -6,15 +6,14 @@ import httpx
 import pytest
 
 from redsched.settings import Settings
-from tests.api.parts import client_of, declare_new, put_host
+from tests.api.parts import client_of, put_host
 
 
 @pytest.fixture
 async def empty_api(clean_store: str) -> AsyncIterator[httpx.AsyncClient]:
     """Yield a client of the API over an empty store."""
     settings = Settings(redis_url=clean_store, max_body_bytes=4096)
-    await declare_new(settings)
-    async with client_of(settings) as client:
+    async with client_of(settings, is_new=True) as client:
         yield client
 
 

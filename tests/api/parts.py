@@ -61,14 +61,19 @@ def app_of(settings: Settings) -> FastAPI:
 
 
 @asynccontextmanager
-async def client_of(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
-    """Yield a client of an app with these settings, which runs as long as the block."""
+async def client_of(settings: Settings, is_new: bool = False) -> AsyncIterator[httpx.AsyncClient]:
+    """Yield a client of an app with these settings, which runs as long as the block.
+
+    `is_new`: its cells are declared new first, over its own connections.
+    """
     app = app_of(settings)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),
         httpx.AsyncClient(transport=transport, base_url="http://api") as client,
     ):
+        if is_new:
+            await app.state.scheduler.init()
         yield client
 
 
@@ -92,11 +97,15 @@ async def select(api: httpx.AsyncClient, **changed: Any) -> dict[str, Any]:
 def held(url: str) -> dict[bytes, Any]:
     """Return all that the store holds, except the clock and the event log, which schedulers write by themselves."""
     with redis.Redis.from_url(url, protocol=2) as client:
-        keys = [key for key in client.scan_iter() if not key.endswith((b":meta", b":events", b":recorder"))]
-        found: dict[bytes, Any] = {key: client.dump(key) for key in keys if b":duty:" not in key}
-        for key in client.scan_iter("*:meta"):
-            meta = client.hgetall(key)
-            found[key] = {name: value for name, value in meta.items() if name not in (b"now_ms", b"settled")}
+        keys = [key for key in client.scan_iter(count=1000) if not key.endswith((b":events", b":recorder"))]
+        pipeline = client.pipeline(transaction=False)
+        kept = [key for key in keys if b":duty:" not in key]
+        for key in kept:
+            pipeline.hgetall(key) if key.endswith(b":meta") else pipeline.dump(key)
+        found: dict[bytes, Any] = dict(zip(kept, pipeline.execute(), strict=True))
+    for key in kept:
+        if key.endswith(b":meta"):
+            found[key] = {name: value for name, value in found[key].items() if name not in (b"now_ms", b"settled")}
     return found
 
 

@@ -14,6 +14,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.context import ForkProcess
@@ -29,8 +30,10 @@ def start(name: str, main: Callable[[], int], environment: Mapping[str, str]) ->
 
     `name` is shown by `ps` and `top`, up to 15 characters.
     """
-    child = _FORKS.Process(target=_run, args=(name, main, environment, os.getpid()), name=name, daemon=True)
-    with _held_back():  # a signal must not meet the parent's handlers in the child
+    child = _FORKS.Process(target=_run, args=(name, main, environment, os.getpid()), name=name)
+    with _signals_held_back(), warnings.catch_warnings():
+        # Python 3.12 warns of forks of processes with threads. What forks has none; tests have one that only waits.
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
         child.start()
     return child
 
@@ -70,8 +73,8 @@ def _end_with(parent: int, name: str) -> None:
 
 
 @contextmanager
-def _held_back() -> Iterator[None]:
-    """Hold back the signals that end a process while the context is open."""
+def _signals_held_back() -> Iterator[None]:
+    """Hold back signals while the context is open: in the child they must not meet the parent's handlers."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         yield

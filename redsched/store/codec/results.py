@@ -68,7 +68,14 @@ class AttestAnswer:
 
 
 _PlacedName = Annotated[GivenToken | Literal[""], Field(description="The placement's name. Defaults to its token.")]
-_Held = Annotated[Literal["claimed", "starting", "active", "ending"], AfterValidator(ClaimStatus)]
+
+
+def _status(word: str) -> ClaimStatus:
+    """Return the status that a word names. A function: pydantic cannot call an Enum class on Python 3.13."""
+    return ClaimStatus(word)
+
+
+_Held = Annotated[Literal["claimed", "starting", "active", "ending"], AfterValidator(_status)]
 _WAS_ACTIVE = "Whether it had been active, and was not stopped because of a failure of its gang"
 
 

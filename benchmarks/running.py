@@ -17,7 +17,7 @@ import psutil
 
 READY_TIMEOUT_S = 180.0
 END_TIMEOUT_S = 60.0
-ROLES = {"redsched-api": "API", "redsched-agent": "agents", "-server": "store"}
+ROLES = {"redsched-api": "API", "redsched-agent": "agents", "redsched-fleet": "agents", "-server": "store"}
 """The part of a child's name that identifies its role."""
 
 

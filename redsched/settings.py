@@ -167,7 +167,10 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read nothing but arguments and the environment: there is no file of settings or secrets."""
+        """Read nothing but arguments and the environment: there is no file of settings or secrets.
+
+        Options such as `_env_prefix`, given to a constructor, have no effect.
+        """
         return init_settings, Environment(settings_cls)
 
     @field_validator("cells", mode="before")

@@ -13,6 +13,7 @@ from prometheus_client import (
     CollectorRegistry,
     Counter,
     Gauge,
+    GCCollector,
     Histogram,
     PlatformCollector,
     ProcessCollector,
@@ -41,6 +42,7 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
+        GCCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
         self.selections = self._counter(
             "selections", "Selections by outcome: claimed, same, dry-run or the problem's name.", ["outcome"]

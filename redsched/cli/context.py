@@ -15,13 +15,13 @@ from redsched.settings import Settings, load
 from redsched.store.store import Store
 
 
-def settings_for(url: str = "", serves: bool = False) -> Settings:
+def settings_for(url: str = "", is_service: bool = False) -> Settings:
     """Load the settings, with the store at `url` if given, and configure logging. Raises InvalidRequest.
 
-    Only a command that serves logs at the default level: the others print what they did, and log warnings.
+    Services log their progress at the default level. Other commands print their results, so they log warnings only.
     """
     settings = _load()
-    is_chosen = serves or "log_level" in settings.model_fields_set
+    is_chosen = is_service or "log_level" in settings.model_fields_set
     logs.configure(settings.log_level if is_chosen else "warning")
     return settings.model_copy(update={"redis_url": url}) if url else settings
 

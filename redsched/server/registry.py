@@ -55,6 +55,12 @@ class WorkerRegistry:
         elif not file.exists():
             _write(file, str(os.getpid()))
 
+    def forget(self) -> None:
+        """Forget this worker's process, which has died: the next one is not ready before it says so."""
+        if self.folder is not None:
+            for state in ("listens", "ready"):
+                (self.folder / f"{state}-{self.number}").unlink(missing_ok=True)
+
     def missing(self) -> list[int]:
         """Return the numbers of the workers that are not ready or have died."""
         if self.folder is None:

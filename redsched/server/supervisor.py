@@ -13,7 +13,6 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from multiprocessing.context import ForkProcess
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,6 +22,7 @@ from prometheus_client.multiprocess import mark_process_dead
 
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
 from redsched.server import processes
+from redsched.server.processes import ChildProcess
 from redsched.server.registry import WorkerRegistry
 
 WORKER = "redsched.api.worker"
@@ -43,7 +43,7 @@ class Workers:
         self._hosts = hosts
         self.folder = Path(tempfile.mkdtemp(prefix="redsched-api-"))
         self._environment: Mapping[str, str] = {}
-        self._processes: list[ForkProcess] = []
+        self._processes: list[ChildProcess] = []
         self._started_at: list[float] = []
 
     @property
@@ -55,7 +55,7 @@ class Workers:
     @property
     def pids(self) -> list[int]:
         """The workers' process ids."""
-        return [one.pid for one in self._processes if one.pid is not None]
+        return [one.pid for one in self._processes]
 
     def start(self, environment: Mapping[str, str]) -> None:
         """Start all workers, with `environment` added to this process', and return when each of them listens.
@@ -64,8 +64,8 @@ class Workers:
         """
         self._environment = {**environment, "PROMETHEUS_MULTIPROC_DIR": str(self.folder)}
         for number in range(len(self._sockets)):
-            self._processes.append(self._launch(number))
             self._started_at.append(time.monotonic())
+            self._launch(number, self._processes.append)
         registry, deadline = WorkerRegistry(self.folder, workers=len(self._sockets)), time.monotonic() + START_TIMEOUT_S
         while not registry.listens():
             self._raise_failure(registry)
@@ -76,12 +76,13 @@ class Workers:
     def revive(self) -> None:
         """Restart workers that have died, each at most once a second. Call it periodically."""
         for number, process in enumerate(self._processes):
-            if process.exitcode is None or time.monotonic() - self._started_at[number] < RESTART_PAUSE_S:
+            if process.exit_code is None or time.monotonic() - self._started_at[number] < RESTART_PAUSE_S:
                 continue
-            log.warning("worker exited, restarting it", worker=number, pid=process.pid, exit_code=process.exitcode)
+            log.warning("worker exited, restarting it", worker=number, pid=process.pid, exit_code=process.exit_code)
             mark_process_dead(process.pid, str(self.folder))  # type: ignore[no-untyped-call]
-            self._processes[number] = self._launch(number)
+            WorkerRegistry(self.folder, number).forget()
             self._started_at[number] = time.monotonic()
+            self._launch(number, partial(self._processes.__setitem__, number))
 
     def stop(self) -> None:
         """Stop all workers, close the port and remove the shared directory."""
@@ -103,10 +104,10 @@ class Workers:
             if one is not but:
                 one.close()
 
-    def _launch(self, number: int) -> ForkProcess:
+    def _launch(self, number: int, started: Callable[[ChildProcess], None]) -> None:
         registry = WorkerRegistry(self.folder, number, len(self._sockets), self._hosts)
         serve = importlib.import_module(WORKER).serve
-        return processes.start(f"redsched-api-{number}", partial(self._serve, serve, registry), self._environment)
+        processes.start(f"redsched-api{number}", partial(self._serve, serve, registry), self._environment, started)
 
     def _serve(self, serve: Callable[[WorkerRegistry, socket.socket], int], registry: WorkerRegistry) -> int:
         listener = self._sockets[registry.number]
@@ -114,9 +115,9 @@ class Workers:
         return serve(registry, listener)
 
     def _raise_failure(self, registry: WorkerRegistry) -> None:
-        ended = [one for one in self._processes if one.exitcode is not None]
+        ended = [one for one in self._processes if one.exit_code is not None]
         if ended:
-            message = f"an API worker exited with code {ended[0].exitcode} at startup: see its log above"
+            message = f"an API worker exited with code {ended[0].exit_code} at startup: see its log above"
             raise registry.failure() or RedschedError(message)
 
 

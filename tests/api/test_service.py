@@ -1,10 +1,10 @@
 """/healthz, /readyz and /metrics, and the worker processes behind one port."""
 
 import asyncio
-import multiprocessing
 import os
 import signal
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import httpx
@@ -16,12 +16,11 @@ from redsched.api.readiness import ReadinessMonitor
 from redsched.errors import InvalidRequest, StoreUnavailable
 from redsched.scheduler import Readiness, Stats
 from redsched.server import processes
+from redsched.server.processes import ChildProcess
 from redsched.server.registry import WorkerRegistry
 from redsched.server.supervisor import Workers
 from tests.api.parts import check_problem, put_host, select
 from tests.support.waiting import wait_until, wait_until_sync
-
-FORKED = multiprocessing.get_context("fork")
 
 
 async def test_healthz_says_that_the_process_answers(empty_api: httpx.AsyncClient) -> None:
@@ -129,6 +128,11 @@ async def test_a_worker_that_died_is_started_again_on_the_same_port(clean_store:
         async with httpx.AsyncClient(base_url=workers.url, timeout=20) as api:
             assert (await api.get("/healthz")).status_code == 200
 
+            async def ready() -> bool:
+                return (await api.get("/readyz")).status_code == 200
+
+            await wait_until(ready)
+
 
 def test_a_port_in_use_is_refused_and_nothing_is_started() -> None:
     with Workers("127.0.0.1", 0, 2) as workers, pytest.raises(InvalidRequest, match="--port"):
@@ -153,41 +157,106 @@ def test_ended_workers_leave_nothing(clean_store: str) -> None:
 def test_children_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     """After SIGKILL the parent cannot end its children, so the kernel does it."""
 
-    def sleep() -> int:
-        time.sleep(60)
-        return 0
-
     def begin() -> int:
-        child = processes.start("child", sleep, {})
+        [child] = begun("child", sleep)
         (tmp_path / "new").write_text(str(child.pid))
         (tmp_path / "new").rename(tmp_path / "pid")
         return sleep()
 
-    parent = FORKED.Process(target=begin)
-    parent.start()
+    [parent] = begun("parent", begin)
     try:
         wait_until_sync((tmp_path / "pid").exists)
         pid = int((tmp_path / "pid").read_text())
     finally:
-        parent.kill()
-        parent.join()
+        parent.send(signal.SIGKILL)
+    assert parent.wait(30) == -signal.SIGKILL
     wait_until_sync(lambda: not _runs(pid))
 
 
 def test_a_child_has_its_own_name_session_signals_and_input(tmp_path: Path) -> None:
-    """Its name is what `ps` and `top` show; the parent's handlers of signals are not the child's."""
+    """Its name is what `ps` and `top` show. The parent's handlers of signals, and its input, are not the child's."""
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def describe() -> int:
-        handlers = [signal.getsignal(one) is signal.SIG_DFL for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+        handlers = [signal.getsignal(one) is signal.SIG_DFL for one in signals]
         seen = (Path("/proc/self/comm").read_text(), os.getsid(0) == os.getpid(), handlers, os.read(0, 1))
         (tmp_path / "seen").write_text(repr((*seen, signal.pthread_sigmask(signal.SIG_BLOCK, ()), os.environ["MORE"])))
         return 7
 
-    child = processes.start("redsched-child", describe, {"MORE": "more"})
-    child.join(30)
-    assert child.exitcode == 7
+    def begin() -> int:
+        """Start the child from a process that has input and handles all signals."""
+        reading, writing = os.pipe()
+        os.write(writing, b"input")
+        os.dup2(reading, 0)
+        for one in signals:
+            signal.signal(one, lambda *_: None)
+        [child] = begun("redsched-child", describe, {"MORE": "more"})
+        assert "MORE" not in os.environ
+        return child.wait(30) or 0
+
+    [parent] = begun("parent", begin)
+    assert parent.wait(30) == 7
     assert (tmp_path / "seen").read_text() == repr(("redsched-child\n", True, [True] * 3, b"", set(), "more"))
-    assert "MORE" not in os.environ
+
+
+def test_a_signal_during_a_fork_loses_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The handler that raises is run once the caller knows the child, which it can then stop."""
+    fork, known = os.fork, list[ChildProcess]()
+
+    class Ended(Exception):
+        pass
+
+    def end(*_: object) -> None:
+        raise Ended
+
+    def interrupted() -> int:
+        pid = fork()
+        if pid:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return pid
+
+    monkeypatch.setattr(os, "fork", interrupted)
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with pytest.raises(Ended):
+            processes.start("child", sleep, {}, known.append)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    processes.stop(known)
+    assert [one.exit_code for one in known] == [-signal.SIGTERM]
+
+
+def test_a_child_that_fails_prints_why_and_ends_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    def fail() -> int:
+        raise LookupError("nothing here")
+
+    [child] = begun("child", fail)
+    assert child.wait(30) == 1
+    assert "LookupError: nothing here" in capfd.readouterr().err
+
+
+def test_a_parent_that_ignores_its_childrens_ends_notices_them(tmp_path: Path) -> None:
+    """A launcher may have set SIGCHLD to be ignored, and the kernel then keeps no exit codes."""
+
+    def begin() -> int:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        [child] = begun("child", lambda: 3)
+        return 0 if child.wait(30) is not None else 1
+
+    [parent] = begun("parent", begin)
+    assert parent.wait(60) == 0
+
+
+def begun(name: str, main: Callable[[], int], environment: Mapping[str, str] | None = None) -> list[ChildProcess]:
+    """Start a child, and return it in a list."""
+    children = list[ChildProcess]()
+    processes.start(name, main, environment or {}, children.append)
+    return children
+
+
+def sleep() -> int:
+    time.sleep(60)
+    return 0
 
 
 def _runs(pid: int) -> bool:

@@ -68,7 +68,7 @@ def test_a_fleet_file_is_played(tmp_path: Path) -> None:
 
 def test_up_starts_a_dead_worker_again() -> None:
     with up("--no-agent") as started:
-        [worker] = [pid for pid in descendants(started.process.pid) if _name(pid) == "redsched-api-0"]
+        [worker] = [pid for pid in descendants(started.process.pid) if _name(pid) == "redsched-api0"]
         os.kill(worker, signal.SIGKILL)
         wait_until_sync(lambda: not runs(worker))
         assert ask(f"{started.api}/healthz") == {"status": "ok"}

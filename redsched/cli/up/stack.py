@@ -7,7 +7,6 @@ the store is started before the processes that need it and stopped after them.
 import os
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing.context import ForkProcess
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,6 +16,7 @@ from redsched.cli.context import declare
 from redsched.cli.main import run
 from redsched.errors import InvalidRequest, StoreUnavailable
 from redsched.server import processes
+from redsched.server.processes import ChildProcess
 from redsched.server.supervisor import Workers
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
@@ -49,7 +49,7 @@ class LocalStack:
         self.simulated = len(read_fleet(options.fleet)) if options.fleet else 0
         self.workers = Workers(options.host, options.port, options.workers, hosts=self.simulated + options.agent)
         self.private: PrivateServer | None = None
-        self._agents: dict[str, ForkProcess] = {}
+        self._agents: dict[str, ChildProcess] = {}
 
     @property
     def url(self) -> str:
@@ -75,9 +75,9 @@ class LocalStack:
 
     def gone_agents(self) -> list[str]:
         """Return a message for each agent that has exited since the last call."""
-        gone = {name: child for name, child in self._agents.items() if child.exitcode is not None}
+        gone = {name: child for name, child in self._agents.items() if child.exit_code is not None}
         self._agents = {name: child for name, child in self._agents.items() if name not in gone}
-        return [f"{name} exited with code {child.exitcode}" for name, child in gone.items()]
+        return [f"{name} exited with code {child.exit_code}" for name, child in gone.items()]
 
     def __enter__(self) -> Self:
         return self
@@ -96,7 +96,9 @@ class LocalStack:
 
     def _start_agent(self, name: str, journal: str, *arguments: str) -> None:
         environment = {**self._environment(), "REDSCHED_JOURNAL": self._journal(journal)}
-        self._agents[name] = processes.start("redsched-agent", partial(self._run_agent, arguments), environment)
+        main = partial(self._run_agent, arguments)
+        title = "redsched-fleet" if journal == FLEET else "redsched-agent"
+        processes.start(title, main, environment, partial(self._agents.__setitem__, name))
 
     def _run_agent(self, arguments: tuple[str, ...]) -> int:
         self.workers.close_sockets()

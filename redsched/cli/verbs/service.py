@@ -28,7 +28,7 @@ FleetOption = Annotated[
 
 def api(host: HostOption = "127.0.0.1", port: PortOption = 8080, workers: WorkersOption = 1, url: Url = "") -> None:
     """Serve the REST API over a store until Ctrl-C."""
-    environment = {"REDSCHED_REDIS_URL": checked_url(settings_for(url, serves=True))}
+    environment = {"REDSCHED_REDIS_URL": checked_url(settings_for(url, is_service=True))}
     with until_ended(), Workers(host, port, workers) as serving:
         serving.start(environment)
         print(f"the API listens on {serving.url}, its documentation is at {serving.url}/docs", flush=True)
@@ -48,7 +48,7 @@ def agent(
 
     With --fleet, it runs the agent of simulated hosts instead.
     """
-    settings = settings_for(url, serves=True)
+    settings = settings_for(url, is_service=True)
     store = checked_url(settings)
     hosts = read_fleet(fleet) if fleet else [load_collector(collector, settings)]
     run_until_ended(run_agent(settings, store, hosts))

@@ -5,6 +5,7 @@ from typing import Any
 
 import redis.asyncio as redis
 from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import ResponseError
 
 from redsched.store.client.packing import send
 
@@ -42,11 +43,23 @@ async def exchange(reader: redis.Redis, commands: Sequence[Command]) -> list[Any
 async def _exchange(connection: AbstractConnection, commands: Sequence[Command]) -> list[Any]:
     try:
         await send(connection, commands)
-        return [await connection.read_response() for _ in commands]
+        replies = [await _reply(connection) for _ in commands]
     except BaseException:
         # Replies may still be on their way; the next read must not mistake them for its own.
         await connection.disconnect(nowait=True)
         raise
+    for reply in replies:
+        if isinstance(reply, ResponseError):
+            raise reply
+    return replies
+
+
+async def _reply(connection: AbstractConnection) -> Any:
+    """Return a reply, or the server's refusal: further replies follow it."""
+    try:
+        return await connection.read_response()
+    except ResponseError as refused:
+        return refused
 
 
 def fields_of(reply: list[str]) -> dict[str, str]:

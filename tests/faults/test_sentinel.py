@@ -8,16 +8,17 @@ import pytest
 
 from redsched.errors import StoreUnavailable, Unavailable
 from redsched.model import Request
+from redsched.model.tokens import Token, is_newer
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.embedded.server import ServerBinary
 from redsched.store.store import Store
-from redsched.store.topology.sentinel import SentinelEndpoint
+from redsched.store.topology.sentinel import RECHECK_S, SentinelEndpoint
 from redsched.store.topology.url import parse
 from tests.support.fleets.hosts import PlainHost, fleet, speak_all
 from tests.support.servers import SERVERS, name_of
-from tests.support.setups import SentinelSetup, sentinel_setup
+from tests.support.setups import Node, SentinelSetup, sentinel_setup
 from tests.support.waiting import wait_until
 
 QUICK = Settings(poll_s=0.01, tick_s=0.1, reply_timeout_s=1.0, resend_for_s=15.0, select_timeout_s=20.0)
@@ -46,6 +47,13 @@ async def read_by_all(cell: CellStore, ids: list[str]) -> None:
     """Read over all connections of the pool at once, and check that each read returns these claims."""
     for known in await asyncio.gather(*(cell.claims.read(ids) for _ in range(QUICK.pool_size))):
         assert known.keys() == set(ids)
+
+
+def uses_of(server: Node) -> list[int]:
+    """Return how often scripts were called on a server, and its feed was read; replication counts as neither."""
+    with server.asked() as client:
+        stats = client.info("commandstats")
+    return [stats.get(f"cmdstat_{command}", {}).get("calls", 0) for command in ("evalsha", "evalsha_ro", "xrange")]
 
 
 async def claim_again(scheduler: Scheduler, hosts: list[PlainHost]) -> str:
@@ -100,16 +108,29 @@ async def test_what_a_failover_lost_comes_back_with_the_hosts(setup: SentinelSet
         assert (await scheduler.audit()).problems == ()
 
 
-async def test_a_failover_in_good_order_loses_nothing(setup: SentinelSetup) -> None:
-    """The former primary becomes a replica, and no scheduler or host reads from it or writes to it any more."""
+async def test_the_primary_is_left_in_a_failover_that_an_operator_requests(setup: SentinelSetup) -> None:
+    """The former primary stays up and answers until Sentinel demotes it, so no reply shows that it was replaced.
+
+    What was claimed before is kept, and what is claimed once the processes have moved on.
+    """
     async with opened(setup) as (scheduler, cell, hosts):
         claims = [str((await scheduler.select(ONE)).selections[0].claim_id) for _ in range(5)]
-        before = setup.primary()
+        before, epoch = setup.primary(), (await cell.tick()).epoch
         setup.failover()
         await wait_until(lambda: setup.primary() is not before, 20.0, "another is primary")
-        claims.append(await claim_again(scheduler, hosts))
+
+        async def all_follow() -> bool:
+            """Tell by a claim that the scheduler makes on the new primary, and that the hosts' connections read."""
+            claimed = await claim_again(scheduler, hosts)
+            [known] = (await cell.claims.read([claimed])).values() or [None]
+            return known is not None and is_newer(Token.parse(known.token).epoch, epoch)
+
+        await wait_until(all_follow, 20.0, "all use the new primary")
+        used = uses_of(before)
+        claims += [str((await scheduler.select(ONE)).selections[0].claim_id) for _ in range(5)]
         assert (await cell.claims.read(claims)).keys() == set(claims)
         assert (await scheduler.audit()).problems == ()
+        assert uses_of(before) == used
 
 
 async def test_a_frozen_primary_is_left_and_not_returned_to(setup: SentinelSetup) -> None:
@@ -159,5 +180,28 @@ async def test_no_sentinel_is_forgotten_when_many_ask_at_once(setup: SentinelSet
         for one in others:
             one.kill()
         assert await place.find() == found[0]
+    finally:
+        await place.close()
+
+
+async def test_an_endpoint_in_use_notices_a_failover(setup: SentinelSetup) -> None:
+    """No connection breaks, and while no Sentinel replies the last address remains."""
+    place = SentinelEndpoint(parse(setup.url), QUICK)
+    try:
+        first = await place.find()
+        setup.failover()
+
+        def notices() -> bool:
+            place.recheck()
+            return place.address == setup.primary().address != first
+
+        await wait_until(notices, 20.0, "the new primary is found")
+        found = place.address
+        for one in setup.sentinels:
+            one.kill()
+        await asyncio.sleep(RECHECK_S)
+        place.recheck()
+        await asyncio.sleep(RECHECK_S)
+        assert place.address == found
     finally:
         await place.close()

@@ -25,7 +25,11 @@ Different = dict[tuple[str, str], tuple[object, str, str]]
 async def cache_problems(updater: ReplicaUpdater) -> list[Problem]:
     """Return the differences between replica and store. Raises StoreUnavailable."""
     first = await _differences_found(updater)
-    again = await _differences_found(updater) if first else {}
+    if not first:
+        return []
+    # After a failover in which the store lost what a reply had said, this starts a new epoch, unless a write has.
+    await updater.cell.tick()
+    again = await _differences_found(updater)
     return [
         Problem(10, updater.cell.name, f"cache {subject}", field, found[1][:80], found[2][:80], RepairKind.CACHE)
         for (subject, field), found in again.items()

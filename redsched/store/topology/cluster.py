@@ -113,6 +113,9 @@ class SlotEndpoint:
             raise RedisConnectionError(f"no node of the cluster has slot {self._slot}")
         return self.address
 
+    def recheck(self) -> None:
+        """Do nothing: a node that has lost the slot refuses the calls for it."""
+
     async def invalidate(self, error: BaseException) -> None:
         """Pass the error on to the topology."""
         await self._topology.invalidate(error)

@@ -28,6 +28,9 @@ class Endpoint(Protocol):
     async def find(self) -> Address:
         """Find the current address. Raises redis-py's ConnectionError if it cannot be found."""
 
+    def recheck(self) -> None:
+        """Look the address up again in the background, if that may find a change that no reply would show."""
+
     async def invalidate(self, error: BaseException) -> None:
         """Handle the failure of the server at the last address, or its reply that another one is responsible."""
 
@@ -76,7 +79,8 @@ class EndpointPool(BlockingConnectionPool):
         self._place = place
 
     async def ensure_connection(self, connection: AbstractConnection) -> None:
-        """Connect, and reconnect if another connection has found the endpoint at another address."""
+        """Connect, and reconnect if the endpoint has been found at another address."""
+        self._place.recheck()
         at = (getattr(connection, "host", ""), getattr(connection, "port", 0))
         if connection.is_connected and at != self._place.address:
             await connection.disconnect()

@@ -12,6 +12,7 @@ from redsched.cache.snapshot import take_snapshot
 from redsched.model import Candidate, ClaimStatus, EndReason, Request
 from redsched.scheduler import AuditReport, Scheduler
 from redsched.scheduler.audit.audit import repair_cell
+from redsched.scheduler.audit.cache import cache_problems
 from redsched.scheduler.cells import Cell
 from redsched.store.cell import CellStore
 from redsched.store.codec.keys import Kind
@@ -295,6 +296,18 @@ async def test_a_replica_that_differs_is_read_again(broken: Broken) -> None:
     assert found == {(10, "cache h1"), (10, "cache h2"), (10, "cache pool lic")}
     report = await broken.scheduler.repair()
     assert (len(report.problems), report.broken) == (3, ())
+
+
+async def test_what_a_failover_has_lost_is_no_difference_of_the_replica(broken: Broken) -> None:
+    """The replica is ahead by the reply to a lost claim, and nobody has written to the new primary."""
+    await broken.cell.updater.catch_up()
+    columns = broken.cell.updater.columns
+    row = columns.row("h1")
+    assert row is not None
+    columns.versions[row] += 1
+    assert [one.thing for one in await cache_problems(broken.cell.updater)] == ["cache h1"]
+    await broken.raw.hset(broken.store.keys.meta, mapping={"replid": "0" * 40, "run_id": "0" * 40})
+    assert await cache_problems(broken.cell.updater) == []
 
 
 async def test_nothing_is_found_on_a_sound_store_that_works(broken: Broken) -> None:

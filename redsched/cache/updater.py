@@ -76,6 +76,7 @@ class ReplicaUpdater:
         self._wake = asyncio.Event()
         self._moved = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     @property
     def columns(self) -> Columns:
@@ -92,6 +93,11 @@ class ReplicaUpdater:
         """The cell's seq up to which the columns are complete."""
         return self._replica.seq
 
+    @property
+    def is_started(self) -> bool:
+        """Whether the columns are being kept up to date, or will be."""
+        return self._task is not None
+
     def now_ms(self) -> int:
         """Return the store's time (Unix, ms): the last one read, plus the time since. Never this machine's clock."""
         return self._store_ms + int((aio.now_s() - self._read_at) * 1000)
@@ -106,11 +112,26 @@ class ReplicaUpdater:
 
     async def start(self) -> None:
         """Start the task, and wait until the columns have caught up. Raises StoreUnavailable if they do not in time."""
-        self._task = asyncio.create_task(self._run(), name=f"redsched-updater-{self.cell.name}")
+        self._begin()
         await self.catch_up()
+
+    async def read_clock(self) -> None:
+        """Read the epoch and the store's time alone. The first call of `read_at_head` then starts the task.
+
+        Raises StoreUnavailable.
+        """
+        while (end := await self.cell.feed.end()).clock is None:
+            await self.cell.tick()  # gives a new or wiped cell its epoch
+        self._replica = CellReplica(Columns(), end.clock.epoch, end.entry_id, end.clock.seq)
+        self._needs_snapshot = True
+        self._record_clock(end.clock)
+
+    def _begin(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=f"redsched-updater-{self.cell.name}")
 
     async def stop(self) -> None:
         """Stop the task; all waiting callers raise StoreUnavailable."""
+        self._is_closed = True
         await aio.end(self._task)
         self._release(StoreUnavailable("this scheduler is closing"))
 
@@ -125,8 +146,10 @@ class ReplicaUpdater:
         later state than the others, and a fleet that always had room could look full. Raises StoreUnavailable if the
         columns do not catch up in time, and whatever `read` raises.
         """
-        if self._task is None or self._task.done():
+        if self._is_closed:
             raise StoreUnavailable(f"cell {self.cell.name}: this scheduler is closed")
+        if self._task is None:
+            self._begin()
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Reader(read, done))
         self._wake.set()

@@ -12,12 +12,17 @@ from redsched.settings import Settings
 Result = TypeVar("Result")
 
 
-def with_scheduler(url: str, work: Callable[[Scheduler], Awaitable[Result]]) -> Result:
-    """Run `work` with a Scheduler on the store at `url`, or that of the settings. Raises InvalidRequest without one."""
+def with_scheduler(url: str, work: Callable[[Scheduler], Awaitable[Result]], *, on_demand: bool = False) -> Result:
+    """Run `work` with a Scheduler on the store at `url`, or that of the settings. Raises InvalidRequest without one.
+
+    `on_demand`: as in `Scheduler.connect`, for commands about one thing.
+    """
     settings = settings_for(url)
-    return uvloop.run(_with_scheduler(checked_url(settings), settings, work))
+    return uvloop.run(_with_scheduler(checked_url(settings), settings, work, on_demand))
 
 
-async def _with_scheduler(url: str, settings: Settings, work: Callable[[Scheduler], Awaitable[Result]]) -> Result:
-    async with Scheduler.connect(url, settings) as scheduler:
+async def _with_scheduler(
+    url: str, settings: Settings, work: Callable[[Scheduler], Awaitable[Result]], on_demand: bool
+) -> Result:
+    async with Scheduler.connect(url, settings, on_demand=on_demand) as scheduler:
         return await work(scheduler)

@@ -110,6 +110,10 @@ class Cells:
         """Wait until the columns of all cells include every store reply before this call. Raises Unavailable."""
         await self.read_at_head(lambda _: None)
 
+    async def refresh(self) -> None:
+        """Do as `catch_up` does in the cells that have a replica, so that the next selection uses what was written."""
+        await aio.gather(cell.updater.catch_up() for cell in self if cell.updater.is_started)
+
     async def read_at_head(self, read: Callable[[Cell], T]) -> list[T]:
         """Run `Cell.read_at_head` on all cells concurrently, and return the results in the order of the cells."""
         return await aio.gather(cell.read_at_head(partial(read, cell)) for cell in self._cells.values())

@@ -54,9 +54,12 @@ class Scheduler:
     @classmethod
     @asynccontextmanager
     async def connect(
-        cls, url: str, settings: Settings | None = None, observe: Observe | None = None
+        cls, url: str, settings: Settings | None = None, observe: Observe | None = None, *, on_demand: bool = False
     ) -> AsyncIterator["Scheduler"]:
         """Open a scheduler whose replica has caught up. `observe` is called with the duration of each selection.
+
+        With `on_demand`, it has no replica until a call needs one, and no background tasks. That suits a few reads and
+        verbs of single claims, hosts and declared objects; the verbs that place a claim need background tasks.
 
         Raises StoreUnavailable, InvalidRequest (an invalid URL, policy, weight or plugin), SchemaMismatch.
         """
@@ -64,7 +67,7 @@ class Scheduler:
         plugins = plugin_registry(settings)
         async with Store.connect(url, settings) as store:
             components = build(store, settings, plugins, observe)
-            async with components.running():
+            async with components.on_demand() if on_demand else components.running():
                 yield cls(components)
 
     async def select(self, request: Request) -> Selections:

@@ -15,6 +15,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from redsched import aio
 from redsched.cache.updater import ReplicaUpdater
 from redsched.decide.plugins.registry import PluginRegistry
 from redsched.scheduler.background.expiry import Expiry
@@ -110,6 +111,19 @@ class Components:
             stack.push_async_callback(self.until_active.stop)
             stack.push_async_callback(self.wait_queue.stop)
             yield
+
+    @asynccontextmanager
+    async def on_demand(self) -> AsyncIterator[None]:
+        """Run nothing inside the context but what calls need: the first that needs a replica reads it.
+
+        Raises StoreUnavailable.
+        """
+        updaters = [tasks.updater for tasks in self.tasks.values()]
+        await aio.gather(updater.read_clock() for updater in updaters)
+        try:
+            yield
+        finally:
+            await aio.gather(updater.stop() for updater in updaters)
 
 
 def _start(stack: AsyncExitStack, task: Maintenance | QuotaShares) -> None:

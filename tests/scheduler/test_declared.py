@@ -5,6 +5,7 @@ import pytest
 from redsched.errors import ClaimState, NotFound, Settling
 from redsched.model import Aggregate, GroupPolicy, Inventory, ServerGroup, SharedPool
 from redsched.scheduler import Scheduler
+from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from tests.support.builders.cells import call_of, member, new_epoch
 
@@ -73,10 +74,10 @@ async def test_a_server_group_with_members_keeps_its_frame(two_cells: Scheduler)
     await two_cells.server_groups.put(GROUP)
     await join(two_cells, "b", "b1", "one")
     other = ServerGroup("web", GroupPolicy.AFFINITY, count_by=("label:rack",))
+    before = [await cell.store.declared.read(Kind.SERVER_GROUP, ["web"]) for cell in two_cells._cells]
     with pytest.raises(ClaimState, match="1 members"):
         await two_cells.server_groups.put(other)
-    for cell in two_cells._cells:
-        assert cell.updater.columns.declared.groups["web"].group == GROUP
+    assert before == [await cell.store.declared.read(Kind.SERVER_GROUP, ["web"]) for cell in two_cells._cells]
     wider = ServerGroup("web", GroupPolicy.ANTI_AFFINITY, max_per_host=2, count_by=("label:rack",))
     found, new = await two_cells.server_groups.put(wider)
     assert (found.group.max_per_host, found.members, new) == (2, 1, False)

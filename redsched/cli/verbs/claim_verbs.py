@@ -39,7 +39,7 @@ def confirm(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = Fal
         asked = options.as_model({"token": await _token(scheduler, claim, token)}, TokenBody)
         return await scheduler.claims.confirm(claim, asked.token)
 
-    _show(url, work, as_json, "{0.id} is active on {0.host}")
+    _show(url, work, as_json, "{0.id} is active on {0.host}", on_demand=True)
 
 
 @bulk.takes_filters
@@ -71,7 +71,7 @@ def _renew(claim: str, lease_s: int, token: str, as_json: bool, url: str) -> Non
         asked = options.as_model(body, RenewBody)
         return await scheduler.claims.renew(claim, asked.token, asked.lease_s)
 
-    _show(url, work, as_json, "{0.id} is {0.state} on {0.host}")
+    _show(url, work, as_json, "{0.id} is {0.state} on {0.host}", on_demand=True)
 
 
 def fail(
@@ -233,8 +233,10 @@ async def _token(scheduler: Scheduler, claim: str, given: str) -> str:
     return given or (await scheduler.claims.get(claim)).token
 
 
-def _show(url: str, work: Callable[[Scheduler], Awaitable[Claim]], as_json: bool, said: str) -> None:
-    _show_claim(with_scheduler(url, work), as_json, said)
+def _show(
+    url: str, work: Callable[[Scheduler], Awaitable[Claim]], as_json: bool, said: str, on_demand: bool = False
+) -> None:
+    _show_claim(with_scheduler(url, work, on_demand=on_demand), as_json, said)
 
 
 def _show_claim(found: Claim, as_json: bool, said: str) -> None:

@@ -34,13 +34,13 @@ def list_claims(
     """List claims."""
     given = {"host": host, "project": project, "consumer": consumer, "zone": zone, "cell": cell}
     wanted: dict[str, Any] = {name: options.filter_names(name, value) for name, value in given.items()}
-    page = with_scheduler(url, lambda s: s.claims.list(**wanted, state=state, limit=limit, after=after))
+    page = with_scheduler(url, lambda s: s.claims.list(**wanted, state=state, limit=limit, after=after), on_demand=True)
     return _show_page(page, as_json)
 
 
 def show(claim: ClaimArgument, as_json: AsJson = False, url: Url = "") -> None:
     """Show one claim: its placements, attempts and last failure."""
-    found = with_scheduler(url, lambda s: s.claims.get(claim))
+    found = with_scheduler(url, lambda s: s.claims.get(claim), on_demand=True)
     return tables.show_json(responses.ClaimAnswer.of(found)) if as_json else _show_claim(found)
 
 
@@ -85,7 +85,7 @@ def _release_each(claim: Sequence[str], token: str, force: bool, as_json: bool, 
             done[one] = await scheduler.claims.release(one, checked, force=force)
 
     try:
-        with_scheduler(url, release_all)
+        with_scheduler(url, release_all, on_demand=True)
     finally:  # also if one of them was refused: those before it have been released
         if done:
             _show_released(done, as_json)

@@ -67,7 +67,7 @@ class _Kind(Generic[View]):
 
     def list_all(self, limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:
         """List them."""
-        page: Page[View] = with_scheduler(url, lambda s: self.service(s).list(limit=limit, after=after))
+        page: Page[View] = with_scheduler(url, lambda s: self.service(s).list(limit=limit, after=after), on_demand=True)
         if as_json:
             return tables.show_json(self.page(page))
         tables.show_table(self.heads, map(self.row, page.items), f"no {self.word}s")
@@ -76,13 +76,13 @@ class _Kind(Generic[View]):
 
     def show_one(self, name: Name, as_json: AsJson = False, url: Url = "") -> None:
         """Show one."""
-        found: View = with_scheduler(url, lambda s: self.service(s).get(name))
+        found: View = with_scheduler(url, lambda s: self.service(s).get(name), on_demand=True)
         return tables.show_json(self.json(found)) if as_json else self.show(found)
 
     def delete(self, name: Name, force: Force = False, url: Url = "") -> None:
         """Delete one. Refused while it is in use, unless forced."""
         with options.names_force(f"redsched {self.word.replace(' ', '-')} delete {name} --force"):
-            with_scheduler(url, lambda s: self.service(s).delete(name, force))
+            with_scheduler(url, lambda s: self.service(s).delete(name, force), on_demand=True)
         print(f"{self.word} {name} is deleted")
 
 
@@ -113,7 +113,7 @@ def set_aggregate(
         body = await AGGREGATES.changed(scheduler, name, request, change)
         return await scheduler.aggregates.put(options.as_model(body, Aggregate, name))
 
-    AGGREGATES.say(*with_scheduler(url, put), name, as_json)
+    AGGREGATES.say(*with_scheduler(url, put, on_demand=True), name, as_json)
 
 
 def set_server_group(
@@ -138,7 +138,7 @@ def set_server_group(
         body = await SERVER_GROUPS.changed(scheduler, name, request, lambda _: said)
         return await scheduler.server_groups.put(options.as_model(body, ServerGroup, name))
 
-    SERVER_GROUPS.say(*with_scheduler(url, put), name, as_json)
+    SERVER_GROUPS.say(*with_scheduler(url, put, on_demand=True), name, as_json)
 
 
 def set_shared_pool(
@@ -173,7 +173,7 @@ def set_shared_pool(
         body = options.as_model(found, SharedPoolBody, name)
         return await scheduler.pools.put(body, body.cell)
 
-    SHARED_POOLS.say(*with_scheduler(url, put), name, as_json)
+    SHARED_POOLS.say(*with_scheduler(url, put, on_demand=True), name, as_json)
 
 
 def _show_aggregate(found: AggregateView) -> None:

@@ -46,7 +46,7 @@ def events(
     wanted = EventFilter(**{what: filter_names(what, value) for what, value in given})
     if follow:
         return run_until_ended(_follow(url, after, wanted, _Follower(as_json, wide)))
-    page = with_scheduler(url, lambda s: _page(s, limit, after, wanted))
+    page = with_scheduler(url, lambda s: _page(s, limit, after, wanted), on_demand=True)
     if as_json:
         return tables.show_json(responses.EventsAnswer.of(page))
     tables.show_table(HEADS, map(_row, page.items), "no events", map(_note, page.items), wide)

@@ -36,7 +36,9 @@ def list_hosts(
 ) -> None:
     """List hosts with their free amounts."""
     wanted = filter_names("zone", zone)
-    page = with_scheduler(url, lambda s: s.hosts.list(zone=wanted, status=status, limit=limit, after=after))
+    page = with_scheduler(
+        url, lambda s: s.hosts.list(zone=wanted, status=status, limit=limit, after=after), on_demand=True
+    )
     if as_json:
         return tables.show_json(responses.HostsAnswer.of(page))
     tables.show_table(HEADS, map(_row, page.items), NONE_LEFT if zone or status or after else NONE)
@@ -49,7 +51,7 @@ def show(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
 
     While it is drained or evacuated, also show what is left to move.
     """
-    view = with_scheduler(url, lambda s: s.hosts.get(name))
+    view = with_scheduler(url, lambda s: s.hosts.get(name), on_demand=True)
     if as_json:
         return tables.show_json(responses.HostAnswer.of(view))
     print(f"{view.name}  cell {view.cell}  zone {view.zone}  {view.status}  {_state(view)}  {view.claims} claims")
@@ -190,7 +192,7 @@ def remove(
 ) -> None:
     """Remove this host. Refused while it holds claims, unless forced."""
     with options.names_force(f"redsched host remove {name} --force"):
-        with_scheduler(url, lambda s: s.hosts.forget(name, force))
+        with_scheduler(url, lambda s: s.hosts.forget(name, force), on_demand=True)
     print(f"{name} is removed")
 
 
@@ -203,7 +205,7 @@ async def _watch(scheduler: Scheduler, name: str, moving: bool, timeout_s: int) 
 
 
 def _set_status(url: str, name: str, status: HostStatus) -> None:
-    with_scheduler(url, lambda s: s.hosts.set_status(name, status))
+    with_scheduler(url, lambda s: s.hosts.set_status(name, status), on_demand=True)
     print(f"{name} is {status}")
 
 

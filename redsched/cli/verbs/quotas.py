@@ -20,7 +20,7 @@ Project = Annotated[str, named("PROJECT", "The project's name.", "project", comp
 
 def list_quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:
     """List the quotas of projects with their usage."""
-    page = with_scheduler(url, lambda s: s.quotas.list(limit=limit, after=after))
+    page = with_scheduler(url, lambda s: s.quotas.list(limit=limit, after=after), on_demand=True)
     if as_json:
         return tables.show_json(responses.QuotasAnswer.of(page))
     _show(page.items)
@@ -30,7 +30,7 @@ def list_quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, 
 
 def show(project: Project, as_json: AsJson = False, url: Url = "") -> None:
     """Show the quota of a project with its usage."""
-    found = with_scheduler(url, lambda s: s.quotas.get(project))
+    found = with_scheduler(url, lambda s: s.quotas.get(project), on_demand=True)
     return tables.show_json(responses.QuotaAnswer.of(found)) if as_json else _show([found])
 
 
@@ -44,7 +44,7 @@ def set_quota(
 ) -> None:
     """Limit the total usage of a project's claims. Classes that are not listed have no limit."""
     asked = Quota(project, options.amounts(limit))
-    found, new = with_scheduler(url, lambda s: s.quotas.put(asked))
+    found, new = with_scheduler(url, lambda s: s.quotas.put(asked), on_demand=True)
     if as_json:
         return tables.show_json(responses.QuotaAnswer.of(found))
     return print(f"quota of project {project} is {'declared' if new else 'changed'}")
@@ -52,7 +52,7 @@ def set_quota(
 
 def delete(project: Project, url: Url = "") -> None:
     """Delete the quota of a project, which then has no limits."""
-    with_scheduler(url, lambda s: s.quotas.delete(project))
+    with_scheduler(url, lambda s: s.quotas.delete(project), on_demand=True)
     print(f"quota of project {project} is deleted")
 
 

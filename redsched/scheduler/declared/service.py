@@ -1,7 +1,8 @@
 """Aggregates, server groups and shared pools, as operators declare them, over all cells of a scheduler.
 
-Aggregates and server groups are stored in every cell; a shared pool in one cell, whose hosts use it. `put` is
-idempotent: if a cell could not be reached, repeating the call completes it.
+Aggregates and server groups are stored in every cell; a shared pool in one cell, whose hosts use it. Reads go to the
+store; only the members of aggregates, which are stored with the hosts, come from the replicas. `put` is idempotent: if
+a cell could not be reached, repeating the call completes it.
 """
 
 from abc import ABC, abstractmethod
@@ -9,6 +10,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from redsched import aio
+from redsched.cache.declared import Declared
 from redsched.errors import ClaimState, NotFound
 from redsched.model import Aggregate, ServerGroup, SharedPool
 from redsched.scheduler.cells import Cell, Cells
@@ -23,6 +26,8 @@ from redsched.store.codec.tags import IfMatch, definition_tag
 View = TypeVar("View")
 Declare = Callable[[Cell, IfMatch], Awaitable[ScriptResult]]
 """Declares an object in a cell, conditional on its tag."""
+Stored = Mapping[Cell, Declared]
+"""Declared objects as the store has them, by cell."""
 
 SHOWN_HOSTS = 5
 
@@ -38,8 +43,8 @@ class DeclaredService(ABC, Generic[View]):
 
     async def tag(self, name: str) -> str:
         """Return the tag of an object's declaration, for `if_match`. Raises NotFound, Settling."""
-        await self._cells.catch_up()
-        fields = (await self._home(name).store.declared.read(self.kind, [name])).get(name, {})
+        home = self._home(await self._stored([name]), name)
+        fields = (await home.store.declared.read(self.kind, [name])).get(name, {})
         tag = definition_tag(fields)
         if tag is None:
             raise await self._not_found(name)
@@ -47,27 +52,32 @@ class DeclaredService(ABC, Generic[View]):
 
     async def get(self, name: str) -> View:
         """Return an object. Raises NotFound, Settling."""
-        await self._cells.catch_up()
-        found = await self._views([name]) if self._is_known(name) else ()
+        return await self._get(await self._stored([name]), name)
+
+    async def _get(self, stored: Stored, name: str) -> View:
+        found = await self._views(stored, [name]) if self._is_in(stored, name) else ()
         if not found:
             raise await self._not_found(name)
         return found[0]
 
     async def list(self, limit: int = 100, after: str = "") -> Page[View]:
         """Return all objects, ordered by name. `after` is the `next` of the previous page: its last name."""
-        await self._cells.catch_up()
-        names = sorted({name for cell in self._cells for name in self._names(cell) if name > after})
+        found = await aio.gather(cell.store.declared.names(self.kind) for cell in self._homes())
+        names = sorted({name for some in found for name in some if name > after})
         page = names[:limit]
-        return Page(tuple(await self._views(page)), page[-1] if len(names) > limit else None)
+        stored = await self._stored(page)
+        views = await self._views(stored, [name for name in page if self._is_in(stored, name)])
+        return Page(tuple(views), page[-1] if len(names) > limit else None)
 
     async def delete(self, name: str, force: bool = False, if_match: IfMatch = None) -> None:
         """Delete an object; with `if_match`, only if it has one of these tags.
 
         Raises NotFound, Settling, PreconditionFailed, and, unless `force`, ClaimState while it is in use.
         """
-        view = await self.get(name)
+        stored = await self._stored([name])
+        view = await self._get(stored, name)
         use = self._use(view)
-        home = self._home(name)
+        home = self._home(stored, name)
         for cell in () if use and not force else self._beginning_with(home):
             # UNKNOWN: the object is in another cell, or an earlier attempt of this call has deleted it.
             answer = await self._delete(cell, name, force, if_match if cell is home else None)
@@ -80,18 +90,36 @@ class DeclaredService(ABC, Generic[View]):
     async def _after_delete(self, found: View) -> None:
         """Clean up after a deletion. Does nothing by default."""
 
-    def _is_known(self, name: str) -> bool:
-        return any(name in self._names(cell) for cell in self._cells)
+    def _homes(self) -> Sequence[Cell]:
+        """Return the cells in which objects are looked up."""
+        return tuple(self._cells)
 
-    async def _put(self, name: str, declare: Declare, if_match: IfMatch) -> None:
+    async def _stored(self, names: Sequence[str]) -> Stored:
+        """Read these objects in all cells in which objects of the kind are looked up."""
+        homes = self._homes()
+        found = await aio.gather(cell.store.declared.read(self.kind, names) for cell in homes)
+        return {cell: self._declared(hashes) for cell, hashes in zip(homes, found, strict=True)}
+
+    def _declared(self, hashes: Mapping[str, Mapping[str, str]]) -> Declared:
+        declared = Declared()
+        for name, fields in hashes.items():
+            declared.put(self.kind, name, fields)
+        return declared
+
+    def _is_in(self, stored: Stored, name: str) -> bool:
+        return any(name in declared.names(self.kind) for declared in stored.values())
+
+    async def _put(self, stored: Stored, name: str, declare: Declare, if_match: IfMatch) -> None:
         """Declare an object in its authoritative cell (`_home`), then in the others."""
-        home = self._home(name)
+        home = self._home(stored, name)
         for cell in self._beginning_with(home):
             refuse_changed(await declare(cell, if_match if cell is home else None), f"{self.word} {name}")
+        await self._cells.refresh()
 
-    def _home(self, name: str) -> Cell:
+    def _home(self, stored: Stored, name: str) -> Cell:
         """Return the cell in which tags are compared: the first one that has the object, else the first of all."""
-        return next((cell for cell in self._cells if name in self._names(cell)), next(iter(self._cells)))
+        having = (cell for cell, declared in stored.items() if name in declared.names(self.kind))
+        return next(having, next(iter(self._cells)))
 
     def _beginning_with(self, home: Cell) -> Sequence[Cell]:
         return (home, *(cell for cell in self._cells if cell is not home))
@@ -101,12 +129,8 @@ class DeclaredService(ABC, Generic[View]):
         return NotFound(f"there is no {self.word} {name!r}: declare it first")
 
     @abstractmethod
-    def _names(self, cell: Cell) -> Iterable[str]:
-        """Return the names of the objects in a cell, from its replica."""
-
-    @abstractmethod
-    async def _views(self, names: Sequence[str]) -> Sequence[View]:
-        """Return the views of the named objects, from replicas that have caught up."""
+    async def _views(self, stored: Stored, names: Sequence[str]) -> Sequence[View]:
+        """Return the views of the named objects, each of which some cell has."""
 
     @abstractmethod
     def _use(self, found: View) -> str:
@@ -129,9 +153,9 @@ class AggregateService(DeclaredService[AggregateView]):
         """
         await self._cells.catch_up()
         await self._refuse_unknown(aggregate.hosts)
-        new = not self._is_known(aggregate.name)
-        await self._put(aggregate.name, lambda cell, tags: cell.store.declared.put_aggregate(aggregate, tags), if_match)
-        return await self.get(aggregate.name), new
+        name, stored = aggregate.name, await self._stored([aggregate.name])
+        await self._put(stored, name, lambda cell, tags: cell.store.declared.put_aggregate(aggregate, tags), if_match)
+        return await self.get(name), not self._is_in(stored, name)
 
     async def _refuse_unknown(self, hosts: Iterable[str]) -> None:
         """Raise NotFound for hosts that have never reported: they cannot be members."""
@@ -144,21 +168,9 @@ class AggregateService(DeclaredService[AggregateView]):
     def _has_reported(self, host: str) -> bool:
         return any(cell.updater.columns.row(host) is not None for cell in self._cells)
 
-    def _names(self, cell: Cell) -> Iterable[str]:
-        return cell.updater.columns.declared.aggregates
-
-    async def _views(self, names: Sequence[str]) -> Sequence[AggregateView]:
-        return [self._view(name) for name in names]
-
-    def _view(self, name: str) -> AggregateView:
-        metadata: dict[str, str] = {}
-        hosts: list[str] = []
-        for cell in self._cells:
-            columns = cell.updater.columns
-            hosts += columns.names_in(columns.aggregates[name])
-            if name in columns.declared.aggregates:
-                metadata.update(columns.declared.aggregates[name].metadata)
-        return AggregateView(name, metadata, tuple(sorted(hosts)))
+    async def _views(self, stored: Stored, names: Sequence[str]) -> Sequence[AggregateView]:
+        await self._cells.catch_up()
+        return [_aggregate_view(stored, name) for name in names]
 
     def _use(self, found: AggregateView) -> str:
         return f"has {len(found.hosts)} hosts, whose limits and reservations end with it" if found.hosts else ""
@@ -184,13 +196,13 @@ class ServerGroupService(DeclaredService[ServerGroupView]):
         Raises PreconditionFailed, Settling, and ClaimState if the group has members and anything but max_per_host would
         change, or if members from before its deletion are not counted by the topologies of the new declaration.
         """
-        await self._cells.catch_up()
-        new = not self._is_known(group.name)
+        stored = await self._stored([group.name])
+        new = not self._is_in(stored, group.name)
         if not new:
-            (found,) = await self._views([group.name])
+            found = _group_view(stored, group.name)
             if found.members and _frame(found.group) != _frame(group):
                 raise _has_members(found)
-        await self._put(group.name, lambda cell, tags: self._declare(cell, group, tags), if_match)
+        await self._put(stored, group.name, lambda cell, tags: self._declare(cell, group, tags), if_match)
         return await self.get(group.name), new
 
     async def _declare(self, cell: Cell, group: ServerGroup, if_match: IfMatch) -> ScriptResult:
@@ -201,21 +213,8 @@ class ServerGroupService(DeclaredService[ServerGroupView]):
             raise _has_members(await self.get(group.name))
         return answer
 
-    def _names(self, cell: Cell) -> Iterable[str]:
-        return cell.updater.columns.declared.groups
-
-    async def _views(self, names: Sequence[str]) -> Sequence[ServerGroupView]:
-        return [self._view(name) for name in names]
-
-    def _view(self, name: str) -> ServerGroupView:
-        declared = (cell.updater.columns.declared.groups for cell in self._cells)
-        states = [groups[name] for groups in declared if name in groups]
-        group = states[0].group
-        counts: dict[str, Counter[str]] = {by: Counter() for by in group.topologies()}
-        for state in states:
-            for by, counted in counts.items():
-                counted.update(state.counts(by))
-        return ServerGroupView(group, sum(state.members for state in states), counts)
+    async def _views(self, stored: Stored, names: Sequence[str]) -> Sequence[ServerGroupView]:
+        return [_group_view(stored, name) for name in names]
 
     def _use(self, found: ServerGroupView) -> str:
         return f"has {found.members} members" if found.members else ""
@@ -236,22 +235,18 @@ class SharedPoolService(DeclaredService[SharedPoolView]):
         Raises NotFound (no such cell), ClaimState (the name is taken in another cell), PreconditionFailed, Settling.
         """
         home = self._cells.named(cell)
-        await self._cells.catch_up()
-        for other in self._cells:
-            if other is not home and pool.name in self._names(other):
+        stored = await self._stored([pool.name])
+        for other, declared in stored.items():
+            if other is not home and pool.name in declared.pools:
                 raise ClaimState(f"pool {pool.name} is in cell {other.name}: delete it there first, or name that cell")
-        new = not self._is_known(pool.name)
         refuse_changed(await home.store.declared.put_pool(pool, if_match), f"{self.word} {pool.name}")
-        return await self.get(pool.name), new
+        await self._cells.refresh()
+        return await self.get(pool.name), not self._is_in(stored, pool.name)
 
-    def _names(self, cell: Cell) -> Iterable[str]:
-        return cell.updater.columns.declared.pools
-
-    async def _views(self, names: Sequence[str]) -> Sequence[SharedPoolView]:
+    async def _views(self, stored: Stored, names: Sequence[str]) -> Sequence[SharedPoolView]:
         found: dict[str, SharedPoolView] = {}
-        for cell in self._cells:
-            wanted = [name for name in names if name in self._names(cell)]
-            hashes = await cell.store.declared.read(Kind.POOL, wanted)
+        for cell, declared in stored.items():
+            hashes = await cell.store.declared.read(Kind.POOL, [name for name in names if name in declared.pools])
             found.update((name, _pool_view(name, cell, fields)) for name, fields in hashes.items())
         return [found[name] for name in names if name in found]
 
@@ -261,6 +256,27 @@ class SharedPoolService(DeclaredService[SharedPoolView]):
 
     async def _delete(self, cell: Cell, name: str, force: bool, if_match: IfMatch) -> ScriptResult:
         return await cell.store.declared.delete_pool(name, force, if_match)
+
+
+def _aggregate_view(stored: Stored, name: str) -> AggregateView:
+    metadata: dict[str, str] = {}
+    hosts: list[str] = []
+    for cell, declared in stored.items():
+        columns = cell.updater.columns
+        hosts += columns.names_in(columns.aggregates[name])
+        if name in declared.aggregates:
+            metadata.update(declared.aggregates[name].metadata)
+    return AggregateView(name, metadata, tuple(sorted(hosts)))
+
+
+def _group_view(stored: Stored, name: str) -> ServerGroupView:
+    states = [declared.groups[name] for declared in stored.values() if name in declared.groups]
+    group = states[0].group
+    counts: dict[str, Counter[str]] = {by: Counter() for by in group.topologies()}
+    for state in states:
+        for by, counted in counts.items():
+            counted.update(state.counts(by))
+    return ServerGroupView(group, sum(state.members for state in states), counts)
 
 
 def _pool_view(name: str, cell: Cell, fields: Mapping[str, str]) -> SharedPoolView:

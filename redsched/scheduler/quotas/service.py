@@ -5,13 +5,13 @@ A quota is stored in every cell. The first cell of the settings is written first
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Sequence
 
 from redsched import aio
 from redsched.errors import Settling
 from redsched.model import Quota
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.declared.service import DeclaredService
+from redsched.scheduler.declared.service import DeclaredService, Stored
 from redsched.scheduler.quotas.shares import QuotaShares
 from redsched.scheduler.results import QuotaView
 from redsched.store.codec.keys import Kind
@@ -40,12 +40,15 @@ class QuotaService(DeclaredService[QuotaView]):
 
         Limits below the current usage end no claims, but admit no more. Raises PreconditionFailed, Settling.
         """
-        await self._cells.catch_up()
-        new = not self._is_known(quota.project)
-        names = [one.name for one in self._cells]
-        await self._put(quota.project, lambda cell, tags: cell.store.declared.put_quota(quota, names, tags), if_match)
+        stored = await self._stored([quota.project])
+        cells = [one.name for one in self._cells]
+
+        def declare(cell: Cell, tags: IfMatch) -> Awaitable[ScriptResult]:
+            return cell.store.declared.put_quota(quota, cells, tags)
+
+        await self._put(stored, quota.project, declare, if_match)
         await self._divided(quota.project)
-        return await self.get(quota.project), new
+        return await self.get(quota.project), not self._is_in(stored, quota.project)
 
     async def _divided(self, project: str) -> None:
         """Divide the limits until every cell has its share; another scheduler may divide too. Raises Settling."""
@@ -58,11 +61,10 @@ class QuotaService(DeclaredService[QuotaView]):
                 raise Settling(f"the quota of project {project} is being divided over the cells: declare it again")
             await asyncio.sleep(AGAIN_AFTER_S)
 
-    def _names(self, cell: Cell) -> Iterable[str]:
-        first = next(iter(self._cells))
-        return cell.updater.columns.declared.quotas if cell is first else ()
+    def _homes(self) -> Sequence[Cell]:
+        return tuple(self._cells)[:1]
 
-    async def _views(self, names: Sequence[str]) -> Sequence[QuotaView]:
+    async def _views(self, stored: Stored, names: Sequence[str]) -> Sequence[QuotaView]:  # noqa: ARG002 - it reads usage anew
         if names:
             await self._cells.refuse_unsettled(f"what project {names[0]} uses of its quota")
         return [view for name in names if (view := await self._view(name)).limits]

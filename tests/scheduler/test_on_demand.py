@@ -1,0 +1,76 @@
+"""A scheduler without background tasks, which reads a replica only for calls that need one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from redsched.errors import NotFound, Settling, StoreUnavailable
+from redsched.model import Aggregate, GroupPolicy, HostStatus, Inventory, Quota, Request, ServerGroup, SharedPool
+from redsched.scheduler import Scheduler
+from redsched.settings import Settings
+from tests.scheduler.conftest import ONE_AT_A_TIME
+
+
+@pytest.fixture
+async def brief(scheduler: Scheduler, clean_store: str) -> AsyncIterator[Scheduler]:
+    """A second scheduler, opened on demand, on the store of `scheduler`."""
+    async with Scheduler.connect(clean_store, ONE_AT_A_TIME, on_demand=True) as opened:
+        yield opened
+
+
+def snapshots(scheduler: Scheduler) -> int:
+    return scheduler.stats().snapshots
+
+
+async def test_single_things_need_no_replica(scheduler: Scheduler, brief: Scheduler) -> None:
+    """Hosts, claims, server groups, shared pools, quotas and events are read from the store and changed there."""
+    claim_id = str((await scheduler.select(Request({"VCPU": 1}))).selections[0].claim_id)
+    host = (await brief.claims.get(claim_id)).host
+    shown = await brief.hosts.get(host)
+    assert (shown.attested, shown.claims) == (True, 1)
+    await brief.hosts.set_status(host, HostStatus.DISABLED)
+    assert (await scheduler.hosts.get(host)).status is HostStatus.DISABLED
+    assert await brief.claims.release(claim_id)
+    await brief.server_groups.put(ServerGroup("web", GroupPolicy.AFFINITY))
+    await brief.pools.put(SharedPool("nfs", {"DISK_GB": Inventory(100)}))
+    await brief.quotas.put(Quota("p1", {"VCPU": 4}))
+    assert (await brief.server_groups.get("web")).members == 0
+    assert [one.name for one in (await brief.pools.list()).items] == ["nfs"]
+    assert (await brief.quotas.get("p1")).limits == {"VCPU": 4}
+    await brief.quotas.delete("p1")
+    with pytest.raises(NotFound):
+        await brief.quotas.get("p1")
+    await brief.events.newest(10)
+    assert snapshots(brief) == 0
+
+
+async def test_what_needs_all_hosts_reads_them_once(scheduler: Scheduler, brief: Scheduler) -> None:
+    """After that, the replica follows the feed."""
+    await brief.aggregates.put(Aggregate("ssd", hosts=frozenset({"h1"})))
+    assert [one.name for one in (await brief.hosts.list()).items] == ["h1", "h2", "h3"]
+    await scheduler.aggregates.put(Aggregate("ssd", hosts=frozenset({"h2"})))
+    assert (await brief.aggregates.get("ssd")).hosts == ("h2",)
+    assert (await brief.select(Request({"VCPU": 1}))).selections[0].host == "h1"
+    assert snapshots(brief) == 1
+
+
+async def test_nothing_runs_by_itself(scheduler: Scheduler, brief: Scheduler) -> None:
+    await brief.hosts.get("h1")
+    started = {task.get_name() for task in asyncio.all_tasks()}
+    assert sum(name.startswith("redsched-sweeper") for name in started) == 1  # the first scheduler's
+    assert sum(name.startswith("redsched-updater") for name in started) == 1
+
+
+async def test_a_new_cell_gets_its_epoch(clean_store: str) -> None:
+    """Without one, nothing could be said of its hosts."""
+    async with Scheduler.connect(clean_store, Settings(), on_demand=True) as brief:
+        with pytest.raises(Settling, match="new epoch"):
+            await brief.server_groups.get("web")
+
+
+async def test_it_is_of_no_use_once_closed(clean_store: str) -> None:
+    async with Scheduler.connect(clean_store, Settings(), on_demand=True) as brief:
+        await brief.init()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await brief.hosts.list()

@@ -29,11 +29,12 @@ class Declared:
 
     `aggregates`, `groups`, `pools` and `quotas` (by project) hold the declared ones by name. `revision` increases with
     each change of an aggregate's metadata or of a pool's definition, but not with claims; cached masks that depend on
-    those compare it.
+    those compare it. `changes` increases with every change.
     """
 
     def __init__(self) -> None:
         self.revision = 0
+        self.changes = 0
         self._known: dict[str, dict[str, State]] = {kind: {} for kind in _MAKE}
         self._aggregates: dict[str, AggregateState] = {}
         self._groups: dict[str, GroupState] = {}
@@ -69,6 +70,7 @@ class Declared:
         Raises KeyError if the object is unknown: then read the whole object and `put` it.
         """
         state = self._known[kind][name]
+        self.changes += 1
         if state.apply(fields) and kind not in _NO_RULE:
             self.revision += 1
         if state.declared:
@@ -79,6 +81,7 @@ class Declared:
     def remove(self, kind: str, name: str) -> None:
         """Remove an object; do nothing if it is unknown."""
         if self._known[kind].pop(name, None) is not None:
+            self.changes += 1
             self._shown[kind].pop(name, None)
             self.revision += kind not in _NO_RULE
 
@@ -117,8 +120,10 @@ class Declared:
         Domains with value '' are not counted; `{"host": ""}` in `domains` skips even the host. Raises KeyError if the
         group is not declared.
         """
+        self.changes += 1
         self._groups[group].place({"host": host, **domains}, sign)
 
     def take(self, pool: str, resource_class: str, amount: int) -> None:
         """Claim an amount of a shared pool; a negative one releases it. Raises KeyError if the pool is not declared."""
+        self.changes += 1
         self._pools[pool].take(resource_class, amount)

@@ -25,7 +25,7 @@ from redsched.decide.plugins.registry import PluginRegistry, multipliers, plugin
 from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Decision, Explanation, Miss, Place
 from redsched.decide.top_hosts import Entry
-from redsched.model import Amounts, Candidate, Claim, HostLimit, Request
+from redsched.model import Claim, HostLimit, Request
 from redsched.settings import Settings
 
 _NO_LIMIT = HostLimit()
@@ -57,14 +57,15 @@ class Decider:
         profile = self._profile(request)
         candidates, pick_from = self._settings.candidates, self._settings.pick_from
         looked_at = max(candidates, pick_from)
-        found = self._verified(profile, looked_at + request.alternates + 1)
+        found = profile.verified(looked_at + request.alternates + 1)
         if not found:
             return self._refused(profile)
         # The hosts to pick from must not depend on the number of alternates.
-        ordered = pick(found[:looked_at], pick_from, rng)
-        options = [[Candidate(entry[1], amounts) for amounts in assignments] for entry, assignments in ordered]
+        options = [offered for _, offered in pick(found[:looked_at], pick_from, rng)]
         places = (Place(listed(options, candidates), group=request.server_group),)
-        return self._decision(request, profile, places, [entry for entry, _ in found])
+        rules = rules_of_places(request, (Kind(profile, 1),), (0,), self._columns) if request.server_group else ()
+        alternates = _alternates(request, places, (entry for entry, _ in found))
+        return Decision(places, alternates, -found[0][0][0], len(self._columns), profile.fits, (), rules)
 
     def explain(self, request: Request, *hosts: str) -> Explanation:
         """Explain the decision on a request, and every check of the named hosts (unknown ones are skipped).
@@ -73,7 +74,7 @@ class Decider:
         """
         if not request.members and request.count == 1:
             profile = self._profile(request)
-            return explain(profile, request, len(self._verified(profile, 1)), hosts)
+            return explain(profile, request, len(profile.verified(1)), hosts)
         kinds = self._kinds(request)
         found = self._find(request, kinds, Random(0))
         kind = kinds[found.failed]
@@ -139,36 +140,13 @@ class Decider:
         """Return hosts that can take any of the places; () if places are related, as that could break a relation."""
         if not request.alternates or request.relations:
             return ()
-        further = self._verified(kinds[0].profile, request.alternates + 2 * len(places))
+        further = kinds[0].profile.verified(request.alternates + 2 * len(places))
         profiles = [kind.profile for kind in kinds[1:]]
         best = [entry for entry, _ in further if all(_takes(profile, entry[2]) for profile in profiles)]
         return _alternates(request, places, best)
 
-    def _decision(
-        self, request: Request, profile: RequestProfile, places: tuple[Place, ...], best: list[Entry]
-    ) -> Decision:
-        rules = rules_of_places(request, (Kind(profile, 1),), (0,), self._columns)
-        alternates = _alternates(request, places, best)
-        return Decision(places, alternates, -best[0][0], len(self._columns), profile.fits, (), rules)
-
     def _refused(self, profile: RequestProfile) -> Decision:
         return Decision((), (), 0.0, len(self._columns), 0, profile.refusal())
-
-    def _verified(self, profile: RequestProfile, count: int) -> list[tuple[Entry, list[Amounts]]]:
-        """Return the `count` best rows whose pools fit, with their assignments; fewer only if no more fit."""
-        verified: list[tuple[Entry, list[Amounts]]] = []
-        looked_at, looking_at = 0, count
-        while True:
-            best = profile.best(looking_at)
-            for entry in best[looked_at:]:
-                assignments = profile.assigned(entry[2])
-                if assignments:
-                    verified.append((entry, assignments))
-                    if len(verified) == count:
-                        return verified
-            if len(best) < looking_at:
-                return verified
-            looked_at, looking_at = looking_at, 4 * looking_at
 
     def _profile_of(self, request: Request, miss: Miss) -> RequestProfile:
         return self._profile(dict(requests_of(request))[miss.member])
@@ -198,7 +176,7 @@ def _takes(profile: RequestProfile, row: int) -> bool:
     return profile.passes_now(row) and all(rule.passes(profile.columns, row) for rule in profile.dynamic_rules())
 
 
-def _alternates(request: Request, places: tuple[Place, ...], best: list[Entry]) -> tuple[str, ...]:
+def _alternates(request: Request, places: tuple[Place, ...], best: Iterable[Entry]) -> tuple[str, ...]:
     if not request.alternates:
         return ()
     first = {one.chosen.host for one in places}

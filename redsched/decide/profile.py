@@ -8,6 +8,8 @@ The cost of a repeated decision depends on what changed, not on the number of ho
 dynamic or relative to other hosts; then it is a few passes over arrays of the fleet's size.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,11 +24,15 @@ from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule, depends_on_nothi
 from redsched.decide.scoring import score
 from redsched.decide.scoring.weigher import Weighing
 from redsched.decide.top_hosts import Entry, TopHosts
-from redsched.model import Amounts, Request
+from redsched.model import Amounts, Candidate, Request
 
+Verified = tuple[Entry, list[Candidate]]
+"""A row in the order, and the candidates that its host offers, best first."""
 NO_HOST = -1
 POOLS = "pools"
 """The reason of hosts that pass every rule, but whose pools cannot give all parts of the request together."""
+MANY = 4
+"""The number of changed rows from which evaluating them as an array costs less than one by one."""
 FIRST_TOP_HOSTS, FRONT = 16, 128
 """The fewest hosts kept sorted per profile, if that many fit: at first, as many shapes are used once, and later."""
 
@@ -58,6 +64,8 @@ class RequestProfile:
         """Whether each row has a score and rank of its own, which only a change of that row changes."""
         self._room = next((index for index, rule in enumerate(self.rules) if rule.room), len(self.rules))
         self._seen = 0
+        self._seen_state = (0, 0)
+        self._verified: dict[int, list[Verified]] = {}
         self._open: NDArray[np.intp] | None = None
         self._dynamic_counts: list[ReasonCount] = []
         self._unassigned: list[int] | None = None
@@ -170,6 +178,28 @@ class RequestProfile:
             found = self._top_hosts.first(count)
         return found or []
 
+    def verified(self, count: int) -> Sequence[Verified]:
+        """Return the `count` best rows whose pools fit, each with its candidates; fewer only if no more fit."""
+        found = self._verified.get(count)
+        if found is None:
+            found = self._verified[count] = self._verify(count)
+        return found
+
+    def _verify(self, count: int) -> list[Verified]:
+        verified: list[Verified] = []
+        looked_at, looking_at = 0, count
+        while True:
+            best = self.best(looking_at)
+            for entry in best[looked_at:]:
+                assignments = self.assigned(entry[2])
+                if assignments:
+                    verified.append((entry, [Candidate(entry[1], amounts) for amounts in assignments]))
+                    if len(verified) == count:
+                        return verified
+            if len(best) < looking_at:
+                return verified
+            looked_at, looking_at = looking_at, 4 * looking_at
+
     def _best_of_open(self, count: int) -> list[Entry]:
         rows = self.open_rows()
         if self._ranked is None:
@@ -182,20 +212,30 @@ class RequestProfile:
 
     def refresh(self) -> None:
         """Apply the changes in the columns since the last call."""
+        if self.is_cached and self.is_plain and self._state() == self._seen_state:
+            return None
         changed = self.columns.dirty.since(self._seen)
         if changed is None or self._depends_on() != self._depended:
             self._assignments.forget_all()
             return self._evaluate_all()
         self._assignments.forget(changed)
-        # Evaluating one row costs about as much as 256 rows of an array.
-        if len(changed) > max(8, self.columns.size // 256):
+        if len(changed) > max(MANY, self.columns.size // 2):
             return self._evaluate_all()
-        for row in changed:
-            self._evaluate(row)
+        if len(changed) > MANY:
+            self._evaluate_rows(np.array(sorted(changed), np.intp))
+        else:
+            for row in changed:
+                self._evaluate(row)
         return self._begin()
+
+    def _state(self) -> tuple[int, int]:
+        """Return a number for each kind of change in the columns, of hosts and of declared objects."""
+        return self.columns.dirty.now, self.columns.declared.changes
 
     def _begin(self) -> None:
         self._seen = self.columns.dirty.now
+        self._seen_state = self._state()
+        self._verified.clear()
         self._open = None
         self._dynamic_counts = []
         self._unassigned = None
@@ -237,6 +277,27 @@ class RequestProfile:
             self._count(new, 1)
         if self.is_cached:
             self._top_hosts.update(row, self._entry(row) if new == len(self.rules) else None)
+
+    def _evaluate_rows(self, rows: NDArray[np.intp]) -> None:
+        """Do what `_evaluate` does, for many rows at once."""
+        columns, old = self.columns, self.reasons[rows]
+        fitting = columns.present[rows]
+        new = np.where(fitting, np.int32(len(self.rules)), np.int32(NO_HOST))
+        for index, rule in self._live:
+            failing = fitting & ~rule.passes(columns, rows)
+            new[failing] = index
+            fitting &= ~failing
+        self.reasons[rows] = new
+        for before, after in zip(*(reasons[new != old].tolist() for reasons in (old, new)), strict=True):
+            self._count(before, -1)
+            self._count(after, 1)
+        if self.is_cached:
+            for row in rows[~fitting].tolist():
+                self._top_hosts.update(row, None)
+            found = rows[fitting]
+            self.scores[found] = values = score(columns, self.request, self.weighing, found)
+            for value, row in zip(np.broadcast_to(values, found.shape).tolist(), found.tolist(), strict=True):
+                self._top_hosts.update(row, (-value, columns.name(row), row))
 
     def _count(self, reason: int, hosts: int) -> None:
         if reason != NO_HOST:

@@ -11,6 +11,7 @@ A refusal must reflect the state of the store after the request arrived, so it i
 up after the last candidate turned out to be full.
 """
 
+import asyncio
 import time
 from random import Random
 
@@ -39,9 +40,17 @@ class SelectionPipeline:
         self._quotas = quotas
         self._rng = Random()
         self._router = CellRouter(cells, ids, self._rng)
+        self._running = 0
 
     async def run(self, attempt: SchedulingAttempt) -> Selections:
         """Take a request through the stages until it is done. Raises as `Selector.select` does."""
+        self._running += 1
+        try:
+            return await self._run(attempt)
+        finally:
+            self._running -= 1
+
+    async def _run(self, attempt: SchedulingAttempt) -> Selections:
         while True:
             match await self._try_once(attempt):
                 case Done(selections):
@@ -93,6 +102,9 @@ class SelectionPipeline:
         if attempt.catch_up:
             proposals = await self._cells.read_at_head(lambda cell: self._propose(attempt, cell))
         else:
+            if self._running > 1:
+                # Requests that arrive together apply all of their replies first, and then share the work of deciding.
+                await asyncio.sleep(0)
             proposals = [self._propose(attempt, cell) for cell in cells]
         best = max((one for one in proposals if one.cell in cells), key=lambda one: one.rank)
         # Fewer places than requested (as an incremental request may get) amount to a refusal of the rest.

@@ -1,13 +1,16 @@
 """Reads of a cell in one round trip, without redis-py's pipeline: many hashes, or a poll of the feed."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import redis.asyncio as redis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from redsched.store.client.packing import send
+from redsched.store.client.reply_limit import ReplyLimit
+from redsched.store.topology.endpoint import EndpointConnection
 
 Command = tuple[str | int, ...]
 
@@ -43,7 +46,13 @@ async def exchange(reader: redis.Redis, commands: Sequence[Command]) -> list[Any
 async def _exchange(connection: AbstractConnection, commands: Sequence[Command]) -> list[Any]:
     try:
         await send(connection, commands)
-        replies = [await _reply(connection) for _ in commands]
+        async with ReplyLimit(cast("float", connection.socket_timeout)) as limit:  # every pool sets it
+            replies = [await _reply(limit, connection) for _ in commands]
+    except RedisTimeoutError as error:
+        await connection.disconnect(nowait=True)
+        if isinstance(connection, EndpointConnection):
+            await connection.place.invalidate(error)
+        raise
     except BaseException:
         # Replies may still be on their way; the next read must not mistake them for its own.
         await connection.disconnect(nowait=True)
@@ -54,10 +63,10 @@ async def _exchange(connection: AbstractConnection, commands: Sequence[Command])
     return replies
 
 
-async def _reply(connection: AbstractConnection) -> Any:
+async def _reply(limit: ReplyLimit, connection: AbstractConnection) -> Any:
     """Return a reply, or the server's refusal: further replies follow it."""
     try:
-        return await connection.read_response()
+        return await limit.next_reply(connection)
     except ResponseError as refused:
         return refused
 

@@ -44,14 +44,14 @@ class EndpointConnection(Connection):
 
     def __init__(self, *, place: Endpoint, **options: Any) -> None:
         super().__init__(**options)
-        self._place = place
+        self.place = place
 
     async def _connect(self) -> None:
-        self.host, self.port = await self._place.find()
+        self.host, self.port = await self.place.find()
         try:
             await super()._connect()  # type: ignore[no-untyped-call]
         except OSError as error:
-            await self._place.invalidate(error)
+            await self.place.invalidate(error)
             raise
 
     async def read_response(self, *arguments: Any, **options: Any) -> Any:
@@ -59,10 +59,10 @@ class EndpointConnection(Connection):
         try:
             return await super().read_response(*arguments, **options)
         except (RedisConnectionError, RedisTimeoutError) as error:
-            await self._place.invalidate(error)
+            await self.place.invalidate(error)
             raise
         except NOT_HERE as error:
-            await self._place.invalidate(error)
+            await self.place.invalidate(error)
             await self.disconnect(nowait=True)
             raise RedisConnectionError(f"{self.host}:{self.port} is not the node to use now: {error}") from error
 

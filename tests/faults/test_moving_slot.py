@@ -32,7 +32,7 @@ from redsched.store.cell import CellStore
 from redsched.store.client.scripts import load_all
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Recorded, Replacement
+from redsched.store.codec.results import Recorded, Replacement, ScriptResult
 from redsched.store.codec.wire import Reply
 from redsched.store.commands.quotas import Transfer
 from redsched.store.embedded.server import ServerBinary
@@ -221,7 +221,15 @@ async def probed(it: World) -> None:
 
 async def recorded(it: World) -> None:
     await open_host(it.cell)
-    await it.cell.events.record("", Recorded("1-1", 1), [{"kind": "x"}], 60.0, 10)
+    await it.cell.events.record("", Recorded("1-1", 1), [{"kind": "x"}], await epoch_of(it), 60.0, 10)
+
+
+async def record_nothing(it: World) -> ScriptResult:
+    return await it.cell.events.record("1-1", Recorded("1-2", 2), [], await epoch_of(it), 0.0, 0)
+
+
+async def epoch_of(it: World) -> str:
+    return (await it.cell.tick()).epoch
 
 
 async def with_facts(it: World) -> None:
@@ -355,7 +363,7 @@ LINES: dict[str, Line] = {
     "quota_share": Line(closed, lambda it: it.cell.quotas.share("p", "d", it.epoch, it.version, {"claims": 5})),
     "quota_take": Line(shared, lambda it: it.cell.quotas.take("p", "d", "c2", TRANSFER)),
     "reconcile": Line(due, lambda it: it.cell.claims.reconcile(["a"], ["host:h1"]), Outcome.OK),
-    "record": Line(recorded, lambda it: it.cell.events.record("1-1", Recorded("1-2", 2), [], 0.0, 0)),
+    "record": Line(recorded, record_nothing),
     "release": Line(partial(one, claim_on), lambda it: it.cell.claims.release("h1", "a")),
     "renew": Line(partial(one, claim_on), about("renew", HOUR_S)),
     "replace": Line(to_move, move),

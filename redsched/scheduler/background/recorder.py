@@ -1,7 +1,8 @@
 """Copy the changes of a cell from its feed to its event log, each once.
 
 The scheduler that holds the duty records. The store keeps the position that the log has reached, and the script that
-appends compares it, so concurrent recorders or a repeated call append nothing twice. Changes that were trimmed from the
+appends compares it, so concurrent recorders or a repeated call append nothing twice. It also compares the epoch, so
+that changes that a failover has lost are not recorded. Changes that were trimmed from the
 feed before they were recorded become one event with their number.
 """
 
@@ -43,15 +44,16 @@ class Recorder:
         recorded = 0
         while True:
             last = await self._cell.events.recorded()
-            changes = await self._cell.feed.read(last.entry_id or FEED_START, BATCH)
-            if not changes:
+            poll = await self._cell.feed.poll(last.entry_id or FEED_START, BATCH)
+            if poll.clock is None or not poll.changes:
                 return recorded
-            events = await self._events(last, changes)
-            upto = Recorded(changes[-1].entry_id, changes[-1].seq)
-            answer = await self._cell.events.record(last.entry_id, upto, events, self._keep_s, self._most)
+            events = await self._events(last, poll.changes)
+            upto = Recorded(poll.changes[-1].entry_id, poll.changes[-1].seq)
+            epoch = poll.clock.epoch
+            answer = await self._cell.events.record(last.entry_id, upto, events, epoch, self._keep_s, self._most)
             if answer.outcome is Outcome.OK:
                 recorded += len(events)
-            if len(changes) < BATCH:
+            if answer.outcome is not Outcome.OK or len(poll.changes) < BATCH:
                 return recorded
 
     async def _events(self, last: Recorded, changes: Sequence[Change]) -> list[dict[str, str]]:

@@ -16,16 +16,16 @@ class EventCommands:
         self._cell = cell
 
     async def record(
-        self, after: str, upto: Recorded, events: Sequence[Mapping[str, str]], keep_s: float, most: int
+        self, after: str, upto: Recorded, events: Sequence[Mapping[str, str]], epoch: str, keep_s: float, most: int
     ) -> ScriptResult:
         """Append events made from the changes after entry `after`, up to `upto`, to the log. OK | RETRY. (record.lua)
 
-        RETRY: another entry was recorded last.
+        RETRY: another entry was recorded last, or the cell is no longer in the epoch in which the changes were read.
         """
         parts: list[str | int] = []
         for event in events:
             parts += (2 * len(event), *flat(event))
-        arguments = (after, upto.entry_id, upto.seq, int(keep_s * 1000), most, len(events), *parts)
+        arguments = (after, upto.entry_id, upto.seq, epoch, int(keep_s * 1000), most, len(events), *parts)
         return await self._cell.answer("record", (self._cell.keys.events, self._cell.keys.recorder), arguments)
 
     async def recorded(self) -> Recorded:

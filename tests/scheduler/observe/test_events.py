@@ -15,6 +15,8 @@ from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.observe.events import KINDS
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import Recorded
 from tests.scheduler.conftest import report_all, report_of
 from tests.scheduler.working import Work, at_work
 from tests.support.builders.cells import raw_client
@@ -103,6 +105,21 @@ async def test_each_change_is_recorded_once_by_however_many(quiet: Scheduler) ->
     expected = [(kind, f"id-{number}") for number in range(20) for kind in ("claimed", "released")]
     assert [(one.kind, one.facts["claim"]) for one in events] == expected
     assert len({one.seq for one in events}) == len(events)
+
+
+async def test_changes_of_an_earlier_epoch_are_not_recorded(quiet: Scheduler) -> None:
+    """They were read before a failover that may have lost them; the next attempt reads them again."""
+    store, recorder = store_of(quiet), Recorder(store_of(quiet), Settings())
+    await recorder.record()
+    before = (await store.tick()).epoch
+    await a_life(quiet, "mine")
+    last = await store.events.recorded()
+    lost = Recorded(f"{2**45}-0", last.seq + 9)
+    await store.raise_epoch(before)
+    answer = await store.events.record(last.entry_id, lost, [{"kind": "claimed"}], before, 60.0, 1000)
+    assert (answer.outcome, await store.events.recorded()) == (Outcome.RETRY, last)
+    await recorder.record()
+    assert [one.kind for one in await all_of(quiet, EventFilter(claim="mine"))] == ["claimed", "released"]
 
 
 async def test_changes_that_nobody_recorded_in_time_are_an_event(quiet: Scheduler, clean_store: str) -> None:

@@ -9,6 +9,7 @@ dynamic or relative to other hosts; then it is a few passes over arrays of the f
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,12 @@ MANY = 4
 """The number of changed rows from which evaluating them as an array costs less than one by one."""
 FIRST_TOP_HOSTS, FRONT = 16, 128
 """The fewest hosts kept sorted per profile, if that many fit: at first, as many shapes are used once, and later."""
+
+
+def sourced_rules(request: Request, filters: tuple[Filter, ...]) -> list[tuple[Rule, Filter]]:
+    """Return all rules of a request in the order in which decisions test them, each with the filter it is from."""
+    sourced = [(rule, source) for source in filters for rule in source(request)]
+    return sorted(sourced, key=lambda one: (one[0].dynamic, one[0].room))
 
 
 class RequestProfile:
@@ -73,6 +80,11 @@ class RequestProfile:
         self.unsearched = 0
         """The number of hosts that pass every rule and whose pools `unassigned` did not search."""
         self._evaluate_all()
+
+    @cached_property
+    def sourced(self) -> list[tuple[Rule, Filter]]:
+        """What `sourced_rules` returns for this request, built at its first explanation."""
+        return sourced_rules(self.request, self.filters)
 
     # Fitting
 

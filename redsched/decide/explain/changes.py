@@ -8,13 +8,14 @@ therefore been decided, with the same rules and pool search as any request.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import starmap
 
 from redsched.decide.affinity import affinity_rules
 from redsched.decide.explain.edits import Build, Edit, amounts, with_resource, without
 from redsched.decide.filters import rules_of
 from redsched.decide.filters.places import slot_free
 from redsched.decide.pools import assignments, needs_of
-from redsched.decide.profile import RequestProfile
+from redsched.decide.profile import RequestProfile, sourced_rules
 from redsched.decide.rules import ALL_ROWS, Mask, Rule
 from redsched.model import Request
 
@@ -111,8 +112,9 @@ class _Host:
 
     def _rules(self, request: Request) -> Iterator[Failed]:
         """Yield all rules in the order in which a decision tests them."""
-        failed = [Failed(rule, source) for source in self._profile.filters for rule in source(request)]
-        yield from sorted(failed, key=lambda one: one.rule is not None and (one.rule.dynamic, one.rule.room))
+        is_first = request is self._profile.request
+        sourced = self._profile.sourced if is_first else sourced_rules(request, self._profile.filters)
+        yield from starmap(Failed, sourced)
         yield from (Failed(rule, self._affinity) for rule in self._affinity(request))
 
     def _affinity(self, request: Request) -> Iterator[Rule]:
@@ -158,8 +160,12 @@ class _Host:
         slot, columns, row = failed.slot or "", self._columns, self._row
         amount, step = request.resources[slot], columns.step[slot].item(row)
         own = min(slot_free(columns, slot, row), columns.maximum[slot].item(row)) // step * step
-        build = partial(with_resource, request, slot)
-        most = _most(max(own, 1), amount, partial(self._helps_with, failed, build))
+        build, least = partial(with_resource, request, slot), max(own, 1)
+        helps = partial(self._helps_with, failed, build)
+        if self._profile.is_plain:  # the root has no more than that, and only the root matters
+            most = least if least < amount and helps(least) else 0
+        else:
+            most = _most(least, amount, helps)
         if most:
             yield Edit(f"{amount - most} {slot} less", build(most))
 

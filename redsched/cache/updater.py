@@ -85,12 +85,12 @@ class ReplicaUpdater:
 
     @property
     def epoch(self) -> str:
-        """The epoch of the columns; '' before the first snapshot."""
+        """The epoch of the columns, or the one that `read_clock` read; '' before that."""
         return self._replica.epoch
 
     @property
     def seq(self) -> int:
-        """The cell's seq up to which the columns are complete."""
+        """The cell's seq up to which the columns are complete, once there has been a snapshot."""
         return self._replica.seq
 
     @property
@@ -112,7 +112,8 @@ class ReplicaUpdater:
 
     async def start(self) -> None:
         """Start the task, and wait until the columns have caught up. Raises StoreUnavailable if they do not in time."""
-        self._begin()
+        if self._task is None:
+            self._begin()
         await self.catch_up()
 
     async def read_clock(self) -> None:
@@ -146,7 +147,7 @@ class ReplicaUpdater:
         later state than the others, and a fleet that always had room could look full. Raises StoreUnavailable if the
         columns do not catch up in time, and whatever `read` raises.
         """
-        if self._is_closed:
+        if self._is_closed or (self._task is not None and self._task.done()):
             raise StoreUnavailable(f"cell {self.cell.name}: this scheduler is closed")
         if self._task is None:
             self._begin()
@@ -263,8 +264,9 @@ class ReplicaUpdater:
             await self.cell.raise_epoch(clock.epoch)
 
     async def _restart(self) -> None:
-        self._needs_snapshot = False
+        self._needs_snapshot = True  # until it has been taken: the columns may be empty
         self._replica = await take_snapshot(self.cell)
+        self._needs_snapshot = False
         # The cause, such as FLUSHALL, may have removed the list of cells too.
         await self.cell.enter()
         self.stats.snapshots += 1

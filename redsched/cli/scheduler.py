@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 def with_scheduler(url: str, work: Callable[[Scheduler], Awaitable[Result]], *, on_demand: bool = False) -> Result:
     """Run `work` with a Scheduler on the store at `url`, or that of the settings. Raises InvalidRequest without one.
 
-    `on_demand`: as in `Scheduler.connect`, for commands about one thing.
+    `on_demand`: as in `Scheduler.connect`, for commands that need no background tasks.
     """
     settings = settings_for(url)
     return uvloop.run(_with_scheduler(checked_url(settings), settings, work, on_demand))

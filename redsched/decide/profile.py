@@ -33,7 +33,7 @@ NO_HOST = -1
 POOLS = "pools"
 """The reason of hosts that pass every rule, but whose pools cannot give all parts of the request together."""
 MANY = 4
-"""The number of changed rows from which evaluating them as an array costs less than one by one."""
+"""Up to this number of changed rows, evaluating them one by one costs less than as an array."""
 FIRST_TOP_HOSTS, FRONT = 16, 128
 """The fewest hosts kept sorted per profile, if that many fit: at first, as many shapes are used once, and later."""
 
@@ -231,7 +231,7 @@ class RequestProfile:
             self._assignments.forget_all()
             return self._evaluate_all()
         self._assignments.forget(changed)
-        if len(changed) > max(MANY, self.columns.size // 2):
+        if len(changed) > max(MANY, self.columns.size // 8):
             return self._evaluate_all()
         if len(changed) > MANY:
             self._evaluate_rows(np.array(sorted(changed), np.intp))

@@ -111,7 +111,7 @@ class Cells:
         await self.read_at_head(lambda _: None)
 
     async def refresh(self) -> None:
-        """Do as `catch_up` does in the cells that have a replica, so that the next selection uses what was written."""
+        """Wait until the replicas that are in use include every store reply before this call. Raises Unavailable."""
         await aio.gather(cell.updater.catch_up() for cell in self if cell.updater.is_started)
 
     async def read_at_head(self, read: Callable[[Cell], T]) -> list[T]:

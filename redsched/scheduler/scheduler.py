@@ -110,8 +110,13 @@ class Scheduler:
     def changes(self, last_id: str = "") -> AsyncIterator[Change | Reset]:
         """Yield every change from now on; in the cell that `last_id` (`<cell>:<seq>`) names, all after that change.
 
-        Raises InvalidRequest or NotFound for an invalid `last_id`, at the call and not at the first iteration.
+        Raises InvalidRequest or NotFound for an invalid `last_id`, at the call and not at the first iteration;
+        InvalidRequest too if this scheduler was opened on demand.
         """
+        if not all(cell.updater.is_started for cell in self._cells):
+            raise InvalidRequest(
+                "this scheduler was opened on demand and follows no changes: open it without on_demand"
+            )
         return follow(self._cells, last_id)
 
     async def audit(self) -> AuditReport:
@@ -157,6 +162,8 @@ class Scheduler:
         if policy != "noeviction":
             problem = f"the store's maxmemory-policy is {policy}, which drops keys: set it to noeviction"
             return Readiness(False, problem, hosts)
+        if not all(cell.updater.is_started for cell in self._cells):
+            return Readiness(False, "this scheduler was opened on demand and has no replica", hosts)
         if stats.lag_s > MAX_LAG_S:
             return Readiness(False, f"the replica is {stats.lag_s:.0f} s behind the store's feed", hosts)
         return Readiness(True, "caught up", hosts)

@@ -15,7 +15,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from redsched import aio
 from redsched.cache.updater import ReplicaUpdater
 from redsched.decide.plugins.registry import PluginRegistry
 from redsched.scheduler.background.expiry import Expiry
@@ -118,12 +117,14 @@ class Components:
 
         Raises StoreUnavailable.
         """
-        updaters = [tasks.updater for tasks in self.tasks.values()]
-        await aio.gather(updater.read_clock() for updater in updaters)
-        try:
+        async with AsyncExitStack() as stack:
+            for tasks in self.tasks.values():
+                await tasks.updater.read_clock()
+                for part in (tasks.updater, tasks.reconciler, tasks.confirmations):
+                    stack.push_async_callback(part.stop)
+            stack.push_async_callback(self.until_active.stop)
+            stack.push_async_callback(self.wait_queue.stop)
             yield
-        finally:
-            await aio.gather(updater.stop() for updater in updaters)
 
 
 def _start(stack: AsyncExitStack, task: Maintenance | QuotaShares) -> None:

@@ -5,11 +5,26 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from redsched.errors import NotFound, Settling, StoreUnavailable
-from redsched.model import Aggregate, GroupPolicy, HostStatus, Inventory, Quota, Request, ServerGroup, SharedPool
+from redsched.cache import updater
+from redsched.cache.replica import CellReplica
+from redsched.cache.snapshot import take_snapshot
+from redsched.errors import InvalidRequest, NotFound, Settling, StoreUnavailable
+from redsched.model import (
+    Aggregate,
+    ClaimStatus,
+    GroupPolicy,
+    HostStatus,
+    Inventory,
+    Quota,
+    Request,
+    ServerGroup,
+    SharedPool,
+)
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from tests.scheduler.conftest import ONE_AT_A_TIME
+from redsched.store.cell import CellStore
+from tests.scheduler.conftest import ONE_AT_A_TIME, report_all, report_of
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -74,3 +89,59 @@ async def test_it_is_of_no_use_once_closed(clean_store: str) -> None:
         await brief.init()
     with pytest.raises(StoreUnavailable, match="closed"):
         await brief.hosts.list()
+
+
+async def test_a_snapshot_that_failed_is_taken_again(
+    scheduler: Scheduler, brief: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then no call may find the fleet empty."""
+    calls = list[CellStore]()
+
+    async def fails_once(cell: CellStore) -> CellReplica:
+        calls.append(cell)
+        if len(calls) == 1:
+            raise StoreUnavailable("no reply")
+        return await take_snapshot(cell)
+
+    monkeypatch.setattr(updater, "take_snapshot", fails_once)
+    with pytest.raises(StoreUnavailable, match="no reply"):
+        await brief.hosts.list()
+    assert [one.name for one in (await brief.hosts.list()).items] == ["h1", "h2", "h3"]
+    assert len(calls) == 2
+
+
+async def test_claims_that_are_over_do_not_count(clean_store: str) -> None:
+    """No scheduler with background tasks runs that would end them."""
+    async with Scheduler.connect(clean_store, ONE_AT_A_TIME, on_demand=True) as brief:
+        await brief.init()
+        await report_all(brief, [report_of("h1", VCPU=8)])
+        await brief.server_groups.put(ServerGroup("web", GroupPolicy.AFFINITY))
+        await brief.quotas.put(Quota("p1", {"VCPU": 4}))
+        await brief.select(Request({"VCPU": 4}, project="p1", server_group="web", lease_s=1))
+        assert (await brief.quotas.get("p1")).used["VCPU"] == 4
+        await asyncio.sleep(1.1)
+        assert ((await brief.server_groups.get("web")).members, (await brief.quotas.get("p1")).used) == (0, {})
+        await brief.server_groups.delete("web")
+
+
+async def test_what_follows_the_feed_is_refused(brief: Scheduler) -> None:
+    with pytest.raises(InvalidRequest, match="on demand"):
+        brief.changes()
+    assert not (await brief.readiness()).ready
+
+
+async def test_claims_of_a_caller_that_is_gone_are_undone_before_it_closes(
+    clean_store: str, scheduler: Scheduler
+) -> None:
+    async with Scheduler.connect(clean_store, ONE_AT_A_TIME, on_demand=True) as brief:
+        waiting = asyncio.create_task(brief.select(Request({"VCPU": 1}, until="active", confirm_timeout_s=30)))
+        await wait_until(lambda: scheduler_sees(scheduler, 1), what="the claim")
+        waiting.cancel()
+        await asyncio.wait([waiting])
+    assert await scheduler_sees(scheduler, 0)
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "redsched-undo"]
+
+
+async def scheduler_sees(scheduler: Scheduler, claims: int) -> bool:
+    """Return whether there are so many claims that have not ended."""
+    return len((await scheduler.claims.list(state=(ClaimStatus.CLAIMED,))).items) == claims

@@ -27,7 +27,8 @@ async def cache_problems(updater: ReplicaUpdater) -> list[Problem]:
     first = await _differences_found(updater)
     if not first:
         return []
-    # After a failover in which the store lost what a reply had said, this starts a new epoch, unless a write has.
+    # After a failover in which the store lost what a reply had said, this starts a new epoch, unless another write has
+    # already done so.
     await updater.cell.tick()
     again = await _differences_found(updater)
     return [

@@ -95,8 +95,9 @@ class DeclaredService(ABC, Generic[View]):
         return tuple(self._cells)
 
     async def _stored(self, names: Sequence[str]) -> Stored:
-        """Read these objects in all cells in which objects of the kind are looked up."""
+        """Read these objects in all cells in which objects of the kind are looked up, without claims that are over."""
         homes = self._homes()
+        await aio.gather(cell.expiry.expire_due() for cell in self._cells)
         found = await aio.gather(cell.store.declared.read(self.kind, names) for cell in homes)
         return {cell: self._declared(hashes) for cell, hashes in zip(homes, found, strict=True)}
 

@@ -55,6 +55,8 @@ class Quotas:
     async def resize(self, cell: Cell, claim: Claim, token: str, amounts: Amounts) -> ScriptResult:
         """Resize a claim to `amounts` within its project's quota. Raises QuotaExceeded, Settling, Unavailable."""
         objects = counting_objects(claim.group, {**claim.amounts, **amounts}, claim.gang, claim.project)
+        if len(self._cells) > 1 and not cell.updater.is_started:
+            await self._cells.catch_up()  # the first cell's replica tells which quotas are shared
 
         async def attempt() -> ScriptResult:
             limited = self._is_shared(claim.project)

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any
 
 from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from redsched import aio
@@ -38,8 +39,12 @@ class ReplyLimit:
             raise RedisTimeoutError(f"no reply within {self._seconds:g} s") from late
 
     async def next_reply(self, connection: AbstractConnection) -> Any:
-        """Read one reply. Raises what redis-py raises, including ResponseError."""
+        """Read one reply, which is never None. Raises what redis-py raises, including ResponseError."""
         self._read += 1
         if self._read % READS_BETWEEN == 0:
             self._timeout.reschedule(aio.now_s() + self._seconds)
-        return await connection.read_response(timeout=math.inf)
+        reply = await connection.read_response(timeout=math.inf)
+        if reply is None:  # to redis-py, the kernel's ETIMEDOUT is a timeout of this call
+            await connection.disconnect(nowait=True)
+            raise RedisConnectionError("the connection has timed out")
+        return reply

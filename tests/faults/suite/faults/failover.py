@@ -122,7 +122,7 @@ class SlowPrimary(_OfSeveral):
 
 
 class FailoverInOrder(_OfSeveral):
-    """A failover requested from Sentinel: nothing has to be lost, except every connection."""
+    """A failover requested from Sentinel: the former primary stays up, and what it answers until it is left is lost."""
 
     shape = Shape("failover-in-order", ("sentinel",), seconds=(0.0, 0.2))
     loses_writes = True

@@ -118,7 +118,6 @@ async def test_claims_that_are_over_do_not_count(clean_store: str) -> None:
         await brief.server_groups.put(ServerGroup("web", GroupPolicy.AFFINITY))
         await brief.quotas.put(Quota("p1", {"VCPU": 4}))
         await brief.select(Request({"VCPU": 4}, project="p1", server_group="web", lease_s=1))
-        assert (await brief.quotas.get("p1")).used["VCPU"] == 4
         await asyncio.sleep(1.1)
         assert ((await brief.server_groups.get("web")).members, (await brief.quotas.get("p1")).used) == (0, {})
         await brief.server_groups.delete("web")

@@ -83,3 +83,64 @@ async def finish(steps: Coroutine[Any, Any, None]) -> None:
     if cancelled is not None:
         raise cancelled
     task.result()
+
+
+class TimeLimit:
+    """One timeout for many operations that run at once; each is limited as by `asyncio.timeout`.
+
+    As all have the same time, they expire in the order in which they began, and one timer serves them all.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._running: dict[_Limited, None] = {}
+        """The operations in progress, in the order in which they began."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def limited(self) -> "_Limited":
+        """Return a context in which the current task is cancelled after the time; it then raises TimeoutError."""
+        loop = asyncio.get_running_loop()
+        one = _Limited(self._running, loop.time() + self._seconds)
+        if self._timer is None:
+            self._timer = loop.call_at(one.deadline, self._expire, loop)
+        return one
+
+    def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
+        now, self._timer = loop.time(), None
+        for one in list(self._running):
+            if one.deadline > now:
+                self._timer = loop.call_at(one.deadline, self._expire, loop)
+                break
+            one.expire()
+
+
+class _Limited:
+    """A context of a TimeLimit, to be entered at once, by the task that it limits."""
+
+    __slots__ = ("_cancelling", "_has_expired", "_running", "_task", "deadline")
+
+    def __init__(self, running: "dict[_Limited, None]", deadline: float) -> None:
+        self.deadline = deadline
+        self._running = running
+        self._has_expired = False
+
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a TimeLimit limits a task, and this code runs in none")
+        self._task, self._cancelling = task, task.cancelling()
+        self._running[self] = None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._running.pop(self, None)
+        if not self._has_expired:
+            return
+        # Only a cancellation by this limit becomes a timeout; others remain what they are.
+        if self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+            raise TimeoutError from error
+
+    def expire(self) -> None:
+        """Cancel the operation."""
+        del self._running[self]
+        self._has_expired = True
+        self._task.cancel()

@@ -148,12 +148,13 @@ class Columns(Rows):
         self.attested = self.present & (self.epochs.codes == self.epochs.code(epoch))
         self.dirty.mark_all()
 
-    def from_reply(self, seen: HostUsage, epoch: str, written: bool = True) -> bool:
+    def from_reply(self, seen: HostUsage, epoch: str, written: int = 1) -> bool:
         """Apply a script's reply about the claims on a host. Return False if it must not be applied.
 
         A reply is not applied if it is of another epoch or no newer than the row, or if the host is unknown. The
-        version advances only by one, and only if the script has `written` the host. Otherwise the newer version is from
-        another change, of which the reply has only the claimed amounts, and the feed has to supply the rest.
+        version advances only if the script has made all changes since the row's: it has placed `written` claims on the
+        host, each with a version. Otherwise the reply has only the claimed amounts of another change, and the feed has
+        to supply the rest.
         """
         row = self._rows.get(seen.host)
         if row is None or epoch != self.epoch or seen.version <= self.versions.item(row):
@@ -161,7 +162,7 @@ class Columns(Rows):
         for slot, amount in seen.claimed.items():
             self.claimed.set(slot, row, amount)
         self.claims[row], self.starting[row] = seen.claims, seen.starting
-        if written and seen.version == self.versions.item(row) + 1:
+        if written and seen.version == self.versions.item(row) + written:
             self.versions[row] = seen.version
         self.dirty.mark(row)
         return True

@@ -7,7 +7,7 @@ request arrived; one such poll serves all waiting requests.
 
 import asyncio
 import contextlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -186,9 +186,9 @@ class ReplicaUpdater:
         if self._reading:
             self._replies.append(answer)
             return
+        placed = Counter(one.host for one in answer.placed) if answer.outcome is Outcome.OK else {}
         for host in answer.looked_at:
-            written = answer.outcome is Outcome.OK and not host.cause
-            self.columns.from_reply(host, answer.epoch, written)
+            self.columns.from_reply(host, answer.epoch, placed.get(host.host, 0))
         if answer.epoch == self.columns.epoch:
             for changed in answer.objects:
                 self.columns.declared.from_reply(changed)

@@ -20,7 +20,7 @@ from redsched.decide.filters.limits import has_limits, host_limits
 from redsched.decide.gang import Found, Kind, PickPolicy, find, listed, requests_of, rules_of_places
 from redsched.decide.gang.summary import best_score, hosts_that_fit, named, refusal
 from redsched.decide.overlay import Overlay
-from redsched.decide.pick import pick
+from redsched.decide.pick import choose, with_first
 from redsched.decide.plugins.registry import PluginRegistry, multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Decision, Explanation, Miss, Place
@@ -61,8 +61,13 @@ class Decider:
         if not found:
             return self._refused(profile)
         # The hosts to pick from must not depend on the number of alternates.
-        options = [offered for _, offered in pick(found[:looked_at], pick_from, rng)]
-        places = (Place(listed(options, candidates), group=request.server_group),)
+        options = found[:looked_at]
+        first = choose(len(options), pick_from, rng)
+        place = profile.places.get(first)
+        if place is None:
+            offered = [candidates_of for _, candidates_of in with_first(options, first)]
+            place = profile.places[first] = Place(listed(offered, candidates), group=request.server_group)
+        places = (place,)
         rules = rules_of_places(request, (Kind(profile, 1),), (0,), self._columns) if request.server_group else ()
         alternates = _alternates(request, places, (entry for entry, _ in found))
         return Decision(places, alternates, -found[0][0][0], len(self._columns), profile.fits, (), rules)

@@ -41,7 +41,17 @@ def _narrowed(
 
 def pick(ordered: Sequence[T], pick_from: int, rng: Random) -> list[T]:
     """Move a random one of the first `pick_from` to the front; the others keep their order."""
-    if len(ordered) < 2 or pick_from < 2:
-        return list(ordered)
-    chosen = rng.randrange(min(pick_from, len(ordered)))
-    return [ordered[chosen], *ordered[:chosen], *ordered[chosen + 1 :]]
+    if not ordered:
+        return []
+    return with_first(ordered, choose(len(ordered), pick_from, rng))
+
+
+def choose(count: int, pick_from: int, rng: Random) -> int:
+    """Return the number (from 0) of a random one of the first `pick_from` of `count` options."""
+    most = min(pick_from, count)
+    return rng.randrange(most) if most > 1 else 0
+
+
+def with_first(ordered: Sequence[T], first: int) -> list[T]:
+    """Move one option to the front; the others keep their order."""
+    return [ordered[first], *ordered[:first], *ordered[first + 1 :]]

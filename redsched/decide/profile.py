@@ -20,7 +20,7 @@ from redsched.decide.filters import COUNT, FILTERS, rules_of
 from redsched.decide.pick import best_rows
 from redsched.decide.pool_assignments import PoolAssignments
 from redsched.decide.pools import is_plain, needs_of
-from redsched.decide.result import ReasonCount
+from redsched.decide.result import Place, ReasonCount
 from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule, depends_on_nothing
 from redsched.decide.scoring import score
 from redsched.decide.scoring.weigher import Weighing
@@ -73,6 +73,8 @@ class RequestProfile:
         self._seen = 0
         self._seen_state = (0, 0)
         self._verified: dict[int, list[Verified]] = {}
+        self.places: dict[int, Place] = {}
+        """The places proposed since the last change, by the number of the best host that each tries first."""
         self._open: NDArray[np.intp] | None = None
         self._dynamic_counts: list[ReasonCount] = []
         self._unassigned: list[int] | None = None
@@ -248,6 +250,7 @@ class RequestProfile:
         self._seen = self.columns.dirty.now
         self._seen_state = self._state()
         self._verified.clear()
+        self.places.clear()
         self._open = None
         self._dynamic_counts = []
         self._unassigned = None

@@ -199,7 +199,7 @@ def test_the_next_reply_moves_the_version() -> None:
 def test_a_reply_that_skips_versions_leaves_the_version_to_the_feed() -> None:
     columns = columns_of(h1=FIELDS)
     assert columns.from_reply(seen(9), "1-a")
-    assert columns.from_reply(seen(8), "1-a", written=False)
+    assert columns.from_reply(seen(8), "1-a", written=0)
     assert difference(columns, columns_of(h1=FIELDS | CLAIMED)) == []
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from redsched.aio import BackgroundTasks, end, gather
+from redsched.aio import BackgroundTasks, TimeLimit, end, gather
 
 
 async def for_ever() -> None:
@@ -99,3 +99,61 @@ async def test_what_is_cancelled_at_the_end_has_ended_when_that_returns() -> Non
     later.begin(work())
     await later.stop(within_s=0.01)
     assert ended == ["in order"]
+
+
+async def test_a_time_limit_ends_what_takes_longer() -> None:
+    """Each operation has the whole time from its own beginning, and one timer serves all."""
+    limit, ended = TimeLimit(0.2), list[str]()
+
+    async def work(name: str, takes_s: float) -> None:
+        try:
+            with limit.limited():
+                await asyncio.sleep(takes_s)
+            ended.append(name)
+        except TimeoutError:
+            ended.append(f"{name} is late")
+
+    async def later() -> None:
+        await asyncio.sleep(0.1)
+        await work("second", 60.0)
+
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    await asyncio.gather(work("first", 60.0), work("short", 0.0), later())
+    assert ended == ["short", "first is late", "second is late"]
+    assert loop.time() - began_s >= 0.3 - 0.01  # a timer has whole milliseconds
+    await work("third", 60.0)  # the timer had ended
+    assert ended[-1] == "third is late"
+
+
+async def test_a_cancellation_within_a_time_limit_is_no_timeout() -> None:
+    limit = TimeLimit(60.0)
+
+    async def work() -> None:
+        with limit.limited():
+            await for_ever()
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
+async def test_a_cancellation_at_the_same_time_as_the_limit_remains_one() -> None:
+    limit = TimeLimit(0.0)
+
+    async def work() -> None:
+        with limit.limited():
+            asyncio.get_running_loop().call_soon(task.cancel)
+            await for_ever()
+
+    task = asyncio.create_task(work())
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
+async def test_an_error_within_a_time_limit_is_passed_on() -> None:
+    limit = TimeLimit(60.0)
+    with pytest.raises(ValueError, match="this one"), limit.limited():
+        raise ValueError("this one")

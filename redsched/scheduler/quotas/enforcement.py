@@ -42,15 +42,14 @@ class Quotas:
 
     async def claim(self, cell: Cell, call: ClaimCall) -> ClaimAnswer:
         """Run the claim script within the project's quota. Raises QuotaExceeded, Settling, Unavailable."""
-
         if not call.project:
             return await cell.store.claims.place(call)
+        return await self._within(cell, call.project, lambda: self.claim_once(cell, call), lambda answer: answer.over)
 
-        async def attempt() -> ClaimAnswer:
-            limited = self._is_shared(call.project)
-            return await cell.store.claims.place(replace(call, limited=True) if limited else call)
-
-        return await self._within(cell, call.project, attempt, lambda answer: answer.over)
+    async def claim_once(self, cell: Cell, call: ClaimCall) -> ClaimAnswer:
+        """Run the claim script once, whether the quota allows the call or not. Raises Unavailable."""
+        limited = bool(call.project) and self._is_shared(call.project)
+        return await cell.store.claims.place(replace(call, limited=True) if limited else call)
 
     async def resize(self, cell: Cell, claim: Claim, token: str, amounts: Amounts) -> ScriptResult:
         """Resize a claim to `amounts` within its project's quota. Raises QuotaExceeded, Settling, Unavailable."""

@@ -43,7 +43,7 @@ def claim_call(
         rules=decision.rules,
         limits=cell.decider.limits(decision.places),
         request=cell.requests.to_write(request, digest, epoch),
-        is_gang=request.mode == "all" and len(members) > 1,
+        is_gang=request.mode == "all" and request.places > 1,
         on_exit=request.on_exit,
         max_attempts=request.max_attempts,
         alternates=decision.alternates,

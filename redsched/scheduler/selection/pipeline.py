@@ -25,6 +25,7 @@ from redsched.scheduler.selection.claim_call import claim_call, dry_run, gang_me
 from redsched.scheduler.selection.claim_ids import ClaimIds, claim_id_in
 from redsched.scheduler.selection.idempotency import existing_outcome
 from redsched.scheduler.selection.interpret import abandon, interpret
+from redsched.scheduler.selection.joint_calls import JointCalls
 from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.selection.refusal import refusal
 from redsched.scheduler.selection.routing import CellRouter
@@ -38,6 +39,7 @@ class SelectionPipeline:
     def __init__(self, cells: Cells, ids: ClaimIds, quotas: Quotas) -> None:
         self._cells = cells
         self._quotas = quotas
+        self._joint_calls = JointCalls(quotas)
         self._rng = Random()
         self._router = CellRouter(cells, ids, self._rng)
         self._running = 0
@@ -153,9 +155,15 @@ class SelectionPipeline:
         ids = _ids_for(request, proposal)
         attempt.calls += 1
         attempt.sent = ids
-        members = gang_members(request, proposal.decision, ids)
-        call = claim_call(request, cell, proposal.decision, ids, proposal.epoch, proposal.seq, attempt.call_id, members)
         try:
+            # Only with others in the pipeline is it worth to wait for a turn of the loop.
+            joint = await self._joint_calls.claim(request, proposal, ids) if self._running > 1 else None
+            if joint is not None:
+                return ClaimReply(ids, joint)
+            members = gang_members(request, proposal.decision, ids)
+            call = claim_call(
+                request, cell, proposal.decision, ids, proposal.epoch, proposal.seq, attempt.call_id, members
+            )
             answer = await self._quotas.claim(cell, call)
         except NotDurable:
             abandon(request, cell, ids)

@@ -7,9 +7,9 @@ until_active.confirmed          undone when a host does not confirm
         pipeline.run            resolve > route_to_cell > decide > claim > interpret
 """
 
-import asyncio
 from collections.abc import Callable
 
+from redsched import aio
 from redsched.errors import NoValidHost, OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.model import Request
 from redsched.scheduler.results import Effort, Selections
@@ -36,6 +36,7 @@ class Selector:
         self._wait_queue = wait_queue
         self._until_active = until_active
         self._timeout_s = timeout_s
+        self._limit = aio.TimeLimit(timeout_s)
         self._observe = observe or (lambda _: None)
 
     async def select(self, request: Request) -> Selections:
@@ -79,7 +80,7 @@ class Selector:
         """Run the pipeline from its start. Raises what it raises; on timeout, StoreUnavailable or OutcomeUnknown."""
         attempt.restart()
         try:
-            async with asyncio.timeout(self._timeout_s):
+            with self._limit.limited():
                 return await self._pipeline.run(attempt)
         except TimeoutError as error:
             raise self._timed_out(attempt) from error

@@ -11,7 +11,7 @@ from redsched.store.codec.claim_fields import alternates_text
 from redsched.store.codec.fields import gang_members_text
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimAnswer, ClaimCall, HostUsage, Placed, Replacement, SharedObject
+from redsched.store.codec.results import ClaimAnswer, ClaimCall, HostUsage, Member, Placed, Replacement, SharedObject
 from redsched.store.codec.wire import Reply, flat
 
 GROUP = "server-group:"
@@ -44,7 +44,8 @@ class ClaimWire:
         if 0 < len(self._replacements) < len(call.members):
             raise ValueError("the members of a call are either new claims or claims that are placed again, not both")
         self.script = "replace" if self._replacements else "claim"
-        hosts = [one.host for member in call.members for one in member.candidates]
+        lists = {id(member.candidates): member.candidates for member in call.members}
+        hosts = [one.host for candidates in lists.values() for one in candidates]
         self._hosts = list(dict.fromkeys([*hosts, *call.written_off]))
         self._number_of = {host: number for number, host in enumerate(self._hosts, 1)}
         self._lists: dict[tuple[tuple[str, int], ...], int] = {}
@@ -117,16 +118,23 @@ class ClaimWire:
     def _members(self) -> Arguments:
         """Return the members with their candidates. Equal amounts, which are common, are listed only once."""
         members: Arguments = []
+        texts: dict[int, str] = {}
         for member in self._call.members:
-            amounts: Amounts | None = None
-            number, candidates = 0, list[str]()
-            for one in member.candidates:
-                if one.amounts is not amounts:
-                    amounts = one.amounts
-                    number = self._lists.setdefault(tuple(amounts.items()), len(self._lists) + 1)
-                candidates.append(f"{self._number_of[one.host]}:{number}")
-            members += (member.id, " ".join(candidates))
+            text = texts.get(id(member.candidates))
+            if text is None:
+                text = texts[id(member.candidates)] = self._candidates(member)
+            members += (member.id, text)
         return members
+
+    def _candidates(self, member: Member) -> str:
+        amounts: Amounts | None = None
+        number, candidates = 0, list[str]()
+        for one in member.candidates:
+            if one.amounts is not amounts:
+                amounts = one.amounts
+                number = self._lists.setdefault(tuple(amounts.items()), len(self._lists) + 1)
+            candidates.append(f"{self._number_of[one.host]}:{number}")
+        return " ".join(candidates)
 
     def _add_conditions(self, keys: Keys, shared: Sequence[tuple[int, str, int]]) -> None:
         call, joining = self._call, [(n, one.group) for n, one in enumerate(self._call.members, 1) if one.group]

@@ -39,6 +39,7 @@ HOSTS_DIGEST = "hosts_digest"
 ROOT = "/"
 """The value of the field `pool.<name>` of a pool directly in the host."""
 
+_BESIDE = "placement."
 _PLACEMENT = re.compile(r"placement\.([0-9]+-\w+\.[0-9]+)\.(.+)\Z")
 _LIVING = ("claimed", "starting", "active", "ending")
 _NUMA_NAME = re.compile(r"numa[0-9]+\Z")
@@ -130,6 +131,8 @@ def placement_fields(fields: Mapping[str, str]) -> list[dict[str, str]]:
 
     Each also has the fields of the claim itself.
     """
+    if not [name for name in fields if name.startswith(_BESIDE)]:
+        return [dict(fields)] if fields.get("state") in _LIVING else []
     beside: dict[str, dict[str, str]] = {}
     main: dict[str, str] = {}
     for name, value in fields.items():
@@ -138,7 +141,7 @@ def placement_fields(fields: Mapping[str, str]) -> list[dict[str, str]]:
             beside.setdefault(found[1], {"placed": found[1]})[found[2]] = value
         else:
             main[name] = value
-    common = {name: value for name, value in main.items() if not is_of_placement(name)} if beside else {}
+    common = {name: value for name, value in main.items() if not is_of_placement(name)}
     return [common | one for one in (main, *beside.values()) if one.get("state") in _LIVING]
 
 

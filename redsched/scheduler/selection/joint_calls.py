@@ -1,0 +1,116 @@
+"""Joint claim calls: requests that arrive together and ask for the same are claimed by one call of the script.
+
+The script places all members of a joint call or none, but the requests remain independent: unless all were placed, each
+is claimed by a call of its own, with the same id, and gets an outcome of its own.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from redsched import aio
+from redsched.decide import Decision
+from redsched.model import Request
+from redsched.model.record import record
+from redsched.scheduler.cells import Cell
+from redsched.scheduler.quotas.enforcement import Quotas
+from redsched.scheduler.selection.claim_call import claim_call
+from redsched.scheduler.selection.steps import Proposal
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import ClaimAnswer, ClaimCall
+
+MOST = 32
+"""The most requests in one call: each blocks the store for some 30 us more."""
+
+_Answer = asyncio.Future[ClaimAnswer | None]
+"""The answer to a request; None if it needs a call of its own."""
+
+
+@record
+class _Waiting:
+    """A request with a proposal for its only place, and the id for it."""
+
+    request: Request
+    proposal: Proposal
+    claim_id: str
+    answer: _Answer
+
+
+class JointCalls:
+    """Collects requests for one turn of the event loop, and makes one call for those that ask for the same."""
+
+    def __init__(self, quotas: Quotas) -> None:
+        self._quotas = quotas
+        self._batches: dict[tuple[str, str, str], list[_Waiting]] = {}
+        """By cell, epoch of the decision, and digest: what is requested, and for whom."""
+        self._in_flight = aio.BackgroundTasks("redsched-joint-claims")
+
+    async def claim(self, request: Request, proposal: Proposal, ids: Sequence[str]) -> ClaimAnswer | None:
+        """Claim a request's place together with others. None if there are none, or if not all of them were placed.
+
+        The reply has been applied to the replica; the answer has only the request's own part of it. Raises Unavailable.
+        """
+        if not _may_join(request, proposal.decision):
+            return None
+        answer: _Answer = asyncio.get_running_loop().create_future()
+        self._join(_Waiting(request, proposal, ids[0], answer))
+        return await answer
+
+    def _join(self, one: _Waiting) -> None:
+        key = one.proposal.cell.name, one.proposal.epoch, one.request.digest()
+        batch = self._batches.get(key)
+        if batch is None:
+            batch = self._batches[key] = []
+            asyncio.get_running_loop().call_soon(self._close, key, batch)
+        batch.append(one)
+        if len(batch) == MOST:
+            del self._batches[key]
+
+    def _close(self, key: tuple[str, str, str], batch: list[_Waiting]) -> None:
+        """Make the call of a batch. Requests that were cancelled meanwhile are left out."""
+        if self._batches.get(key) is batch:
+            del self._batches[key]
+        waiting = [one for one in batch if not one.answer.done()]
+        if len(waiting) > 1:
+            self._in_flight.begin(self._claim(waiting))
+        else:
+            _answer(waiting, [None])
+
+    async def _claim(self, batch: Sequence[_Waiting]) -> None:
+        cell = batch[0].proposal.cell
+        call = _call(cell, batch)
+        try:
+            joint = await self._quotas.claim_once(cell, call)
+        except Exception as error:
+            for one in batch:
+                if not one.answer.done():
+                    one.answer.set_exception(error)
+            return
+        cell.updater.apply_reply(joint)
+        if joint.outcome is Outcome.OK:
+            cell.requests.has_written(call.digest, joint.epoch)
+        _answer(batch, _parts(joint) if joint.outcome is Outcome.OK else [None] * len(batch))
+
+
+def _may_join(request: Request, decision: Decision) -> bool:
+    """Return whether a request's place depends on no other, and its id is known to nobody else."""
+    is_single = len(decision.places) == 1 and request.count == 1 and not request.members
+    return is_single and not (request.claim_ids or decision.rules or decision.alternates)
+
+
+def _call(cell: Cell, batch: Sequence[_Waiting]) -> ClaimCall:
+    first = batch[0]
+    places = tuple(one.proposal.decision.places[0] for one in batch)
+    decision = replace(first.proposal.decision, places=places)
+    seq = min(one.proposal.seq for one in batch)
+    return claim_call(first.request, cell, decision, [one.claim_id for one in batch], first.proposal.epoch, seq)
+
+
+def _parts(joint: ClaimAnswer) -> list[ClaimAnswer]:
+    return [ClaimAnswer(joint.outcome, joint.epoch, joint.now_ms, (placed,)) for placed in joint.placed]
+
+
+def _answer(batch: Sequence[_Waiting], answers: Sequence[ClaimAnswer | None]) -> None:
+    for one, answer in zip(batch, answers, strict=True):
+        if not one.answer.done():
+            one.answer.set_result(answer)

@@ -5,6 +5,7 @@ is claimed by a call of its own, with the same id, and gets an outcome of its ow
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -37,16 +38,21 @@ class _Waiting:
 
 
 class JointCalls:
-    """Collects requests for one turn of the event loop, and makes one call for those that ask for the same."""
+    """Collects requests while a call is in flight to their cell, then makes one call for those that ask for the same.
+
+    That delays none of them: the calls of a process to one server are sent after the replies to the calls before.
+    """
 
     def __init__(self, quotas: Quotas) -> None:
         self._quotas = quotas
-        self._batches: dict[tuple[str, str, str], list[_Waiting]] = {}
-        """By cell, epoch of the decision, and digest: what is requested, and for whom."""
-        self._in_flight = aio.BackgroundTasks("redsched-joint-claims")
+        self._waiting: dict[str, list[_Waiting]] = {}
+        """By cell."""
+        self._in_flight: Counter[str] = Counter()
+        """The number of calls in flight, by cell."""
+        self._tasks = aio.BackgroundTasks("redsched-joint-claims")
 
     async def claim(self, request: Request, proposal: Proposal, ids: Sequence[str]) -> ClaimAnswer | None:
-        """Claim a request's place together with others. None if there are none, or if not all of them were placed.
+        """Claim a request's place together with others. None if it has to be claimed by a call of its own.
 
         The reply has been applied to the replica; the answer has only the request's own part of it. Raises Unavailable.
         """
@@ -57,24 +63,24 @@ class JointCalls:
         return await answer
 
     def _join(self, one: _Waiting) -> None:
-        key = one.proposal.cell.name, one.proposal.epoch, one.request.digest()
-        batch = self._batches.get(key)
-        if batch is None:
-            batch = self._batches[key] = []
-            asyncio.get_running_loop().call_soon(self._close, key, batch)
-        batch.append(one)
-        if len(batch) == MOST:
-            del self._batches[key]
+        cell = one.proposal.cell.name
+        waiting = self._waiting.setdefault(cell, [])
+        waiting.append(one)
+        if len(waiting) == 1 and not self._in_flight[cell]:
+            # Others may follow in this turn of the event loop.
+            asyncio.get_running_loop().call_soon(self._send, cell)
 
-    def _close(self, key: tuple[str, str, str], batch: list[_Waiting]) -> None:
-        """Make the call of a batch. Requests that were cancelled meanwhile are left out."""
-        if self._batches.get(key) is batch:
-            del self._batches[key]
-        waiting = [one for one in batch if not one.answer.done()]
-        if len(waiting) > 1:
-            self._in_flight.begin(self._claim(waiting))
-        else:
-            _answer(waiting, [None])
+    def _send(self, cell: str) -> None:
+        """Make calls of all requests that wait. Those that were cancelled meanwhile are left out."""
+        alike: dict[tuple[str, str], list[_Waiting]] = {}
+        for one in self._waiting.pop(cell):
+            if not one.answer.done():
+                # The digest is of what is requested, and for whom.
+                alike.setdefault((one.proposal.epoch, one.request.digest()), []).append(one)
+        for requests in alike.values():
+            for first in range(0, len(requests), MOST):
+                self._in_flight[cell] += 1
+                self._tasks.begin(self._claim(requests[first : first + MOST]))
 
     async def _claim(self, batch: Sequence[_Waiting]) -> None:
         cell = batch[0].proposal.cell
@@ -85,11 +91,15 @@ class JointCalls:
             for one in batch:
                 if not one.answer.done():
                     one.answer.set_exception(error)
-            return
-        cell.updater.apply_reply(joint)
-        if joint.outcome is Outcome.OK:
-            cell.requests.has_written(call.digest, joint.epoch)
-        _answer(batch, _parts(joint) if joint.outcome is Outcome.OK else [None] * len(batch))
+        else:
+            cell.updater.apply_reply(joint)
+            if joint.outcome is Outcome.OK:
+                cell.requests.has_written(call.digest, joint.epoch)
+            _answer(batch, _parts(joint, len(batch)))
+        finally:
+            self._in_flight[cell.name] -= 1
+        if cell.name in self._waiting and not self._in_flight[cell.name]:
+            self._send(cell.name)
 
 
 def _may_join(request: Request, decision: Decision) -> bool:
@@ -106,8 +116,12 @@ def _call(cell: Cell, batch: Sequence[_Waiting]) -> ClaimCall:
     return claim_call(first.request, cell, decision, [one.claim_id for one in batch], first.proposal.epoch, seq)
 
 
-def _parts(joint: ClaimAnswer) -> list[ClaimAnswer]:
-    return [ClaimAnswer(joint.outcome, joint.epoch, joint.now_ms, (placed,)) for placed in joint.placed]
+def _parts(joint: ClaimAnswer, requests: int) -> Sequence[ClaimAnswer | None]:
+    """Return the answer to each request of a call."""
+    if joint.outcome is Outcome.OK:
+        return [ClaimAnswer(joint.outcome, joint.epoch, joint.now_ms, (placed,)) for placed in joint.placed]
+    is_final = requests == 1 and joint.outcome not in (Outcome.OVER_QUOTA, Outcome.UNSHARED)
+    return [joint] if is_final else [None] * requests
 
 
 def _answer(batch: Sequence[_Waiting], answers: Sequence[ClaimAnswer | None]) -> None:

@@ -67,9 +67,20 @@ class KeyedColumns(Generic[Scalar]):
         if column is None:
             if value == self.default or value != value:  # NaN, the default of metrics, does not equal itself
                 return
-            column = self._columns[key] = self._blank(len(self._unset))
-            self._in_pools.clear()
+            column = self._create(key)
         column[row] = value
+
+    def add(self, key: str, rows: NDArray[np.intp], amount: int) -> None:
+        """Add to the values of some rows, each of which occurs once."""
+        column = self._columns.get(key)
+        if column is None:
+            column = self._create(key)
+        column[rows] += amount  # type: ignore[misc]  # numpy stubs: not for every scalar
+
+    def _create(self, key: str) -> NDArray[Scalar]:
+        column = self._columns[key] = self._blank(len(self._unset))
+        self._in_pools.clear()
+        return column
 
     def clear(self, row: int) -> None:
         """Reset all keys of a row to the default."""

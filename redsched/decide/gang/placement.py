@@ -14,6 +14,7 @@ from redsched.cache.columns import Columns
 from redsched.decide.filters import COUNT
 from redsched.decide.gang.candidates import places_of
 from redsched.decide.gang.domains import Open
+from redsched.decide.gang.identical import are_identical, find_identical
 from redsched.decide.gang.kinds import Kind
 from redsched.decide.gang.order import counted_together, hardest_first, places_on, steps_of
 from redsched.decide.gang.relations import Colocation, aparts_of, colocations_of
@@ -47,6 +48,11 @@ class Found:
 
 def find(columns: Columns, call: Request, kinds: Sequence[Kind], candidates: int, pick: PickPolicy) -> Found:
     """Find a host for every place of a call; for an incremental one, for as many as there is room for."""
+    if are_identical(call, kinds):
+        places = find_identical(kinds[0], candidates, pick)
+        if len(places) < kinds[0].count and call.mode != "incremental":
+            return Found((), (), len(places))
+        return Found(tuple(places), (0,) * len(places))
     finder = _Finder(columns, call, kinds, candidates, pick)
     found = finder.whole()
     return finder.partial(found) if not found.places and call.mode == "incremental" else found

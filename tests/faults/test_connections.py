@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,10 +57,14 @@ def connections(server: PrivateServer, name: str) -> int:
 
 @pytest.mark.usefixtures("clean_store")
 async def test_a_hundred_at_once_share_pipelines_and_connections(server: PrivateServer) -> None:
-    """A hundred concurrent selections use a few pipelines over one connection, and their reads at most the pool."""
+    """A hundred concurrent selections use a few pipelines over one connection, and their reads at most the pool.
+
+    They are of different consumers: those of one would share the calls of the script as well.
+    """
     async with opened(server.url) as (scheduler, runner):
         calls, pipelines = runner.counters.calls, runner.counters.pipelines
-        found = await asyncio.gather(*(scheduler.select(ONE) for _ in range(100)))
+        requests = [replace(ONE, consumer=f"user-{number}") for number in range(100)]
+        found = await asyncio.gather(*map(scheduler.select, requests))
         assert len({one.selections[0].claim_id for one in found}) == 100
         assert runner.counters.calls - calls == 100
         assert runner.counters.pipelines - pipelines < 10

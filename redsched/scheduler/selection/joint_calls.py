@@ -20,7 +20,7 @@ from redsched.scheduler.selection.steps import Proposal
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall
 
-MOST = 32
+MAX_REQUESTS = 32
 """The most requests in one call: each blocks the store for some 30 us more."""
 
 _Answer = asyncio.Future[ClaimAnswer | None]
@@ -78,9 +78,9 @@ class JointCalls:
                 # The digest is of what is requested, and for whom.
                 alike.setdefault((one.proposal.epoch, one.request.digest()), []).append(one)
         for requests in alike.values():
-            for first in range(0, len(requests), MOST):
+            for first in range(0, len(requests), MAX_REQUESTS):
                 self._in_flight[cell] += 1
-                self._tasks.begin(self._claim(requests[first : first + MOST]))
+                self._tasks.begin(self._claim(requests[first : first + MAX_REQUESTS]))
 
     async def _claim(self, batch: Sequence[_Waiting]) -> None:
         cell = batch[0].proposal.cell

@@ -27,9 +27,13 @@ def counted_by(claim: Claim) -> tuple[str, ...]:
 
 def counting_objects(group: str, slots: Iterable[str], gang: str = "", project: str = "") -> tuple[str, ...]:
     """Return the names (the ends of the keys) of the group, gang, quota and shared pools that count a claim."""
+    objects = [f"server-group:{group}"] if group else []
+    if gang:
+        objects.append(f"gang:{gang}")
+    if project:
+        objects.append(f"quota:{project}")
     pools = dict.fromkeys(split_slot(slot)[0] for slot in slots if slot.startswith(SHARED_POOL))
-    named = (("server-group", group), ("gang", gang), ("quota", project))
-    return (*(f"{kind}:{name}" for kind, name in named if name), *pools)
+    return (*objects, *pools)
 
 
 class ClaimWire:

@@ -9,7 +9,7 @@ import pytest
 from redsched.errors import NoValidHost, OutcomeUnknown, QuotaExceeded, RedschedError, StoreUnavailable
 from redsched.model import ClaimStatus, GroupPolicy, Quota, Request, ServerGroup
 from redsched.scheduler import Scheduler, Selection
-from redsched.scheduler.selection.joint_calls import MOST, JointCalls
+from redsched.scheduler.selection.joint_calls import MAX_REQUESTS, JointCalls
 from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.wire import Reply
@@ -200,6 +200,6 @@ async def test_every_caller_learns_that_the_store_is_gone(
 async def test_a_call_has_a_bounded_number_of_members(scheduler: Scheduler, members: list[int]) -> None:
     """A long call would hold up the store."""
     await report_all(scheduler, [report_of("large", VCPU=1000)])
-    answers = await select_all(scheduler, *[Request(ONE)] * (2 * MOST + 3))
-    assert len(placed(answers)) == 2 * MOST + 3
-    assert sorted(members) == [3, MOST, MOST]
+    answers = await select_all(scheduler, *[Request(ONE)] * (2 * MAX_REQUESTS + 3))
+    assert len(placed(answers)) == 2 * MAX_REQUESTS + 3
+    assert sorted(members) == [3, MAX_REQUESTS, MAX_REQUESTS]

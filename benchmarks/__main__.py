@@ -132,7 +132,8 @@ def run_all(names: Sequence[str], given: argparse.Namespace) -> Results:
 
 def arguments() -> argparse.Namespace:
     """Parse the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    about = (__doc__ or "").partition("\n")[0]
+    parser = argparse.ArgumentParser("python -m benchmarks", description=about)
     usual = [name for name, program in PROGRAMS.items() if not program.optional]
     parser.add_argument("--only", nargs="+", choices=list(PROGRAMS), default=usual, help="default: %(default)s")
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that all runs, not how fast")

@@ -66,7 +66,8 @@ def run_all(planned: Sequence[Setup], server: Path | None) -> list[Row]:
 
 def arguments() -> argparse.Namespace:
     """Parse the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    about = (__doc__ or "").partition("\n")[0]
+    parser = argparse.ArgumentParser("python -m benchmarks.models", description=about)
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), help="only these")
     parser.add_argument("--schedulers", type=int, nargs="+", default=[1, 2, 4, 8], help="scheduler processes")
     parser.add_argument("--hosts", type=int, default=50, help="size of the fleet")

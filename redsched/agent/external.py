@@ -35,7 +35,9 @@ def with_external(report: HostReport, remembered: Amounts) -> HostReport:
     """Return `report` with the larger of declared and measured usage as each slot's external usage."""
     slots = report.slots()
     amounts = {slot: max(report.external.get(slot, 0), remembered.get(slot, 0)) for slot in slots}
-    return dataclasses.replace(report, external={slot: amount for slot, amount in amounts.items() if amount})
+    external = {slot: amount for slot, amount in amounts.items() if amount}
+    # Not replaced if equal: a report checks all its values when it is made.
+    return report if external == report.external else dataclasses.replace(report, external=external)
 
 
 def is_worth_sending(new: HostReport, sent: HostReport) -> bool:

@@ -200,7 +200,7 @@ class Host:
         """Restore the requests and alternates that the store has lost, so that restored claims can be placed again."""
         known = self.journal.texts
         names = {name for work in self.journal.pages[self.name].held.values() for name in work.texts}
-        missing = await self.cell.texts.missing(names & known.keys())
+        missing = await self.cell.texts.missing(names & known.keys()) if names else []
         for first in range(0, len(missing), MAX_TEXTS):
             batch = missing[first : first + MAX_TEXTS]
             await aio.gather(self.cell.texts.restore(one, known[one]) for one in batch if one in known)

@@ -1,6 +1,7 @@
 """Arrays for columns: numeric columns by key, and texts stored as codes. Independent of field names."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -70,6 +71,15 @@ class KeyedColumns(Generic[Scalar]):
             column = self._create(key)
         column[row] = value
 
+    def set_many(self, key: str, rows: NDArray[np.intp], values: Sequence[Value]) -> None:
+        """Set the values of some rows, as `set` sets each."""
+        column = self._columns.get(key)
+        if column is None:
+            if not any(value != self.default and value == value for value in set(values)):
+                return
+            column = self._create(key)
+        column[rows] = values
+
     def add(self, key: str, rows: NDArray[np.intp], amount: int) -> None:
         """Add to the values of some rows, each of which occurs once."""
         column = self._columns.get(key)
@@ -130,6 +140,14 @@ class TextColumn:
         self.codes[row] = self._acquire(text) if text else NO_TEXT
         if old != NO_TEXT:
             self._release(old)
+
+    def set_new(self, rows: NDArray[np.intp], texts: Sequence[str]) -> None:
+        """Set the texts of some rows that have none."""
+        codes = {"": NO_TEXT}
+        for text, count in Counter(filter(None, texts)).items():
+            codes[text] = code = self._code[text] if text in self._code else self._new_code(text)
+            self._holders[code] += count
+        self.codes[rows] = [codes[text] for text in texts]
 
     def table(self, values: Mapping[str, int], other: int, none: int) -> NDArray[np.int64]:
         """Map each row's text to a number: int64 of shape (rows,).

@@ -8,11 +8,13 @@ affects only its own host and not the scheduler.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from redsched.cache.arrays import KeyedColumns, TextColumn, grown
+from redsched.cache.arrays import KeyedColumns, TextColumn, Value, grown
 from redsched.cache.declared import Declared
 from redsched.cache.dirty import DirtyRows
 from redsched.cache.pool_tree import PoolTree, pool_tree_of, tree_after
@@ -26,6 +28,26 @@ from redsched.store.codec.results import HostUsage
 
 ENABLED, DISABLED, DRAINING = 0, 1, 2
 _STATUS = {"enabled": ENABLED, "disabled": DISABLED, "draining": DRAINING}
+
+
+def _count(text: str) -> int:
+    return parse_int(text, MAX_AMOUNT) if text else 0
+
+
+def _is_one(text: str) -> bool:
+    return text == "1"
+
+
+NUMBERS: Mapping[str, tuple[str, Callable[[str], int]]] = {
+    "version": ("versions", lambda text: parse_int(text, 0)),
+    "status": ("status", lambda text: _STATUS.get(text, DISABLED)),
+    "alive": ("alive", _is_one),
+    "claims": ("claims", _count),
+    "starting": ("starting", _count),
+    # A preference and not a limit: as a very large number it would outweigh the failures of all other hosts.
+    "failures": ("failures", lambda text: parse_int(text, 0)),
+}
+"""The arrays of fields without a key, by field: the attribute of `Columns`, and how a text is parsed."""
 
 
 class Columns(Rows):
@@ -57,11 +79,22 @@ class Columns(Rows):
         self.labels: dict[str, TextColumn] = {}
         self._name_families()
 
+    def label(self, key: str) -> TextColumn:
+        """Return the texts of a label, creating its column."""
+        if key not in self.labels:
+            self.labels[key] = TextColumn(self.size)
+        return self.labels[key]
+
     def _name_families(self) -> None:
         self.capacity, self.claimed, self.external = (
             self.amounts[kind] for kind in ("capacity", "claimed", "external")
         )
         self.minimum, self.maximum, self.step = (self.amounts[kind] for kind in ("min", "max", "step"))
+        self.keyed: dict[str, tuple[KeyedColumns[Any], Callable[[str], Value]]] = {
+            kind: (family, partial(amount_of, kind)) for kind, family in self.amounts.items()
+        }
+        self.keyed |= {"trait": (self.traits, _is_one), "aggregate": (self.aggregates, _is_one)}
+        self.keyed["metric"] = (self.metrics, _metric)
 
     def names_where(self, zone: OneOf = None, status: OneOf = None) -> list[str]:
         """Return the hosts with one of these zones and one of these (listed) statuses, sorted by name."""
@@ -121,7 +154,7 @@ class Columns(Rows):
         """Replace all values of a host with the fields of both of its hashes, merged. Adds unknown hosts."""
         row = self._rows.get(host)
         if row is None:
-            row = self._allocate_row(host)
+            row = self.allocate(host)
         else:
             self._clear(row)
         self._apply(row, fields)
@@ -172,8 +205,8 @@ class Columns(Rows):
             kind, dot, key = field.partition(".")
             if dot:
                 self._set_keyed(row, kind, key, text)
-            elif kind in _SINGLE:
-                _SINGLE[kind](self, row, text)
+            else:
+                self._set_single(row, kind, text)
         self._build(row, fields)
         self.dirty.mark(row)
 
@@ -184,47 +217,21 @@ class Columns(Rows):
             self.trees.set(row, after)
 
     def _set_keyed(self, row: int, kind: str, key: str, text: str) -> None:
-        if kind in self.amounts:
-            self.amounts[kind].set(key, row, amount_of(kind, text))
-        elif kind == "trait":
-            self.traits.set(key, row, text == "1")
-        elif kind == "aggregate":
-            self.aggregates.set(key, row, text == "1")
-        elif kind == "metric":
-            self.metrics.set(key, row, _number(text))
+        if kind in self.keyed:
+            family, parse = self.keyed[kind]
+            family.set(key, row, parse(text))
         elif kind == "label":
-            self._set_label(row, key, text)
+            self.label(key).set(row, text)
 
-    def _set_label(self, row: int, key: str, text: str) -> None:
-        if key not in self.labels:
-            self.labels[key] = TextColumn(self.size)
-        self.labels[key].set(row, text)
-
-    def _set_version(self, row: int, text: str) -> None:
-        self.versions[row] = parse_int(text, 0)
-
-    def _set_epoch(self, row: int, text: str) -> None:
-        self.epochs.set(row, text)
-        self.attested[row] = bool(text) and text == self.epoch
-
-    def _set_status(self, row: int, text: str) -> None:
-        self.status[row] = _STATUS.get(text, DISABLED)
-
-    def _set_alive(self, row: int, text: str) -> None:
-        self.alive[row] = text == "1"
-
-    def _set_claims(self, row: int, text: str) -> None:
-        self.claims[row] = parse_int(text, MAX_AMOUNT) if text else 0
-
-    def _set_starting(self, row: int, text: str) -> None:
-        self.starting[row] = parse_int(text, MAX_AMOUNT) if text else 0
-
-    def _set_failures(self, row: int, text: str) -> None:
-        # This value is a preference and not a limit: as a very large number it would outweigh those of all other hosts.
-        self.failures[row] = parse_int(text, 0)
-
-    def _set_zone(self, row: int, text: str) -> None:
-        self.zones.set(row, text)
+    def _set_single(self, row: int, field: str, text: str) -> None:
+        if field in NUMBERS:
+            column, parse = NUMBERS[field]
+            getattr(self, column)[row] = parse(text)
+        elif field == "zone":
+            self.zones.set(row, text)
+        elif field == "epoch":
+            self.epochs.set(row, text)
+            self.attested[row] = bool(text) and text == self.epoch
 
     # Rows
 
@@ -241,8 +248,8 @@ class Columns(Rows):
         self.dirty.mark_all()
 
     def _clear(self, row: int) -> None:
-        for setter in _SINGLE.values():
-            setter(self, row, "")
+        for field in (*NUMBERS, "zone", "epoch"):
+            self._set_single(row, field, "")
         for family in self._families():
             family.clear(row)
         for texts in (self.trees, *self.labels.values()):
@@ -252,19 +259,7 @@ class Columns(Rows):
         return (*self.amounts.values(), self.traits, self.aggregates, self.metrics)
 
 
-_SINGLE: dict[str, Callable[[Columns, int, str], None]] = {
-    "version": Columns._set_version,
-    "epoch": Columns._set_epoch,
-    "status": Columns._set_status,
-    "alive": Columns._set_alive,
-    "claims": Columns._set_claims,
-    "starting": Columns._set_starting,
-    "failures": Columns._set_failures,
-    "zone": Columns._set_zone,
-}
-
-
-def _number(text: str) -> float:
+def _metric(text: str) -> float:
     try:
         return float(text)
     except ValueError:

@@ -55,12 +55,17 @@ class PoolTree:
         return None
 
 
+def is_structural(field: str) -> bool:
+    """Return whether a field describes the structure of a host, and so its tree."""
+    return _BUILD.match(field) is not None
+
+
 def tree_after(tree: str, fields: Mapping[str, str]) -> str:
     """Return the text of a host's tree after some of its fields have changed ('' deletes a field).
 
     The text is the sorted fields `pool.gpu0=numa0`, `capacity.gpu0/CUSTOM_GPU_MILLI` and `trait.gpu0/CUSTOM_T4`.
     """
-    changed = {field: _value(field, text) for field, text in fields.items() if _BUILD.match(field)}
+    changed = {field: _value(field, text) for field, text in fields.items() if is_structural(field)}
     if not changed:
         return tree
     facts = dict(_field(one) for one in tree.split())

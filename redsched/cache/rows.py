@@ -54,7 +54,8 @@ class Rows:
             self._order[[self._rows[name] for name in self.names()]] = np.arange(len(self._rows))
         return self._order
 
-    def _allocate_row(self, host: str) -> int:
+    def allocate(self, host: str) -> int:
+        """Give a host that is unknown a row, whose values are the defaults."""
         if not self._free_rows:
             self._grow(self.size * 2)
         row = self._free_rows.pop()

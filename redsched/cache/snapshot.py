@@ -1,5 +1,11 @@
 """A full read of a cell: for the start of a replica, and for its recovery after a gap or in a new epoch."""
 
+import asyncio
+from collections.abc import Iterator
+from itertools import islice
+
+from redsched import aio
+from redsched.cache.bulk import put_new
 from redsched.cache.columns import Columns
 from redsched.cache.feed import Gap
 from redsched.cache.reading import names_of, read_into
@@ -9,6 +15,10 @@ from redsched.store.codec.keys import Kind
 from redsched.store.codec.results import FeedEnd
 
 MAX_ENTRIES = 1000
+PAGE = 200
+"""Hosts read in one pipeline: few enough not to block the server or the event loop for more than some milliseconds."""
+READERS = 2
+"""The server reads the hosts of one page while this process adds those of another."""
 
 
 async def take_snapshot(cell: CellStore) -> CellReplica:
@@ -46,6 +56,14 @@ async def _read_all(cell: CellStore, epoch: str) -> Columns:
     names = {kind: await names_of(cell, kind) for kind in Kind}
     columns = Columns(len(names[Kind.HOST]))
     columns.set_epoch(epoch)
-    for kind in Kind:
-        await read_into(cell, columns, kind, names[kind])
+    hosts = iter(names.pop(Kind.HOST))
+    await aio.gather(_read_pages(cell, columns, hosts) for _ in range(READERS))
+    for kind, others in names.items():
+        await read_into(cell, columns, kind, others)
     return columns
+
+
+async def _read_pages(cell: CellStore, columns: Columns, names: Iterator[str]) -> None:
+    while page := list(islice(names, PAGE)):
+        put_new(columns, await cell.hosts.flat(page))
+        await asyncio.sleep(0)

@@ -36,7 +36,7 @@ class Token:
 
 def is_newer(epoch: str, than: str) -> bool:
     """Return whether `epoch` was issued after `than`; every epoch is newer than none ('')."""
-    return _key(epoch) > _key(than)
+    return epoch != than and _key(epoch) > _key(than)
 
 
 def is_newer_token(token: str, than: str) -> bool:

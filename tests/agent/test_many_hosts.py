@@ -23,6 +23,7 @@ from redsched.agent.run import default_journal, run
 from redsched.errors import InvalidRequest
 from redsched.model import ClaimStatus, HostReport, Inventory
 from redsched.settings import Settings
+from redsched.store.client.script_client import ScriptClient
 from redsched.store.commands.hosts import HostCommands
 from tests.agent.conftest import H1, World, quick
 from tests.support.waiting import wait_until
@@ -69,6 +70,31 @@ async def test_hosts_without_notifications_are_not_read(world: World, monkeypatc
     await world.place("a", {"VCPU": 1}, host=FLEET[7].name)
     await world.reaches("a", ClaimStatus.ACTIVE)
     assert set(names) == {FLEET[7].name}
+
+
+async def test_hosts_without_claims_open_with_two_calls_each(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither their claims nor their tombstones are read: the script and the journal know that there are none."""
+    calls = list[str]()
+    run_script, read_journal = ScriptClient.run, Journal._read
+
+    async def noted(self: ScriptClient, name: str, *arguments: object, **options: object) -> object:
+        calls.append(name)
+        return await run_script(self, name, *arguments, **options)  # type: ignore[arg-type]
+
+    async def noted_read(self: Journal, read: object) -> object:
+        calls.append("journal")
+        return await read_journal(self, read)  # type: ignore[arg-type]
+
+    async def noted_ids(self: HostCommands, host: str) -> object:
+        calls.append("ids")
+        return await claim_ids(self, host)
+
+    claim_ids = HostCommands.claim_ids
+    monkeypatch.setattr(ScriptClient, "run", noted)
+    monkeypatch.setattr(Journal, "_read", noted_read)
+    monkeypatch.setattr(HostCommands, "claim_ids", noted_ids)
+    await world.start(FLEET)
+    assert [calls.count(one) for one in ("report", "attest", "journal", "ids")] == [len(FLEET), len(FLEET), 0, 0]
 
 
 async def test_a_fleet_comes_back_after_a_flush(world: World) -> None:

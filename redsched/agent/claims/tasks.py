@@ -109,9 +109,10 @@ class ClaimTasks:
 
     def idle_placements(self) -> list[JournalEntry]:
         """Return the held placements without a running task; none while this host is not open."""
-        if not self._host.epoch:
+        held = self._held
+        if not held or not self._host.epoch:
             return []
-        return [one for one in self._held.values() if one.placed not in self._running]
+        return [one for one in held.values() if one.placed not in self._running]
 
     def find_ended(self, work: JournalEntry, text: str) -> None:
         """Begin to handle work that ended by itself, unless its placement has changed since that was observed."""

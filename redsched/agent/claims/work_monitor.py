@@ -15,6 +15,7 @@ from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.machine.processes import is_populated, is_running
 from redsched.agent.machine.usage import CGROUPS
 from redsched.model import ClaimStatus, OnExit
+from redsched.pacing import paced
 
 MAX_PIDS_TOLD = 5
 
@@ -40,7 +41,7 @@ class WorkMonitor:
 
     async def check(self) -> None:
         """Check once, and begin to handle the claims whose work has ended."""
-        watched = {(host, one.placed): one for host in self._hosts for one in self._watched(host)}
+        watched = await self._watched()
         # In a thread: reading a file of a cgroup waits for the kernel's locks.
         texts = await asyncio.to_thread(self._ended, list(watched.values())) if watched else []
         missing = {key: text for key, text in zip(watched, texts, strict=True) if text}
@@ -49,8 +50,13 @@ class WorkMonitor:
                 self._claim_tasks[key[0]].find_ended(watched[key], text)
         self._missing = {key: watched[key] for key in missing}
 
-    def _watched(self, host: str) -> list[JournalEntry]:
-        return [one for one in self._claim_tasks[host].idle_placements() if is_watched(one)]
+    async def _watched(self) -> dict[tuple[str, str], JournalEntry]:
+        watched = dict[tuple[str, str], JournalEntry]()
+        async for host in paced(list(self._hosts)):
+            for one in self._claim_tasks[host].idle_placements():
+                if is_watched(one):
+                    watched[host, one.placed] = one
+        return watched
 
     def _ended(self, works: Sequence[JournalEntry]) -> list[str]:
         return [describe_end(one.named, self._cgroups) if one.named is not None else "" for one in works]

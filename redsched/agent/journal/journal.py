@@ -44,6 +44,8 @@ class Journal(JournalFile):
         """The long texts that held placements refer to, by name."""
         self._ended: dict[tuple[str, str], str] = {}
         """The tokens with which placements ended, by host and `placed`."""
+        self._with_ended: set[str] = set()
+        """The hosts that may have tombstones, so that `ended` reads nothing for the others."""
         self._newest: dict[tuple[str, str], str] = {}
         """The newest tokens with which claims ended, by host and claim id."""
         self._number = 0
@@ -99,6 +101,7 @@ class Journal(JournalFile):
         self._remember(host, work.placed, work.id, work.token)
         self._write(sql.DELETE_PLACEMENT, (host, work.placed))
         was_active = work.was_active or work.state is ClaimStatus.ACTIVE
+        self._with_ended.add(host)
         row = (host, work.placed, work.id, work.token, end_reason, page.attested_epoch, int(was_active), now_ms)
         return self._write(sql.SET_TOMBSTONE, row)
 
@@ -118,6 +121,8 @@ class Journal(JournalFile):
 
     async def ended(self, host: str) -> list[EndedPlacement]:
         """Return the placements that ended here and whose tombstones have not been pruned."""
+        if host not in self._with_ended:
+            return []
         rows = await self._read(lambda: self._connection.execute(sql.TOMBSTONES, (host,)).fetchall())
         return [
             EndedPlacement(one, token, placed, end_reason, bool(flag)) for one, placed, token, end_reason, flag in rows
@@ -159,6 +164,7 @@ class Journal(JournalFile):
             host, work = from_row(row)
             self.pages[host].held[work.placed] = work
         self.texts = dict(self._connection.execute(sql.TEXTS))
+        self._with_ended = {host for (host,) in self._connection.execute(sql.WITH_TOMBSTONES)}
         for host, placed, claim_id, token in self._connection.execute(sql.NEWEST, (MAX_IN_MEMORY,)):
             self._remember(host, placed, claim_id, token)
 

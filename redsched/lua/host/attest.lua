@@ -44,7 +44,7 @@ elseif ARG.epoch ~= '' and ARG.epoch ~= cell.epoch then
   return answer('WRONG_EPOCH')
 end
 local attested = host.epoch == cell.epoch
-local word = speaks(KEY.host, cell.now_ms, ARG.journal, ARG.nonce, tonumber(ARG.number))
+local word = speaks(host, cell.now_ms, ARG.journal, ARG.nonce, tonumber(ARG.number))
 -- The report that comes with an attestation may carry the same number, so only a lower number is late: attesting twice
 -- in an epoch has no further effect.
 local late = word == 'ALREADY_DONE' and tonumber(ARG.number) < tonumber(host['agent.number'])

@@ -23,7 +23,7 @@ local DECIDED_ON = {zone = true, trait = true, label = true, pool = true}
 local cell = fence(KEY.deadlines)
 local old, known = read_hash(KEY.host)
 local number = tonumber(ARG.number)
-local word = speaks(KEY.host, cell.now_ms, ARG.journal, ARG.nonce, number)
+local word = speaks(old, cell.now_ms, ARG.journal, ARG.nonce, number)
 local attested = old.epoch == cell.epoch and 1 or 0
 if word then
   return {word, cell.epoch, cell.now_ms, attested, old.version or ''}
@@ -72,7 +72,13 @@ in_chunks('HSET', KEY.host, host_set)
 in_chunks('HDEL', KEY.host, host_gone)
 in_chunks('HSET', KEY.attributes, attributes_set)
 in_chunks('HDEL', KEY.attributes, attributes_gone)
-mark_over(KEY.host)
+for i = 1, #host_set, 2 do
+  old[host_set[i]] = host_set[i + 1]
+end
+for _, field in ipairs(host_gone) do
+  old[field] = nil
+end
+mark_over(KEY.host, old)
 redis.call('ZADD', KEY.hosts, until_ms, ARG.host)
 local done = anew and finish_declared or finish
 done(cell)

@@ -2,8 +2,9 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from redsched.model import (
     NUMA_NODE,
@@ -54,17 +55,21 @@ def host_fields(report: HostReport) -> dict[str, str]:
     return values
 
 
-def _inventory_fields(inventory: Inventory) -> Iterator[tuple[str, str]]:
-    """Yield an inventory's fields; min and step only if they differ from 1, because every field costs reading time."""
-    yield "capacity", str(inventory.capacity)
-    yield "total", str(inventory.total)
-    yield "max", str(inventory.largest)
-    yield "reserved", str(inventory.reserved)
-    yield "ratio", repr(inventory.allocation_ratio)
+@lru_cache(maxsize=1024)
+def _inventory_fields(inventory: Inventory) -> tuple[tuple[str, str], ...]:
+    """Return an inventory's fields; min and step only if they differ from 1, because every field costs reading time."""
+    fields = {
+        "capacity": str(inventory.capacity),
+        "total": str(inventory.total),
+        "max": str(inventory.largest),
+        "reserved": str(inventory.reserved),
+        "ratio": repr(inventory.allocation_ratio),
+    }
     if inventory.min_unit != 1:
-        yield "min", str(inventory.min_unit)
+        fields["min"] = str(inventory.min_unit)
     if inventory.step_size != 1:
-        yield "step", str(inventory.step_size)
+        fields["step"] = str(inventory.step_size)
+    return tuple(fields.items())
 
 
 def digest(text: str) -> str:

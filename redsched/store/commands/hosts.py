@@ -5,6 +5,7 @@ from itertools import chain
 
 from redsched.errors import StoreUnavailable
 from redsched.model import AgentStamp, AtDeadline, HostReport, HostStatus
+from redsched.store.client.reads import exchange
 from redsched.store.codec.fields import DRAINING_FIELDS, attribute_fields, draining_of, host_fields
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import (
@@ -46,6 +47,18 @@ class HostCommands:
             for name, host, attributes in zip(names, hashes[::2], hashes[1::2], strict=True)
         ]
 
+    async def flat(self, names: Sequence[str]) -> dict[str, list[str]]:
+        """Return by name those of the hosts that exist, each with the fields of both hashes: field, value ...
+
+        All are read in one pipeline. Pass some hundreds of names at most.
+        """
+        keys = self._cell.keys
+        reads = [("HGETALL", key) for name in names for key in (keys.host(name), keys.attributes(name))]
+        with self._cell.reading():
+            replies = await exchange(self._cell.reader, reads) if names else []
+        pairs = zip(names, replies[::2], replies[1::2], strict=True)
+        return {name: host + attributes for name, host, attributes in pairs if host}
+
     async def claim_ids(self, host: str) -> set[str]:
         """Return the ids of the claims on a host."""
         with self._cell.reading():
@@ -53,11 +66,11 @@ class HostCommands:
 
     async def claim_ids_of(self, hosts: Sequence[str]) -> list[set[str]]:
         """Return the ids of the claims on each of some hosts, read in one pipeline."""
-        pipe = self._cell.reader.pipeline(transaction=False)
-        for host in hosts:
-            pipe.smembers(self._cell.keys.claims(host))
+        if not hosts:
+            return []
+        reads = [("SMEMBERS", self._cell.keys.claims(host)) for host in hosts]
         with self._cell.reading():
-            return [set(ids) for ids in await pipe.execute()]
+            return [set(ids) for ids in await exchange(self._cell.reader, reads)]
 
     async def inbox(self, host: str, after: str = FEED_START) -> list[InboxEntry]:
         """Return the notifications in a host's inbox after entry `after`."""
@@ -121,10 +134,11 @@ class HostCommands:
         """
         placements = [_held_entry(one) for one in held]
         placements += [_ended_entry(one) for one in ended]
-        objects: set[str] = set()
+        named = {entry[0] for entry in placements}
+        # Claims that only the store has are read if the script finds any: most hosts have none.
+        of_store, objects = set[str](), set[str]()
         for _ in range(MAX_TRIES):
-            named = {entry[0] for entry in placements}
-            entries = [*placements, *((id_, "store") for id_ in await self.claim_ids(host) if id_ not in named)]
+            entries = [*placements, *((id_, "store") for id_ in of_store)]
             keys = [*self._cell.keys.due, *self._cell.keys.of_host(host), self._cell.keys.draining]
             keys += [self._cell.keys.claim(str(entry[0])) for entry in entries]
             head = (host, epoch, *_stamp(stamp), lease_s * 1000, len(entries))
@@ -134,6 +148,7 @@ class HostCommands:
             if reply[0] != Outcome.RETRY:
                 return AttestAnswer(Outcome(reply[0]), reply[1], int(reply[2]), tuple(reply[3:]))
             objects.update(reply[3:])
+            of_store = await self.claim_ids(host) - named
         raise StoreUnavailable(f"the claims of {host} change faster than they can be read: attest again")
 
     async def heartbeat(self, host: str, lease_s: int, stamp: AgentStamp | None = None) -> ScriptResult:

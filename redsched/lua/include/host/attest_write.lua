@@ -87,7 +87,10 @@ local function write_attested_host(host, drop, claimed, unclaimed)
     end
   end
   in_chunks('HSET', KEY.host, claimed)
-  mark_over(KEY.host)
+  for i = 1, #claimed, 2 do
+    host[claimed[i]] = claimed[i + 1]
+  end
+  mark_over(KEY.host, host)
   in_chunks('HDEL', KEY.host, unclaimed)
   if host.epoch == 'lost' then
     redis.call('HDEL', KEY.host, 'draining', 'drain_deadline_ms', 'drain_then')

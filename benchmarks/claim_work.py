@@ -27,7 +27,7 @@ AT_ONCE = 100
 
 @dataclass(slots=True)
 class Measured:
-    """One row. `cpu_us`: processor time of each role for one claim, in microseconds."""
+    """One row. `cpu_us`: processor time of each role for one claim, in microseconds. `is_claimed`: its work claims."""
 
     hosts: int
     work: str
@@ -36,6 +36,7 @@ class Measured:
     p50_ms: float | None = None
     p99_ms: float | None = None
     cpu_us: dict[str, float] = field(default_factory=dict)
+    is_claimed: bool = True
 
     @property
     def per_second(self) -> float:
@@ -43,9 +44,11 @@ class Measured:
         return self.claims / self.seconds
 
 
-def measured(hosts: int, work: str, latencies_s: Sequence[float], seconds: float, cpu_s: dict[str, float]) -> Measured:
-    """Build a row from the duration of each claim."""
-    count = len(latencies_s)
+def measured(
+    hosts: int, work: str, latencies_s: Sequence[float], seconds: float, cpu_s: dict[str, float], each: int = 1
+) -> Measured:
+    """Build a row from the durations of calls that each make `each` claims."""
+    count = len(latencies_s) * each
     cuts = statistics.quantiles(latencies_s, n=100, method="inclusive")
     cpu_us = {role: spent / count * 1e6 for role, spent in cpu_s.items()}
     return Measured(hosts, work, count, seconds, cuts[49] * 1e3, cuts[98] * 1e3, cpu_us)

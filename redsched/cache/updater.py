@@ -266,11 +266,11 @@ class ReplicaUpdater:
     async def _restart(self) -> None:
         self._needs_snapshot = True  # until it has been taken: the columns may be empty
         self._replica = await take_snapshot(self.cell)
+        self.recent.clear()  # at once: these are entries of the epoch before
         self._needs_snapshot = False
         # The cause, such as FLUSHALL, may have removed the list of cells too.
         await self.cell.enter()
         self.stats.snapshots += 1
-        self.recent.clear()
         self._notify_listeners()
         for one in self._listeners:
             one.on_reset()

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, GetCoreSchemaHandler
@@ -14,7 +14,7 @@ from redsched.model.json_codec import Fields, as_text, from_text
 from redsched.model.limits import MAX_COUNT, check_size
 from redsched.model.record import record
 from redsched.model.request_fields import PlaceFields, RequestFields
-from redsched.model.request_validation import check_asked, check_fields, check_places
+from redsched.model.request_validation import check_asked, check_fields, check_places, check_usual
 from redsched.model.types import Name
 from redsched.model.validation import check_name
 
@@ -57,8 +57,21 @@ class MemberBody(PlaceFields):
     )
 
 
+class _Texts(NamedTuple):
+    shape: str
+    canonical: str
+    digest: str
+
+
+class _WithTexts(RequestFields):
+    """Has a place for the texts of a request, which each claim reads several times. It is not a field."""
+
+    __slots__ = ("_texts",)
+    _texts: _Texts | None
+
+
 @record
-class Request(RequestFields):
+class Request(_WithTexts):
     """A placement request. Each of `count` places takes all of it from one host; all places are placed, or none.
 
     `resources` may each come from another pool of the host (the root first), each of `groups` from a single pool. In a
@@ -72,6 +85,10 @@ class Request(RequestFields):
     ] = ()
 
     def __post_init__(self) -> None:
+        self._texts = None
+        if _is_usual(self):
+            check_usual(self)
+            return
         if self.members:
             self._check_members()
         else:
@@ -98,12 +115,12 @@ class Request(RequestFields):
 
     def shape(self) -> str:
         """Return canonical JSON of all that a decision depends on: equal shapes have equal masks and scores."""
-        texts = _shared_texts(self)
+        texts = self._texts or _shared_texts(self)
         return texts.shape if texts else as_text(_SHAPE.of(self))
 
     def canonical(self) -> str:
         """Return canonical JSON of what is requested and for whom, without ids and options of the call's answer."""
-        texts = _shared_texts(self)
+        texts = self._texts or _shared_texts(self)
         return texts.canonical if texts else as_text(self.json_fields())
 
     def json_fields(self) -> dict[str, Any]:
@@ -112,7 +129,7 @@ class Request(RequestFields):
 
     def digest(self) -> str:
         """Return 32 hex digits over the canonical text. A repeated call with the same id must have the same digest."""
-        texts = _shared_texts(self)
+        texts = self._texts or _shared_texts(self)
         return texts.digest if texts else _digest_of(self.canonical())
 
     @classmethod
@@ -139,12 +156,6 @@ _SHAPE = Fields(_SHAPE_FIELDS, _DEFAULTS)
 _DIGEST = Fields(tuple(name for name in _ALL_FIELDS if name not in _OF_THE_ANSWER), _DEFAULTS)
 
 
-class _Texts(NamedTuple):
-    shape: str
-    canonical: str
-    digest: str
-
-
 # Most requests set only these fields, with few different values. The values are hashable and each of one type, so that
 # equal values have equal texts (weights are excluded, as they may be 1 or 1.0).
 _USUAL_FIELDS = frozenset(("resources", "required", "zones", "project", "consumer", "lease_s"))
@@ -153,6 +164,18 @@ _RARE_VALUES: Callable[[Request], tuple[Any, ...]] = attrgetter(*_RARE_FIELDS)
 _RARE_DEFAULTS = tuple(_DEFAULTS[name] for name in _RARE_FIELDS)
 _MAX_TEXTS = 4096
 _texts: dict[tuple[Any, ...], _Texts] = {}
+
+_MAPPINGS = ("labels", "aggregate_metadata", "properties", "weights")
+"""Rare fields of which each request has a default of its own."""
+_SCALARS = tuple(name for name in _ALL_FIELDS if name not in (*_USUAL_FIELDS, *_MAPPINGS))
+_SCALAR_VALUES: Callable[[Request], tuple[Any, ...]] = attrgetter(*_SCALARS)
+_SCALAR_DEFAULTS = tuple(_DEFAULTS[name] for name in _SCALARS)
+
+
+def _is_usual(request: Request) -> bool:
+    """Return whether a request sets usual fields only. True is equal to 1 but no valid count, so `is` has to hold."""
+    is_plain = not (request.labels or request.aggregate_metadata or request.properties or request.weights)
+    return is_plain and all(map(is_, _SCALAR_VALUES(request), _SCALAR_DEFAULTS))
 
 
 def _shared_texts(request: Request) -> _Texts | None:
@@ -167,6 +190,7 @@ def _shared_texts(request: Request) -> _Texts | None:
             _texts.clear()
         canonical = as_text(request.json_fields())
         texts = _texts[key] = _Texts(as_text(_SHAPE.of(request)), canonical, _digest_of(canonical))
+    request._texts = texts
     return texts
 
 

@@ -40,6 +40,24 @@ def check_asked(request: RequestFields) -> None:
         )
 
 
+def check_usual(request: RequestFields) -> None:
+    """Raise InvalidRequest unless those fields are valid that most requests set; all others have their defaults."""
+    if not request.resources:
+        check_asked(request)
+    check_size("resources", request.resources, MAX_CLASSES)
+    for resource_class, amount in request.resources.items():
+        check_amount(check_class(resource_class), amount, 1)
+    for trait in request.required:
+        check_trait(trait)
+    for zone in request.zones:
+        check_name("zone", zone)
+    if request.project:
+        check_name("project", request.project)
+    if request.consumer:
+        check_name("consumer", request.consumer)
+    check_lease(request.lease_s)
+
+
 def check_fields(request: RequestFields) -> None:
     """Raise InvalidRequest unless the value of each field is valid."""
     _check_amounts(request)

@@ -33,7 +33,7 @@ class Maintenance:
 
     def __init__(self, cell: Cell, cells: Cells, settings: Settings) -> None:
         self._cell, self._cells, self._settings = cell, cells, settings
-        self._recorder = Recorder(cell.store, settings)
+        self._recorder = Recorder(cell.store, settings, cell.updater)
         self._recording, self._checking = DutyLease(cell.store, "record"), DutyLease(cell.store, "check")
         self._tasks: list[asyncio.Task[None]] = []
 

@@ -73,4 +73,5 @@ async def _reply(limit: ReplyLimit, connection: AbstractConnection) -> Any:
 
 def fields_of(reply: list[str]) -> dict[str, str]:
     """Return the fields of a hash, or of an entry of a stream."""
-    return dict(zip(reply[::2], reply[1::2], strict=True))
+    values = iter(reply)
+    return dict(zip(values, values, strict=True))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import InvalidRequest, NotFound
 from redsched.model import EndReason, HostStatus, Request
 from redsched.scheduler import EventFilter, EventView, Scheduler
@@ -16,7 +17,7 @@ from redsched.scheduler.observe.events import KINDS
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Recorded
+from redsched.store.codec.results import Change, Recorded
 from tests.scheduler.conftest import report_all, report_of
 from tests.scheduler.working import Work, at_work
 from tests.support.builders.cells import raw_client
@@ -260,3 +261,35 @@ async def test_a_kind_that_no_event_has_is_refused(quiet: Scheduler) -> None:
     rows = re.findall(r"^\| `op` \| The change: (.*?), or the reason why", KEYS.read_text(), re.MULTILINE)
     ops = set(re.findall(r"`([\w-]+)`", rows[0])) - {"report"}
     assert ops | set(EndReason) | {"missing"} == KINDS
+
+
+async def test_what_the_replica_has_read_is_not_read_again(quiet: Scheduler, clean_store: str) -> None:
+    """The feed is emptied after the replica has read it: what is recorded can only come from the replica."""
+    [cell] = quiet._cells
+    recorder = Recorder(cell.store, Settings(), cell.updater)
+    await recorder.record()
+    for number in range(60):
+        await a_life(quiet, f"id-{number}")
+    await cell.updater.catch_up()
+    async with raw_client(clean_store) as raw:
+        await raw.xtrim(cell.store.keys.changes, maxlen=0, approximate=False)
+    assert await recorder.record() == 120, "more than one batch"
+    assert await recorder.record() == 0
+    events = [one for one in await all_of(quiet) if "claim" in one.facts]
+    assert [one.facts["claim"] for one in events] == [f"id-{number // 2}" for number in range(120)]
+    assert "missing" not in {one.kind for one in await all_of(quiet)}
+    await a_life(quiet, "later")
+    assert await recorder.record() == 2, "the replica has not read them yet, or has only just"
+
+
+async def test_entries_of_a_replica_that_lacks_the_last_recorded_one_are_not_recorded(quiet: Scheduler) -> None:
+    """After a failover other entries may have the numbers of those that it lost."""
+    [cell] = quiet._cells
+    await Recorder(cell.store, Settings()).record()
+    last = await cell.store.events.recorded()
+    lost = [Change(f"{2**45 + one}-0", last.seq + one, "host", "h1", 9, "lost", 0, {}) for one in range(3)]
+    replica = ReplicaUpdater(cell.store, Settings())
+    replica.recent.extend(lost)
+    await a_life(quiet, "mine")
+    await Recorder(cell.store, Settings(), replica).record()
+    assert [one.kind for one in (await all_of(quiet))[-2:]] == ["claimed", "released"]

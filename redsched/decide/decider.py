@@ -19,6 +19,7 @@ from redsched.decide.filters.demands import keeps_projects
 from redsched.decide.filters.limits import has_limits, host_limits
 from redsched.decide.gang import Found, Kind, PickPolicy, find, listed, requests_of, rules_of_places
 from redsched.decide.gang.summary import best_score, hosts_that_fit, named, refusal
+from redsched.decide.host_rules import HostRulesCache
 from redsched.decide.overlay import Overlay
 from redsched.decide.pick import choose, with_first
 from redsched.decide.plugins.registry import PluginRegistry, multipliers, plugin_registry
@@ -41,6 +42,7 @@ class Decider:
         self._settings = settings
         self._registry = known or plugin_registry(settings)
         self._remembered = remembered
+        self._host_rules = HostRulesCache(columns, remembered)
         self._profiles: OrderedDict[tuple[str, str | None], RequestProfile] = OrderedDict()
         # Usually no filter reads the project, so requests of all projects share a shape.
         self._by_project = per_revision(lambda declared: self._registry.reads_projects or keeps_projects(declared))
@@ -158,14 +160,15 @@ class Decider:
 
     def _profile(self, request: Request, text: str = "", remember: bool = True) -> RequestProfile:
         # None, not "": a request without a project is not one whose project is irrelevant.
-        key = (text or request.shape(), request.project if self._by_project(self._columns) else None)
+        project = request.project if self._by_project(self._columns) else None
+        key = (text or request.shape(), project)
         profile = self._profiles.get(key)
         if profile is None:
             # The ids belong to one call: the next call of this shape has other ids, or another count.
             unnamed = replace(request, claim_ids=()) if request.claim_ids else request
-            profile = RequestProfile(
-                self._columns, unnamed, multipliers(unnamed, self._registry), self._registry.filters
-            )
+            weighing, filters = multipliers(unnamed, self._registry), self._registry.filters
+            host_rules = self._host_rules.of(unnamed, project)
+            profile = RequestProfile(self._columns, unnamed, weighing, filters, host_rules)
             if not remember:
                 return profile
             self._profiles[key] = profile

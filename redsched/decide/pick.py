@@ -20,11 +20,11 @@ def best_rows(
 ) -> NDArray[np.intp]:
     """Return the `count` best of `rows`, best first: highest of `scores`, then lowest of `order`.
 
-    `scores` and `order` are of shape (size,), indexed by row. Only the returned rows are sorted.
+    `scores` and `order` are of shape (size,), indexed by row. Only about as many are sorted.
     """
-    if len(rows) > count:
+    if len(rows) > 4 * count:
         rows = _narrowed(rows, scores[rows], order, count)
-    return rows[np.lexsort((order[rows], -scores[rows]))]
+    return rows[np.lexsort((order[rows], -scores[rows]))[:count]]
 
 
 def best_of_all(scores: NDArray[np.float64], order: NDArray[np.int64], count: int) -> NDArray[np.intp]:

@@ -10,7 +10,7 @@ dynamic or relative to other hosts; then it is a few passes over arrays of the f
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,11 @@ def sourced_rules(request: Request, filters: tuple[Filter, ...]) -> list[tuple[R
     return sorted(sourced, key=lambda one: (one[0].dynamic, one[0].room))
 
 
+@lru_cache(8)
+def _beside_host_filters(filters: tuple[Filter, ...]) -> tuple[Filter, ...]:
+    return tuple(one for one in filters if one not in HOST_FILTERS)
+
+
 class RequestProfile:
     """The cached results of one request shape over one cell's columns.
 
@@ -65,7 +70,7 @@ class RequestProfile:
         self.request = request
         self.filters = filters
         self._host_rules = host_rules or HostRules(columns, request)
-        others = rules_of(request, tuple(one for one in filters if one not in HOST_FILTERS))
+        others = rules_of(request, _beside_host_filters(filters))
         self._others = tuple(rule for rule in others if not rule.dynamic)
         self.rules = (*self._host_rules.rules, *self._others)
         self.weighing = weighing

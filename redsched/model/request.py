@@ -1,7 +1,7 @@
 """Requests: resources and their pools, location, affinity, count, and weights."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Annotated, Any, NamedTuple
@@ -98,8 +98,13 @@ class Request(RequestFields):
 
     def shape(self) -> str:
         """Return canonical JSON of all that a decision depends on: equal shapes have equal masks and scores."""
-        texts = _shared_texts(self)
-        return texts.shape if texts else as_text(_SHAPE.of(self))
+        return as_text(_SHAPE.of(self))
+
+    def shape_key(self) -> Hashable:
+        """Return a key that is equal for equal shapes, and for common requests much cheaper than their text."""
+        if _RARE_VALUES(self) == _RARE_DEFAULTS:
+            return frozenset(self.resources.items()), self.required, self.zones
+        return self.shape()
 
     def canonical(self) -> str:
         """Return canonical JSON of what is requested and for whom, without ids and options of the call's answer."""
@@ -140,7 +145,6 @@ _DIGEST = Fields(tuple(name for name in _ALL_FIELDS if name not in _OF_THE_ANSWE
 
 
 class _Texts(NamedTuple):
-    shape: str
     canonical: str
     digest: str
 
@@ -166,7 +170,7 @@ def _shared_texts(request: Request) -> _Texts | None:
         if len(_texts) >= _MAX_TEXTS:
             _texts.clear()
         canonical = as_text(request.json_fields())
-        texts = _texts[key] = _Texts(as_text(_SHAPE.of(request)), canonical, _digest_of(canonical))
+        texts = _texts[key] = _Texts(canonical, _digest_of(canonical))
     return texts
 
 

@@ -64,7 +64,8 @@ class Weigher:
         times = self.multiplied(columns, rows, multiplier)
         if isinstance(times, float) and not times:
             return 0.0
-        return times * self.value(columns, request, rows)
+        value = self.value(columns, request, rows)
+        return value if isinstance(times, float) and times == 1.0 else times * value
 
 
 Weighing = Mapping[Weigher, float]

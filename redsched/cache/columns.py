@@ -7,7 +7,7 @@ A field with an invalid value (from a manual edit of the store) reads as the val
 affects only its own host and not the scheduler.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from redsched.cache.arrays import KeyedColumns, TextColumn, Value, grown
 from redsched.cache.declared import Declared
+from redsched.cache.derived import ALL_ROWS, Compute, Derived
 from redsched.cache.dirty import DirtyRows
 from redsched.cache.pool_tree import PoolTree, pool_tree_of, tree_after
 from redsched.cache.rows import Rows
@@ -59,13 +60,16 @@ class Columns(Rows):
     where a pool's slot is `gpu0/CUSTOM_GPU_MILLI`; `traits` by name (bool), a pool's as `gpu0/CUSTOM_GPU_T4`;
     `aggregates` by name (bool), `labels` by key (TextColumn), `metrics` by key (float64, NaN where absent). `trees`
     (TextColumn) has one text for each distinct tree of pools: see `layout`. `declared` holds what operators declared
-    for the cell. `dirty` records which rows changed.
+    for the cell. `dirty` records which rows changed. `tentative` is above 0 while some rows hold
+    tentative places, which `dirty` does not record.
     """
 
     def __init__(self, size: int = 64) -> None:
         super().__init__(size)
         self.epoch = ""
         self.dirty = DirtyRows()
+        self.tentative = 0
+        self._derived = Derived()
         self.declared = Declared()
         self.alive = np.zeros(self.size, np.bool_)
         self.attested = np.zeros(self.size, np.bool_)
@@ -118,6 +122,17 @@ class Columns(Rows):
         """Return the version of a host; None if it is unknown."""
         row = self._rows.get(host)
         return None if row is None else self.versions.item(row)
+
+    def derived(self, key: Hashable, compute: Compute) -> NDArray[Any]:
+        """Return the array that `compute` gives for all rows: of shape (size,). Do not write to it.
+
+        It is cached by key, and computed again only for rows that have changed. Equal keys must come with functions
+        that compute the same, from nothing but the columns at the rows that they are given.
+        """
+        if self.tentative:
+            found: NDArray[Any] = compute(ALL_ROWS)
+            return found
+        return self._derived.array(key, self.dirty, compute)
 
     # Topology: where a host is, and its pools
 

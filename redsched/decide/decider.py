@@ -7,7 +7,7 @@ A decision is a proposal: the claim script tries its candidates in the given ord
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from random import Random
 
@@ -19,6 +19,7 @@ from redsched.decide.filters.demands import keeps_projects
 from redsched.decide.filters.limits import has_limits, host_limits
 from redsched.decide.gang import Found, Kind, PickPolicy, find, listed, requests_of, rules_of_places
 from redsched.decide.gang.summary import best_score, hosts_that_fit, named, refusal
+from redsched.decide.host_rules import HostRulesCache
 from redsched.decide.overlay import Overlay
 from redsched.decide.pick import choose, with_first
 from redsched.decide.plugins.registry import PluginRegistry, multipliers, plugin_registry
@@ -41,7 +42,8 @@ class Decider:
         self._settings = settings
         self._registry = known or plugin_registry(settings)
         self._remembered = remembered
-        self._profiles: OrderedDict[tuple[str, str | None], RequestProfile] = OrderedDict()
+        self._host_rules = HostRulesCache(columns, remembered)
+        self._profiles: OrderedDict[tuple[Hashable, str | None], RequestProfile] = OrderedDict()
         # Usually no filter reads the project, so requests of all projects share a shape.
         self._by_project = per_revision(lambda declared: self._registry.reads_projects or keeps_projects(declared))
         self._has_limits = per_revision(lambda declared: has_limits(declared, settings))
@@ -132,13 +134,13 @@ class Decider:
     def _kinds(self, request: Request) -> tuple[Kind, ...]:
         """Return the kinds of a call's places, without letting the shapes of a gang evict all others from the cache."""
         members = requests_of(request)
-        known: dict[str, RequestProfile] = {}
+        known: dict[Hashable, RequestProfile] = {}
         kinds = []
         for name, one in members:
-            text = one.shape()
-            if text not in known:
-                known[text] = self._profile(one, text, remember=len(members) <= self._remembered // 2)
-            kinds.append(Kind(known[text], one.count, name))
+            shape = one.shape_key()
+            if shape not in known:
+                known[shape] = self._profile(one, shape, remember=len(members) <= self._remembered // 2)
+            kinds.append(Kind(known[shape], one.count, name))
         return tuple(kinds)
 
     def _alternates(self, request: Request, kinds: tuple[Kind, ...], places: tuple[Place, ...]) -> tuple[str, ...]:
@@ -156,16 +158,17 @@ class Decider:
     def _profile_of(self, request: Request, miss: Miss) -> RequestProfile:
         return self._profile(dict(requests_of(request))[miss.member])
 
-    def _profile(self, request: Request, text: str = "", remember: bool = True) -> RequestProfile:
+    def _profile(self, request: Request, shape: Hashable = None, remember: bool = True) -> RequestProfile:
         # None, not "": a request without a project is not one whose project is irrelevant.
-        key = (text or request.shape(), request.project if self._by_project(self._columns) else None)
+        project = request.project if self._by_project(self._columns) else None
+        key = (shape or request.shape_key(), project)
         profile = self._profiles.get(key)
         if profile is None:
             # The ids belong to one call: the next call of this shape has other ids, or another count.
             unnamed = replace(request, claim_ids=()) if request.claim_ids else request
-            profile = RequestProfile(
-                self._columns, unnamed, multipliers(unnamed, self._registry), self._registry.filters
-            )
+            weighing, filters = multipliers(unnamed, self._registry), self._registry.filters
+            host_rules = self._host_rules.of(unnamed, project)
+            profile = RequestProfile(self._columns, unnamed, weighing, filters, host_rules)
             if not remember:
                 return profile
             self._profiles[key] = profile

@@ -49,6 +49,7 @@ class Overlay:
         self._next = 0
 
     def __enter__(self) -> Self:
+        self._columns.tentative += 1
         self._columns.declared.put(Kind.SERVER_GROUP, THIS_CALL, _CALL_FIELDS)
         return self
 
@@ -58,6 +59,7 @@ class Overlay:
         for number in reversed(list(self._noted)):
             self.give_back(number)
         self._columns.declared.remove(Kind.SERVER_GROUP, THIS_CALL)
+        self._columns.tentative -= 1
 
     def take(self, row: int, candidate: Candidate, counted: Counted = NOWHERE_COUNTED) -> int:
         """Put a place on a row, and count it. Returns its number, for `give_back`."""

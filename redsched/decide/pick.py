@@ -20,11 +20,27 @@ def best_rows(
 ) -> NDArray[np.intp]:
     """Return the `count` best of `rows`, best first: highest of `scores`, then lowest of `order`.
 
-    `scores` and `order` are of shape (size,), indexed by row. Only the returned rows are sorted.
+    `scores` and `order` are of shape (size,), indexed by row. Only about as many are sorted.
     """
-    if len(rows) > count:
+    if len(rows) > 4 * count:
         rows = _narrowed(rows, scores[rows], order, count)
-    return rows[np.lexsort((order[rows], -scores[rows]))]
+    return rows[np.lexsort((order[rows], -scores[rows]))[:count]]
+
+
+def best_of_all(scores: NDArray[np.float64], order: NDArray[np.int64], count: int) -> NDArray[np.intp]:
+    """Return what `best_rows` returns for all rows whose score is above -inf, without sorting or gathering them all.
+
+    Of the best scores of as many blocks of rows as `count` or more, the one at `count` is no better than the last row
+    to return, so only the rows with at least that score need be compared.
+    """
+    blocks = 8 * count
+    length = len(scores) // blocks
+    least = -np.inf
+    if length:
+        best = scores[: blocks * length].reshape(length, blocks).max(axis=0)
+        least = np.partition(best, blocks - count)[blocks - count]
+    rows = np.flatnonzero(scores >= least if least > -np.inf else scores > -np.inf)
+    return best_rows(rows, scores, order, count)
 
 
 def _narrowed(

@@ -1,6 +1,7 @@
 """A cached request shape: which rows fit, why the others do not, and their scores.
 
-    rules that can be cached          for all rows once, then only for changed rows, by the same rules
+    rules about the host itself       for all rows once, shared by all shapes that want the same kind of host
+    other rules that can be cached    for all rows once, then only for changed rows, by the same rules
     dynamic rules, affinity           at each decision, for the rows that passed the others
     pool assignment                   at each decision, for as many of the best rows as needed; cached per row
 
@@ -8,28 +9,28 @@ The cost of a repeated decision depends on what changed, not on the number of ho
 dynamic or relative to other hosts; then it is a few passes over arrays of the fleet's size.
 """
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
 from redsched.decide.affinity import Eligible, affinity_rules
-from redsched.decide.filters import COUNT, FILTERS, rules_of
-from redsched.decide.pick import best_rows
+from redsched.decide.filters import COUNT, FILTERS, HOST_FILTERS, rules_of
+from redsched.decide.host_rules import HostRules
+from redsched.decide.pick import best_of_all, best_rows
 from redsched.decide.pool_assignments import PoolAssignments
-from redsched.decide.pools import is_plain, needs_of
+from redsched.decide.pools import PoolDemand, is_plain, needs_of
 from redsched.decide.result import Place, ReasonCount
 from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule, depends_on_nothing
-from redsched.decide.scoring import score
+from redsched.decide.scoring import score, scores
 from redsched.decide.scoring.weigher import Weighing
 from redsched.decide.top_hosts import Entry, TopHosts
 from redsched.model import Amounts, Candidate, Request
 
 Verified = tuple[Entry, list[Candidate]]
 """A row in the order, and the candidates that its host offers, best first."""
-NO_HOST = -1
 POOLS = "pools"
 """The reason of hosts that pass every rule, but whose pools cannot give all parts of the request together."""
 MANY = 4
@@ -44,32 +45,42 @@ def sourced_rules(request: Request, filters: tuple[Filter, ...]) -> list[tuple[R
     return sorted(sourced, key=lambda one: (one[0].dynamic, one[0].room))
 
 
+@lru_cache(8)
+def _beside_host_filters(filters: tuple[Filter, ...]) -> tuple[Filter, ...]:
+    return tuple(one for one in filters if one not in HOST_FILTERS)
+
+
 class RequestProfile:
     """The cached results of one request shape over one cell's columns.
 
-    `reasons` is int32 of shape (size,): the index of the first cached rule that a row fails, len(rules) if it passes
-    all, NO_HOST if there is no host. `scores` is float64 of shape (size,), valid where the row fits.
+    `fitting` is bool of shape (size,): whether a row has a host that passes all cached rules. `scores` is float64 of
+    the same shape, valid where the row fits. `host_rules` are those of HOST_FILTERS for this request, if they are
+    shared with other shapes.
     """
 
     def __init__(
-        self, columns: Columns, request: Request, weighing: Weighing, filters: tuple[Filter, ...] = FILTERS
+        self,
+        columns: Columns,
+        request: Request,
+        weighing: Weighing,
+        filters: tuple[Filter, ...] = FILTERS,
+        host_rules: HostRules | None = None,
     ) -> None:
         self.columns = columns
         self.request = request
         self.filters = filters
-        rules = rules_of(request, filters)
-        self.rules = tuple(rule for rule in rules if not rule.dynamic)
+        self._host_rules = host_rules or HostRules(columns, request)
+        others = rules_of(request, _beside_host_filters(filters))
+        self._others = tuple(rule for rule in others if not rule.dynamic)
+        self.rules = (*self._host_rules.rules, *self._others)
         self.weighing = weighing
-        dependencies = [*(rule.depends for rule in self.rules), *(weigher.depends for weigher in weighing)]
-        self._dependencies = [depends for depends in dependencies if depends is not depends_on_nothing]
-        self.needs = needs_of(request)
-        self._assignments = PoolAssignments(columns, self.needs)
-        self._dynamic = tuple(rule for rule in rules if rule.dynamic)
+        dependencies = {*(rule.depends for rule in self._others), *(weigher.depends for weigher in weighing)}
+        self._dependencies = tuple(dependencies - {depends_on_nothing})
+        self._dynamic = tuple(rule for rule in others if rule.dynamic)
         self._has_affinity = bool(request.server_group or request.spread)
         self._is_dynamic = bool(self._dynamic) or self._has_affinity
         self.is_cached = not self._is_dynamic and not any(weigher.relative or weigher.dynamic for weigher in weighing)
         """Whether each row has a score and rank of its own, which only a change of that row changes."""
-        self._room = next((index for index, rule in enumerate(self.rules) if rule.room), len(self.rules))
         self._seen = 0
         self._seen_state = (0, 0)
         self._verified: dict[int, list[Verified]] = {}
@@ -84,6 +95,15 @@ class RequestProfile:
         self._evaluate_all()
 
     @cached_property
+    def needs(self) -> PoolDemand:
+        """The parts of the request, for assigning them to pools."""
+        return needs_of(self.request)
+
+    @cached_property
+    def _assignments(self) -> PoolAssignments:
+        return PoolAssignments(self.columns, self.needs)
+
+    @cached_property
     def sourced(self) -> list[tuple[Rule, Filter]]:
         """What `sourced_rules` returns for this request, built at its first explanation."""
         return sourced_rules(self.request, self.filters)
@@ -93,17 +113,16 @@ class RequestProfile:
     @property
     def fits(self) -> int:
         """The number of hosts that pass every rule. The pools of some of them may fail."""
-        return len(self.open_rows()) if self._is_dynamic else self._counts[len(self.rules)]
-
-    @property
-    def passing(self) -> int:
-        """The number of hosts that pass the cached rules."""
-        return self._counts[len(self.rules)]
+        return len(self.open_rows()) if self._is_dynamic else self.passing
 
     @property
     def eligible(self) -> Mask:
         """The hosts that the request may use, ignoring available room: bool of shape (size,)."""
-        return self.reasons >= self._room
+        mask = self._host_rules.mask
+        for rule in self._live:
+            if not rule.room:
+                mask = mask & rule.passes(self.columns, ALL_ROWS)
+        return mask
 
     def dynamic_rules(self, eligible: Eligible | None = None) -> tuple[Rule, ...]:
         """Return the rules that are tested at each decision, in their current state.
@@ -119,7 +138,7 @@ class RequestProfile:
     def open_rows(self) -> NDArray[np.intp]:
         """Return the rows that pass every rule, including the dynamic ones."""
         if self._open is None:
-            rows = np.flatnonzero(self.reasons == len(self.rules))
+            rows = np.flatnonzero(self.fitting)
             for rule in self.dynamic_rules():
                 passing = rule.passes(self.columns, rows)
                 self._dynamic_counts.append(ReasonCount(rule.reason, int(len(rows) - passing.sum())))
@@ -141,28 +160,32 @@ class RequestProfile:
 
     def passes_now(self, row: int) -> bool:
         """Return whether a row passes the cached rules, while tentative places are in the columns."""
-        return self._first_failure(row) == len(self.rules)
+        if not self._hosts.item(row):
+            return False
+        return all(rule.passes(self.columns, row) for rule in self._live)
 
     def passing_now(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Return what `passes_now` returns, for many rows that have hosts: bool of the rows' shape."""
-        passing = np.ones(len(rows), np.bool_)
-        for _, rule in self._live:
+        passing: NDArray[np.bool_] = self._hosts[rows]
+        for rule in self._live:
             passing &= rule.passes(self.columns, rows)
         return passing
-
-    def _first_failure(self, row: int) -> int:
-        for index, rule in self._live:
-            if not rule.passes(self.columns, row):
-                return index
-        return len(self.rules)
 
     # Rejections
 
     def counts(self) -> tuple[ReasonCount, ...]:
         """Return the number of rejected hosts by reason, in the order of the rules; for POOLS a lower bound."""
         unassigned = self.unassigned()
-        cached = (ReasonCount(rule.reason, hosts) for rule, hosts in zip(self.rules, self._counts, strict=False))
-        return tuple(one for one in (*cached, *self._dynamic_counts, ReasonCount(POOLS, len(unassigned))) if one.hosts)
+        counts = (*self._cached_counts(), *self._dynamic_counts, ReasonCount(POOLS, len(unassigned)))
+        return tuple(one for one in counts if one.hosts)
+
+    def _cached_counts(self) -> Iterator[ReasonCount]:
+        passing, left = self.columns.present, len(self.columns)
+        for rule in self.rules:
+            if left and not rule.idle(self.columns):
+                passing = passing & rule.passes(self.columns, ALL_ROWS)
+                before, left = left, int(np.count_nonzero(passing))
+                yield ReasonCount(rule.reason, before - left)
 
     def unassigned(self) -> list[int]:
         """Return the rows that pass every rule and whose pools fail, as far as they were searched.
@@ -230,9 +253,12 @@ class RequestProfile:
             return None
         changed = self.columns.dirty.since(self._seen)
         if changed is None or self._depends_on() != self._depended:
-            self._assignments.forget_all()
+            if not self.is_plain:
+                self._assignments.forget_all()
             return self._evaluate_all()
-        self._assignments.forget(changed)
+        if not self.is_plain:
+            self._assignments.forget(changed)
+        self._hosts = self._host_rules.mask
         if len(changed) > max(MANY, self.columns.size // 8):
             return self._evaluate_all()
         if len(changed) > MANY:
@@ -256,67 +282,52 @@ class RequestProfile:
         self._unassigned = None
         self._ranked = None
         # Each decision gets a new budget of searches, so that abandoned ones exclude no host from the next decision.
-        self.needs.given_up = 0
+        if not self.is_plain:
+            self.needs.given_up = 0
 
     def _depends_on(self) -> tuple[object, ...]:
         columns = self.columns
-        return (*[depends(columns) for depends in self._dependencies], is_plain(columns, self.needs))
+        depended = [depends(columns) for depends in self._dependencies]
+        return (*depended, *self._host_rules.depended(), is_plain(columns, self.request))
 
     def _evaluate_all(self) -> None:
-        columns, fitting = self.columns, self.columns.present.copy()
+        columns = self.columns
         self._depended = self._depends_on()
-        self.is_plain = is_plain(columns, self.needs)
-        self.reasons = np.where(fitting, np.int32(len(self.rules)), np.int32(NO_HOST))
-        self._counts = [0] * (len(self.rules) + 1)
-        self._live = [(index, rule) for index, rule in enumerate(self.rules) if not rule.idle(columns)]
-        for index, rule in self._live:
-            failing = fitting & ~rule.passes(columns, ALL_ROWS)
-            self._counts[index] = hosts = int(np.count_nonzero(failing))
-            if hosts:
-                np.copyto(self.reasons, index, where=failing)
-                fitting ^= failing
-        self._counts[len(self.rules)] = int(np.count_nonzero(fitting))
+        self.is_plain = bool(self._depended[-1])
+        self._hosts = self._host_rules.mask
+        self._live = tuple(rule for rule in self._others if not rule.idle(columns))
+        fitting = self._hosts.copy()
+        for rule in self._live:
+            fitting &= rule.passes(columns, ALL_ROWS)
+        self.fitting = fitting
+        self.passing = int(np.count_nonzero(fitting))
         self._begin()
         if self.is_cached:
-            rows = np.flatnonzero(fitting)
-            self.scores = np.zeros(columns.size)
-            self.scores[rows] = score(columns, self.request, self.weighing, rows)
+            self.scores = scores(columns, self.request, self.weighing, fitting)
             self._top_hosts = TopHosts()
 
     def _evaluate(self, row: int) -> None:
-        columns, old = self.columns, self.reasons.item(row)
-        new = self._first_failure(row) if columns.present[row] else NO_HOST
-        if new != old:
-            self.reasons[row] = new
-            self._count(old, -1)
-            self._count(new, 1)
+        fits = self.passes_now(row)
+        if fits != self.fitting.item(row):
+            self.fitting[row] = fits
+            self.passing += 1 if fits else -1
         if self.is_cached:
-            self._top_hosts.update(row, self._entry(row) if new == len(self.rules) else None)
+            self.scores[row] = -np.inf
+            self._top_hosts.update(row, self._entry(row) if fits else None)
 
     def _evaluate_rows(self, rows: NDArray[np.intp]) -> None:
         """Do what `_evaluate` does, for many rows at once."""
-        columns, old = self.columns, self.reasons[rows]
-        fitting = columns.present[rows]
-        new = np.where(fitting, np.int32(len(self.rules)), np.int32(NO_HOST))
-        for index, rule in self._live:
-            failing = fitting & ~rule.passes(columns, rows)
-            new[failing] = index
-            fitting &= ~failing
-        self.reasons[rows] = new
-        for before, after in zip(*(reasons[new != old].tolist() for reasons in (old, new)), strict=True):
-            self._count(before, -1)
-            self._count(after, 1)
+        columns, fitting = self.columns, self.passing_now(rows)
+        self.passing += int(np.count_nonzero(fitting)) - int(np.count_nonzero(self.fitting[rows]))
+        self.fitting[rows] = fitting
         if self.is_cached:
+            self.scores[rows] = -np.inf
             for row in rows[~fitting].tolist():
                 self._top_hosts.update(row, None)
             found = rows[fitting]
             self.scores[found] = values = score(columns, self.request, self.weighing, found)
             for value, row in zip(np.broadcast_to(values, found.shape).tolist(), found.tolist(), strict=True):
                 self._top_hosts.update(row, (-value, columns.name(row), row))
-
-    def _count(self, reason: int, hosts: int) -> None:
-        if reason != NO_HOST:
-            self._counts[reason] += hosts
 
     def _entry(self, row: int) -> Entry:
         value = float(score(self.columns, self.request, self.weighing, row))
@@ -327,8 +338,10 @@ class RequestProfile:
         # A fraction of the fleet, so that a pass over all of it serves as many decisions as hosts were kept.
         often = max(2 * count, FRONT, self.columns.size // 32)
         room = max(count, FIRST_TOP_HOSTS) if self._top_hosts.is_new else often
-        rows = np.flatnonzero(self.reasons == len(self.rules))
-        best = best_rows(rows, self.scores, self.columns.order, room)
+        best = best_of_all(self.scores, self.columns.order, room)
+        if len(best) < min(room, self.passing):
+            # Scores of own weighers may be no numbers.
+            best = best_rows(np.flatnonzero(self.fitting), self.scores, self.columns.order, room)
         names = map(self.columns.name, best.tolist())
         entries = list(zip((-self.scores[best]).tolist(), names, best.tolist(), strict=True))
-        self._top_hosts.fill(entries, complete=len(entries) == len(rows))
+        self._top_hosts.fill(entries, complete=len(entries) == self.passing)

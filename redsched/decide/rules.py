@@ -4,19 +4,13 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from redsched.cache.columns import Columns
+from redsched.cache.derived import ALL_ROWS as ALL_ROWS
+from redsched.cache.derived import Rows as Rows
 from redsched.model import Request
-
-Rows = int | slice | NDArray[np.intp]
-"""The rows to test: one, or many. Indexing an array of columns with it gives a numpy scalar or an array."""
 
 Mask = Any
 """np.bool_ for one row, else a bool array over the rows. Combine with `&`, `|` and `~`, never with `and` or `not`."""
-
-ALL_ROWS = slice(None)
 
 
 def depends_on_nothing(_columns: Columns) -> Hashable:

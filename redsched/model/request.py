@@ -1,7 +1,7 @@
 """Requests: resources and their pools, location, affinity, count, and weights."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields
 from operator import attrgetter, is_
 from typing import Annotated, Any, NamedTuple
@@ -58,7 +58,6 @@ class MemberBody(PlaceFields):
 
 
 class _Texts(NamedTuple):
-    shape: str
     canonical: str
     digest: str
 
@@ -115,8 +114,13 @@ class Request(_WithTexts):
 
     def shape(self) -> str:
         """Return canonical JSON of all that a decision depends on: equal shapes have equal masks and scores."""
-        texts = self._texts or _shared_texts(self)
-        return texts.shape if texts else as_text(_SHAPE.of(self))
+        return as_text(_SHAPE.of(self))
+
+    def shape_key(self) -> Hashable:
+        """Return a key that is equal for equal shapes, and for common requests much cheaper than their text."""
+        if _RARE_VALUES(self) == _RARE_DEFAULTS:
+            return frozenset(self.resources.items()), self.required, self.zones
+        return self.shape()
 
     def canonical(self) -> str:
         """Return canonical JSON of what is requested and for whom, without ids and options of the call's answer."""
@@ -189,7 +193,7 @@ def _shared_texts(request: Request) -> _Texts | None:
         if len(_texts) >= _MAX_TEXTS:
             _texts.clear()
         canonical = as_text(request.json_fields())
-        texts = _texts[key] = _Texts(as_text(_SHAPE.of(request)), canonical, _digest_of(canonical))
+        texts = _texts[key] = _Texts(canonical, _digest_of(canonical))
     request._texts = texts
     return texts
 

@@ -51,7 +51,7 @@ def test_cheap_rules_refuse_no_host_that_has_an_assignment(host: PlainHost, requ
 def test_a_plain_request_needs_no_search(host: PlainHost, request: Request) -> None:
     """If only the root matters, passing the rules suffices: the amounts are taken from the root as requested."""
     columns, needs = host.columns(), needs_of(request)
-    if is_plain(columns, needs):
+    if is_plain(columns, request):
         row = columns.row("h1") or 0
         passes = all(rule.passes(columns, row) for rule in resources(request))
         own = host.places[""].traits

@@ -21,7 +21,7 @@ from redsched.model import Request
 COUNT = "count"
 """The reason of hosts that fit one place, if all of them together have too few for the request's count."""
 
-FILTERS: tuple[Filter, ...] = (
+HOST_FILTERS: tuple[Filter, ...] = (
     liveness,
     attestation,
     status,
@@ -34,11 +34,9 @@ FILTERS: tuple[Filter, ...] = (
     traits,
     labels,
     query,
-    resources,
-    groups,
-    numa,
-    pci,
 )
+"""The filters on hosts themselves: they read neither a request's amounts nor what a host has left."""
+FILTERS: tuple[Filter, ...] = (*HOST_FILTERS, resources, groups, numa, pci)
 """The filters without settings. `redsched.decide.plugins.registry` adds those with settings and users' own."""
 
 

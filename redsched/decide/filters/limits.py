@@ -34,9 +34,13 @@ def limits_filter(settings: Settings) -> Filter:
     )
     claims, starting = per_revision(_claims), per_revision(_starting)
 
+    rules = (
+        _rule(MAX_CLAIMS, "claims", lambda columns: columns.claims, claims, most_claims),
+        _rule(MAX_STARTING, "claims that are starting", lambda columns: columns.starting, starting, most_starting),
+    )
+
     def limits(_request: Request) -> Iterator[Rule]:
-        yield _rule(MAX_CLAIMS, "claims", lambda columns: columns.claims, claims, most_claims)
-        yield _rule(MAX_STARTING, "claims that are starting", lambda columns: columns.starting, starting, most_starting)
+        yield from rules
 
     return limits
 

@@ -18,10 +18,10 @@ def metrics_filter(settings: Settings) -> Filter:
     Source: Nova's MetricsFilter.
     """
     names = sorted(settings.metrics_weights) if settings.metrics_required else []
+    rules = [_reported(name) for name in names]
 
     def metrics(_request: Request) -> Iterator[Rule]:
-        for name in names:
-            yield _reported(name)
+        yield from rules
 
     return metrics
 

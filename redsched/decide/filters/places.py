@@ -6,15 +6,18 @@ the same time. So these tests reject only hosts for which there is no assignment
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
 from redsched.decide.fit import fits, free, free_on
-from redsched.decide.pools import Demands, PoolDemand
-from redsched.decide.rules import Mask, Rows
+from redsched.decide.pools import Demands, cell_demands
+from redsched.decide.rules import ALL_ROWS, Mask, Rows
 from redsched.decide.text_match import everywhere, nowhere
+from redsched.model import Request
 from redsched.model.validation import SHARED_POOL, split_slot
 
 
@@ -23,14 +26,36 @@ def slot_of(place: str, resource_class: str) -> str:
     return f"{place}/{resource_class}" if place else resource_class
 
 
-def alone(needs: PoolDemand) -> frozenset[str]:
+@dataclass(frozen=True, slots=True)
+class PlaceTraits:
+    """The traits that a part of a request requires of the place that gives it."""
+
+    required: frozenset[str] = frozenset()
+    forbidden: frozenset[str] = frozenset()
+    any_of: tuple[frozenset[str], ...] = ()
+
+    def suits(self, columns: Columns, place: str, rows: Rows) -> Mask:
+        """Return whether a host's own place has all `required`, no `forbidden`, and one of each of `any_of`."""
+        found = has_traits(columns, place, self.required, self.forbidden, rows)
+        for names in self.any_of:
+            found = found & has_any(columns, place, names, rows)
+        return found
+
+
+def alone(request: Request) -> frozenset[str]:
     """Return the classes that only one unit of one part requests, so that its amount must match a slot's units.
 
     If several parts request a class, they may take from one slot, and min_unit and step_size apply to their sum.
     """
-    units: Counter[str] = Counter()
-    for part in needs.parts:
-        units.update({name: part.count for name, _ in part.demands})
+    if not (request.groups or request.numa or request.pci):
+        return frozenset(request.resources)
+    units = Counter(request.resources.keys())
+    for cell in request.numa.cells if request.numa else ():
+        units.update(name for name, _ in cell_demands(request.numa, cell))  # type: ignore[arg-type]  # no cells without
+    for group in request.groups:
+        units.update(group.resources.keys())
+    for devices in request.pci:
+        units[devices.resource_class] += devices.count
     return frozenset(name for name, count in units.items() if count == 1)
 
 
@@ -38,6 +63,8 @@ def gives(columns: Columns, slot: str, amount: int, in_units: bool, rows: Rows) 
     """Return whether a slot can give an amount; `in_units` applies min_unit and step_size too."""
     if slot.startswith(SHARED_POOL):
         return np.bool_(_fits(amount, in_units, *_shared(columns, slot)))
+    if rows is ALL_ROWS and not (in_units and has_units(columns, slot)):
+        return _most_everywhere(columns, slot) >= amount
     kinds = columns.claimed, columns.external, columns.minimum, columns.maximum, columns.step
     if isinstance(rows, int):  # for single rows plain numbers are several times faster than numpy's
         return np.bool_(_fits(amount, in_units, *(kind[slot].item(rows) for kind in (columns.capacity, *kinds))))
@@ -47,6 +74,35 @@ def gives(columns: Columns, slot: str, amount: int, in_units: bool, rows: Rows) 
 def most(columns: Columns, slot: str, rows: Rows) -> Any:
     """Return the most that one claim could take of a host's own slot, at least 0."""
     return np.maximum(np.minimum(free_on(columns, slot, rows), columns.maximum[slot][rows]), 0)
+
+
+def has_units(columns: Columns, slot: str) -> bool:
+    """Return whether a slot of any host has a min_unit or step_size, which may forbid amounts up to the most."""
+    return slot in columns.minimum or slot in columns.step
+
+
+def class_has_units(columns: Columns, resource_class: str) -> bool:
+    """Return whether any slot of a class has such units."""
+    return any(has_units(columns, slot) for slot in (resource_class, *columns.pool_slots(resource_class)))
+
+
+def _most_everywhere(columns: Columns, slot: str) -> NDArray[np.int64]:
+    return columns.derived(("most", slot), lambda rows: most(columns, slot, rows))
+
+
+def largest_everywhere(
+    columns: Columns, resource_class: str, of_root: PlaceTraits, of_pools: PlaceTraits
+) -> NDArray[np.int64]:
+    """Return the most that one claim could take of a class from one suitable place of each host: int64 of (size,)."""
+
+    def largest(rows: Rows) -> Any:
+        found = most(columns, resource_class, rows) * of_root.suits(columns, "", rows)
+        for pool in pools_with(columns, ((resource_class, 1),), rows):
+            own = most(columns, slot_of(pool, resource_class), rows) * of_pools.suits(columns, pool, rows)
+            found = np.maximum(found, own)
+        return found
+
+    return columns.derived(("largest", resource_class, of_root, of_pools), largest)
 
 
 def slot_free(columns: Columns, slot: str, row: int) -> int:

@@ -9,19 +9,21 @@ from typing import TypeVar
 
 from redsched.cache.columns import Columns
 from redsched.decide.filters.places import (
+    PlaceTraits,
     alone,
     amounts_text,
+    class_has_units,
     gives_all,
-    has_any,
     has_traits,
+    largest_everywhere,
     most,
     nearest_place,
     pools_having,
     pools_with,
     slot_of,
 )
-from redsched.decide.pools import Demands, cell_demands, needs_of
-from redsched.decide.rules import Mask, Rows, Rule
+from redsched.decide.pools import Demands, cell_demands
+from redsched.decide.rules import ALL_ROWS, Mask, Rows, Rule
 from redsched.decide.text_match import everywhere, nowhere
 from redsched.model import NUMA_NODE, Group, PciDevices, Request
 
@@ -37,7 +39,7 @@ Kind = tuple[Demands, int]
 
 def groups(request: Request) -> Iterator[Rule]:
     """Require a single place, the root or a pool, with room for each group."""
-    in_units = alone(needs_of(request)) if request.groups else frozenset[str]()
+    in_units = alone(request) if request.groups else frozenset[str]()
     for group in request.groups:
         if group.resources or group.required or group.any_of:
             yield _group(group, in_units)
@@ -49,7 +51,7 @@ def numa(request: Request) -> Iterator[Rule]:
         return
     cells = [dict(cell_demands(request.numa, cell)) for cell in request.numa.cells]
     kinds = {tuple(cell.items()): sum(_needs_as_much(other, cell) for other in cells) for cell in cells}
-    yield _cells(tuple(kinds.items()), alone(needs_of(request)))
+    yield _cells(tuple(kinds.items()), alone(request))
 
 
 def pci(request: Request) -> Iterator[Rule]:
@@ -60,19 +62,24 @@ def pci(request: Request) -> Iterator[Rule]:
 
 def _group(group: Group, in_units: frozenset[str]) -> Rule:
     demands = tuple(sorted(group.resources.items()))
+    wanted = PlaceTraits(group.required, group.forbidden, group.any_of)
     requirements = amounts_text(demands) if demands else "a pool"
     traits = "".join(f" with {one}" for one in sorted(group.required))
     traits += "".join(f" with {' or '.join(sorted(one))}" for one in group.any_of)
     traits += "".join(f" without {one}" for one in sorted(group.forbidden))
 
     def passes(columns: Columns, rows: Rows) -> Mask:
+        if rows is ALL_ROWS and len(demands) == 1:
+            name, amount = demands[0]
+            if not (name in in_units and class_has_units(columns, name)):
+                return largest_everywhere(columns, name, wanted, wanted) >= amount
         found = nowhere(columns, rows)
         for place in ("", *_pools_for(columns, group, demands, rows)):
-            found = found | gives_all(columns, place, demands, in_units, rows) & _suits(columns, place, group, rows)
+            found = found | gives_all(columns, place, demands, in_units, rows) & wanted.suits(columns, place, rows)
         return found
 
     def detail(columns: Columns, row: int) -> str:
-        places = [place for place in ("", *columns.layout(row).pools) if _suits(columns, place, group, row)]
+        places = [place for place in ("", *columns.layout(row).pools) if wanted.suits(columns, place, row)]
         if not demands:
             return f"needs {requirements}{traits}, has {', '.join(one or 'itself' for one in places) or 'none'}"
         return f"needs {requirements} in one pool{traits}, {nearest_place(columns, row, demands, places)}"
@@ -86,13 +93,6 @@ def _pools_for(columns: Columns, group: Group, demands: Demands, rows: Rows) -> 
         return pools_with(columns, demands, rows)
     traits = (min(group.required),) if group.required else sorted(group.any_of[0])
     return dict.fromkeys(pool for trait in traits for pool in pools_having(columns, trait, rows))
-
-
-def _suits(columns: Columns, place: str, group: Group, rows: Rows) -> Mask:
-    found = has_traits(columns, place, group.required, group.forbidden, rows)
-    for names in group.any_of:
-        found = found & has_any(columns, place, names, rows)
-    return found
 
 
 def _needs_as_much(cell: dict[str, int], other: dict[str, int]) -> bool:
@@ -124,6 +124,12 @@ def _devices(resource_class: str, parts: Sequence[PciDevices]) -> Rule:
     requirements = [(of, sum(one.count for one in parts if of <= one.required)) for of in traits]
 
     def left(columns: Columns, required: frozenset[str], rows: Rows) -> Mask:
+        if rows is ALL_ROWS:
+            key = ("left with", resource_class, required)
+            return columns.derived(key, lambda some: _left(columns, required, some))
+        return _left(columns, required, rows)
+
+    def _left(columns: Columns, required: frozenset[str], rows: Rows) -> Mask:
         found = nowhere(columns, rows) * 0
         for place in ("", *pools_with(columns, ((resource_class, 1),), rows)):
             having = has_traits(columns, place, required, (), rows)

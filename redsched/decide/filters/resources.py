@@ -3,29 +3,46 @@
 from collections.abc import Hashable, Iterator
 
 from redsched.cache.columns import Columns
-from redsched.decide.filters.places import alone, gives, has_traits, nearest_place, pools_with, slot_free, slot_of
-from redsched.decide.pools import PoolDemand, may_use, needs_of, shared_with
-from redsched.decide.rules import Mask, Rows, Rule
+from redsched.decide.filters.places import (
+    PlaceTraits,
+    alone,
+    class_has_units,
+    gives,
+    largest_everywhere,
+    nearest_place,
+    pools_with,
+    slot_free,
+    slot_of,
+)
+from redsched.decide.pools import may_use, shared_with
+from redsched.decide.rules import ALL_ROWS, Mask, Rows, Rule
 from redsched.model import Request
 from redsched.model.validation import SHARED_POOL
+
+ANY_PLACE = PlaceTraits()
 
 
 def resources(request: Request) -> Iterator[Rule]:
     """Require room for each amount in some place that the unnumbered resources may come from."""
-    needs = needs_of(request)
-    in_units = alone(needs)
+    in_units, of_pools = alone(request), PlaceTraits(forbidden=request.forbidden) if request.forbidden else ANY_PLACE
     for resource_class, amount in sorted(request.resources.items()):
-        yield _amount(needs, resource_class, amount, resource_class in in_units)
+        yield _amount(of_pools, resource_class, amount, resource_class in in_units)
 
 
-def _amount(needs: PoolDemand, resource_class: str, amount: int, in_units: bool) -> Rule:
-    def passes(columns: Columns, rows: Rows) -> Mask:
+def _amount(of_pools: PlaceTraits, resource_class: str, amount: int, in_units: bool) -> Rule:
+    def passes_alone(columns: Columns, rows: Rows) -> Mask:
+        if rows is ALL_ROWS and not (in_units and class_has_units(columns, resource_class)):
+            return largest_everywhere(columns, resource_class, ANY_PLACE, of_pools) >= amount
         passing = gives(columns, resource_class, amount, in_units, rows)
         if isinstance(rows, int) and passing:
             return passing
         for pool in pools_with(columns, ((resource_class, amount),), rows):
             has_room = gives(columns, slot_of(pool, resource_class), amount, in_units, rows)
-            passing = passing | has_room & has_traits(columns, pool, (), needs.forbidden, rows)
+            passing = passing | has_room & of_pools.suits(columns, pool, rows)
+        return passing
+
+    def passes(columns: Columns, rows: Rows) -> Mask:
+        passing = passes_alone(columns, rows)
         for name in shared_with(columns, resource_class):
             if gives(columns, _shared_slot(name, resource_class), amount, in_units, rows):
                 passing = passing | may_use(columns, name, rows)

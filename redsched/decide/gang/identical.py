@@ -87,11 +87,13 @@ def _tentative(columns: Columns, request: Request, rows: NDArray[np.intp], place
         columns.claims[rows] += added
         columns.starting[rows] += added
 
+    columns.tentative += 1
     change(places)
     try:
         yield
     finally:
         change(-places)
+        columns.tentative -= 1
 
 
 def _places(kind: Kind, placed: Sequence[int], others: Sequence[int], most: int) -> list[Place]:

@@ -32,7 +32,7 @@ def first_rows(columns: Columns, kind: Kind, most: int) -> Open:
 def all_rows(columns: Columns, kind: Kind, most: int | None) -> Open:
     """Return all rows that pass the rules about the row alone. The other rules may change during the search."""
     profile = kind.profile
-    rows = np.flatnonzero(profile.reasons == len(profile.rules))
+    rows = np.flatnonzero(profile.fitting)
     return Open(kind, rows, profile.scores if profile.is_cached else _scores(columns, kind, rows), most)
 
 

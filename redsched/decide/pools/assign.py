@@ -10,7 +10,7 @@ from redsched.decide.pools.plan import ROOT
 from redsched.decide.pools.search import STEPS, GivenUp, Search
 from redsched.decide.pools.shared import shared_with, usable
 from redsched.decide.pools.state import SearchState
-from redsched.model import Amounts
+from redsched.model import Amounts, Request
 
 LEAST_STEPS = 2
 """The steps per unit that every host gets: one descent, and about as many steps back."""
@@ -18,13 +18,13 @@ FURTHER_STEPS = 8
 """The steps per unit of the search for another assignment, which is optional."""
 
 
-def is_plain(columns: Columns, needs: PoolDemand) -> bool:
-    """Return whether only the roots of hosts matter, so that a host that passes the rules takes `needs.resources`."""
-    if not needs.is_simple:
+def is_plain(columns: Columns, request: Request) -> bool:
+    """Return whether only the roots of hosts matter, so that a host that passes the rules takes `request.resources`."""
+    if request.groups or request.numa or request.pci:
         return False
-    if any(columns.pool_slots(name) or shared_with(columns, name) for name in needs.resources):
+    if any(columns.pool_slots(name) or shared_with(columns, name) for name in request.resources):
         return False
-    traits = frozenset[str]().union(*needs.wants)
+    traits = request.required.union(*request.any_of)
     in_pools = any(columns.pools_with_trait(trait) for trait in traits)
     return not in_pools and not any(traits & pool.traits for pool in columns.declared.pools.values())
 

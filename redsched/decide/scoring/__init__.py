@@ -13,6 +13,6 @@ Each weigher, with the source of its formula: docs/weighing.md.
 """
 
 from redsched.decide.scoring.registry import POLICIES, weighers
-from redsched.decide.scoring.weigher import Score, Weigher, Weighing, score
+from redsched.decide.scoring.weigher import Score, Weigher, Weighing, score, scores
 
-__all__ = ["POLICIES", "Score", "Weigher", "Weighing", "score", "weighers"]
+__all__ = ["POLICIES", "Score", "Weigher", "Weighing", "score", "scores", "weighers"]

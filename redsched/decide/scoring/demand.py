@@ -8,7 +8,7 @@ from collections import Counter
 from redsched.cache.columns import Columns
 from redsched.decide.fit import free
 from redsched.decide.pools.demand import cell_demands
-from redsched.decide.rules import Rows
+from redsched.decide.rules import ALL_ROWS, Rows
 from redsched.decide.scoring.weigher import Score
 from redsched.model import Amounts, Request
 
@@ -37,14 +37,21 @@ def demand(request: Request) -> Amounts:
 
 
 def room(columns: Columns, resource_class: str, rows: Rows) -> tuple[Score, Score]:
-    """Return capacity and free amount of a class, for the host and all its pools together (int64)."""
+    """Return capacity and free amount of a class, for the host and all its pools together (float64)."""
+    if rows is ALL_ROWS:
+        capacity = columns.derived(("capacity", resource_class), lambda some: _room(columns, resource_class, some)[0])
+        return capacity, columns.derived(("free", resource_class), lambda some: _room(columns, resource_class, some)[1])
+    return _room(columns, resource_class, rows)
+
+
+def _room(columns: Columns, resource_class: str, rows: Rows) -> tuple[Score, Score]:
     capacity = columns.capacity[resource_class][rows]
     left = _free(columns, resource_class, capacity, rows)
     for slot in columns.pool_slots(resource_class):
         more = columns.capacity[slot][rows]
         capacity = capacity + more
         left = left + _free(columns, slot, more, rows)
-    return capacity, left
+    return capacity * 1.0, left * 1.0
 
 
 def _free(columns: Columns, slot: str, capacity: Score, rows: Rows) -> Score:

@@ -67,13 +67,13 @@ def weighers(settings: Settings, own: Iterable[Weigher] = ()) -> dict[str, Weigh
 
 def _room(settings: Settings) -> tuple[Weigher, ...]:
     return (
-        Weigher("spread", spread),
-        Weigher("pack", pack),
-        Weigher("best_fit", best_fit),
-        Weigher("dot_product", dot_product),
-        Weigher("balance", balance),
-        Weigher("gpu_fragmentation", gpu_fragmentation(settings.gpu_shares)),
-        Weigher("failures", failures),
+        Weigher("spread", spread, total=True),
+        Weigher("pack", pack, total=True),
+        Weigher("best_fit", best_fit, total=True),
+        Weigher("dot_product", dot_product, total=True),
+        Weigher("balance", balance, total=True),
+        Weigher("gpu_fragmentation", gpu_fragmentation(settings.gpu_shares), total=True),
+        Weigher("failures", failures, of_host=True, total=True),
         Weigher("soft_spread", soft_spread, relative=True, dynamic=True),
     )
 

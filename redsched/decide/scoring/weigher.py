@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
-from redsched.decide.rules import Rows, depends_on_nothing
+from redsched.decide.rules import ALL_ROWS, Rows, depends_on_nothing
 from redsched.model import Request
 
 Score = Any
@@ -36,6 +36,9 @@ class Weigher:
     While a dynamic weigher is `idle`, it gives every host 0 and need not be called, as when a request's group has
     another policy.
 
+    A weigher `of_host` does not read the request, so that requests share its values. One that is `total` may also be
+    called for rows that do not fit: their values are ignored, but need not be numbers.
+
     `multiplied(columns, rows, multiplier)` returns the multiplier of each row, if it differs between rows.
     """
 
@@ -48,11 +51,21 @@ class Weigher:
     highest: float | None = None
     multiplied: Callable[[Columns, Rows, float], Score] = _as_given
     idle: Callable[[Columns, Request], bool] = _never
+    of_host: bool = False
+    total: bool = False
 
     def value(self, columns: Columns, request: Request, rows: Rows) -> Score:
         """Return the value to multiply: the raw numbers, normalized if the weigher is relative."""
         raw = self.raw(columns, request, rows)
         return normalized(raw, self.lowest, self.highest) if self.relative else raw
+
+    def weighed(self, columns: Columns, request: Request, rows: Rows, multiplier: float) -> Score:
+        """Return the value times the multiplier of each row; 0.0 if the multiplier is 0 for all of them."""
+        times = self.multiplied(columns, rows, multiplier)
+        if isinstance(times, float) and not times:
+            return 0.0
+        value = self.value(columns, request, rows)
+        return value if isinstance(times, float) and times == 1.0 else times * value
 
 
 Weighing = Mapping[Weigher, float]
@@ -68,11 +81,37 @@ def score(columns: Columns, request: Request, weighing: Weighing, rows: Rows) ->
     for weigher, multiplier in weighing.items():
         if weigher.dynamic and weigher.idle(columns, request):
             continue
-        times = weigher.multiplied(columns, rows, multiplier)
-        if isinstance(times, float) and not times:
-            continue
-        total = total + times * weigher.value(columns, request, rows)
+        if weigher.of_host and rows is ALL_ROWS:
+            total = total + _of_hosts(columns, request, weigher, multiplier)
+        else:
+            total = total + weigher.weighed(columns, request, rows, multiplier)
     return total
+
+
+def scores(columns: Columns, request: Request, weighing: Weighing, fitting: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the score of each row that fits, -inf elsewhere: float64 of shape (size,). Only for absolute weighers."""
+    rows: Rows = ALL_ROWS
+    # A pass over all rows costs less than gathering most of them.
+    if not all(weigher.total for weigher in weighing) or 4 * np.count_nonzero(fitting) < len(fitting):
+        rows = np.flatnonzero(fitting)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = score(columns, request, weighing, rows)
+    if rows is ALL_ROWS:
+        return np.where(fitting, values, -np.inf)
+    found = np.full(len(fitting), -np.inf)
+    found[rows] = values
+    return found
+
+
+def _of_hosts(columns: Columns, request: Request, weigher: Weigher, multiplier: float) -> NDArray[np.float64]:
+    """Return what `weighed` returns for all rows. The request does not matter."""
+    key = (weigher, multiplier, weigher.depends(columns))
+
+    def weighed(rows: Rows) -> Score:
+        # A weigher may give one number for all rows.
+        return weigher.weighed(columns, request, rows, multiplier) + columns.claims[rows] * 0.0
+
+    return columns.derived(key, weighed)
 
 
 def is_absolute(columns: Columns, request: Request, weighing: Weighing) -> bool:

@@ -68,8 +68,9 @@ def test_places_with_a_forbidden_trait_are_not_taken_from() -> None:
 
 
 def test_where_only_roots_matter_the_amounts_are_those_of_the_request() -> None:
-    columns, needs = host(root=place(VCPU=4)).columns(), needs_of(Request({"VCPU": 4}))
-    assert is_plain(columns, needs)
+    columns, request = host(root=place(VCPU=4)).columns(), Request({"VCPU": 4})
+    assert is_plain(columns, request)
+    needs = needs_of(request)
     assert assignments(columns, columns.row("h1") or 0, needs, 2) == [needs.resources]
     assert assignments(columns, columns.row("h1") or 0, needs, 2)[0] is needs.resources
 
@@ -86,7 +87,7 @@ def test_where_only_roots_matter_the_amounts_are_those_of_the_request() -> None:
     ],
 )
 def test_it_is_not_plain_where_another_place_could_matter(pools: PlainHost, conditions: dict[str, Any]) -> None:
-    assert not is_plain(pools.columns(), needs_of(Request({"VCPU": 4}, **conditions)))
+    assert not is_plain(pools.columns(), Request({"VCPU": 4}, **conditions))
 
 
 # Groups

@@ -4,7 +4,7 @@ The judgement is conservative: a request is ruled out only if no host of the cel
 (labels, metrics, queries, affinity, limits, combinations) never rules a request out.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from redsched.decide.filters.aggregates import MEMBER_OF
 from redsched.decide.filters.hosts import ZONE
@@ -20,12 +20,15 @@ _Rooms = Mapping[str, Room]
 """The rooms of one zone by class."""
 
 
-def ruled_out_by(summary: CellSummary, request: Request) -> str:
-    """Return a reason why no host of the cell takes the request, as refusals name it; '' if one may."""
+def ruled_out_by(summaries: Sequence[CellSummary], request: Request) -> str:
+    """Return a reason why none of the summarized hosts takes the request, as refusals name it; '' if one may.
+
+    With several summaries, the members of a gang may each go to the hosts of another one.
+    """
     for one in _requests(request):
-        reason = _missing_trait(summary, one) or _missing_aggregate(summary, one) or _lacking(summary, one)
-        if reason:
-            return reason
+        reasons = [_reason(summary, one) for summary in summaries]
+        if all(reasons):
+            return reasons[0]
     return ""
 
 
@@ -36,6 +39,10 @@ def hosts_that_may_fit(summary: CellSummary, request: Request) -> int:
 
 def _requests(request: Request) -> list[Request]:
     return [member.request for member in request.members] or [request]
+
+
+def _reason(summary: CellSummary, request: Request) -> str:
+    return _missing_trait(summary, request) or _missing_aggregate(summary, request) or _lacking(summary, request)
 
 
 def _missing_trait(summary: CellSummary, request: Request) -> str:

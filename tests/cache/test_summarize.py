@@ -56,7 +56,7 @@ def test_rooms_have_totals_and_steps_by_powers_of_two(summary: CellSummary) -> N
     ],
 )
 def test_what_a_summary_rules_out(summary: CellSummary, request_: Request, reason: str, hosts: int) -> None:
-    assert ruled_out_by(summary, request_) == reason
+    assert ruled_out_by([summary], request_) == reason
     assert hosts_that_may_fit(summary, request_) == hosts
 
 
@@ -82,8 +82,8 @@ def test_a_class_that_a_shared_pool_may_give_rules_nothing_out() -> None:
     columns = columns_of(a=small(2, 2))
     columns.declared.put("pool", "nfs", {"version": "1", "capacity.DISK_GB": "100", "claimed.DISK_GB": "40"})
     found = summarized(columns)
-    assert ruled_out_by(found, Request({"VCPU": 1, "DISK_GB": 60})) == ""
-    assert ruled_out_by(found, Request({"VCPU": 1, "DISK_GB": 61})) == "DISK_GB"
+    assert ruled_out_by([found], Request({"VCPU": 1, "DISK_GB": 60})) == ""
+    assert ruled_out_by([found], Request({"VCPU": 1, "DISK_GB": 61})) == "DISK_GB"
 
 
 def test_the_largest_amount_is_that_of_one_pool_and_not_of_all() -> None:

@@ -31,10 +31,10 @@ def check(columns: Columns, request: Request) -> None:
     assert summary is not None
     decider = Decider(columns, SETTINGS)
     if decider.decide(request, Random(1)).places:
-        assert ruled_out_by(summary, request) == ""
+        assert ruled_out_by([summary], request) == ""
         assert hosts_that_may_fit(summary, request) >= (1 if request.members else decider.explain(request).fits)
     if hosts_that_may_fit(summary, request) == 0:
-        assert ruled_out_by(summary, request)
+        assert ruled_out_by([summary], request)
 
 
 @given(fleets, requests(), TAKERS)

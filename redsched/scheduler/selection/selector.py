@@ -47,6 +47,13 @@ class Selector:
         """
         attempt = SchedulingAttempt(request)
         try:
+            return await self._select(attempt)
+        finally:
+            self._pipeline.let_go(attempt)
+
+    async def _select(self, attempt: SchedulingAttempt) -> Selections:
+        request = attempt.request
+        try:
             found = await self._place(attempt)
             if attempt.waits_until_active:
                 found = await self._until_active.confirmed(request, found, attempt.call_id)

@@ -108,6 +108,8 @@ class Cells:
 
     def __init__(self, cells: Iterable[Cell]) -> None:
         self._cells = {cell.name: cell for cell in cells}
+        self._all = list(self._cells.values())
+        self._mirrors_all = True
 
     def __iter__(self) -> Iterator[Cell]:
         return iter(self._cells.values())
@@ -115,10 +117,15 @@ class Cells:
     def __len__(self) -> int:
         return len(self._cells)
 
+    def mirror(self, cell: Cell, is_mirrored: bool) -> None:
+        """Record whether this scheduler always has a replica of a cell."""
+        cell.is_mirrored = is_mirrored
+        self._mirrors_all = all(one.is_mirrored for one in self)
+
     @property
     def here(self) -> list[Cell]:
         """The cells whose replicas this scheduler has."""
-        return [cell for cell in self if cell.is_here]
+        return self._all if self._mirrors_all else [cell for cell in self if cell.is_here]
 
     @property
     def elsewhere(self) -> list[Cell]:
@@ -142,7 +149,7 @@ class Cells:
     async def read_at_head(self, read: Callable[[Cell], T]) -> list[T]:
         """Run `Cell.read_at_head` on all cells here concurrently, and return the results in the order of the cells."""
         here = self.here
-        loaded = [cell for cell in here if not cell.is_mirrored]
+        loaded = [] if self._mirrors_all else [cell for cell in here if not cell.is_mirrored]
         if not loaded:
             return await aio.gather(cell.read_at_head(partial(read, cell)) for cell in here)
         with loaded[0].loaded.holding([cell.updater for cell in loaded]):

@@ -53,7 +53,7 @@ class Mirrors:
         """Mirror the wanted cells, and watch the others. Raises StoreUnavailable, OutcomeUnknown."""
         names = await self._choose(self._wanted) if isinstance(self._wanted, int) else self._wanted
         for cell in self._cells:
-            cell.is_mirrored = cell.name in names
+            self._cells.mirror(cell, cell.name in names)
         mirrored = self._cells.here
         for cell in mirrored if len(self._cells) > 1 else ():
             self._tasks[cell.name].summaries.start()  # also while the replica is loading, as a sign for the others
@@ -140,7 +140,7 @@ class Mirrors:
         """Let decisions use an adopted cell, once they need not wait for it."""
         if cell in self._adopted and cell.updater.is_loaded:
             self._replicas.forget(cell.updater)
-            cell.is_mirrored = True
+            self._cells.mirror(cell, True)
 
     async def _give_up_in_time(self, cell: Cell) -> None:
         """Let others take an adopted cell over now and then; if one does, stop mirroring it."""
@@ -161,7 +161,7 @@ class Mirrors:
         log.info("cell_given_up", cell=cell.name)
         del self._adopted[cell]
         self._missing_since_s.pop(cell.name, None)
-        cell.is_mirrored = False
+        self._cells.mirror(cell, False)
         self._replicas.adopt(cell.updater)
         await self._tasks[cell.name].end()
 

@@ -116,30 +116,31 @@ class SelectionPipeline:
 
     async def _decide(self, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
         """Return the best proposal of these cells, or of those elsewhere if these are not enough."""
-        for cell in cells:
-            if not cell.is_here:
-                await self._elsewhere.load(attempt, cell)
+        only = attempt.home or attempt.pinned
+        if only is not None and not only.is_here:
+            await self._elsewhere.load(attempt, only)
         proposals = await self._proposals(attempt, cells)
         best = max(proposals, key=lambda one: one.rank)
-        if _lacks_places(attempt, best) and attempt.home is None and attempt.pinned is None:
-            return await self._decide_elsewhere(attempt, best, {one.cell for one in proposals})
         if not best.cell.is_mirrored:
             self._elsewhere.hold(attempt, best.cell)
+        if not _lacks_places(attempt, best):
+            return best
+        if not attempt.catch_up:
+            attempt.catch_up = True
+            return await self._decide(attempt, cells)
+        if only is None:
+            best = await self._decide_elsewhere(attempt, best, {one.cell for one in proposals})
         return best
 
     async def _proposals(self, attempt: SchedulingAttempt, cells: list[Cell]) -> list[Proposal]:
-        """Return the proposals of these cells, on columns at the head of the feed unless older ones are enough."""
+        """Return the proposals of these cells, on columns at the head of the feed if the attempt needs that."""
         if attempt.catch_up:
             found = await self._cells.read_at_head(lambda cell: self._propose(attempt, cell))
             return [one for one in found if one.cell in cells]
         if self._running > 1:
             # Requests that arrive together apply all of their replies first, and then share the work of deciding.
             await asyncio.sleep(0)
-        proposals = [self._propose(attempt, cell) for cell in cells]
-        if _lacks_places(attempt, max(proposals, key=lambda one: one.rank)):
-            attempt.catch_up = True
-            return await self._proposals(attempt, cells)
-        return proposals
+        return [self._propose(attempt, cell) for cell in cells]
 
     async def _decide_elsewhere(self, attempt: SchedulingAttempt, best: Proposal, decided: set[Cell]) -> Proposal:
         async with aclosing(self._elsewhere.cells(attempt, decided)) as others:

@@ -47,19 +47,15 @@ class Selector:
         """
         attempt = SchedulingAttempt(request)
         try:
-            return await self._select(attempt)
-        finally:
-            self._pipeline.let_go(attempt)
-
-    async def _select(self, attempt: SchedulingAttempt) -> Selections:
-        request = attempt.request
-        try:
             found = await self._place(attempt)
             if attempt.waits_until_active:
                 found = await self._until_active.confirmed(request, found, attempt.call_id)
         except RedschedError as error:
             self._observe(attempt.effort(error.problem))
             raise
+        finally:
+            if attempt.held is not None:
+                self._pipeline.let_go(attempt)
         done = "claimed" if found.fresh else "same"
         self._observe(attempt.effort(done if request.claim else "dry-run"))
         return found

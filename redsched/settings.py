@@ -43,6 +43,12 @@ class Settings(BaseSettings):
     cells: Annotated[tuple[str, ...], NoDecode] = Field(
         ("c1",), description="The cells this process schedules over, comma-separated."
     )
+    mirror_cells: str = Field(
+        "",
+        description="The cells that a scheduler always has in memory: a number, for as many of its choice, "
+        "or names, comma-separated. Empty: all.",
+    )
+    loaded_cells: int = Field(1, ge=1, le=64, description="How many other cells it keeps once they were needed.")
     pool_size: int = Field(4, ge=1, le=64, description="Number of connections of a process for reads.")
     reply_timeout_s: Seconds = Field(5.0, description="How long one reply of the store may take.")
     resend_for_s: Seconds = Field(
@@ -212,6 +218,22 @@ class Settings(BaseSettings):
         ):
             raise InvalidRequest("durability must be none, replicas=N, fsync or replicas=N,fsync")
         return text
+
+    @property
+    def mirrored(self) -> tuple[str, ...] | int:
+        """The names of the cells to mirror, or their number."""
+        text = self.mirror_cells
+        if text.isdecimal():
+            return min(int(text), len(self.cells)) or len(self.cells)
+        return tuple(name.strip() for name in text.split(",")) if text else self.cells
+
+    @model_validator(mode="after")
+    def _check_mirrored(self) -> Self:
+        if not isinstance(self.mirrored, int) and (unknown := set(self.mirrored) - set(self.cells)):
+            raise InvalidRequest(
+                f"mirror_cells names {', '.join(sorted(unknown))!r}, which is none of cells: {', '.join(self.cells)}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _check_wait(self) -> Self:

@@ -94,9 +94,19 @@ class ReplicaUpdater:
         return self._replica.seq
 
     @property
+    def entry_id(self) -> str:
+        """The feed entry of `seq`."""
+        return self._replica.entry_id
+
+    @property
     def is_started(self) -> bool:
         """Whether the columns are being kept up to date, or will be."""
         return self._task is not None
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the columns have caught up since they were last empty."""
+        return self._caught_up_at is not None
 
     def now_ms(self) -> int:
         """Return the store's time (Unix, ms): the last one read, plus the time since. Never this machine's clock."""
@@ -111,10 +121,11 @@ class ReplicaUpdater:
         self._listeners.append(listener)
 
     async def start(self) -> None:
-        """Start the task, and wait until the columns have caught up. Raises StoreUnavailable if they do not in time."""
-        if self._task is None:
-            self._begin()
-        await self.catch_up()
+        """Start the task unless it runs, and wait until the columns have caught up, however long a snapshot takes.
+
+        Raises StoreUnavailable.
+        """
+        await self._read(lambda: None)
 
     async def read_clock(self) -> None:
         """Read the epoch and the store's time alone. The first call of `read_at_head` then starts the task.
@@ -127,6 +138,14 @@ class ReplicaUpdater:
         self._needs_snapshot = True
         self._record_clock(end.clock)
 
+    def observe(self, clock: Clock) -> None:
+        """Record a clock that was read otherwise, and let those who wait for a change look again."""
+        if self._task is None:
+            self._replica = CellReplica(Columns(1), clock.epoch, "", clock.seq)
+            self._needs_snapshot = True
+            self._record_clock(clock)
+            self._notify_listeners()
+
     def _begin(self) -> None:
         self._task = asyncio.create_task(self._run(), name=f"redsched-updater-{self.cell.name}")
 
@@ -135,6 +154,19 @@ class ReplicaUpdater:
         self._is_closed = True
         await aio.end(self._task)
         self._release(StoreUnavailable("this scheduler is closing"))
+
+    async def drop(self) -> None:
+        """Stop the task and forget the columns. The next call of `read_at_head` starts it again."""
+        task, self._task = self._task, None
+        self._replica = CellReplica(Columns(), self.epoch, "", self.seq)
+        self._needs_snapshot, self._caught_up_at, self.next_deadline_ms = True, None, None
+        self.recent.clear()
+        for one in self._listeners:
+            one.on_reset()
+        self._notify_listeners()
+        await aio.end(task)
+        if self._waiting and self._task is None:
+            self._begin()  # for callers that came at the last moment
 
     async def catch_up(self) -> None:
         """Wait until the columns reflect all replies of the store before this call. Raises StoreUnavailable."""
@@ -147,6 +179,16 @@ class ReplicaUpdater:
         later state than the others, and a fleet that always had room could look full. Raises StoreUnavailable if the
         columns do not catch up in time, and whatever `read` raises.
         """
+        try:
+            async with asyncio.timeout(self._settings.catch_up_timeout_s):
+                return await self._read(read)
+        except TimeoutError as error:
+            raise StoreUnavailable(
+                f"cell {self.cell.name}: the feed was not read to its end within "
+                f"{self._settings.catch_up_timeout_s:g} s; try again"
+            ) from error
+
+    async def _read(self, read: Callable[[], T]) -> T:
         if self._is_closed or (self._task is not None and self._task.done()):
             raise StoreUnavailable(f"cell {self.cell.name}: this scheduler is closed")
         if self._task is None:
@@ -154,14 +196,7 @@ class ReplicaUpdater:
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Reader(read, done))
         self._wake.set()
-        try:
-            async with asyncio.timeout(self._settings.catch_up_timeout_s):
-                return await done
-        except TimeoutError as error:
-            raise StoreUnavailable(
-                f"cell {self.cell.name}: the feed was not read to its end within "
-                f"{self._settings.catch_up_timeout_s:g} s; try again"
-            ) from error
+        return await done
 
     def force_snapshot(self) -> None:
         """Take a snapshot at the next poll in any case. Call it if the columns are found to be wrong."""

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from redsched import aio
+from redsched.cache.loaded import LoadedReplicas
 from redsched.cache.updater import ReplicaUpdater
 from redsched.decide import Decider
 from redsched.decide.plugins.registry import PluginRegistry
@@ -20,6 +21,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Cause, Outcome
 from redsched.store.codec.results import ClaimAnswer
+from redsched.store.codec.summary import CellSummary
 
 T = TypeVar("T")
 
@@ -40,7 +42,12 @@ class Cell:
     requests: RequestCache
     settings: Settings
     plugins: PluginRegistry
+    loaded: LoadedReplicas
     name: str = field(init=False)
+    is_mirrored: bool = field(default=True, init=False)
+    """Whether this scheduler always has a replica of the cell. If not, it loads one when a call needs it."""
+    summary: CellSummary | None = field(default=None, init=False)
+    """The last summary read of a cell without a replica; None if it is unknown or too old."""
     _decider: Decider | None = field(default=None, init=False)
     _decided_on: object = field(default=None, init=False)
 
@@ -55,6 +62,11 @@ class Cell:
             self._decider = Decider(self.updater.columns, self.settings, self.plugins)
         return self._decider
 
+    @property
+    def is_here(self) -> bool:
+        """Whether decisions use the cell's replica without loading it for them."""
+        return self.is_mirrored or self.updater.is_loaded
+
     def has_made(self, claim_id: str) -> bool:
         """Return whether an id has the form that schedulers generate for this cell: its name, a dot, a unique part."""
         name, dot, rest = claim_id.rpartition(".")
@@ -63,8 +75,11 @@ class Cell:
     async def read_at_head(self, read: Callable[[], T]) -> T:
         """Call `read` on columns that include every store reply before this call, and every claim expiry due by then.
 
-        Raises Unavailable, and whatever `read` raises.
+        Loads the replica first if this scheduler does not mirror the cell. Raises Unavailable, and whatever `read`
+        raises.
         """
+        if not self.is_mirrored:
+            await self.loaded.touch(self.updater)
         found = await self.updater.read_at_head(read)
         due = self.updater.next_deadline_ms
         if due is not None and due <= self.updater.now_ms():
@@ -93,12 +108,29 @@ class Cells:
 
     def __init__(self, cells: Iterable[Cell]) -> None:
         self._cells = {cell.name: cell for cell in cells}
+        self._all = list(self._cells.values())
+        self._mirrors_all = True
 
     def __iter__(self) -> Iterator[Cell]:
         return iter(self._cells.values())
 
     def __len__(self) -> int:
         return len(self._cells)
+
+    def mirror(self, cell: Cell, is_mirrored: bool) -> None:
+        """Record whether this scheduler always has a replica of a cell."""
+        cell.is_mirrored = is_mirrored
+        self._mirrors_all = all(one.is_mirrored for one in self)
+
+    @property
+    def here(self) -> list[Cell]:
+        """The cells whose replicas this scheduler has."""
+        return self._all if self._mirrors_all else [cell for cell in self if cell.is_here]
+
+    @property
+    def elsewhere(self) -> list[Cell]:
+        """The cells of which only other schedulers have replicas."""
+        return [cell for cell in self if not cell.is_here]
 
     def named(self, name: str) -> Cell:
         """Return the cell with this name. Raises NotFound."""
@@ -107,7 +139,7 @@ class Cells:
         return self._cells[name]
 
     async def catch_up(self) -> None:
-        """Wait until the columns of all cells include every store reply before this call. Raises Unavailable."""
+        """Wait until the columns here include every store reply before this call. Raises Unavailable."""
         await self.read_at_head(lambda _: None)
 
     async def refresh(self) -> None:
@@ -115,8 +147,13 @@ class Cells:
         await aio.gather(cell.updater.catch_up() for cell in self if cell.updater.is_started)
 
     async def read_at_head(self, read: Callable[[Cell], T]) -> list[T]:
-        """Run `Cell.read_at_head` on all cells concurrently, and return the results in the order of the cells."""
-        return await aio.gather(cell.read_at_head(partial(read, cell)) for cell in self._cells.values())
+        """Run `Cell.read_at_head` on all cells here concurrently, and return the results in the order of the cells."""
+        here = self.here
+        loaded = [] if self._mirrors_all else [cell for cell in here if not cell.is_mirrored]
+        if not loaded:
+            return await aio.gather(cell.read_at_head(partial(read, cell)) for cell in here)
+        with loaded[0].loaded.holding([cell.updater for cell in loaded]):
+            return await aio.gather(cell.read_at_head(partial(read, cell)) for cell in here)
 
     async def find_claim(self, claim_id: str) -> tuple[Cell, Claim]:
         """Return the authoritative claim with this id, and its cell. Raises as `find_claims` does."""

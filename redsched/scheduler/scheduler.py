@@ -11,6 +11,7 @@ from redsched.scheduler.audit.audit import audit, repair
 from redsched.scheduler.backup.archive import Archive
 from redsched.scheduler.backup.export import export_cell
 from redsched.scheduler.backup.import_ import Imported, import_cell, import_declared
+from redsched.scheduler.cells import Cell
 from redsched.scheduler.observe.changes import follow
 from redsched.scheduler.observe.usage import UsageBy, usage
 from redsched.scheduler.results import AuditReport, Change, Readiness, Reset, Selections, Stats, UsageRow
@@ -49,6 +50,8 @@ class Scheduler:
         self._cells = components.cells
         self._quotas = components.enforcement
         self._tasks = components.tasks
+        self._replicas = components.replicas
+        self._mirrors = components.mirrors
         self._selector = components.selector
 
     @classmethod
@@ -86,12 +89,12 @@ class Scheduler:
         """
         request = await with_hints(request, self._cells)
         await self._cells.catch_up()
-        if what := undeclared(request, self._cells):
+        if what := undeclared(request, self._cells.here):
             await refuse_undeclared(what, self._cells)
         for host in hosts:
             if all(host not in cell.updater.columns for cell in self._cells):
                 await self.hosts.get(host)
-        found = [await with_claims(cell, request, cell.decider.explain(request, *hosts)) for cell in self._cells]
+        found = [await self._explain(cell, request, hosts) for cell in self._cells]
         return Explanation(
             hosts=sum(one.hosts for one in found),
             fits=sum(one.fits for one in found),
@@ -101,6 +104,16 @@ class Scheduler:
             unsearched=sum(one.unsearched for one in found),
             exceeded=await self._quotas.exceeded(request),
         )
+
+    async def _explain(self, cell: Cell, request: Request, hosts: Sequence[str]) -> Explanation:
+        """Explain a request in one cell, after loading its replica if this scheduler does not mirror it."""
+        if cell.is_mirrored:
+            return await with_claims(cell, request, cell.decider.explain(request, *hosts))
+        async with self._replicas.using(cell.updater):
+            await cell.updater.catch_up()
+            if what := undeclared(request, [cell]):
+                await refuse_undeclared(what, self._cells)
+            return await with_claims(cell, request, cell.decider.explain(request, *hosts))
 
     def host_names(self, limit: int, after: str = "") -> tuple[str, ...]:
         """Return up to `limit` names of hosts in the replicas, in order, starting after `after`."""
@@ -113,9 +126,14 @@ class Scheduler:
         Raises InvalidRequest or NotFound for an invalid `last_id`, at the call and not at the first iteration;
         InvalidRequest too if this scheduler was opened on demand.
         """
-        if not all(cell.updater.is_started for cell in self._cells):
+        if not all(cell.updater.is_started for cell in self._cells.here):
             raise InvalidRequest(
                 "this scheduler was opened on demand and follows no changes: open it without on_demand"
+            )
+        if not all(cell.is_mirrored for cell in self._cells):
+            raise InvalidRequest(
+                "this scheduler mirrors some of its cells only (REDSCHED_MIRROR_CELLS) and cannot follow the changes "
+                "of the others: ask one that mirrors all, or read the streams of the store"
             )
         return follow(self._cells, last_id)
 
@@ -162,21 +180,21 @@ class Scheduler:
         if policy != "noeviction":
             problem = f"the store's maxmemory-policy is {policy}, which drops keys: set it to noeviction"
             return Readiness(False, problem, hosts)
-        if not all(cell.updater.is_started for cell in self._cells):
+        if not all(cell.updater.is_started for cell in self._cells.here):
             return Readiness(False, "this scheduler was opened on demand and has no replica", hosts)
         if stats.lag_s > MAX_LAG_S:
             return Readiness(False, f"the replica is {stats.lag_s:.0f} s behind the store's feed", hosts)
         return Readiness(True, "caught up", hosts)
 
     def stats(self) -> Stats:
-        """Return counts over all cells, from memory alone."""
+        """Return counts over all cells here, from memory alone."""
         updaters = [cell.updater for cell in self._cells]
         columns = [updater.columns for updater in updaters]
         return Stats(
             hosts=sum(len(one) for one in columns),
             hosts_alive=sum(int((one.present & one.alive).sum()) for one in columns),
             hosts_attested=sum(int((one.present & one.alive & one.attested).sum()) for one in columns),
-            lag_s=max(updater.lag_s() or 0.0 for updater in updaters),
+            lag_s=max(cell.updater.lag_s() or 0.0 for cell in self._cells.here),
             entries=sum(updater.stats.entries for updater in updaters),
             snapshots=sum(updater.stats.snapshots for updater in updaters),
         )

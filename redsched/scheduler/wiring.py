@@ -4,6 +4,7 @@
     quotas        enforcement of quotas, which every claim passes
     services      verbs on claims and hosts; declared objects
     cell tasks    the periodic work on each cell, which uses the services
+    mirrors       the cells that it mirrors, whose tasks it runs, and what it knows about the others
     selection     deciding and claiming; waiting for room, and for confirmations by hosts
 
 Each component gets the components that it uses in its constructor. The only exception is that a replica gets its
@@ -15,6 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from redsched.cache.loaded import LoadedReplicas
 from redsched.cache.updater import ReplicaUpdater
 from redsched.decide.plugins.registry import PluginRegistry
 from redsched.scheduler.background.expiry import Expiry
@@ -32,6 +34,9 @@ from redsched.scheduler.declared.service import AggregateService, ServerGroupSer
 from redsched.scheduler.hosts.drain import DrainWorker
 from redsched.scheduler.hosts.drain_group import GroupDrain
 from redsched.scheduler.hosts.service import HostService
+from redsched.scheduler.mirroring.cell_tasks import CellTasks
+from redsched.scheduler.mirroring.mirrors import Mirrors
+from redsched.scheduler.mirroring.writer import SummaryWriter
 from redsched.scheduler.observe.events import EventService
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.quotas.service import QuotaService
@@ -45,33 +50,6 @@ from redsched.scheduler.selection.wait_queue import WaitQueue
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class CellTasks:
-    """The background tasks of a scheduler for one cell."""
-
-    updater: ReplicaUpdater
-    reconciler: Reconciler
-    confirmations: ConfirmationWaiter
-    sweeper: Sweeper
-    maintenance: Maintenance
-
-    @asynccontextmanager
-    async def following(self) -> AsyncIterator[None]:
-        """Follow and sweep the cell inside the context, which begins when the replica has caught up.
-
-        Raises StoreUnavailable.
-        """
-        try:
-            await self.updater.start()
-            self.sweeper.start()
-            yield
-        finally:
-            await self.sweeper.stop()
-            await self.confirmations.stop()
-            await self.reconciler.stop()
-            await self.updater.stop()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +69,23 @@ class Components:
     quotas: QuotaService
     events: EventService
     tasks: Mapping[str, CellTasks]
+    replicas: LoadedReplicas
+    mirrors: Mirrors
     wait_queue: WaitQueue
     until_active: ActiveWaiter
     selector: Selector
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run all background tasks inside the context, which begins when all replicas have caught up.
+        """Run all background tasks inside the context, which begins when all mirrored cells have caught up.
 
         Raises StoreUnavailable.
         """
         async with AsyncExitStack() as stack:
-            for tasks in self.tasks.values():
-                await stack.enter_async_context(tasks.following())
-            for tasks in self.tasks.values():
-                _start(stack, tasks.maintenance)
-            _start(stack, self.enforcement.shares)
+            stack.push_async_callback(self.mirrors.stop)
+            await self.mirrors.start()
+            stack.push_async_callback(self.enforcement.shares.stop)
+            self.enforcement.shares.start()
             stack.push_async_callback(self.until_active.stop)
             stack.push_async_callback(self.wait_queue.stop)
             yield
@@ -120,21 +99,16 @@ class Components:
         async with AsyncExitStack() as stack:
             for tasks in self.tasks.values():
                 await tasks.updater.read_clock()
-                for part in (tasks.updater, tasks.reconciler, tasks.confirmations):
-                    stack.push_async_callback(part.stop)
+                stack.push_async_callback(tasks.close)
             stack.push_async_callback(self.until_active.stop)
             stack.push_async_callback(self.wait_queue.stop)
             yield
 
 
-def _start(stack: AsyncExitStack, task: Maintenance | QuotaShares) -> None:
-    stack.push_async_callback(task.stop)
-    task.start()
-
-
 def build(store: Store, settings: Settings, plugins: PluginRegistry, observe: Observe | None = None) -> Components:
     """Build a scheduler over the cells of the settings. Nothing runs yet."""
-    cells = Cells(build_cell(store.cell(name), settings, plugins) for name in settings.cells)
+    replicas = LoadedReplicas(settings.loaded_cells)
+    cells = Cells(build_cell(store.cell(name), settings, plugins, replicas) for name in settings.cells)
 
     shares = QuotaShares(cells)
     enforcement = Quotas(cells, shares)
@@ -153,7 +127,7 @@ def build(store: Store, settings: Settings, plugins: PluginRegistry, observe: Ob
     }
 
     until_active = ActiveWaiter(cells, {name: one.confirmations for name, one in tasks.items()})
-    pipeline = SelectionPipeline(cells, ClaimIds(cells), enforcement)
+    pipeline = SelectionPipeline(cells, ClaimIds(cells), enforcement, replicas)
     return Components(
         store=store,
         cells=cells,
@@ -168,16 +142,19 @@ def build(store: Store, settings: Settings, plugins: PluginRegistry, observe: Ob
         quotas=QuotaService(cells, shares),
         events=EventService(cells),
         tasks=tasks,
+        replicas=replicas,
+        mirrors=Mirrors(cells, tasks, replicas, settings.mirrored),
         wait_queue=wait_queue,
         until_active=until_active,
         selector=Selector(pipeline, wait_queue, until_active, settings.select_timeout_s, observe),
     )
 
 
-def build_cell(store: CellStore, settings: Settings, plugins: PluginRegistry) -> Cell:
+def build_cell(store: CellStore, settings: Settings, plugins: PluginRegistry, replicas: LoadedReplicas) -> Cell:
     """Build a cell, which all services share."""
     updater = ReplicaUpdater(store, settings)
-    return Cell(store, updater, Expiry(store, updater), ReleaseLog(store), RequestCache(store), settings, plugins)
+    expiry, released, requests = Expiry(store, updater), ReleaseLog(store), RequestCache(store)
+    return Cell(store, updater, expiry, released, requests, settings, plugins, replicas)
 
 
 def build_tasks(cell: Cell, cells: Cells, settings: Settings, place_again: PlaceAgain, drain: DrainWorker) -> CellTasks:
@@ -186,4 +163,5 @@ def build_tasks(cell: Cell, cells: Cells, settings: Settings, place_again: Place
     confirmations = ConfirmationWaiter(cell.store, cell.updater, on_pending=reconciler.begin)
     cell.updater.add_listener(confirmations)
     sweeper = Sweeper(cell, (reconciler.run_once, drain.run_once), settings.tick_s)
-    return CellTasks(cell.updater, reconciler, confirmations, sweeper, Maintenance(cell, cells, settings))
+    maintenance, summaries = Maintenance(cell, cells, settings), SummaryWriter(cell.store, cell.updater)
+    return CellTasks(cell.updater, reconciler, confirmations, sweeper, maintenance, summaries)

@@ -20,6 +20,7 @@ from redsched.store.commands.hosts import HostCommands
 from redsched.store.commands.quotas import QuotaCommands
 from redsched.store.commands.repair import RepairCommands
 from redsched.store.commands.schema import SchemaCommands
+from redsched.store.commands.summary import SummaryCommands
 from redsched.store.commands.texts import TextCommands
 
 
@@ -44,6 +45,7 @@ class CellStore:
         self.quotas = QuotaCommands(cell)
         self.bindings = BindingCommands(cell)
         self.events = EventCommands(cell)
+        self.summary = SummaryCommands(cell)
         self.schema = SchemaCommands(cell)
         self.repair = RepairCommands(cell, self.hosts)
         self.audit = AuditReads(cell, self.hosts)

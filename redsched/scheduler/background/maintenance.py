@@ -47,8 +47,9 @@ class Maintenance:
 
     async def stop(self) -> None:
         """Stop the tasks, and release the recording duty."""
-        await aio.end_all(self._tasks)
-        if self._tasks and self._settings.events_keep_s:
+        tasks, self._tasks = self._tasks, []
+        await aio.end_all(tasks)
+        if tasks and self._settings.events_keep_s:
             try:
                 async with asyncio.timeout(GIVE_UP_S):
                     await self._recording.give_up()

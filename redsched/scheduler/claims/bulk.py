@@ -16,6 +16,7 @@ from redsched.scheduler.cells import Cells, no_such_host
 from redsched.scheduler.claims.listing import ClaimFilter
 from redsched.scheduler.claims.migration import MigrationService
 from redsched.scheduler.claims.service import ClaimService
+from redsched.scheduler.mirroring.parts import unknown_hosts
 from redsched.scheduler.results import Page
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
@@ -122,8 +123,7 @@ class BulkService:
 
     async def _require_host(self, name: str) -> None:
         """Raise NotFound for an unknown host: otherwise a misspelt name would look like a host without claims."""
-        await self._cells.catch_up()
-        if not any(name in cell.updater.columns for cell in self._cells):
+        if await unknown_hosts(self._cells, [name]):
             raise no_such_host(name)
 
     async def _on_page(

@@ -144,8 +144,8 @@ class ReplacementPlacer:
             raise await self._refusal(cell, target)
 
     def may_fit(self, cell: Cell, target: PlacementTarget) -> bool:
-        """Return whether the target has a place according to the replica as it is, without catching up."""
-        return bool(decided(cell.decider, cell.updater.columns, target, self._rng).places)
+        """Return whether the target may have a place, according to the replica as it is, without catching up."""
+        return not cell.is_here or bool(decided(cell.decider, cell.updater.columns, target, self._rng).places)
 
     async def _decide(
         self, cell: Cell, target: PlacementTarget, read_at_head: bool

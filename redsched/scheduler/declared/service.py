@@ -16,6 +16,7 @@ from redsched.errors import ClaimState, NotFound
 from redsched.model import Aggregate, ServerGroup, SharedPool
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.hosts.fields import keyed, slot_views
+from redsched.scheduler.mirroring.parts import columns_in_parts, unknown_hosts
 from redsched.scheduler.preconditions import refuse_changed
 from redsched.scheduler.results import AggregateView, Page, ServerGroupView, SharedPoolView
 from redsched.store.codec.keys import Kind
@@ -152,7 +153,6 @@ class AggregateService(DeclaredService[AggregateView]):
 
         Raises NotFound (unknown hosts), PreconditionFailed, Settling.
         """
-        await self._cells.catch_up()
         await self._refuse_unknown(aggregate.hosts)
         name, stored = aggregate.name, await self._stored([aggregate.name])
         await self._put(stored, name, lambda cell, tags: cell.store.declared.put_aggregate(aggregate, tags), if_match)
@@ -160,18 +160,20 @@ class AggregateService(DeclaredService[AggregateView]):
 
     async def _refuse_unknown(self, hosts: Iterable[str]) -> None:
         """Raise NotFound for hosts that have never reported: they cannot be members."""
-        missing = [host for host in sorted(hosts) if not self._has_reported(host)]
+        missing = await unknown_hosts(self._cells, hosts)
         if missing:
             shown = ", ".join(missing[:SHOWN_HOSTS]) + (" ..." if len(missing) > SHOWN_HOSTS else "")
             await self._cells.refuse_unsettled(f"host {missing[0]}")
             raise NotFound(f"there are no hosts {shown}: leave them out until they have reported", {"hosts": missing})
 
-    def _has_reported(self, host: str) -> bool:
-        return any(cell.updater.columns.row(host) is not None for cell in self._cells)
-
     async def _views(self, stored: Stored, names: Sequence[str]) -> Sequence[AggregateView]:
         await self._cells.catch_up()
-        return [_aggregate_view(stored, name) for name in names]
+        hosts: dict[str, list[str]] = {name: [] for name in names}
+        for cell in self._cells:
+            async for columns in columns_in_parts(cell):
+                for name in names:
+                    hosts[name] += columns.names_in(columns.aggregates[name])
+        return [_aggregate_view(stored, name, hosts[name]) for name in names]
 
     def _use(self, found: AggregateView) -> str:
         return f"has {len(found.hosts)} hosts, whose limits and reservations end with it" if found.hosts else ""
@@ -259,12 +261,9 @@ class SharedPoolService(DeclaredService[SharedPoolView]):
         return await cell.store.declared.delete_pool(name, force, if_match)
 
 
-def _aggregate_view(stored: Stored, name: str) -> AggregateView:
+def _aggregate_view(stored: Stored, name: str, hosts: Sequence[str]) -> AggregateView:
     metadata: dict[str, str] = {}
-    hosts: list[str] = []
-    for cell, declared in stored.items():
-        columns = cell.updater.columns
-        hosts += columns.names_in(columns.aggregates[name])
+    for declared in stored.values():
         if name in declared.aggregates:
             metadata.update(declared.aggregates[name].metadata)
     return AggregateView(name, metadata, tuple(sorted(hosts)))

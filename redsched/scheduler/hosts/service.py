@@ -12,6 +12,7 @@ from redsched.scheduler.claims.replacements import ReplacementPlacer
 from redsched.scheduler.hosts.drain import failed_moves, unmovable_reasons
 from redsched.scheduler.hosts.drain_group import GroupDrain
 from redsched.scheduler.hosts.fields import keyed, number, slot_views, status_from
+from redsched.scheduler.mirroring.parts import host_names
 from redsched.scheduler.preconditions import refuse_changed
 from redsched.scheduler.results import HostView, Page, PoolView, ReportResult
 from redsched.store.codec.claim_codec import counted_by
@@ -64,7 +65,7 @@ class HostService:
         until it returns.
         """
         await self._cells.catch_up()
-        found = ((name, cell) for cell in self._cells for name in cell.updater.columns.names_where(zone, status))
+        found = [(name, cell) for cell in self._cells for name in await host_names(cell, zone, status)]
         names = sorted((one for one in found if one[0] > after), key=lambda one: one[0])
         page = names[:limit]
         views: dict[str, HostView] = {}

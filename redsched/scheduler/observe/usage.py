@@ -6,13 +6,15 @@ may or may not be counted.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from enum import StrEnum
 
+from redsched.cache.columns import Columns
 from redsched.errors import InvalidRequest
-from redsched.model import CLAIMS
+from redsched.model import CLAIMS, Claim
 from redsched.pacing import paced
-from redsched.scheduler.cells import Cells
+from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.mirroring.parts import columns_in_parts
 from redsched.scheduler.quotas.usage import quota_usage
 from redsched.scheduler.results import UsageRow
 
@@ -46,11 +48,8 @@ async def usage(cells: Cells, by: Sequence[UsageBy]) -> tuple[UsageRow, ...]:
     groups = [one for one in by if one is not UsageBy.CLASS]
     sums: dict[tuple[str, ...], Counter[str]] = {}
     for cell in cells:
-        columns = cell.updater.columns
-        async for living in cell.store.claims.unended_on(sorted(columns.names())):
-            async for claim in paced(living):
-                row = columns.row(claim.host)
-                zone = "" if row is None else columns.zones.text(row)
+        async for columns in columns_in_parts(cell):
+            async for zone, claim in _claims(cell, columns):
                 key = tuple(zone if one is UsageBy.ZONE else claim.project for one in groups)
                 sums.setdefault(key, Counter()).update(quota_usage(claim.amounts))
     shown = UsageBy.CLASS in by
@@ -58,3 +57,11 @@ async def usage(cells: Cells, by: Sequence[UsageBy]) -> tuple[UsageRow, ...]:
         UsageRow(dict(zip(groups, key, strict=True)), found if shown else {CLAIMS: found[CLAIMS]})
         for key, found in sorted(sums.items())
     )
+
+
+async def _claims(cell: Cell, columns: Columns) -> AsyncIterator[tuple[str, Claim]]:
+    """Yield the claims on the hosts of these columns, each with the zone of its host."""
+    async for living in cell.store.claims.unended_on(sorted(columns.names())):
+        async for claim in paced(living):
+            row = columns.row(claim.host)
+            yield "" if row is None else columns.zones.text(row), claim

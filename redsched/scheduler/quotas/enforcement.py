@@ -23,12 +23,16 @@ from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.quotas.shares import QuotaShares, exceeded_by
 from redsched.scheduler.quotas.usage import quota_usage
 from redsched.store.codec.claim_codec import counting_objects, exceeded
+from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, ScriptResult
+from redsched.store.commands.quotas import QuotaState
 
 WITHIN_S = 5.0
 """How long a call is repeated while shares are being divided or transferred between cells."""
 PAUSE_S = 0.05
+KNOWN_FOR_S = 1.0
+"""How long it is remembered which projects have quotas, if this scheduler does not mirror the first cell."""
 
 A = TypeVar("A", ScriptResult, ClaimAnswer)
 
@@ -38,6 +42,9 @@ class Quotas:
 
     def __init__(self, cells: Cells, shares: QuotaShares) -> None:
         self._cells = cells
+        self._known: dict[str, bool] = {}
+        """By project: whether the first cell has a quota of it, as read from the store at `_known_at_s`."""
+        self._known_at_s = float("-inf")
         self.shares = shares
 
     async def claim(self, cell: Cell, call: ClaimCall) -> ClaimAnswer:
@@ -48,17 +55,15 @@ class Quotas:
 
     async def claim_once(self, cell: Cell, call: ClaimCall) -> ClaimAnswer:
         """Run the claim script once, whether the quota allows the call or not. Raises Unavailable."""
-        limited = bool(call.project) and self._is_shared(call.project)
+        limited = bool(call.project) and await self._is_shared(call.project)
         return await cell.store.claims.place(replace(call, limited=True) if limited else call)
 
     async def resize(self, cell: Cell, claim: Claim, token: str, amounts: Amounts) -> ScriptResult:
         """Resize a claim to `amounts` within its project's quota. Raises QuotaExceeded, Settling, Unavailable."""
         objects = counting_objects(claim.group, {**claim.amounts, **amounts}, claim.gang, claim.project)
-        if len(self._cells) > 1 and not cell.updater.is_started:
-            await self._cells.catch_up()  # the first cell's replica tells which quotas are shared
 
         async def attempt() -> ScriptResult:
-            limited = self._is_shared(claim.project)
+            limited = await self._is_shared(claim.project)
             return await cell.store.claims.resize(claim.host, claim.id, token, amounts, objects, limited)
 
         return await self._within(cell, claim.project, attempt, lambda answer: exceeded(answer.facts))
@@ -107,10 +112,23 @@ class Quotas:
                 raise Settling(f"the quota of project {project} is being divided over the cells: try again")
             await asyncio.sleep(random.uniform(0, PAUSE_S))
 
-    def _is_shared(self, project: str) -> bool:
-        """Return whether several cells share a quota of the project, as far as the first cell's replica knows."""
+    async def _is_shared(self, project: str) -> bool:
+        """Return whether several cells share a quota of the project, as far as the first cell knows.
+
+        Its replica tells that, or else its store, at most KNOWN_FOR_S ago. Raises Unavailable.
+        """
         first = next(iter(self._cells))
-        return len(self._cells) > 1 and project in first.updater.columns.declared.quotas
+        if len(self._cells) == 1 or not project:
+            return False
+        if first.updater.is_loaded:
+            return project in first.updater.columns.declared.quotas
+        if aio.now_s() - self._known_at_s > KNOWN_FOR_S:
+            self._known, self._known_at_s = {}, aio.now_s()
+        known = self._known
+        if project not in known:
+            fields = (await first.store.declared.read(Kind.QUOTA, [project])).get(project, {})
+            known[project] = bool(QuotaState.parse(fields).limits)
+        return known[project]
 
 
 def _refusal(project: str, found: Sequence[Exceeded]) -> QuotaExceeded:

@@ -265,12 +265,19 @@ class QuotaShares:
 
     async def sweep(self) -> None:
         """End abandoned transfers, and divide quotas that are not divided. Raises Unavailable."""
-        for project in sorted({name for cell in self._cells for name in cell.updater.columns.declared.quotas}):
+        for project in await self._projects():
             try:
                 await self.divide(project)
             except Settling:
                 continue
             await self._end_transfers(project, await self.read(project))
+
+    async def _projects(self) -> list[str]:
+        """Return the projects with quotas in any cell."""
+        found = {name for cell in self._cells for name in cell.updater.columns.declared.quotas}
+        for cell in self._cells.elsewhere:
+            found.update(await cell.store.declared.names(Kind.QUOTA))
+        return sorted(found)
 
     async def _end_transfers(self, project: str, states: States) -> None:
         """Return transfers to their givers that have been in flight for too long."""

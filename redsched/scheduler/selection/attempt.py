@@ -19,8 +19,10 @@ class SchedulingAttempt:
         "decide_s",
         "explanations",
         "full_cells",
+        "held",
         "home",
         "is_resolved",
+        "looked_elsewhere_s",
         "pinned",
         "request",
         "resolved",
@@ -35,6 +37,10 @@ class SchedulingAttempt:
         self.calls = 0
         self.decide_s = 0.0
         self.started = time.perf_counter()
+        self.held: Cell | None = None
+        """A cell that this scheduler does not mirror, and whose replica is kept for the request."""
+        self.looked_elsewhere_s = float("-inf")
+        """When cells that this scheduler does not mirror were last tried, by the event loop's clock."""
         self.restart()
 
     @property

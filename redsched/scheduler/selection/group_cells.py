@@ -49,7 +49,7 @@ class GroupCells:
     def _groups(self, request: Request) -> list[str]:
         if len(self._cells) < 2:
             return []
-        columns = next(iter(self._cells)).updater.columns
+        columns = self._cells.here[0].updater.columns  # groups are declared in every cell
         return sorted(set(_pinned(request, columns)))
 
 

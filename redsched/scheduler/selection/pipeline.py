@@ -13,8 +13,11 @@ up after the last candidate turned out to be full.
 
 import asyncio
 import time
+from contextlib import aclosing
+from functools import partial
 from random import Random
 
+from redsched.cache.loaded import LoadedReplicas
 from redsched.errors import NotDurable, NotFound, NoValidHost, QuotaExceeded, RedschedError
 from redsched.model import Request
 from redsched.scheduler.cells import Cell, Cells
@@ -23,6 +26,7 @@ from redsched.scheduler.results import Selections
 from redsched.scheduler.selection.attempt import SchedulingAttempt
 from redsched.scheduler.selection.claim_call import claim_call, dry_run, gang_members
 from redsched.scheduler.selection.claim_ids import ClaimIds, claim_id_in
+from redsched.scheduler.selection.elsewhere import Elsewhere
 from redsched.scheduler.selection.idempotency import existing_outcome
 from redsched.scheduler.selection.interpret import abandon, interpret
 from redsched.scheduler.selection.joint_calls import JointCalls
@@ -36,12 +40,13 @@ from redsched.store.codec.outcomes import Outcome
 class SelectionPipeline:
     """Runs the stages, over all cells of a scheduler."""
 
-    def __init__(self, cells: Cells, ids: ClaimIds, quotas: Quotas) -> None:
+    def __init__(self, cells: Cells, ids: ClaimIds, quotas: Quotas, replicas: LoadedReplicas) -> None:
         self._cells = cells
         self._quotas = quotas
         self._joint_calls = JointCalls(quotas)
         self._rng = Random()
-        self._router = CellRouter(cells, ids, self._rng)
+        self._elsewhere = Elsewhere(cells, replicas, self._rng)
+        self._router = CellRouter(cells, ids, self._elsewhere, self._rng)
         self._running = 0
 
     async def run(self, attempt: SchedulingAttempt) -> Selections:
@@ -66,7 +71,12 @@ class SelectionPipeline:
 
     def may_fit(self, attempt: SchedulingAttempt) -> bool:
         """Return whether the request has a place according to the columns as they are, without catching up."""
-        return any(cell.decider.decide(attempt.resolved, self._rng).places for cell in self._cells)
+        fits_here = any(cell.decider.decide(attempt.resolved, self._rng).places for cell in self._cells.here)
+        return fits_here or self._elsewhere.may_fit(attempt)
+
+    def let_go(self, attempt: SchedulingAttempt) -> None:
+        """End an attempt: a replica that was loaded for it may be dropped."""
+        self._elsewhere.let_go(attempt)
 
     async def _try_once(self, attempt: SchedulingAttempt) -> Step:
         try:
@@ -78,6 +88,11 @@ class SelectionPipeline:
         """Take a request through all stages once."""
         await self._resolve(attempt)
         cells = await self._router.route_to_cell(attempt)
+        if attempt.home and not attempt.home.is_here:
+            # Ids that have an outcome already need no replica.
+            known = await existing_outcome(attempt.request, self._cells)
+            if known is not None:
+                return Done(known)
         proposal = await self._decide(attempt, cells)
         if not attempt.request.claim:
             return await self._show(attempt, proposal)
@@ -94,25 +109,48 @@ class SelectionPipeline:
             await self._router.find_home(attempt)
             attempt.resolved = await with_hints(attempt.request, self._cells)
             attempt.is_resolved = True
-        if undeclared(attempt.resolved, self._cells):
+        if undeclared(attempt.resolved, self._cells.here):
             await self._cells.catch_up()
-            if missing := undeclared(attempt.resolved, self._cells):
+            if missing := undeclared(attempt.resolved, self._cells.here):
                 await refuse_undeclared(missing, self._cells)
 
     async def _decide(self, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
-        """Return the best proposal of these cells."""
-        if attempt.catch_up:
-            proposals = await self._cells.read_at_head(lambda cell: self._propose(attempt, cell))
-        else:
-            if self._running > 1:
-                # Requests that arrive together apply all of their replies first, and then share the work of deciding.
-                await asyncio.sleep(0)
-            proposals = [self._propose(attempt, cell) for cell in cells]
-        best = max((one for one in proposals if one.cell in cells), key=lambda one: one.rank)
-        # Fewer places than requested (as an incremental request may get) amount to a refusal of the rest.
-        if len(best.decision.places) < attempt.request.places and not attempt.catch_up:
+        """Return the best proposal of these cells, or of those elsewhere if these are not enough."""
+        only = attempt.home or attempt.pinned
+        if only is not None and not only.is_here:
+            await self._elsewhere.load(attempt, only)
+        proposals = await self._proposals(attempt, cells)
+        best = max(proposals, key=lambda one: one.rank)
+        if not best.cell.is_mirrored:
+            self._elsewhere.hold(attempt, best.cell)
+        if not _lacks_places(attempt, best):
+            return best
+        if not attempt.catch_up:
             attempt.catch_up = True
             return await self._decide(attempt, cells)
+        if only is None:
+            best = await self._decide_elsewhere(attempt, best, {one.cell for one in proposals})
+        return best
+
+    async def _proposals(self, attempt: SchedulingAttempt, cells: list[Cell]) -> list[Proposal]:
+        """Return the proposals of these cells, on columns at the head of the feed if the attempt needs that."""
+        if attempt.catch_up:
+            found = await self._cells.read_at_head(lambda cell: self._propose(attempt, cell))
+            return [one for one in found if one.cell in cells]
+        if self._running > 1:
+            # Requests that arrive together apply all of their replies first, and then share the work of deciding.
+            await asyncio.sleep(0)
+        return [self._propose(attempt, cell) for cell in cells]
+
+    async def _decide_elsewhere(self, attempt: SchedulingAttempt, best: Proposal, decided: set[Cell]) -> Proposal:
+        async with aclosing(self._elsewhere.cells(attempt, decided)) as others:
+            async for cell in others:
+                proposal = await cell.read_at_head(partial(self._propose, attempt, cell))
+                if len(proposal.decision.places) > len(best.decision.places):
+                    best = proposal
+                    self._elsewhere.hold(attempt, cell)
+                if not _lacks_places(attempt, best):
+                    break
         return best
 
     def _propose(self, attempt: SchedulingAttempt, cell: Cell) -> Proposal:
@@ -177,9 +215,15 @@ class SelectionPipeline:
         found = [
             attempt.explanations.get(cell.name) or (cell.decider.explain(attempt.resolved), cell.updater.settled)
             for cell in self._cells
+            if cell.is_here or cell.name in attempt.explanations
         ]
         settled = all(was_settled for _, was_settled in found)
         return refusal(settled, attempt.request, [explanation for explanation, _ in found])
+
+
+def _lacks_places(attempt: SchedulingAttempt, best: Proposal) -> bool:
+    """Return whether there are fewer places than requested (as an incremental request may get): the rest is refused."""
+    return len(best.decision.places) < attempt.request.places
 
 
 def _ids_for(request: Request, proposal: Proposal) -> tuple[str, ...]:

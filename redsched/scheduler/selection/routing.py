@@ -1,10 +1,13 @@
 """Route a request to a cell: the one to which its ids are bound or its server group is pinned, else the best one."""
 
+from contextlib import aclosing
+from functools import partial
 from random import Random
 
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.selection.attempt import SchedulingAttempt
 from redsched.scheduler.selection.claim_ids import ClaimIds
+from redsched.scheduler.selection.elsewhere import Elsewhere
 from redsched.scheduler.selection.group_cells import GroupCells
 from redsched.scheduler.selection.steps import Proposal
 
@@ -12,9 +15,10 @@ from redsched.scheduler.selection.steps import Proposal
 class CellRouter:
     """Routes requests to cells, and binds them before they are claimed."""
 
-    def __init__(self, cells: Cells, ids: ClaimIds, rng: Random) -> None:
+    def __init__(self, cells: Cells, ids: ClaimIds, elsewhere: Elsewhere, rng: Random) -> None:
         self._cells = cells
         self._ids = ids
+        self._elsewhere = elsewhere
         self._groups = GroupCells(cells)
         self._rng = rng
 
@@ -26,7 +30,7 @@ class CellRouter:
         """Return the cells that may take the request. Raises NoValidHost for groups pinned to different cells."""
         attempt.pinned = await self._groups.home(attempt.request)
         only = attempt.home or attempt.pinned
-        return list(self._cells) if only is None else [only]
+        return self._cells.here if only is None else [only]
 
     async def bind(self, attempt: SchedulingAttempt, proposal: Proposal) -> bool:
         """Bind the ids and the server groups to the proposal's cell. Returns False if they are bound to another one.
@@ -48,9 +52,26 @@ class CellRouter:
             return False
         before = attempt.home
         attempt.full_cells.add(before.name)
-        for cell in self._cells:
-            if cell.name not in attempt.full_cells and cell.decider.decide(attempt.resolved, self._rng).places:
-                attempt.home = await self._ids.move(attempt.request, before, cell)
-                # If they stay bound, another copy of the call has an outcome there, which only the script can return.
-                return attempt.home is not before
-        return False
+        cell = await self._with_places(attempt)
+        if cell is None:
+            return False
+        attempt.home = await self._ids.move(attempt.request, before, cell)
+        # If they stay bound, another copy of the call has an outcome there, which only the script can return.
+        return attempt.home is not before
+
+    async def _with_places(self, attempt: SchedulingAttempt) -> Cell | None:
+        """Return a cell that has places and has not been full before. Raises NotFound, Settling, Unavailable."""
+
+        def has_places(cell: Cell) -> bool:
+            return bool(cell.decider.decide(attempt.resolved, self._rng).places)
+
+        here = self._cells.here
+        for cell in here:
+            if cell.name not in attempt.full_cells and has_places(cell):
+                return cell
+        async with aclosing(self._elsewhere.cells(attempt, here)) as others:
+            async for cell in others:
+                if await cell.read_at_head(partial(has_places, cell)):
+                    self._elsewhere.hold(attempt, cell)
+                    return cell
+        return None

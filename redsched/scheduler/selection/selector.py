@@ -53,6 +53,9 @@ class Selector:
         except RedschedError as error:
             self._observe(attempt.effort(error.problem))
             raise
+        finally:
+            if attempt.held is not None:
+                self._pipeline.let_go(attempt)
         done = "claimed" if found.fresh else "same"
         self._observe(attempt.effort(done if request.claim else "dry-run"))
         return found

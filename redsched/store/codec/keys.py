@@ -46,6 +46,7 @@ class Keys:
         "recorder",
         "server_groups",
         "shelved",
+        "summary",
     )
 
     def __init__(self, cell: str) -> None:
@@ -59,6 +60,7 @@ class Keys:
         self.shelved = f"{self._prefix}shelved"
         self.events = f"{self._prefix}events"
         self.recorder = f"{self._prefix}recorder"
+        self.summary = f"{self._prefix}summary"
         self.aggregates = f"{self._prefix}aggregates"
         self.server_groups = f"{self._prefix}server-groups"
         self.pools = f"{self._prefix}pools"

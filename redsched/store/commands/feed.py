@@ -7,6 +7,8 @@ from redsched.store.codec.results import Change, Clock, FeedEnd, Poll
 from redsched.store.commands.base import CellClient
 
 FEED_START = "0-0"
+CLOCK = ("epoch", "seq", "settled")
+"""The fields of meta that `clock_of` reads."""
 _HEAD = ["seq", "kind", "name", "version", "op", "more"]
 """The first fields of an entry, in the order in which the scripts write them."""
 
@@ -25,7 +27,7 @@ class FeedCommands:
         """
         keys = self._cell.keys
         reads: tuple[Command, ...] = (
-            ("HMGET", keys.meta, "epoch", "seq", "settled"),
+            ("HMGET", keys.meta, *CLOCK),
             ("TIME",),
             ("ZRANGE", keys.deadlines, 0, 0, "WITHSCORES"),
             ("XRANGE", keys.changes, f"({after}", "+", "COUNT", most),
@@ -33,7 +35,7 @@ class FeedCommands:
         with self._cell.reading():
             meta, time, next_due, entries = await exchange(self._cell.reader, reads)
         deadline_ms = int(float(next_due[1])) if next_due else None
-        return Poll(_clock(meta, time), deadline_ms, tuple(_change(one, values) for one, values in entries))
+        return Poll(clock_of(meta, time), deadline_ms, tuple(_change(one, values) for one, values in entries))
 
     async def read(self, after: str, most: int) -> tuple[Change, ...]:
         """Return up to `most` entries of the feed after entry `after`."""
@@ -47,17 +49,17 @@ class FeedCommands:
         """
         pipe = self._cell.reader.pipeline(transaction=False)
         while True:
-            pipe.hmget(self._cell.keys.meta, "epoch", "seq", "settled")
+            pipe.hmget(self._cell.keys.meta, *CLOCK)
             pipe.time()
             pipe.xrevrange(self._cell.keys.changes, count=1)
-            pipe.hmget(self._cell.keys.meta, "epoch", "seq", "settled")
+            pipe.hmget(self._cell.keys.meta, *CLOCK)
             with self._cell.reading():
                 meta, time, newest, after = await pipe.execute()
             if meta == after:
-                return FeedEnd(_clock(meta, time), str(newest[0][0]) if newest else FEED_START)
+                return FeedEnd(clock_of(meta, time), str(newest[0][0]) if newest else FEED_START)
 
 
-def _clock(meta: Sequence[str | None], time: Sequence[int]) -> Clock | None:
+def clock_of(meta: Sequence[str | None], time: Sequence[int]) -> Clock | None:
     """Return the clock; None if there is no meta: the cell is new, or was wiped."""
     epoch, seq, settled = meta
     if epoch is None:

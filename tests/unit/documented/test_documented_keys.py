@@ -35,6 +35,7 @@ from redsched.store.codec.claim_fields import FIELDS
 from redsched.store.codec.keys import CELLS, Keys, Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, Member, ReleaseMode, Replacement
+from redsched.store.codec.summary import CellSummary, Room
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 
@@ -86,7 +87,7 @@ def test_every_key_that_the_code_can_build_is_documented() -> None:
     keys = Keys("c")
     built = {CELLS, keys.meta, keys.changes, keys.hosts, keys.deadlines}
     built |= {keys.aggregates, keys.server_groups, keys.pools, keys.reconcile, keys.shelved, keys.draining}
-    built |= {keys.quotas, keys.events, keys.recorder}
+    built |= {keys.quotas, keys.events, keys.recorder, keys.summary}
     named = inspect.getmembers(keys, inspect.ismethod)
     several = {"shared_object", "text", "of_host", "object_keys"}
     methods = [method for name, method in named if not name.startswith("_") and name not in several]
@@ -223,6 +224,9 @@ async def follow(cell: CellStore, seen: Seen) -> None:
 async def keep_up(cell: CellStore, seen: Seen) -> None:
     """Record events, with a gap, and repair a counter that was set wrong by hand."""
     await cell.take_duty("record", "scheduler", 1000)
+    room = Room(40, 10, {8: 5}, {4: 10})
+    parts: Any = {"shared": {"CUSTOM_SEAT": 8}, "traits": {"CUSTOM_A": 1}, "aggregates": {"fast": 1}}
+    await cell.summary.write(CellSummary((await cell.tick()).epoch, rooms={("az1", "MEMORY_MB"): room}, **parts))
     await seen._client.hset(cell.keys.host("h1"), "claims", "99")
     await cell.repair.host("h1", "claims was 99")
     await seen._client.hset(cell.keys.recorder, "seq", "1")

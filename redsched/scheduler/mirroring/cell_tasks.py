@@ -1,0 +1,55 @@
+"""The background tasks of a scheduler for one cell: all of them while it mirrors the cell, else none."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from redsched.cache.updater import ReplicaUpdater
+from redsched.scheduler.background.maintenance import Maintenance
+from redsched.scheduler.background.reconciler import Reconciler
+from redsched.scheduler.background.sweeper import Sweeper
+from redsched.scheduler.mirroring.writer import SummaryWriter
+from redsched.scheduler.selection.confirmations import ConfirmationWaiter
+
+
+@dataclass(frozen=True, slots=True)
+class CellTasks:
+    """The tasks of one cell. `confirmations` and `reconciler` also work for a replica that was loaded on demand."""
+
+    updater: ReplicaUpdater
+    reconciler: Reconciler
+    confirmations: ConfirmationWaiter
+    sweeper: Sweeper
+    maintenance: Maintenance
+    summaries: SummaryWriter
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[None]:
+        """Follow and sweep the cell inside the context, which begins when the replica has caught up.
+
+        Raises StoreUnavailable.
+        """
+        try:
+            await self.updater.start()
+            self.sweeper.start()
+            yield
+        finally:
+            await self.sweeper.stop()
+            await self.close()
+
+    def start(self) -> None:
+        """Sweep and maintain the cell, whether its replica is loaded already or not."""
+        self.sweeper.start()
+        self.maintenance.start()
+
+    async def end(self) -> None:
+        """Stop what `start` started, and writing summaries."""
+        await self.summaries.stop()
+        await self.maintenance.stop()
+        await self.sweeper.stop()
+
+    async def close(self) -> None:
+        """Stop following the cell for good."""
+        await self.confirmations.stop()
+        await self.reconciler.stop()
+        await self.updater.stop()

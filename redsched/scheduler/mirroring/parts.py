@@ -1,0 +1,39 @@
+"""The hosts of a cell in columns: its replica, or parts read from the store if this scheduler does not mirror it."""
+
+from collections.abc import AsyncIterator, Iterable
+
+from redsched.cache.columns import Columns
+from redsched.cache.reading import read_into
+from redsched.model import OneOf
+from redsched.scheduler.cells import Cell, Cells
+from redsched.store.codec.keys import Kind
+from redsched.store.commands.base import chunks
+
+
+async def columns_in_parts(cell: Cell) -> AsyncIterator[Columns]:
+    """Yield columns that together have all hosts of a cell. The caller has the replica catch up. Raises Unavailable."""
+    if cell.is_here:
+        yield cell.updater.columns
+        return
+    for names in chunks(sorted(await cell.store.hosts.names())):
+        part = Columns(len(names))
+        part.set_epoch(cell.updater.epoch)
+        await read_into(cell.store, part, Kind.HOST, names)
+        yield part
+
+
+async def host_names(cell: Cell, zone: OneOf = None, status: OneOf = None) -> list[str]:
+    """Return the hosts of a cell with one of these zones and one of these (listed) statuses. Raises Unavailable."""
+    if not (cell.is_here or zone or status):
+        return await cell.store.hosts.names()
+    return [name async for part in columns_in_parts(cell) for name in part.names_where(zone, status)]
+
+
+async def unknown_hosts(cells: Cells, names: Iterable[str]) -> list[str]:
+    """Return those of these hosts that no cell knows, sorted. Raises Unavailable."""
+    await cells.catch_up()
+    missing = [name for name in sorted(names) if all(name not in cell.updater.columns for cell in cells.here)]
+    for cell in cells.elsewhere:
+        found = {host.name for part in chunks(missing) for host in await cell.store.hosts.read(part) if host.fields}
+        missing = [name for name in missing if name not in found]
+    return missing

@@ -2,8 +2,6 @@
 -- besides hosts and their amounts. Few calls need them; the others save the time that it takes to create these
 -- functions.
 -- include: fence
--- include: object_counts
--- include: in_chunks
 -- include: object_at
 -- include: publish
 local function conditions()

@@ -19,18 +19,13 @@ local function closed_because(cell, known, epoch, status, alive_until_ms)
   return ''
 end
 
-local function has_slots(host, list)
-  for number = 1, #list do
-    if not host.slots[list[number].slot] then
-      return false
-    end
-  end
-  return true
-end
-
 -- Read a host's state and the slots of a list of amounts, in one command, unless they have been read.
 local function look(cell, host, list)
-  if host.closed and has_slots(host, list) then
+  local known = host.closed
+  for number = 1, known and #list or 0 do
+    known = known and host.slots[list[number].slot]
+  end
+  if known then
     return
   end
   local values = redis.call('HMGET', host.key, unpack(list.fields))
@@ -69,14 +64,6 @@ local function lacking(host, list)
   return nil
 end
 
-local function take_slots(host, list)
-  for number = 1, #list do
-    local amount, slot = list[number].amount, host.slots[list[number].slot]
-    slot.claimed, slot.taken = slot.claimed + amount, slot.taken + amount
-  end
-  host.placed = host.placed + 1
-end
-
 local CANDIDATE = '(%d+):(%d+)()'
 
 local function first_fit(cell, call, member)
@@ -89,7 +76,11 @@ local function first_fit(cell, call, member)
       host.cause = lacking(host, list) or (call.conditions and call.conditions.violated_rule(member, host)) or ''
     end
     if host.cause == '' then
-      take_slots(host, list)
+      for i = 1, #list do
+        local amount, slot = list[i].amount, host.slots[list[i].slot]
+        slot.claimed, slot.taken = slot.claimed + amount, slot.taken + amount
+      end
+      host.placed = host.placed + 1
       if call.conditions then
         call.conditions.place(member, host, list)
       end

@@ -1,6 +1,5 @@
 -- The writes after every member was placed. append_placed(): write the feed entry of a placement; `more` entries
--- follow. write_claimed_host(): write what a host holds now, once for all members placed on it. write_beside():
--- write the gang that the claims of a call form, and the request that they came from.
+-- follow. write_beside(): write the gang that the claims of a call form, and the request that they came from.
 -- include: fence
 -- include: notify
 -- include: publish
@@ -31,10 +30,6 @@ local function append_placed(cell, member, more)
   local entry_id = notify(cell, KEYS[host.keys_after + 3], host.inbox, 'claim', member.id, member.token)
   redis.call('SADD', KEYS[host.keys_after + 2], member.id)
   return entry_id
-end
-
-local function write_claimed_host(host)
-  redis.call('HSET', host.key, 'version', text(host.version), 'inbox', text(host.inbox), unpack(host.changed))
 end
 
 local function write_beside(...)

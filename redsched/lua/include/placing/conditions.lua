@@ -10,5 +10,6 @@ local function conditions()
   -- include: claim_rules
   -- include: objects
   return {parse = parse_conditions, unsuited = unsuited, violated_rule = violated_rule, place = place,
-    add_to_claim = add_conditions, changed_objects = changed_objects, write_objects = write_objects}
+    add_to_claim = add_conditions, changed_objects = changed_objects, write_objects = write_objects,
+    append_objects = append_objects}
 end

@@ -5,27 +5,14 @@
 -- include: fence
 -- include: publish
 -- include: quota_steps
-local function placed_reply(cell, call, expires)
+local function placed_reply(cell, call, expires, objects)
   local reply, last = {'OK', cell.epoch, cell.now_ms, call.member_count}, 4
   for _, member in ipairs(call.members) do
     reply[last + 1], reply[last + 2], reply[last + 3] = member.host.name, member.token, expires
     reply[last + 4], reply[last + 5] = 'claimed', member.candidate
     last = last + 5
   end
-  return reply
-end
-
-local function append_objects(objects, reply)
-  reply[#reply + 1] = #objects
-  for _, object in ipairs(objects) do
-    reply[#reply + 1] = object.kind
-    reply[#reply + 1] = object.own_name
-    reply[#reply + 1] = object.version
-    reply[#reply + 1] = #object.fields
-    for _, value in ipairs(object.fields) do
-      reply[#reply + 1] = value
-    end
-  end
+  reply[last + 1] = objects
   return reply
 end
 
@@ -52,7 +39,7 @@ local function place_members(cell, call, write)
   end
   for _, host in pairs(call.hosts) do
     if host.placed > 0 then
-      write_claimed_host(host)
+      redis.call('HSET', host.key, 'version', text(host.version), 'inbox', text(host.inbox), unpack(host.changed))
     end
   end
   if call.conditions then
@@ -66,5 +53,9 @@ local function place_members(cell, call, write)
   end
   finish(cell)
 
-  return looked_at(call, append_objects(objects, placed_reply(cell, call, expires)))
+  local reply = placed_reply(cell, call, expires, #objects)
+  if call.conditions then
+    call.conditions.append_objects(objects, reply)
+  end
+  return looked_at(call, reply)
 end

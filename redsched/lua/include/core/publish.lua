@@ -3,7 +3,7 @@
 -- Call publish before every other write of the script: XADD is the write that can be refused, and a change that readers
 -- miss would be worse than none. `fields` is a flat list of field, new absolute value ('' means removed). `more` is the
 -- number of entries of this script that follow, so that readers can apply all of them together. Entries older than
--- `keep_s` are removed now and then: the server removes whole nodes, of a hundred entries each.
+-- `keep_s` are removed at every hundredth one: the server removes whole nodes, of up to as many.
 -- include: fence
 local MOST_VALUES = 900 -- a longer entry contains only `reread 1`, and readers read that host again
 local TRIM_EVERY = 100

@@ -18,7 +18,7 @@ from redsched.scheduler import Scheduler
 HELD_S = 3600
 """Leases of hosts and claims: none may expire during a measurement."""
 
-ROOMY = {"VCPU": Inventory(10**7), "MEMORY_MB": Inventory(10**10)}
+ROOMY = {"VCPU": Inventory(10**7), "MEMORY_MB": Inventory(10**10), "DISK_GB": Inventory(10**8)}
 AMOUNTS = ({"VCPU": 1, "MEMORY_MB": 1024}, {"VCPU": 2, "MEMORY_MB": 4096}, {"VCPU": 4, "MEMORY_MB": 8192}, {"VCPU": 8})
 """Four shapes of request, used in turn."""
 

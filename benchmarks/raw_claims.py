@@ -1,6 +1,7 @@
 """The server's own rate for claim.lua: calls built beforehand, sent in pipelines over one connection. No deciding."""
 
 import asyncio
+import itertools
 import time
 from collections.abc import Sequence
 from random import Random
@@ -35,25 +36,42 @@ class _Recorded(Exception):
     pass
 
 
-async def build(hosts: Sequence[str], clock: Clock, count: int, project: str = "") -> list[tuple[Any, ...]]:
-    """Return `count` calls as a scheduler would send them: with as many candidates, each in its own order."""
+async def build(
+    hosts: Sequence[str],
+    clock: Clock,
+    count: int,
+    project: str = "",
+    *,
+    members: int = 1,
+    name: str = "raw",
+    made: Sequence[Request] = (),
+) -> list[tuple[Any, ...]]:
+    """Return `count` calls as a scheduler would send them: each member with as many candidates, in an order of its own.
+
+    With several members, all of one call have candidates among the same hosts. `name` distinguishes the ids of builds.
+    `made`: the requests to use in turn, instead of those of the benchmark.
+    """
     recorder, rng, commands = _Recorder(), Random(0), list[tuple[Any, ...]]()
-    candidates = Settings().candidates
+    candidates = min(len(hosts), Settings().candidates)
     cell = CellStore(CELL, "", recorder, None, None)  # type: ignore[arg-type]
-    for number, request in zip(range(count), requests(), strict=False):
-        chosen = rng.sample(hosts, min(len(hosts), candidates))
+    for number, request in zip(range(count), itertools.cycle(made) if made else requests(), strict=False):
+        chosen = rng.sample(hosts, min(len(hosts), candidates + members - 1))
+        placed = [chosen[first : first + candidates] for first in range(members)]
         try:
-            await cell.claims.place(_call(request, f"raw-{project}{clock.seq}-{number}", chosen, clock, project))
+            await cell.claims.place(_call(request, f"{name}-{project}{clock.seq}-{number}", placed, clock, project))
         except _Recorded:
             commands.append(recorder.command)
     return commands
 
 
-def _call(request: Request, claim_id: str, hosts: Sequence[str], clock: Clock, project: str) -> ClaimCall:
-    member = Member(claim_id, tuple(Candidate(host, request.resources) for host in hosts))
+def _call(request: Request, claim_id: str, placed: Sequence[Sequence[str]], clock: Clock, project: str) -> ClaimCall:
+    members = tuple(
+        Member(f"{claim_id}.{number}", tuple(Candidate(host, request.resources) for host in hosts))
+        for number, hosts in enumerate(placed)
+    )
     lease_ms = request.lease_s * 1000
     decided = (clock.epoch, clock.now_ms, clock.seq)
-    return ClaimCall((member,), *decided, request.digest(), fresh=True, lease_ms=lease_ms, project=project)
+    return ClaimCall(members, *decided, request.digest(), fresh=True, lease_ms=lease_ms, project=project)
 
 
 def usec(client: Any) -> int:

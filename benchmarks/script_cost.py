@@ -2,9 +2,10 @@
 
     python -m benchmarks.script_cost [--server /usr/bin/redis-server] [--hosts 200] [--calls 640] [--json]
 
-Unlike a time, the count does not depend on the load: two commits can be compared to a thousandth. The first row is an
-empty script that is called with the same keys and arguments: the server's cost of reading the call. Calls are those of
-`benchmarks.throughput`: one member, three classes, as many candidates as a scheduler names.
+Unlike a time, the count does not depend on the load: two commits can be compared to a hundredth. Calls are those of
+`benchmarks.throughput` with a third class: one member, three classes, as many candidates as a scheduler names. The
+first rows are limits: an empty script that is called with the same keys and arguments, and the commands of the claim
+without anything else. The parts are counted by scripts that end after each of them.
 """
 
 import argparse
@@ -19,8 +20,8 @@ from typing import Any
 import redis
 
 from benchmarks import raw_claims
-from benchmarks.claim_work import report_fleet
-from redsched.model import Quota
+from benchmarks.claim_work import AMOUNTS, HELD_S, report_fleet
+from redsched.model import Quota, Request
 from redsched.model.validation import MAX_AMOUNT
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
@@ -28,10 +29,19 @@ from redsched.store.client.scripts import load_all
 from redsched.store.codec.results import Clock
 from redsched.store.embedded.server import PrivateServer, pick_server
 
-BATCH = 32
+BATCH, MEMBERS = 32, 32
 LIMITED = "limited"
 EMPTY = "#!lua\nreturn {'OK'}"
-SETTINGS = Settings(log_level="warning")
+BARE = (Path(__file__).parent / "bare_claim.lua").read_text()
+SETTINGS = Settings(log_level="warning", reply_timeout_s=60)
+PARTS = (
+    ("create the functions", "local cell = fence("),
+    ("the fence", "local call = parse_call("),
+    ("parse the call", "return known_outcome("),
+    ("read ids and the host, check", "  -- Every check has passed."),
+)
+"""The parts of claim.lua but the last, with the beginning of the line that follows each."""
+REQUESTS = [Request(amounts | {"DISK_GB": 10, "MEMORY_MB": 1024}, lease_s=HELD_S) for amounts in AMOUNTS]
 
 
 class CountedServer:
@@ -67,28 +77,62 @@ async def prepare(url: str, hosts: int) -> tuple[list[str], Clock]:
         return await cell.store.hosts.names(), await cell.store.tick()
 
 
+def until(claim: str, line: str) -> str:
+    """Return the script without what follows the beginning of a line, which occurs once."""
+    before, found, after = claim.rpartition(f"\n{line}")
+    assert found, line
+    return f"{before}\ndo return {{'OK'}} end{found}{after}"
+
+
 def measure(counted: CountedServer, hosts: Sequence[str], clock: Clock, calls: int) -> Iterator[tuple[str, float]]:
-    """Return rows of a name and the instructions of one call."""
+    """Return rows of a name and the instructions of one call, or of one member of calls with many."""
     claim = load_all()["claim"].text
     with redis.Redis(unix_socket_path=str(counted.server.socket), protocol=2, decode_responses=True) as client:
-        connection = client.connection_pool.get_connection()
-        for name, script, project in (
-            ("an empty script, called alike", EMPTY, ""),
-            ("claim.lua", claim, ""),
-            ("claim.lua, a quota", claim, LIMITED),
-        ):
-            sha = client.script_load(script)
-            commands = asyncio.run(raw_claims.build(hosts, clock, calls, project))
-            counted.instructions()
-            for first in range(0, calls, BATCH):
-                _send(connection, [(one[0], sha, *one[2:]) for one in commands[first : first + BATCH]])
-            yield name, counted.instructions() / calls
+        row = Row(counted, client, hosts, clock, calls)
+        row.count(claim)  # so that every host has claims, and an inbox
+        empty = row.count(EMPTY)
+        yield "an empty script, called alike", empty
+        yield "the commands of a claim alone", row.count(BARE)
+        whole = row.count(claim)
+        yield "claim.lua", whole
+        yield "  read the call", empty
+        before = empty
+        for name, line in PARTS:
+            reached = row.count(until(claim, line))
+            yield f"  {name}", reached - before
+            before = reached
+        yield "  write and reply", whole - before
+        yield "claim.lua, a quota", row.count(claim, project=LIMITED)
+        yield f"claim.lua, {MEMBERS} members, of each", row.count(claim, members=MEMBERS) / MEMBERS
 
 
-def _send(connection: Any, commands: Sequence[tuple[Any, ...]]) -> None:
-    packed = connection.pack_commands(commands)
-    if set(raw_claims.exchange(connection, packed, len(commands))) != {"OK"}:
-        raw_claims.refused()
+class Row:
+    """Counts the calls of one script after another."""
+
+    def __init__(
+        self, counted: CountedServer, client: redis.Redis, hosts: Sequence[str], clock: Clock, calls: int
+    ) -> None:
+        self._counted, self._client, self._hosts, self._clock, self._calls = counted, client, hosts, clock, calls
+        self._connection: Any = client.connection_pool.get_connection()
+        self._rows = 0
+
+    def count(self, script: str, project: str = "", members: int = 1) -> float:
+        """Return the instructions of one call."""
+        self._rows += 1
+        sha, calls = self._client.script_load(script), max(BATCH, self._calls // members)
+        build = raw_claims.build(
+            self._hosts, self._clock, calls, project, members=members, name=f"row{self._rows}", made=REQUESTS
+        )
+        commands = [(one[0], sha, *one[2:]) for one in asyncio.run(build)]
+        self._counted.instructions()
+        for first in range(0, calls, BATCH):
+            self._send(commands[first : first + BATCH])
+        return self._counted.instructions() / calls
+
+    def _send(self, commands: Sequence[tuple[Any, ...]]) -> None:
+        packed = self._connection.pack_commands(commands)
+        if set(raw_claims.exchange(self._connection, packed, len(commands))) != {"OK"}:
+            raw_claims.refused()
 
 
 def main() -> None:

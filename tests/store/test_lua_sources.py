@@ -46,7 +46,10 @@ def test_each_include_is_part_of_a_script() -> None:
     assert {f"{name}.lua" for name in included} - GENERATED == INCLUDES.keys()
 
 
-IN_TWO_FUNCTIONS = {"claim": {"quota_write"}, "replace": {"quota_write"}}
+IN_TWO_FUNCTIONS = {
+    "claim": {"quota_write", "read_hash", "object_counts", "in_chunks", "keep_text"},
+    "replace": {"quota_write"},
+}
 """Includes that two functions of a script need. At the top of the script, every call would pay for them."""
 
 
@@ -76,12 +79,13 @@ def test_each_field_of_a_placement_that_a_script_sets_is_in_the_table() -> None:
 
 
 def test_claim_lua_writes_new_claims_with_fields_of_the_table() -> None:
-    source = INCLUDES["claim_new.lua"] + INCLUDES["claim_objects.lua"]
-    (listed,) = re.findall(r"local claim = \{(.*?)\}", source, re.DOTALL)
-    first = re.findall(r"'(\w+)'", listed)
-    later = re.findall(r"claim\[#claim \+ 2\] = '(\w+)',", source)
-    later += re.findall(r"claim\[#claim \+ 1\] = '(\w+)\.' \.\.", source)
-    assert {"host", "digest", "amount"} <= {*first, *later}
+    source = "".join(INCLUDES[f"claim_{part}.lua"] for part in ("arguments", "new", "options", "objects"))
+    (always,) = re.findall(r"'HSET', member\.key, (.*?), unpack\(member\.amounts", source, re.DOTALL)
+    (options,) = re.findall(r"pairs\(\{(.*?)\}\)", source, re.DOTALL)
+    first = re.findall(r"'(\w+)'", always)
+    later = re.findall(r"(\w+) =", options) + re.findall(r"claim\[#claim \+ 2\] = '(\w+)',", source)
+    later += re.findall(r"(?:stored\[2 \* i\] =|put\() ?'(\w+)\.' \.\.", source) + re.findall(r"put\('(\w+)',", source)
+    assert {"host", "digest", "amount", "on_exit", "alternates", "group", "counted"} <= {*first, *later}
     assert {*first, *later} <= of(CLAIM) | of(PLACEMENT) | {"claimed"}
 
 

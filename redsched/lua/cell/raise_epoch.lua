@@ -6,6 +6,8 @@
 --   above  the epoch that the present one must be above
 -- Reply OK (a new epoch) | ALREADY_DONE (the present one is above already); epoch, now_ms
 -- include: fence
+-- include: info
+-- include: mint
 local cell = fence()
 if tonumber(string.match(cell.epoch, '^%d+')) > tonumber(string.match(ARG.above, '^%d+')) then
   return {'ALREADY_DONE', cell.epoch, cell.now_ms}

@@ -27,7 +27,7 @@
 -- include: quota_usage
 local cell = fence(KEY.deadlines)
 local call = parse_call(parse_again)
-local refusal = again_outcome(cell, call) or outdated(cell, call)
+local refusal = again_outcome(cell, call) or outdated(cell)
   or (call.conditions and call.conditions.unsuited(cell, call))
 if refusal then
   return refusal

@@ -9,6 +9,6 @@ local function to_int(value, absent, unreadable)
   elseif value == '0' then
     return 0 -- the most frequent one, at a tenth of the cost
   end
-  local number = #value <= 16 and string.find(value, '^%d+$') and tonumber(value)
+  local number = #value <= 16 and string.find(value, '^%d+$') and value + 0 -- at half the cost of tonumber
   return number and number <= MOST and number or unreadable
 end

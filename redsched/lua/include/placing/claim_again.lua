@@ -6,7 +6,7 @@
 -- include: object_at
 -- include: transitions
 local function parse_again(call, at)
-  local key_at = #KEYS - 2 * #call.members - (call.gang and 1 or 0) - (ARG.request ~= '' and 1 or 0)
+  local key_at = #KEYS - 2 * #call.members - (ARG.gang == '1' and 1 or 0) - (ARG.request ~= '' and 1 or 0)
   for _, member in ipairs(call.members) do
     member.again = {token = ARGV[at + 1], end_reason = ARGV[at + 2], move_deadline_ms = tonumber(ARGV[at + 3]),
       host_key = KEYS[key_at + 1], gang_key = KEYS[key_at + 2]}
@@ -139,7 +139,7 @@ local function again_outcome(cell, call)
 end
 
 -- Write the new placement of a claim beside those that it has.
-local function write_again(cell, call, member, expires, entry_id)
+local function write_again(cell, member, expires, entry_id)
   local again, amounts = member.again, {}
   local claim = again.claim
   for _, entry in ipairs(member.amounts) do
@@ -158,8 +158,8 @@ local function write_again(cell, call, member, expires, entry_id)
   claim.fields.searches = nil
   claim.fields.group = member.group and member.group.own_name or claim.fields.group
   claim.fields.gang = nil -- it is no longer part of its gang
-  claim.fields.max_attempts = call.max_attempts ~= '' and call.max_attempts or claim.fields.max_attempts
-  claim.fields.on_exit = call.on_exit ~= '' and call.on_exit or claim.fields.on_exit
+  claim.fields.max_attempts = ARG.max_attempts ~= '' and ARG.max_attempts or claim.fields.max_attempts
+  claim.fields.on_exit = ARG.on_exit ~= '' and ARG.on_exit or claim.fields.on_exit
   claim.fields.claimed_at_ms = claim.fields.claimed_at_ms or text(cell.now_ms)
   add_placement(claim, {token = member.token, root = again.root, host = member.host.name, state = 'claimed',
     from = again.token, expires_at_ms = expires, inbox_id = entry_id, amounts = amounts, resizing_to = {},

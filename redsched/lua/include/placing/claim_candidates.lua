@@ -19,37 +19,40 @@ local function closed_because(cell, known, epoch, status, alive_until_ms)
   return ''
 end
 
--- Read a host's state and the slots of one list of amounts, in one command. Slots that were read before are not
--- replaced.
+-- Read a host's state and the slots of a list of amounts, in one command, unless they have been read.
 local function look(cell, host, list)
-  if host.seen[list] then
+  local known = host.closed
+  for number = 1, known and #list or 0 do
+    known = known and host.slots[list[number].slot]
+  end
+  if known then
     return
   end
-  local values = redis.call('HMGET', host.keys.host, unpack(list.fields))
+  local values = redis.call('HMGET', host.key, unpack(list.fields))
   if not host.closed then
     local version = to_int(values[1])
     host.version, host.inbox = version or 0, to_int(values[5], 0, 0)
     host.claims, host.starting = to_int(values[6], 0, MOST), to_int(values[7], 0, MOST)
     host.closed = closed_because(cell, version, values[2], values[3], values[4])
   end
-  for number, entry in ipairs(list) do
-    if not host.slots[entry.slot] then
-      local at = 6 * number + 2
-      host.slots[entry.slot] = {
-        capacity = to_int(values[at], 0, 0), claimed = to_int(values[at + 1], 0, MOST),
-        external = to_int(values[at + 2], 0, MOST), min = to_int(values[at + 3], 1, MOST),
-        max = to_int(values[at + 4], MOST, 0), step = to_int(values[at + 5], 1, MOST), stored = values[at + 1],
-      }
-    end
+  local slots, at = host.slots, 8
+  for number = 1, #list do
+    local slot = list[number].slot
+    slots[slot] = slots[slot] or {
+      capacity = to_int(values[at], 0, 0), claimed = to_int(values[at + 1], 0, MOST),
+      external = to_int(values[at + 2], 0, MOST), min = to_int(values[at + 3], 1, MOST),
+      max = to_int(values[at + 4], MOST, 0), step = to_int(values[at + 5], 1, MOST), taken = 0,
+    }
+    at = at + 6
   end
-  host.seen[list] = true
 end
 
 -- Return the slot that is too small for the list of amounts, or nil.
 local function lacking(host, list)
-  for _, entry in ipairs(list) do
-    if not fits(entry.amount, host.slots[entry.slot]) then
-      return entry.slot
+  for number = 1, #list do
+    local slot = list[number].slot
+    if not fits(list[number].amount, host.slots[slot]) then
+      return slot
     end
   end
   for _, entry in ipairs(list.shared or {}) do
@@ -61,48 +64,49 @@ local function lacking(host, list)
   return nil
 end
 
+local CANDIDATE = '(%d+):(%d+)()'
+
 local function first_fit(cell, call, member)
-  local number = 0
-  for host_number, list_number in string.gmatch(member.candidates, '(%d+):(%d+)') do
-    local host, list = host_of(call, tonumber(host_number)), call.lists[tonumber(list_number)]
-    number = number + 1
+  local number, host_number, list_number, at = 1, string.match(member.candidates, CANDIDATE)
+  while at do
+    local host, list = host_of(call, host_number + 0), call.lists[list_number + 0]
     look(cell, host, list)
     host.cause = host.closed
     if host.closed == '' then
       host.cause = lacking(host, list) or (call.conditions and call.conditions.violated_rule(member, host)) or ''
     end
     if host.cause == '' then
-      for _, entry in ipairs(list) do
-        local slot = host.slots[entry.slot]
-        slot.claimed, slot.taken = slot.claimed + entry.amount, true
+      for i = 1, #list do
+        local amount, slot = list[i].amount, host.slots[list[i].slot]
+        slot.claimed, slot.taken = slot.claimed + amount, slot.taken + amount
       end
+      host.placed = host.placed + 1
       if call.conditions then
         call.conditions.place(member, host, list)
       end
-      member.amounts, member.candidate, host.placed = list, number, host.placed + 1
+      member.amounts, member.candidate = list, number
       return host
     end
+    number = number + 1
+    host_number, list_number, at = string.match(member.candidates, CANDIDATE, at)
   end
   return nil
 end
 
 -- After a refusal no member gets the amounts promised to it: the reply must show what is stored.
 local function looked_at(call, reply)
-  local refused = reply[1] == 'FULL'
+  local refused, last = reply[1] == 'FULL', #reply
   for number, host in pairs(call.hosts) do
     if host.closed then
-      reply[#reply + 1] = number
-      reply[#reply + 1] = host.version
-      reply[#reply + 1] = host.cause
-      reply[#reply + 1] = host.claims + (refused and 0 or host.placed)
-      reply[#reply + 1] = host.starting + (refused and 0 or host.placed)
-      local length_at = #reply + 1
-      reply[length_at] = 0
+      local placed, length_at = refused and 0 or host.placed, last + 6
+      reply[last + 1], reply[last + 2], reply[last + 3] = number, host.version, host.cause
+      reply[last + 4], reply[last + 5], reply[length_at] = host.claims + placed, host.starting + placed, 0
+      last = length_at
       for name, slot in pairs(host.slots) do
-        reply[#reply + 1] = name
-        reply[#reply + 1] = refused and to_int(slot.stored, 0, MOST) or slot.claimed
-        reply[length_at] = reply[length_at] + 1
+        reply[last + 1], reply[last + 2] = name, slot.claimed - (refused and slot.taken or 0)
+        last = last + 2
       end
+      reply[length_at] = (last - length_at) / 2
     end
   end
   return reply

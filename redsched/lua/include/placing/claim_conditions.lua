@@ -10,7 +10,7 @@
 -- include: object_at
 local function parse_conditions(call, at)
   local objects = {}
-  local key_at = 7 + call.member_count + 3 * call.host_count
+  local key_at = 7 + call.member_count + 3 * ARG.hosts
   local function take()
     at = at + 1
     return ARGV[at]
@@ -20,7 +20,7 @@ local function parse_conditions(call, at)
   end
   if take() == '1' then
     call.attributes_at = key_at
-    key_at = key_at + call.host_count
+    key_at = key_at + ARG.hosts
   end
   for number = 1, take_number() do
     objects[number] = object_at(KEYS[key_at + number])

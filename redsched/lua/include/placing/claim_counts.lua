@@ -7,9 +7,9 @@ local function domain_of(host, by)
   local domain = host.domains[by]
   if domain == nil then
     if by == 'zone' then
-      domain = redis.call('HGET', host.keys.host, 'zone')
+      domain = redis.call('HGET', host.key, 'zone')
     else
-      domain = redis.call('HGET', host.keys.attributes, 'label.' .. string.sub(by, 7))
+      domain = redis.call('HGET', host.attributes_key, 'label.' .. string.sub(by, 7))
     end
     domain = domain ~= '' and domain
     host.domains[by] = domain

@@ -1,39 +1,51 @@
 -- known_outcome(): return the reply of claim.lua that follows from the ids and the age of the decision, without reading
 -- any host; or nil.
 -- include: claim_decision
-local function known_outcome(cell, call)
-  local function answer(outcome)
-    return {outcome, cell.epoch, cell.now_ms}
-  end
-  local known, ended, moved, reply = 0, false, false, {'ALREADY_DONE', cell.epoch, cell.now_ms, #call.members}
+
+-- Return the claims that members of the call have already, and whether a member was voided here since the decision.
+local function earlier_claims(call)
+  local claims, moved = {}, false
   for _, member in ipairs(call.members) do
     local claim = redis.call('HMGET', member.key, 'state', 'digest', 'host', 'token', 'expires_at_ms', 'voided_at_ms')
     -- The id was voided here for use in another cell: refuse decisions made before that, allow later ones.
-    member.reopened = claim[6] and call.decided_at_ms > tonumber(claim[6])
+    member.reopened = claim[6] and tonumber(ARG.now_ms) > tonumber(claim[6])
     moved = moved or (claim[6] and not member.reopened)
     if claim[1] and not claim[6] then
-      if claim[2] ~= call.digest then
-        return answer('CONFLICT')
-      end
-      known = known + 1
-      ended = ended or claim[1] == 'ended'
-      reply[#reply + 1] = claim[3]
-      reply[#reply + 1] = claim[4]
-      reply[#reply + 1] = claim[5] or ''
-      reply[#reply + 1] = claim[1]
-      reply[#reply + 1] = ''
+      claims[#claims + 1] = claim
     end
   end
-  if known == #call.members and known > 0 then
-    for _, member in ipairs(call.call_id ~= '' and call.members or {}) do
-      redis.call('HSET', member.key, 'call_id', call.call_id) -- of ended ones too
+  return claims, moved
+end
+
+-- Return the reply if some members have claims already.
+local function repeated(cell, call, claims)
+  local reply, ended = {'ALREADY_DONE', cell.epoch, cell.now_ms, #claims}, false
+  for _, claim in ipairs(claims) do
+    if claim[2] ~= ARG.digest then
+      return {'CONFLICT', cell.epoch, cell.now_ms}
     end
-    return ended and answer('ENDED') or reply
+    ended = ended or claim[1] == 'ended'
+    for _, value in ipairs({claim[3], claim[4], claim[5] or '', claim[1], ''}) do
+      reply[#reply + 1] = value
+    end
   end
-  -- A caller's own id that is unknown here may be running on a host that has not attested yet.
-  local may_be_unattested = not call.fresh and not cell.settled
-  if known > 0 then
-    return answer(may_be_unattested and 'SETTLING' or 'CONFLICT')
+  if #claims < #call.members then
+    -- A caller's own id that is unknown here may be running on a host that has not attested yet.
+    return {ARG.fresh ~= '1' and not cell.settled and 'SETTLING' or 'CONFLICT', cell.epoch, cell.now_ms}
   end
-  return outdated(cell, call, moved)
+  for _, member in ipairs(ARG.call_id ~= '' and call.members or {}) do
+    redis.call('HSET', member.key, 'call_id', ARG.call_id) -- of ended ones too
+  end
+  return ended and {'ENDED', cell.epoch, cell.now_ms} or reply
+end
+
+local function known_outcome(cell, call)
+  if redis.call('EXISTS', unpack(KEYS, 8, 7 + call.member_count)) == 0 then
+    return outdated(cell, false)
+  end
+  local claims, moved = earlier_claims(call)
+  if #claims > 0 then
+    return repeated(cell, call, claims)
+  end
+  return outdated(cell, moved)
 end

@@ -75,7 +75,7 @@ local function left_behind(call, member)
   end
   for _, number in ipairs(call.written_off) do
     local host = host_of(call, number)
-    local count = is_written_off(host.keys.host) and number_of(group, field_of('host', host.name)) or 0
+    local count = is_written_off(host.key) and number_of(group, field_of('host', host.name)) or 0
     count = count == MOST and 0 or count -- unreadable: not subtracted
     left.members = left.members + count
     leave(left, 'host', host.name, count)

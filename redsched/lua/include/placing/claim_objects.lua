@@ -1,5 +1,6 @@
 -- The groups and shared pools of one call of claim.lua. unsuited(): read them, and return the reply to a call that
--- cannot be decided, or nil. add_conditions(): append their fields to a claim.
+-- cannot be decided, or nil. append_objects(): append those that were written to the reply. add_conditions(): append
+-- their fields to a claim.
 -- include: fence
 -- include: read_hash
 -- include: to_int
@@ -66,6 +67,18 @@ local function unsuited(cell, call)
     end
   end
   return nil
+end
+
+local function append_objects(objects, reply)
+  for _, object in ipairs(objects) do
+    reply[#reply + 1] = object.kind
+    reply[#reply + 1] = object.own_name
+    reply[#reply + 1] = object.version
+    reply[#reply + 1] = #object.fields
+    for _, value in ipairs(object.fields) do
+      reply[#reply + 1] = value
+    end
+  end
 end
 
 local function add_conditions(claim, member)

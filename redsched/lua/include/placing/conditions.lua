@@ -2,8 +2,6 @@
 -- besides hosts and their amounts. Few calls need them; the others save the time that it takes to create these
 -- functions.
 -- include: fence
--- include: object_counts
--- include: in_chunks
 -- include: object_at
 -- include: publish
 local function conditions()
@@ -12,5 +10,6 @@ local function conditions()
   -- include: claim_rules
   -- include: objects
   return {parse = parse_conditions, unsuited = unsuited, violated_rule = violated_rule, place = place,
-    add_to_claim = add_conditions, changed_objects = changed_objects, write_objects = write_objects}
+    add_to_claim = add_conditions, changed_objects = changed_objects, write_objects = write_objects,
+    append_objects = append_objects}
 end

@@ -5,17 +5,14 @@
 -- include: fence
 -- include: publish
 -- include: quota_steps
-local function append_objects(objects, reply)
-  reply[#reply + 1] = #objects
-  for _, object in ipairs(objects) do
-    reply[#reply + 1] = object.kind
-    reply[#reply + 1] = object.own_name
-    reply[#reply + 1] = object.version
-    reply[#reply + 1] = #object.fields
-    for _, value in ipairs(object.fields) do
-      reply[#reply + 1] = value
-    end
+local function placed_reply(cell, call, expires, objects)
+  local reply, last = {'OK', cell.epoch, cell.now_ms, call.member_count}, 4
+  for _, member in ipairs(call.members) do
+    reply[last + 1], reply[last + 2], reply[last + 3] = member.host.name, member.token, expires
+    reply[last + 4], reply[last + 5] = 'claimed', member.candidate
+    last = last + 5
   end
+  reply[last + 1] = objects
   return reply
 end
 
@@ -35,14 +32,14 @@ local function place_members(cell, call, write)
 
   -- Every check has passed. From here on, only writes.
   local objects = call.conditions and call.conditions.changed_objects(call.objects) or {}
-  local expires = text(cell.now_ms + call.lease_ms)
+  local expires = text(cell.now_ms + ARG.lease_ms)
   for number, member in ipairs(call.members) do
     local entry_id = append_placed(cell, member, #call.members - number + #objects)
-    write(cell, call, member, expires, entry_id)
+    write(cell, member, expires, entry_id, call)
   end
   for _, host in pairs(call.hosts) do
     if host.placed > 0 then
-      write_claimed_host(host)
+      redis.call('HSET', host.key, 'version', text(host.version), 'inbox', text(host.inbox), unpack(host.changed))
     end
   end
   if call.conditions then
@@ -51,16 +48,14 @@ local function place_members(cell, call, write)
   if quota then
     quota.write(cell, call.quota)
   end
-  write_beside(call)
+  if ARG.gang == '1' or ARG.request ~= '' then
+    write_beside(call)
+  end
   finish(cell)
 
-  local reply = {'OK', cell.epoch, cell.now_ms, #call.members}
-  for _, member in ipairs(call.members) do
-    reply[#reply + 1] = member.host.name
-    reply[#reply + 1] = member.token
-    reply[#reply + 1] = expires
-    reply[#reply + 1] = 'claimed'
-    reply[#reply + 1] = member.candidate
+  local reply = placed_reply(cell, call, expires, #objects)
+  if call.conditions then
+    call.conditions.append_objects(objects, reply)
   end
-  return looked_at(call, append_objects(objects, reply))
+  return looked_at(call, reply)
 end

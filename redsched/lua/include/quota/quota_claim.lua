@@ -45,7 +45,7 @@ end
 
 local function over_quota(cell, call)
   local quota, more = call.quota, usage_of_all(call.members)
-  local refusal = quota_refusal(cell, quota, more, call.limited)
+  local refusal = quota_refusal(cell, quota, more, ARG.limited == '1')
   if not refusal then
     for class, amount in pairs(more) do
       add(quota, 'used.' .. class, amount)

@@ -1,7 +1,5 @@
 -- quota_steps(): the functions that check and count a call in its project's quota.
 -- include: fence
--- include: in_chunks
--- include: object_counts
 local function quota_steps()
   -- include: quota_claim
   -- include: quota_write

@@ -84,7 +84,7 @@ def _loop_lag(found: Any) -> Iterator[Figure]:
 def _models(found: Any) -> Iterator[Figure]:
     """Yield rates, latencies and processor times, compared with those of the filter scheduler; and retries."""
     for row in found["rows"]:
-        schedulers = f"{row['schedulers']} schedulers"
+        schedulers = f"{row['schedulers']} scheduler{'' if row['schedulers'] == 1 else 's'}"
         for what, value, unit, better in _of_model(row):
             has_baseline = row["model"] != "filter" and unit != "per request"
             baseline = f"filter, {schedulers}: {what}" if has_baseline else ""

@@ -22,7 +22,7 @@ METRICS: dict[str, Callable[[Row], float]] = {
 BARS = ("decisions per second", "retries per request")
 
 
-MIN_WIDTH = 110
+MIN_WIDTH = 120
 """Of the tables: a narrower terminal wraps their lines, which is better than rich's shortened numbers."""
 
 

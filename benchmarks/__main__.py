@@ -23,8 +23,9 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedC
 from rich.table import Table
 
 from benchmarks import result_plots
+from benchmarks.models import report
 from benchmarks.results import Finished, Results, ResultsError, compare, geometric_means, unlike, with_ratios
-from benchmarks.running import end_in_order
+from benchmarks.running import END_TIMEOUT_S, end_in_order
 from benchmarks.suite import PROGRAMS, Program
 
 DEFAULT_FILE = Path("build/benchmarks.json")
@@ -53,14 +54,23 @@ def _run(program: Program, arguments: Sequence[str], time_limit_s: float) -> tup
     )
     try:
         printed, complaints = process.communicate(timeout=time_limit_s)
-    except BaseException as error:
-        os.killpg(process.pid, signal.SIGTERM)  # its own group, with every process that it started
-        printed, _ = process.communicate()
-        if not isinstance(error, subprocess.TimeoutExpired):
-            raise
-        return printed, f"took more than {time_limit_s:g} s: see --time-limit-s"
+    except subprocess.TimeoutExpired:
+        return _end(process), f"took more than {time_limit_s:g} s: see --time-limit-s"
+    except BaseException:
+        _end(process)
+        raise
     last = "\n".join(complaints.strip().splitlines()[-5:])
     return printed, f"exit code {process.returncode}: {last}" if process.returncode else ""
+
+
+def _end(process: "subprocess.Popen[str]") -> str:
+    """End a program in order, or else with everything that it started; return what it printed."""
+    process.terminate()
+    try:
+        return process.communicate(timeout=END_TIMEOUT_S)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return process.communicate()[0]
 
 
 def _take(program: Program, text: str, results: Results) -> None:
@@ -78,10 +88,10 @@ def _take(program: Program, text: str, results: Results) -> None:
 
 def print_ratios(results: Results, console: Console) -> None:
     """Print every figure, with its ratio to its baseline."""
-    table = _table("program", "figure", right=("value", "unit", "times better"), last="than")
+    table = _table("program", "figure", right=("value", "unit", "times better"))
     for figure, times in with_ratios(results.figures):
         shown = "" if times is None else f"{times:.2f}"
-        table.add_row(figure.program, figure.name, f"{figure.value:.4g}", figure.unit, shown, figure.baseline)
+        table.add_row(figure.program, figure.name, f"{figure.value:.4g}", figure.unit, shown)
     console.print(table)
 
 
@@ -100,14 +110,12 @@ def print_comparison(now: Results, earlier: Results, console: Console) -> None:
         console.print(f"not alike: {line}")
 
 
-def _table(*left: str, right: Sequence[str], last: str = "") -> Table:
+def _table(*left: str, right: Sequence[str]) -> Table:
     table = Table(box=None)
     for name in left:
         table.add_column(name, no_wrap=True)
     for name in right:
         table.add_column(name, justify="left" if name == "unit" else "right", no_wrap=True)
-    if last:
-        table.add_column(last, no_wrap=True)
     return table
 
 
@@ -155,7 +163,7 @@ def main() -> int:
         return 2
     results = run_all(given.only, given)
     results.write(given.json)
-    console = Console(width=None if sys.stdout.isatty() else 160)
+    console = report.console()
     print_ratios(results, console)
     if earlier:
         print_comparison(results, earlier, console)

@@ -58,17 +58,18 @@ def _constraints(rows: Any) -> Iterator[Figure]:
 
 def _throughput(rows: Any) -> Iterator[Figure]:
     """Yield rates, compared with that of the script alone, and the processor time of each role."""
-    raw = {row["hosts"]: _throughput_name(row) for row in rows if row["work"].startswith("claim.lua")}
+    raw, name = dict[int, str](), ""
     for row in rows:
-        name, baseline = _throughput_name(row), raw.get(row["hosts"], "")
+        # An indented row is a part of the row above it.
+        is_part = row["work"].startswith(" ")
+        name = f"{name}, {row['work'].strip()}" if is_part else f"{row['hosts']} hosts, {row['work']}"
+        if row["work"].startswith("claim.lua"):
+            raw[row["hosts"]] = name
+        baseline = raw.get(row["hosts"], "")
         rate = row["claims"] / row["seconds"]
         yield Figure("throughput", name, rate, "per s", "more", "" if name == baseline else baseline)
         for role, spent in row["cpu_us"].items():
             yield Figure("throughput", f"{name}: {role}", spent, "us", "less")
-
-
-def _throughput_name(row: Any) -> str:
-    return f"{row['hosts']} hosts, {row['work'].strip()}"
 
 
 def _script_cost(rows: Any) -> Iterator[Figure]:
@@ -84,7 +85,7 @@ def _loop_lag(found: Any) -> Iterator[Figure]:
 def _models(found: Any) -> Iterator[Figure]:
     """Yield rates, latencies and processor times, compared with those of the filter scheduler; and retries."""
     for row in found["rows"]:
-        schedulers = f"{row['schedulers']} schedulers"
+        schedulers = f"{row['schedulers']} scheduler{'' if row['schedulers'] == 1 else 's'}"
         for what, value, unit, better in _of_model(row):
             has_baseline = row["model"] != "filter" and unit != "per request"
             baseline = f"filter, {schedulers}: {what}" if has_baseline else ""

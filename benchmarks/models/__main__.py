@@ -26,7 +26,7 @@ from benchmarks.models.registry import MODELS
 from benchmarks.models.work import Setup, make_asks, make_fleet
 from benchmarks.running import end_in_order
 
-QUICK = {"schedulers": [1, 4], "hosts": 20, "requests": 120, "rounds": 1}
+QUICK = {"schedulers": [1, 4], "hosts": 20, "requests": 80, "rounds": 1}
 
 
 def options(given: argparse.Namespace) -> Setup:
@@ -109,7 +109,7 @@ def main() -> int:
     sizes = [replace(options(given), model=one, schedulers=many) for many in given.schedulers for one in given.models]
     found = run_all([*first, *sizes], given.server)
     published, rows = found[: len(first)], found[len(first) :]
-    console = Console(width=None if sys.stdout.isatty() else 140)
+    console = report.console()
     if published:
         report.print_original(published, console)
     report.print_rows(rows, console)

@@ -22,10 +22,20 @@ METRICS: dict[str, Callable[[Row], float]] = {
 BARS = ("decisions per second", "retries per request")
 
 
+MIN_WIDTH = 120
+"""Of the tables: a narrower terminal wraps their lines, which is better than rich's shortened numbers."""
+
+
+def console() -> Console:
+    """Return a console that is wide enough for the tables."""
+    return Console(width=max(MIN_WIDTH, Console().width))
+
+
 def print_original(rows: Sequence[Row], console: Console) -> None:
     """Print the comparison with the original experiment."""
     rounds = len(rows) // len({(row.model, row.schedulers) for row in rows})
-    table = _table("model", f"31 requests at once on 3 hosts, {rounds} rounds: retries in percent of the requests")
+    console.print(f"31 requests at once on 3 hosts: retries in percent of the requests (rounds: {rounds})")
+    table = _table("model")
     for name in ("schedulers", "ours: mean (range)", "reported", "wrongly refused"):
         table.add_column(name, justify="right")
     for model, schedulers, ours, reported, wrong in original.lines(rows):
@@ -36,7 +46,8 @@ def print_original(rows: Sequence[Row], console: Console) -> None:
 def print_rows(rows: Sequence[Row], console: Console) -> None:
     """Print the table of all runs."""
     first = rows[0]
-    table = _table("model", f"{first.hosts} hosts, {first.requests} requests")
+    console.print(f"\n{first.hosts} hosts, {first.requests} requests")
+    table = _table("model")
     names = ("sched.", "decided", "placed", "per s", "p50 ms", "p99 ms", "on host", "retries", "lost", "wrong", "over")
     for name in (*names, "CPU us"):
         table.add_column(name, justify="right")
@@ -53,14 +64,15 @@ def print_bars(rows: Sequence[Row], console: Console) -> None:
     for name in BARS:
         of = METRICS[name]
         most = max(map(of, rows)) or 1.0
-        table = _table("", name)
+        console.print(f"\n{name}")
+        table = _table()
         for row in rows:
             value = of(row)
             table.add_row(f"{row.model} {row.schedulers}", Bar(most, 0, value, width=BAR_WIDTH), f"{value:.4g}")
         console.print(table)
 
 
-def _table(first: str, title: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="", box=None, show_header=bool(first))
+def _table(first: str = "") -> Table:
+    table = Table(box=None, show_header=bool(first))
     table.add_column(first)
     return table

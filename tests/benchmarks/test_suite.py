@@ -38,6 +38,7 @@ FOUND: dict[str, Any] = {
     "throughput": [
         {"hosts": 10, "work": "claim.lua alone", "claims": 100, "seconds": 1.0, "cpu_us": {"store": 9.0}},
         {"hosts": 10, "work": "in process, 1 task", "claims": 100, "seconds": 4.0, "cpu_us": {}},
+        {"hosts": 10, "work": "  of which deciding", "claims": 100, "seconds": 0.5, "cpu_us": {}},
     ],
     "script_cost": {"claim.lua": 640_000},
     "loop_lag": {"claims": 5, "rows": [{"work": "audit", "largest_cpu_ms": 3.0}], "wrong": []},
@@ -64,6 +65,13 @@ def figures_of(name: str) -> dict[str, tuple[float, float | None]]:
     return {figure.name: (figure.value, times) for figure, times in with_ratios(found)}
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_figure_has_a_name_of_its_own(name: str) -> None:
+    """Two of the same name would be compared with each other."""
+    names = [figure.name for figure in PROGRAMS[name].figures(FOUND[name])]
+    assert len(names) == len(set(names))
+
+
 def test_every_program_has_an_example_here() -> None:
     assert FOUND.keys() == PROGRAMS.keys()
 
@@ -78,6 +86,7 @@ def test_rates_are_compared_with_the_script_alone() -> None:
         "10 hosts, claim.lua alone": (100.0, None),
         "10 hosts, claim.lua alone: store": (9.0, None),
         "10 hosts, in process, 1 task": (25.0, 0.25),
+        "10 hosts, in process, 1 task, of which deciding": (200.0, 2.0),
     }
 
 

@@ -1,13 +1,12 @@
 """The feed of a cell: its changes and its clock."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from redsched.store.client.reads import Command, exchange, fields_of
 from redsched.store.codec.results import Change, Clock, FeedEnd, Poll
 from redsched.store.commands.base import CellClient
 
 FEED_START = "0-0"
-_HEAD = frozenset(("seq", "kind", "name", "version", "op", "more"))
 
 
 class FeedCommands:
@@ -64,14 +63,15 @@ def _clock(meta: Sequence[str | None], time: Sequence[int]) -> Clock | None:
     return Clock(epoch, int(seq or 0), int(time[0]) * 1000 + int(time[1]) // 1000, settled == "1")
 
 
-def _change(entry_id: str, fields: Mapping[str, str]) -> Change:
+def _change(entry_id: str, fields: dict[str, str]) -> Change:
+    take = fields.pop
     return Change(
         entry_id,
-        int(fields["seq"]),
-        fields["kind"],
-        fields["name"],
-        int(fields["version"]),
-        fields["op"],
-        int(fields["more"]),
-        {name: value for name, value in fields.items() if name not in _HEAD},
+        int(take("seq")),
+        take("kind"),
+        take("name"),
+        int(take("version")),
+        take("op"),
+        int(take("more")),
+        fields,
     )

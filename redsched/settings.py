@@ -4,45 +4,42 @@ Settings of a whole cell, which must be the same for all processes (how long tom
 starts an epoch), are fields of the cell's `meta` hash instead: see docs/keys.md.
 """
 
+import json
+import os
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_origin
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
-from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from redsched.errors import InvalidRequest
 from redsched.model import MAX_RATIO
 from redsched.model.units import plain_number
 from redsched.model.validation import check_name
 
+PREFIX = "REDSCHED_"
 MAX_CELL_NAME = 32
 Seconds = Annotated[float, Field(gt=0)]
 Factor = Annotated[float, Field(allow_inf_nan=False)]
 GpuShare = Annotated[int, Field(ge=1, le=1000)]
 
 
-class Environment(EnvSettingsSource):
-    """The environment, asked for each setting only if it holds one: most objects are made where it holds none."""
+class Settings(BaseModel):
+    """Settings: arguments, else read from the environment: `REDSCHED_` and the field's name in capitals, in any case.
 
-    def __call__(self) -> dict[str, Any]:
-        """Return the settings in the environment."""
-        is_set = any(name.startswith(self.env_prefix.lower()) for name in self.env_vars)
-        return super().__call__() if is_set else {}
+    Times are in seconds. Raises pydantic.ValidationError, and InvalidRequest for a text that should be JSON.
+    """
 
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
-class Settings(BaseSettings):
-    """Settings read from the environment: `REDSCHED_` and the field's name in capitals. Times are in seconds."""
-
-    model_config = SettingsConfigDict(env_prefix="REDSCHED_", extra="ignore", frozen=True)
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**(from_environment() | given))
 
     redis_url: str = Field(
         "",
         description="URL of the store: redis://, rediss://, unix://, sentinel:// or cluster://. "
         "Empty: `up` starts a private one.",
     )
-    cells: Annotated[tuple[str, ...], NoDecode] = Field(
-        ("c1",), description="The cells this process schedules over, comma-separated."
-    )
+    cells: tuple[str, ...] = Field(("c1",), description="The cells this process schedules over, comma-separated.")
     mirror_cells: str = Field(
         "",
         description="The cells that a scheduler always has in memory: a number, for as many of its choice, "
@@ -92,10 +89,10 @@ class Settings(BaseSettings):
         min_length=1,
         description="The usual shares of a GPU in thousandths, and how common each is, as JSON.",
     )
-    nova_filters: Annotated[tuple[str, ...], NoDecode] = Field(
+    nova_filters: tuple[str, ...] = Field(
         (), description="Filter classes written for Nova, by import path, comma-separated."
     )
-    nova_weighers: Annotated[tuple[str, ...], NoDecode] = Field(
+    nova_weighers: tuple[str, ...] = Field(
         (), description="Weigher classes written for Nova, by import path, comma-separated."
     )
 
@@ -164,21 +161,6 @@ class Settings(BaseSettings):
         default_factory=list, description="The PCI devices of this machine that claims may take, as JSON."
     )
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the same source, but slower
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read nothing but arguments and the environment: there is no file of settings or secrets.
-
-        Options such as `_env_prefix`, given to a constructor, have no effect.
-        """
-        return init_settings, Environment(settings_cls)
-
     @field_validator("cells", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
@@ -243,6 +225,22 @@ class Settings(BaseSettings):
                 f"{self.reply_timeout_s:g}: otherwise the connection is closed first"
             )
         return self
+
+
+def from_environment() -> dict[str, Any]:
+    """Return the settings that the environment holds, by field. Raises InvalidRequest for one that is not JSON."""
+    found = {name[len(PREFIX) :].lower(): text for name, text in os.environ.items() if name.upper().startswith(PREFIX)}
+    return {name: _decoded(name, text) for name, text in found.items() if name in Settings.model_fields}
+
+
+def _decoded(name: str, text: str) -> Any:
+    """Return the value of a setting in the environment: mappings and lists are JSON, others are read from texts."""
+    if get_origin(Settings.model_fields[name].annotation) not in (dict, list):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InvalidRequest(f"{PREFIX}{name.upper()} must be JSON: {error}") from error
 
 
 def load() -> Settings:

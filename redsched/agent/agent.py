@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 
-import structlog
-
+from redsched import logs
 from redsched.agent.backoff import StoreBackoff
 from redsched.agent.claims.context import LifecycleContext
 from redsched.agent.claims.steps import ClaimSteps
@@ -47,7 +46,7 @@ AGAIN_S = 5.0
 SPREAD_S = 0.5
 PRUNE_S = 60.0
 
-_log = structlog.get_logger("redsched.agent")
+_log = logs.get_logger("redsched.agent")
 
 
 @dataclass(eq=False)

@@ -9,15 +9,13 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import structlog
-
-from redsched import aio
+from redsched import aio, logs
 from redsched.errors import Unavailable
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 
 T = TypeVar("T")
-_log = structlog.get_logger("redsched.agent")
+_log = logs.get_logger("redsched.agent")
 
 
 class StoreBackoff:

@@ -14,9 +14,7 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-import structlog
-
-from redsched import aio
+from redsched import aio, logs
 from redsched.agent.external import is_worth_sending
 from redsched.agent.journal.journal import Journal
 from redsched.agent.journal.schema import JournalEntry
@@ -36,7 +34,7 @@ MAX_ATTESTS = 10
 MAX_TEXTS = 100
 """The most texts that a host restores at the same time."""
 
-_log = structlog.get_logger("redsched.agent")
+_log = logs.get_logger("redsched.agent")
 
 
 @dataclass(slots=True, eq=False)

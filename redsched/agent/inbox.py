@@ -8,8 +8,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-import structlog
-
+from redsched import logs
 from redsched.agent.backoff import StoreBackoff
 from redsched.agent.host_session import Host
 from redsched.store.cell import CellStore
@@ -26,7 +25,7 @@ GROWTH = 1.5
 _INBOX_OPS = frozenset(("claimed", "resizing", "resized", "ending"))
 """Changes that may have added an inbox entry."""
 
-_log = structlog.get_logger("redsched.agent")
+_log = logs.get_logger("redsched.agent")
 
 
 @dataclass(slots=True)

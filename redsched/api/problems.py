@@ -7,7 +7,6 @@ import sys
 from collections.abc import Mapping
 from typing import ClassVar, cast
 
-import structlog
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
@@ -16,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from redsched import errors
+from redsched import errors, logs
 from redsched.api.methods import allowed_methods
 from redsched.errors import InvalidRequest, PreconditionFailed, RedschedError, Unavailable
 from redsched.schema.parsing import invalid, shown_text
@@ -24,7 +23,7 @@ from redsched.schema.problem import members
 
 MEDIA_TYPE = "application/problem+json"
 
-log = structlog.get_logger(__name__)
+log = logs.get_logger(__name__)
 
 
 class BodyTooLarge(RedschedError):

@@ -14,6 +14,7 @@ import uvicorn
 import uvloop
 from fastapi import FastAPI
 
+import redsched.scheduler.preload  # noqa: F401 - workers are forks of the process that imports this module
 from redsched import logs, pacing
 from redsched.api import metrics
 from redsched.api.app import create_app

@@ -18,7 +18,7 @@ from redsched.cache.arrays import KeyedColumns, TextColumn, Value, grown
 from redsched.cache.declared import Declared
 from redsched.cache.derived import ALL_ROWS, Compute, Derived
 from redsched.cache.dirty import DirtyRows
-from redsched.cache.pool_tree import PoolTree, pool_tree_of, tree_after
+from redsched.cache.pool_tree import STRUCTURAL, PoolTree, pool_tree_of, tree_after
 from redsched.cache.rows import Rows
 from redsched.cache.slot_fields import AMOUNTS, amount_of
 from redsched.model.hosts import ListedStatus
@@ -216,13 +216,16 @@ class Columns(Rows):
         return True
 
     def _apply(self, row: int, fields: Mapping[str, str]) -> None:
+        structure = False
         for field, text in fields.items():
             kind, dot, key = field.partition(".")
             if dot:
+                structure = structure or kind in STRUCTURAL
                 self._set_keyed(row, kind, key, text)
             else:
                 self._set_single(row, kind, text)
-        self._build(row, fields)
+        if structure:
+            self._build(row, fields)
         self.dirty.mark(row)
 
     def _build(self, row: int, fields: Mapping[str, str]) -> None:

@@ -6,10 +6,13 @@ one script are only applied together. The rules are the same for hosts and decla
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from redsched.cache.columns import Columns
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.results import Change
+
+if TYPE_CHECKING:
+    from redsched.cache.columns import Columns
 
 KINDS = frozenset(Kind)
 """The known kinds. Changes of a kind that this release does not know are skipped, not errors."""
@@ -38,7 +41,7 @@ ObjectName = tuple[str, str]
 """The kind and the name of a changed object."""
 
 
-def objects_to_read(columns: Columns, changes: Sequence[Change]) -> list[ObjectName]:
+def objects_to_read(columns: "Columns", changes: Sequence[Change]) -> list[ObjectName]:
     """Return the objects that the batch alone cannot update: new ones, and those with a skipped version."""
     versions: dict[ObjectName, int | None] = {}
     unclear: dict[ObjectName, None] = {}
@@ -57,20 +60,20 @@ def objects_to_read(columns: Columns, changes: Sequence[Change]) -> list[ObjectN
     return list(unclear)
 
 
-def apply(columns: Columns, changes: Sequence[Change]) -> None:
+def apply(columns: "Columns", changes: Sequence[Change]) -> None:
     """Apply a batch, after `objects_to_read` were read. Does not await, so that no reader sees only a part of it."""
     for change in changes:
         if change.kind in KINDS:
             _apply_one(columns, change)
 
 
-def _version(columns: Columns, change: Change) -> int | None:
+def _version(columns: "Columns", change: Change) -> int | None:
     if change.kind == Kind.HOST:
         return columns.version(change.name)
     return columns.declared.version(change.kind, change.name)
 
 
-def _apply_one(columns: Columns, change: Change) -> None:
+def _apply_one(columns: "Columns", change: Change) -> None:
     known = _version(columns, change)
     if known is None or change.version <= known:
         return

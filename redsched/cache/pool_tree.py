@@ -21,6 +21,9 @@ MAX_TREES = 8192
 _BUILD = re.compile(r"(?:pool\.|(?:capacity|trait)\.[^/=\s]+/)[^/=\s]+\Z")
 """The fields that describe the structure. None can contain the separator between fields."""
 
+STRUCTURAL = frozenset(("pool", "capacity", "trait"))
+"""The kinds of these fields: what precedes their first dot. Most changes have none of them."""
+
 _NAME = re.compile(NAME_PATTERN)
 _NOWHERE = "?"
 """The parent of a pool whose parent field is invalid: no pool has this name."""

@@ -1,25 +1,41 @@
 """A cell's columns together with their position in the feed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from redsched.cache.columns import Columns
 from redsched.cache.feed import Gap, apply, check_dense, objects_to_read, whole_scripts
 from redsched.cache.reading import read_into
 from redsched.store.cell import CellStore
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.results import Change
 
+if TYPE_CHECKING:
+    from redsched.cache.columns import Columns
 
-@dataclass(slots=True)
+
 class CellReplica:
-    """The state of a cell in one epoch at `seq`, the seq of feed entry `entry_id`."""
+    """The state of a cell in one epoch at `seq`, the seq of feed entry `entry_id`.
 
-    columns: Columns
-    epoch: str
-    entry_id: str
-    seq: int
-    ahead: bool = False
+    Without columns it has empty ones, made when they are first used: commands that need none do not load NumPy.
+    """
+
+    __slots__ = ("_columns", "ahead", "entry_id", "epoch", "seq")
+
+    def __init__(self, columns: "Columns | None", epoch: str, entry_id: str, seq: int) -> None:
+        self._columns = columns
+        self.epoch = epoch
+        self.entry_id = entry_id
+        self.seq = seq
+        self.ahead = False
+
+    @property
+    def columns(self) -> "Columns":
+        """The hosts and declared objects."""
+        if self._columns is None:
+            from redsched.cache.columns import Columns
+
+            self._columns = Columns()
+        return self._columns
 
     async def advance(self, cell: CellStore, changes: Sequence[Change], store_seq: int) -> Sequence[Change]:
         """Apply the next changes, script by script, and return those that were applied.

@@ -10,20 +10,19 @@ import contextlib
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import structlog
-
-from redsched import aio
-from redsched.cache.columns import Columns
+from redsched import aio, logs
 from redsched.cache.feed import Gap
 from redsched.cache.replica import CellReplica
-from redsched.cache.snapshot import take_snapshot
 from redsched.errors import RedschedError, StoreUnavailable
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import Change, ClaimAnswer, Clock
+
+if TYPE_CHECKING:
+    from redsched.cache.columns import Columns
 
 MAX_ENTRIES = 1000
 KEPT_CHANGES = 20_000
@@ -42,7 +41,7 @@ class Listener(Protocol):
         """Handle a snapshot: the entries before it were not delivered."""
 
 
-log = structlog.get_logger(__name__)
+log = logs.get_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -59,7 +58,7 @@ class ReplicaUpdater:
 
     def __init__(self, cell: CellStore, settings: Settings) -> None:
         self.cell = cell
-        self._replica = CellReplica(Columns(), "", "", 0)
+        self._replica = CellReplica(None, "", "", 0)
         self.stats = UpdaterStats()
         self.recent: deque[Change] = deque(maxlen=KEPT_CHANGES)
         """The latest entries applied, for clients that follow the feed through this process."""
@@ -79,7 +78,7 @@ class ReplicaUpdater:
         self._is_closed = False
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> "Columns":
         """The hosts. A new object after each snapshot."""
         return self._replica.columns
 
@@ -134,7 +133,7 @@ class ReplicaUpdater:
         """
         while (end := await self.cell.feed.end()).clock is None:
             await self.cell.tick()  # gives a new or wiped cell its epoch
-        self._replica = CellReplica(Columns(), end.clock.epoch, end.entry_id, end.clock.seq)
+        self._replica = CellReplica(None, end.clock.epoch, end.entry_id, end.clock.seq)
         self._needs_snapshot = True
         self._record_clock(end.clock)
 
@@ -300,6 +299,8 @@ class ReplicaUpdater:
 
     async def _restart(self) -> None:
         self._needs_snapshot = True  # until it has been taken: the columns may be empty
+        from redsched.cache.snapshot import take_snapshot  # with NumPy
+
         self._replica = await take_snapshot(self.cell)
         self.recent.clear()  # at once: these are entries of the epoch before
         self._needs_snapshot = False

@@ -3,11 +3,11 @@
 Imports no scheduler, whose modules would double the time that agents take to start, and their memory.
 """
 
+import gc
 from collections.abc import Sequence
 
 import uvloop
 from pydantic import ValidationError
-from pydantic_settings import SettingsError
 
 from redsched import aio, logs
 from redsched.errors import InvalidRequest
@@ -20,6 +20,8 @@ def settings_for(url: str = "", is_service: bool = False) -> Settings:
 
     Services log their progress at the default level. Other commands print their results, so they log warnings only.
     """
+    gc.freeze()
+    gc.enable()
     settings = _load()
     is_chosen = is_service or "log_level" in settings.model_fields_set
     logs.configure(settings.log_level if is_chosen else "warning")
@@ -51,7 +53,7 @@ def _load() -> Settings:
         return load()
     except ValidationError as error:
         raise InvalidRequest(_setting_problem(error)) from error
-    except SettingsError as error:
+    except InvalidRequest as error:
         raise InvalidRequest(f"{error}: correct or unset it in the environment") from error
 
 

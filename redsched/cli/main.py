@@ -1,5 +1,6 @@
 """The entry point: the typer app; it turns every error into a line on stderr and an exit code of `redsched.errors`."""
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -43,6 +44,7 @@ def _root(
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    gc.disable()  # until the command begins (`context.settings_for`): what imports create stays anyway
     sys.exit(run(sys.argv[1:]))
 
 

@@ -19,7 +19,6 @@ from redsched.errors import ClaimState, InvalidRequest
 from redsched.model.units import parse_amount, parse_seconds, without_units
 from redsched.model.validation import check_name
 from redsched.schema.parsing import Model, parse
-from redsched.yaml_io import parse_yaml, read_text
 
 Many = list[str]
 Url = Annotated[str, typer.Option("--url", help="URL of the store. Default: REDSCHED_REDIS_URL.", show_default=False)]
@@ -116,6 +115,8 @@ def file_body(file: str) -> dict[str, Any]:
     """Read the body in a file (`-`: stdin); {} if no file is named. Raises InvalidRequest."""
     if not file:
         return {}
+    from redsched.yaml_io import read_text
+
     text = sys.stdin.read() if file == "-" else read_text("request", Path(file))
     found = written(f"request {file}", text)
     if not isinstance(found, dict):
@@ -127,6 +128,8 @@ def file_body(file: str) -> dict[str, Any]:
 
 def written(what: str, text: str) -> Any:
     """Parse a text in JSON or YAML. Raises InvalidRequest."""
+    from redsched.yaml_io import parse_yaml  # few options and commands need YAML
+
     try:
         return parse_yaml(text)
     except InvalidRequest as error:

@@ -5,51 +5,15 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic_core import to_json
-from rich.cells import cell_len
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Column, Table
-from rich.text import Text
 
-NOTHING = "-"
-BETWEEN = 2
-"""Characters between two columns on a terminal."""
-INDENT = 4
-"""Characters before the continuation of a row or line on a terminal."""
-
-
-@dataclass(frozen=True, slots=True)
-class At:
-    """A time (Unix ms) in a table: in full in plain columns; on a terminal as HH:MM:SS below a line with the day."""
-
-    ms: int
-
-    def __str__(self) -> str:
-        return time(self.ms)
-
-    @property
-    def day(self) -> str:
-        """The day in UTC: `2026-01-02 UTC`."""
-        return f"{time(self.ms)[:10]} UTC"
-
-    @property
-    def clock(self) -> str:
-        """The time of day in UTC: `03:04:05`."""
-        return time(self.ms)[11:19]
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row on a terminal: its day ('' for none), its cells, and the lines below them."""
-
-    day: str
-    cells: Sequence[str]
-    below: Sequence[str]
+from redsched.cli.cells import INDENT as INDENT
+from redsched.cli.cells import NOTHING as NOTHING
+from redsched.cli.cells import At as At
+from redsched.cli.cells import shown as shown
+from redsched.cli.cells import time as time
 
 
 def show_json(content: Mapping[str, Any]) -> None:
@@ -75,7 +39,9 @@ def show_table(
     if not found:
         print(empty)
     elif is_fitted(wide):
-        _show_fitted(heads, found, texts)
+        from redsched.cli import fitted  # with rich, which only terminals need
+
+        fitted.show(heads, found, texts)
     else:
         _show_plain(heads, [_with_note([*map(shown, row)], note) for row, note in zip(found, texts, strict=True)])
 
@@ -107,96 +73,14 @@ def amounts(found: Mapping[str, int]) -> str:
     return " ".join(f"{slot}={amount}" for slot, amount in sorted(found.items()))
 
 
-def time(at_ms: int) -> str:
-    """Format a time (Unix ms) in UTC: `2026-01-02T03:04:05.678Z`."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def first_line(text: str) -> str:
     """Return the first line of a text; '' for an empty text."""
     return text.partition("\n")[0]
 
 
-def shown(value: object) -> str:
-    """Return a cell's text in plain columns."""
-    if value is None or value == "":
-        return NOTHING
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
-
-
 def _with_note(cells: list[str], note: str) -> list[str]:
     last = [one for one in (cells[-1], note) if one and one != NOTHING]
     return [*cells[:-1], " ".join(last) or NOTHING]
-
-
-def _show_fitted(heads: Sequence[str], rows: Sequence[Sequence[object]], notes: Sequence[str]) -> None:
-    console = Console(highlight=False)
-    texts = [[value.clock if isinstance(value, At) else shown(value) for value in row] for row in rows]
-    columns = [list(column) for column in zip(heads, *texts, strict=True)]
-    filled = [column for column in columns if set(column[1:]) != {NOTHING}] or columns[:1]
-    count = _beside(filled, console.width)
-    below = [[_named(column[0], text) for text in column[1:]] for column in filled[count:]]
-    lines = [[one for one in (*cells, note) if one] for *cells, note in zip(*below, notes, strict=True)]
-    cells = zip(*(column[1:] for column in filled[:count]), strict=True)
-    made = [_Row(_day(row), *of_row) for row, *of_row in zip(rows, cells, lines, strict=True)]
-    _print_rows(console, filled[:count], made)
-
-
-def _beside(columns: Sequence[Sequence[str]], room: int) -> int:
-    """Return how many columns fit side by side without breaking their longest words; at least one."""
-    longest = [_longest_word(column) for column in columns]
-    count = len(columns)
-    while count > 1 and sum(longest[:count]) + BETWEEN * (count - 1) > room:
-        count -= 1
-    return count
-
-
-def _named(head: str, text: str) -> str:
-    return "" if text == NOTHING else f"{head}: {text}"
-
-
-def _day(row: Sequence[object]) -> str:
-    return next((value.day for value in row if isinstance(value, At)), "")
-
-
-def _print_rows(console: Console, columns: Sequence[Sequence[str]], rows: Sequence[_Row]) -> None:
-    """Print rows as tables of equal widths, interrupted by days and by the lines below a row."""
-    widths = _widths(columns, console.width - BETWEEN * (len(columns) - 1))
-    heads = [column[0] for column in columns]
-    table, day = _table(heads, widths, show_header=True), ""
-    for row in rows:
-        if row.day != day:
-            if table.row_count:
-                console.print(table)
-                table = _table(heads, widths)
-            day = row.day
-            console.print(day)
-        table.add_row(*map(Text, row.cells))
-        if row.below:
-            console.print(table)
-            console.print(Padding(Text("\n".join(row.below)), (0, 0, 0, INDENT), expand=False))
-            table = _table(heads, widths)
-    if table.row_count:
-        console.print(table)
-
-
-def _table(heads: Sequence[str], widths: Sequence[int], show_header: bool = False) -> Table:
-    # Cells are folded and never truncated, because half a token or claim id is useless.
-    columns = (Column(head, overflow="fold", width=width) for head, width in zip(heads, widths, strict=True))
-    return Table(*columns, box=None, padding=(0, BETWEEN, 0, 0), pad_edge=False, show_header=show_header)
-
-
-def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Return the widths of columns: room for the longest word of each; the rest goes to whole texts from the left."""
-    widths = [_longest_word(column) for column in columns]
-    for number, column in enumerate(columns):
-        more = max(map(cell_len, column)) - widths[number]
-        widths[number] += max(0, min(more, room - sum(widths)))
-    return widths
-
-
-def _longest_word(column: Sequence[str]) -> int:
-    return max(cell_len(word) for text in column for word in text.split())
 
 
 def _show_plain(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -1,37 +1,41 @@
 """The scheduler library: replicate, decide, claim. The API and the CLI use nothing below it."""
 
-from redsched.decide import Check, Explanation, HostCheck, Miss, ReasonCount
-from redsched.model import Exceeded
-from redsched.scheduler.claims.bulk import BulkOutcome, BulkResult
-from redsched.scheduler.claims.listing import ClaimFilter
-from redsched.scheduler.observe.events import EventFilter
-from redsched.scheduler.observe.usage import UsageBy, usage_by
-from redsched.scheduler.results import (
-    AggregateView,
-    AuditReport,
-    Change,
-    DrainState,
-    Effort,
-    EventView,
-    HostView,
-    Page,
-    PoolView,
-    Problem,
-    QuotaView,
-    Readiness,
-    ReportResult,
-    Reset,
-    Selection,
-    Selections,
-    ServerGroupView,
-    SharedPoolView,
-    SlotView,
-    Stats,
-    UsageRow,
-)
-from redsched.scheduler.scheduler import Scheduler
-from redsched.store.codec.results import EndedPlacement, InboxEntry, JournaledClaim
-from redsched.store.codec.tags import ANY, IfMatch
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from redsched.decide import Check, Explanation, HostCheck, Miss, ReasonCount
+    from redsched.model import Exceeded
+    from redsched.scheduler.claims.bulk import BulkOutcome, BulkResult
+    from redsched.scheduler.claims.listing import ClaimFilter
+    from redsched.scheduler.observe.events import EventFilter
+    from redsched.scheduler.observe.usage import UsageBy, usage_by
+    from redsched.scheduler.results import (
+        AggregateView,
+        AuditReport,
+        Change,
+        DrainState,
+        Effort,
+        EventView,
+        HostView,
+        Page,
+        PoolView,
+        Problem,
+        QuotaView,
+        Readiness,
+        ReportResult,
+        Reset,
+        Selection,
+        Selections,
+        ServerGroupView,
+        SharedPoolView,
+        SlotView,
+        Stats,
+        UsageRow,
+    )
+    from redsched.scheduler.scheduler import Scheduler
+    from redsched.store.codec.results import EndedPlacement, InboxEntry, JournaledClaim
+    from redsched.store.codec.tags import ANY, IfMatch
 
 __all__ = [
     "ANY",
@@ -74,3 +78,56 @@ __all__ = [
     "UsageRow",
     "usage_by",
 ]
+
+_MODULES = {
+    "ANY": "redsched.store.codec.tags",
+    "AggregateView": "redsched.scheduler.results",
+    "AuditReport": "redsched.scheduler.results",
+    "BulkOutcome": "redsched.scheduler.claims.bulk",
+    "BulkResult": "redsched.scheduler.claims.bulk",
+    "Change": "redsched.scheduler.results",
+    "Check": "redsched.decide",
+    "ClaimFilter": "redsched.scheduler.claims.listing",
+    "DrainState": "redsched.scheduler.results",
+    "Effort": "redsched.scheduler.results",
+    "EndedPlacement": "redsched.store.codec.results",
+    "EventFilter": "redsched.scheduler.observe.events",
+    "EventView": "redsched.scheduler.results",
+    "Exceeded": "redsched.model",
+    "Explanation": "redsched.decide",
+    "HostCheck": "redsched.decide",
+    "HostView": "redsched.scheduler.results",
+    "IfMatch": "redsched.store.codec.tags",
+    "InboxEntry": "redsched.store.codec.results",
+    "JournaledClaim": "redsched.store.codec.results",
+    "Miss": "redsched.decide",
+    "Page": "redsched.scheduler.results",
+    "PoolView": "redsched.scheduler.results",
+    "Problem": "redsched.scheduler.results",
+    "QuotaView": "redsched.scheduler.results",
+    "Readiness": "redsched.scheduler.results",
+    "ReasonCount": "redsched.decide",
+    "ReportResult": "redsched.scheduler.results",
+    "Reset": "redsched.scheduler.results",
+    "Scheduler": "redsched.scheduler.scheduler",
+    "Selection": "redsched.scheduler.results",
+    "Selections": "redsched.scheduler.results",
+    "ServerGroupView": "redsched.scheduler.results",
+    "SharedPoolView": "redsched.scheduler.results",
+    "SlotView": "redsched.scheduler.results",
+    "Stats": "redsched.scheduler.results",
+    "UsageBy": "redsched.scheduler.observe.usage",
+    "UsageRow": "redsched.scheduler.results",
+    "usage_by": "redsched.scheduler.observe.usage",
+}
+"""The module of each name. Imported on first access: what decides loads NumPy, and most commands decide nothing."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

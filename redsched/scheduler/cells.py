@@ -4,13 +4,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from redsched import aio
 from redsched.cache.loaded import LoadedReplicas
 from redsched.cache.updater import ReplicaUpdater
-from redsched.decide import Decider
-from redsched.decide.plugins.registry import PluginRegistry
 from redsched.errors import NotFound, Settling
 from redsched.model import Claim, ClaimStatus, EndReason
 from redsched.scheduler.background.expiry import Expiry
@@ -23,6 +21,10 @@ from redsched.store.codec.outcomes import Cause, Outcome
 from redsched.store.codec.results import ClaimAnswer
 from redsched.store.codec.summary import CellSummary
 
+if TYPE_CHECKING:
+    from redsched.decide import Decider
+    from redsched.decide.plugins.registry import PluginRegistry
+
 T = TypeVar("T")
 
 _UNIQUE = re.compile("[0-9a-f]{24}")
@@ -33,7 +35,10 @@ _LIVE, _SHELVED, _ENDING, _ENDED = range(4)
 
 @dataclass(eq=False)
 class Cell:
-    """A scheduler's view of one cell. It runs no tasks of its own: `redsched.scheduler.wiring` starts them."""
+    """A scheduler's view of one cell. It runs no tasks of its own: `redsched.scheduler.wiring` starts them.
+
+    `plugins` returns the filters and weighers. Raises InvalidRequest (an invalid policy, weight or plugin).
+    """
 
     store: CellStore
     updater: ReplicaUpdater
@@ -41,25 +46,27 @@ class Cell:
     released: ReleaseLog
     requests: RequestCache
     settings: Settings
-    plugins: PluginRegistry
+    plugins: "Callable[[], PluginRegistry]"
     loaded: LoadedReplicas
     name: str = field(init=False)
     is_mirrored: bool = field(default=True, init=False)
     """Whether this scheduler always has a replica of the cell. If not, it loads one when a call needs it."""
     summary: CellSummary | None = field(default=None, init=False)
     """The last summary read of a cell without a replica; None if it is unknown or too old."""
-    _decider: Decider | None = field(default=None, init=False)
+    _decider: "Decider | None" = field(default=None, init=False)
     _decided_on: object = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.name = self.store.name
 
     @property
-    def decider(self) -> Decider:
+    def decider(self) -> "Decider":
         """The decider over the current columns, rebuilt with empty caches when a snapshot has replaced the columns."""
         if self._decider is None or self._decided_on is not self.updater.columns:
+            from redsched.decide import Decider  # with all rules and NumPy: most commands decide nothing
+
             self._decided_on = self.updater.columns
-            self._decider = Decider(self.updater.columns, self.settings, self.plugins)
+            self._decider = Decider(self.updater.columns, self.settings, self.plugins())
         return self._decider
 
     @property

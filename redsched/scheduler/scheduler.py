@@ -1,27 +1,33 @@
 """Scheduler: the entry point of the library, and the only interface that the API and the CLI use."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
-from redsched.decide import Explanation
-from redsched.decide.plugins.registry import plugin_registry
 from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import Request
-from redsched.scheduler.audit.audit import audit, repair
-from redsched.scheduler.backup.archive import Archive
-from redsched.scheduler.backup.export import export_cell
-from redsched.scheduler.backup.import_ import Imported, import_cell, import_declared
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.observe.changes import follow
-from redsched.scheduler.observe.usage import UsageBy, usage
 from redsched.scheduler.results import AuditReport, Change, Readiness, Reset, Selections, Stats, UsageRow
-from redsched.scheduler.selection.blockers import with_claims
-from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
-from redsched.scheduler.selection.refusal import merge_nearest, merge_reasons
-from redsched.scheduler.selection.selector import Observe
-from redsched.scheduler.wiring import Components, build
+from redsched.scheduler.wiring import Components, plugins_of
 from redsched.settings import Settings
 from redsched.store.store import Store
+
+if TYPE_CHECKING:
+    from redsched.decide import Explanation
+    from redsched.scheduler.backup.archive import Archive
+    from redsched.scheduler.backup.import_ import Imported
+    from redsched.scheduler.claims.bulk import BulkService
+    from redsched.scheduler.claims.migration import MigrationService
+    from redsched.scheduler.claims.service import ClaimService
+    from redsched.scheduler.declared.service import AggregateService, ServerGroupService, SharedPoolService
+    from redsched.scheduler.hosts.service import HostService
+    from redsched.scheduler.mirroring.cell_tasks import CellTasks
+    from redsched.scheduler.mirroring.mirrors import Mirrors
+    from redsched.scheduler.observe.events import EventService
+    from redsched.scheduler.observe.usage import UsageBy
+    from redsched.scheduler.quotas.enforcement import Quotas
+    from redsched.scheduler.quotas.service import QuotaService
+    from redsched.scheduler.selection.selector import Observe, Selector
 
 MAX_LAG_S = 5.0
 
@@ -37,39 +43,93 @@ class Scheduler:
     """
 
     def __init__(self, components: Components) -> None:
-        self.claims = components.claims
-        self.migrations = components.migrations
-        self.bulk = components.bulk
-        self.hosts = components.hosts
-        self.aggregates = components.aggregates
-        self.server_groups = components.server_groups
-        self.pools = components.pools
-        self.quotas = components.quotas
-        self.events = components.events
+        self._components = components
         self._store = components.store
         self._cells = components.cells
-        self._quotas = components.enforcement
-        self._tasks = components.tasks
         self._replicas = components.replicas
-        self._mirrors = components.mirrors
-        self._selector = components.selector
+
+    @property
+    def claims(self) -> "ClaimService":
+        """Reads and verbs of single claims."""
+        return self._components.claims
+
+    @property
+    def migrations(self) -> "MigrationService":
+        """Verbs that place a claim again."""
+        return self._components.migrations
+
+    @property
+    def bulk(self) -> "BulkService":
+        """Verbs on many claims."""
+        return self._components.bulk
+
+    @property
+    def hosts(self) -> "HostService":
+        """Reads and verbs of hosts."""
+        return self._components.hosts
+
+    @property
+    def aggregates(self) -> "AggregateService":
+        """Aggregates: read, create, change and delete them."""
+        return self._components.aggregates
+
+    @property
+    def server_groups(self) -> "ServerGroupService":
+        """Server groups: read, create, change and delete them."""
+        return self._components.server_groups
+
+    @property
+    def pools(self) -> "SharedPoolService":
+        """Shared pools: read, create, change and delete them."""
+        return self._components.pools
+
+    @property
+    def quotas(self) -> "QuotaService":
+        """Quotas: read, create, change and delete them."""
+        return self._components.quotas
+
+    @property
+    def events(self) -> "EventService":
+        """Reads of the event log."""
+        return self._components.events
+
+    @property
+    def _quotas(self) -> "Quotas":
+        return self._components.enforcement
+
+    @property
+    def _tasks(self) -> "Mapping[str, CellTasks]":
+        return self._components.tasks
+
+    @property
+    def _mirrors(self) -> "Mirrors":
+        return self._components.mirrors
+
+    @property
+    def _selector(self) -> "Selector":
+        return self._components.selector
 
     @classmethod
     @asynccontextmanager
     async def connect(
-        cls, url: str, settings: Settings | None = None, observe: Observe | None = None, *, on_demand: bool = False
+        cls, url: str, settings: Settings | None = None, observe: "Observe | None" = None, *, on_demand: bool = False
     ) -> AsyncIterator["Scheduler"]:
         """Open a scheduler whose replica has caught up. `observe` is called with the duration of each selection.
 
         With `on_demand`, it has no replica until a call needs one, and no background tasks. That suits a few reads and
         verbs of single claims, hosts and declared objects; the verbs that place a claim need background tasks.
 
-        Raises StoreUnavailable, InvalidRequest (an invalid URL, policy, weight or plugin), SchemaMismatch.
+        Raises StoreUnavailable, InvalidRequest (an invalid URL; without `on_demand`, an invalid policy, weight or
+        plugin), SchemaMismatch.
         """
         settings = settings or Settings()
-        plugins = plugin_registry(settings)
+        plugins = plugins_of(settings)
+        if not on_demand:
+            plugins()
         async with Store.connect(url, settings) as store:
-            components = build(store, settings, plugins, observe)
+            components = Components(store, settings, plugins, observe)
+            if not on_demand:
+                components.build()
             async with components.on_demand() if on_demand else components.running():
                 yield cls(components)
 
@@ -81,12 +141,16 @@ class Scheduler:
         """
         return await self._selector.select(request)
 
-    async def explain(self, request: Request, *hosts: str) -> Explanation:
+    async def explain(self, request: Request, *hosts: str) -> "Explanation":
         """Explain why hosts fit a request or not, over all cells, with every check of the named hosts. Writes nothing.
 
         Raises NotFound for a host, claim, group or aggregate that does not exist, NoValidHost if the hint same_host
         leaves no host.
         """
+        from redsched.decide import Explanation
+        from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
+        from redsched.scheduler.selection.refusal import merge_nearest, merge_reasons
+
         request = await with_hints(request, self._cells)
         await self._cells.catch_up()
         if what := undeclared(request, self._cells.here):
@@ -105,8 +169,11 @@ class Scheduler:
             exceeded=await self._quotas.exceeded(request),
         )
 
-    async def _explain(self, cell: Cell, request: Request, hosts: Sequence[str]) -> Explanation:
+    async def _explain(self, cell: Cell, request: Request, hosts: Sequence[str]) -> "Explanation":
         """Explain a request in one cell, after loading its replica if this scheduler does not mirror it."""
+        from redsched.scheduler.selection.blockers import with_claims
+        from redsched.scheduler.selection.references import refuse_undeclared, undeclared
+
         if cell.is_mirrored:
             return await with_claims(cell, request, cell.decider.explain(request, *hosts))
         async with self._replicas.using(cell.updater):
@@ -126,6 +193,8 @@ class Scheduler:
         Raises InvalidRequest or NotFound for an invalid `last_id`, at the call and not at the first iteration;
         InvalidRequest too if this scheduler was opened on demand.
         """
+        from redsched.scheduler.observe.changes import follow
+
         if not all(cell.updater.is_started for cell in self._cells.here):
             raise InvalidRequest(
                 "this scheduler was opened on demand and follows no changes: open it without on_demand"
@@ -139,28 +208,38 @@ class Scheduler:
 
     async def audit(self) -> AuditReport:
         """Audit invariants 1, 2, 3, 5 and 10 of docs/architecture.md in the live store. Raises StoreUnavailable."""
+        from redsched.scheduler.audit.audit import audit
+
         return await audit(self._cells)
 
     async def repair(self) -> AuditReport:
         """Audit, and repair what can be repaired at an operator's request. Raises StoreUnavailable."""
+        from redsched.scheduler.audit.audit import repair
+
         return await repair(self._cells, operator=True)
 
-    async def usage(self, by: Sequence[UsageBy] = (UsageBy.CLASS,)) -> tuple[UsageRow, ...]:
-        """Return the total amounts of all claims, summed by these dimensions. Raises StoreUnavailable."""
-        return await usage(self._cells, by)
+    async def usage(self, by: "Sequence[UsageBy] | None" = None) -> tuple[UsageRow, ...]:
+        """Return the total amounts of all claims, by class or by these dimensions. Raises StoreUnavailable."""
+        from redsched.scheduler.observe.usage import UsageBy, usage
 
-    async def export(self, cell: str = "") -> Archive:
+        return await usage(self._cells, (UsageBy.CLASS,) if by is None else by)
+
+    async def export(self, cell: str = "") -> "Archive":
         """Export a cell, named if there are several. Raises NotFound, InvalidRequest, StoreUnavailable."""
+        from redsched.scheduler.backup.export import export_cell
+
         if not cell and len(self._cells) > 1:
             raise InvalidRequest("this scheduler has several cells: name the one to export")
         name = cell or next(iter(self._cells)).name
         return await export_cell(self._cells.named(name).store)
 
-    async def import_(self, archive: Archive, declared_only: bool = False) -> Imported:
+    async def import_(self, archive: "Archive", declared_only: bool = False) -> "Imported":
         """Import an exported cell into an empty cell; with `declared_only`, only its declarations, into any cell.
 
         Raises NotFound (this scheduler has no such cell), ClaimState (the cell is not empty), StoreUnavailable.
         """
+        from redsched.scheduler.backup.import_ import import_cell, import_declared
+
         store = self._cells.named(archive.head.cell).store
         return await (import_declared if declared_only else import_cell)(store, archive)
 

@@ -9,71 +9,214 @@
 
 Each component gets the components that it uses in its constructor. The only exception is that a replica gets its
 listener afterwards, because the listener reads the replica.
+
+A component is imported and built when it is first used, so that a command about one thing does not load what places
+claims, with NumPy and all rules of decisions: that takes longer than the rest of the command. Before a scheduler runs
+in the background, all of them are built.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
+from functools import cache, cached_property, partial
+from typing import TYPE_CHECKING
 
 from redsched.cache.loaded import LoadedReplicas
 from redsched.cache.updater import ReplicaUpdater
-from redsched.decide.plugins.registry import PluginRegistry
+from redsched.model import Claim
 from redsched.scheduler.background.expiry import Expiry
-from redsched.scheduler.background.maintenance import Maintenance
-from redsched.scheduler.background.reconciler import PlaceAgain, Reconciler
 from redsched.scheduler.background.release_log import ReleaseLog
-from redsched.scheduler.background.sweeper import Sweeper
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.claims.bulk import BulkService
-from redsched.scheduler.claims.migration import MigrationService
-from redsched.scheduler.claims.replacements import ReplacementPlacer
 from redsched.scheduler.claims.request_cache import RequestCache
-from redsched.scheduler.claims.service import ClaimService
-from redsched.scheduler.declared.service import AggregateService, ServerGroupService, SharedPoolService
-from redsched.scheduler.hosts.drain import DrainWorker
-from redsched.scheduler.hosts.drain_group import GroupDrain
-from redsched.scheduler.hosts.service import HostService
-from redsched.scheduler.mirroring.cell_tasks import CellTasks
-from redsched.scheduler.mirroring.mirrors import Mirrors
-from redsched.scheduler.mirroring.writer import SummaryWriter
-from redsched.scheduler.observe.events import EventService
-from redsched.scheduler.quotas.enforcement import Quotas
-from redsched.scheduler.quotas.service import QuotaService
-from redsched.scheduler.quotas.shares import QuotaShares
-from redsched.scheduler.selection.claim_ids import ClaimIds
-from redsched.scheduler.selection.confirmations import ConfirmationWaiter
-from redsched.scheduler.selection.pipeline import SelectionPipeline
-from redsched.scheduler.selection.selector import Observe, Selector
-from redsched.scheduler.selection.wait_active import ActiveWaiter
-from redsched.scheduler.selection.wait_queue import WaitQueue
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.store import Store
 
+if TYPE_CHECKING:
+    from redsched.decide.plugins.registry import PluginRegistry
+    from redsched.scheduler.background.reconciler import PlaceAgain
+    from redsched.scheduler.claims.bulk import BulkService
+    from redsched.scheduler.claims.migration import MigrationService
+    from redsched.scheduler.claims.replacements import ReplacementPlacer
+    from redsched.scheduler.claims.service import ClaimService
+    from redsched.scheduler.declared.service import AggregateService, ServerGroupService, SharedPoolService
+    from redsched.scheduler.hosts.drain import DrainWorker
+    from redsched.scheduler.hosts.drain_group import GroupDrain
+    from redsched.scheduler.hosts.service import HostService
+    from redsched.scheduler.mirroring.cell_tasks import CellTasks
+    from redsched.scheduler.mirroring.mirrors import Mirrors
+    from redsched.scheduler.observe.events import EventService
+    from redsched.scheduler.quotas.enforcement import Quotas
+    from redsched.scheduler.quotas.service import QuotaService
+    from redsched.scheduler.quotas.shares import QuotaShares
+    from redsched.scheduler.selection.selector import Observe, Selector
+    from redsched.scheduler.selection.wait_active import ActiveWaiter
+    from redsched.scheduler.selection.wait_queue import WaitQueue
 
-@dataclass(frozen=True, slots=True)
+
 class Components:
-    """All parts of a scheduler. `tasks`: by the name of the cell."""
+    """All parts of a scheduler, each built when it is first used. `tasks`: by the name of the cell."""
 
-    store: Store
-    cells: Cells
-    enforcement: Quotas
-    claims: ClaimService
-    migrations: MigrationService
-    bulk: BulkService
-    hosts: HostService
-    aggregates: AggregateService
-    server_groups: ServerGroupService
-    pools: SharedPoolService
-    quotas: QuotaService
-    events: EventService
-    tasks: Mapping[str, CellTasks]
-    replicas: LoadedReplicas
-    mirrors: Mirrors
-    wait_queue: WaitQueue
-    until_active: ActiveWaiter
-    selector: Selector
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        plugins: "Callable[[], PluginRegistry]",
+        observe: "Observe | None" = None,
+    ) -> None:
+        self.store = store
+        self.settings = settings
+        self.replicas = LoadedReplicas(settings.loaded_cells)
+        self.cells = Cells(build_cell(store.cell(name), settings, plugins, self.replicas) for name in settings.cells)
+        self._observe = observe
+
+    @cached_property
+    def shares(self) -> "QuotaShares":
+        """The division of quotas between cells."""
+        from redsched.scheduler.quotas.shares import QuotaShares
+
+        return QuotaShares(self.cells)
+
+    @cached_property
+    def enforcement(self) -> "Quotas":
+        """The enforcement of quotas."""
+        from redsched.scheduler.quotas.enforcement import Quotas
+
+        return Quotas(self.cells, self.shares)
+
+    @cached_property
+    def wait_queue(self) -> "WaitQueue":
+        """The requests that wait for room."""
+        from redsched.scheduler.selection.wait_queue import WaitQueue
+
+        return WaitQueue(self.cells)
+
+    @cached_property
+    def replacements(self) -> "ReplacementPlacer":
+        """Places claims again."""
+        from redsched.scheduler.claims.replacements import ReplacementPlacer
+
+        return ReplacementPlacer(self.cells, self.enforcement)
+
+    @cached_property
+    def group_drain(self) -> "GroupDrain":
+        """Places all members of a server group again."""
+        from redsched.scheduler.hosts.drain_group import GroupDrain
+
+        return GroupDrain(self.replacements, self.enforcement)
+
+    @cached_property
+    def claims(self) -> "ClaimService":
+        """Reads and verbs of single claims."""
+        from redsched.scheduler.claims.service import ClaimService
+
+        return ClaimService(self.cells, self.enforcement)
+
+    @cached_property
+    def migrations(self) -> "MigrationService":
+        """Verbs that place a claim again."""
+        from redsched.scheduler.claims.migration import MigrationService
+
+        return MigrationService(self.cells, self.wait_queue, self.replacements)
+
+    @cached_property
+    def bulk(self) -> "BulkService":
+        """Verbs on many claims."""
+        from redsched.scheduler.claims.bulk import BulkService
+
+        return BulkService(self.cells, self.claims, self.migrations)
+
+    @cached_property
+    def hosts(self) -> "HostService":
+        """Reads and verbs of hosts."""
+        from redsched.scheduler.hosts.service import HostService
+
+        return HostService(self.cells, self._unmovable)
+
+    async def _unmovable(self, cell: Cell, claims: Sequence[Claim]) -> dict[str, str]:
+        from redsched.scheduler.hosts.drain import unmovable_reasons
+
+        return await unmovable_reasons(cell, self.replacements, self.group_drain, claims)
+
+    @cached_property
+    def aggregates(self) -> "AggregateService":
+        """Declared aggregates."""
+        from redsched.scheduler.declared.service import AggregateService
+
+        return AggregateService(self.cells)
+
+    @cached_property
+    def server_groups(self) -> "ServerGroupService":
+        """Declared server groups."""
+        from redsched.scheduler.declared.service import ServerGroupService
+
+        return ServerGroupService(self.cells)
+
+    @cached_property
+    def pools(self) -> "SharedPoolService":
+        """Declared shared pools."""
+        from redsched.scheduler.declared.service import SharedPoolService
+
+        return SharedPoolService(self.cells)
+
+    @cached_property
+    def quotas(self) -> "QuotaService":
+        """Declared quotas."""
+        from redsched.scheduler.quotas.service import QuotaService
+
+        return QuotaService(self.cells, self.shares)
+
+    @cached_property
+    def events(self) -> "EventService":
+        """The event log."""
+        from redsched.scheduler.observe.events import EventService
+
+        return EventService(self.cells)
+
+    @cached_property
+    def tasks(self) -> "Mapping[str, CellTasks]":
+        """The background tasks of each cell."""
+        from redsched.scheduler.hosts.drain import DrainWorker
+
+        return {
+            cell.name: build_tasks(
+                cell,
+                self.cells,
+                self.settings,
+                partial(self.migrations.place_again, cell),
+                DrainWorker(cell, self.replacements, self.group_drain),
+            )
+            for cell in self.cells
+        }
+
+    @cached_property
+    def mirrors(self) -> "Mirrors":
+        """The cells that this scheduler mirrors."""
+        from redsched.scheduler.mirroring.mirrors import Mirrors
+
+        return Mirrors(self.cells, self.tasks, self.replicas, self.settings.mirrored)
+
+    @cached_property
+    def until_active(self) -> "ActiveWaiter":
+        """The selections that wait until their work runs."""
+        from redsched.scheduler.selection.wait_active import ActiveWaiter
+
+        return ActiveWaiter(self.cells, {name: one.confirmations for name, one in self.tasks.items()})
+
+    @cached_property
+    def selector(self) -> "Selector":
+        """Selects hosts and claims them."""
+        from redsched.scheduler.selection.claim_ids import ClaimIds
+        from redsched.scheduler.selection.pipeline import SelectionPipeline
+        from redsched.scheduler.selection.selector import Selector
+
+        pipeline = SelectionPipeline(self.cells, ClaimIds(self.cells), self.enforcement, self.replicas)
+        return Selector(pipeline, self.wait_queue, self.until_active, self.settings.select_timeout_s, self._observe)
+
+    def build(self) -> None:
+        """Build every component."""
+        for name, part in vars(type(self)).items():
+            if isinstance(part, cached_property):
+                getattr(self, name)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -84,8 +227,8 @@ class Components:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.mirrors.stop)
             await self.mirrors.start()
-            stack.push_async_callback(self.enforcement.shares.stop)
-            self.enforcement.shares.start()
+            stack.push_async_callback(self.shares.stop)
+            self.shares.start()
             stack.push_async_callback(self.until_active.stop)
             stack.push_async_callback(self.wait_queue.stop)
             yield
@@ -97,68 +240,57 @@ class Components:
         Raises StoreUnavailable.
         """
         async with AsyncExitStack() as stack:
-            for tasks in self.tasks.values():
-                await tasks.updater.read_clock()
-                stack.push_async_callback(tasks.close)
-            stack.push_async_callback(self.until_active.stop)
-            stack.push_async_callback(self.wait_queue.stop)
+            for cell in self.cells:
+                await cell.updater.read_clock()
+                stack.push_async_callback(cell.updater.stop)
+            stack.push_async_callback(self._stop_used)
             yield
 
-
-def build(store: Store, settings: Settings, plugins: PluginRegistry, observe: Observe | None = None) -> Components:
-    """Build a scheduler over the cells of the settings. Nothing runs yet."""
-    replicas = LoadedReplicas(settings.loaded_cells)
-    cells = Cells(build_cell(store.cell(name), settings, plugins, replicas) for name in settings.cells)
-
-    shares = QuotaShares(cells)
-    enforcement = Quotas(cells, shares)
-
-    wait_queue = WaitQueue(cells)
-    replacements = ReplacementPlacer(cells, enforcement)
-    group_drain = GroupDrain(replacements, enforcement)
-    claims = ClaimService(cells, enforcement)
-    migrations = MigrationService(cells, wait_queue, replacements)
-
-    tasks = {
-        cell.name: build_tasks(
-            cell, cells, settings, partial(migrations.place_again, cell), DrainWorker(cell, replacements, group_drain)
-        )
-        for cell in cells
-    }
-
-    until_active = ActiveWaiter(cells, {name: one.confirmations for name, one in tasks.items()})
-    pipeline = SelectionPipeline(cells, ClaimIds(cells), enforcement, replicas)
-    return Components(
-        store=store,
-        cells=cells,
-        enforcement=enforcement,
-        claims=claims,
-        migrations=migrations,
-        bulk=BulkService(cells, claims, migrations),
-        hosts=HostService(cells, replacements, group_drain),
-        aggregates=AggregateService(cells),
-        server_groups=ServerGroupService(cells),
-        pools=SharedPoolService(cells),
-        quotas=QuotaService(cells, shares),
-        events=EventService(cells),
-        tasks=tasks,
-        replicas=replicas,
-        mirrors=Mirrors(cells, tasks, replicas, settings.mirrored),
-        wait_queue=wait_queue,
-        until_active=until_active,
-        selector=Selector(pipeline, wait_queue, until_active, settings.select_timeout_s, observe),
-    )
+    async def _stop_used(self) -> None:
+        used = vars(self)
+        if "wait_queue" in used:
+            await self.wait_queue.stop()
+        if "until_active" in used:
+            await self.until_active.stop()
+        for tasks in self.tasks.values() if "tasks" in used else ():
+            await tasks.close()
 
 
-def build_cell(store: CellStore, settings: Settings, plugins: PluginRegistry, replicas: LoadedReplicas) -> Cell:
+def plugins_of(settings: Settings) -> "Callable[[], PluginRegistry]":
+    """Return a function that loads the filters and weighers, once.
+
+    It raises InvalidRequest (an invalid policy, weight or plugin).
+    """
+
+    @cache
+    def load() -> "PluginRegistry":
+        from redsched.decide.plugins.registry import plugin_registry
+
+        return plugin_registry(settings)
+
+    return load
+
+
+def build_cell(
+    store: CellStore, settings: Settings, plugins: "Callable[[], PluginRegistry]", replicas: LoadedReplicas
+) -> Cell:
     """Build a cell, which all services share."""
     updater = ReplicaUpdater(store, settings)
     expiry, released, requests = Expiry(store, updater), ReleaseLog(store), RequestCache(store)
     return Cell(store, updater, expiry, released, requests, settings, plugins, replicas)
 
 
-def build_tasks(cell: Cell, cells: Cells, settings: Settings, place_again: PlaceAgain, drain: DrainWorker) -> CellTasks:
+def build_tasks(
+    cell: Cell, cells: Cells, settings: Settings, place_again: "PlaceAgain", drain: "DrainWorker"
+) -> "CellTasks":
     """Build the background work on a cell."""
+    from redsched.scheduler.background.maintenance import Maintenance
+    from redsched.scheduler.background.reconciler import Reconciler
+    from redsched.scheduler.background.sweeper import Sweeper
+    from redsched.scheduler.mirroring.cell_tasks import CellTasks
+    from redsched.scheduler.mirroring.writer import SummaryWriter
+    from redsched.scheduler.selection.confirmations import ConfirmationWaiter
+
     reconciler = Reconciler(cell.store, cell.updater, place_again)
     confirmations = ConfirmationWaiter(cell.store, cell.updater, on_pending=reconciler.begin)
     cell.updater.add_listener(confirmations)

@@ -17,9 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import structlog
 from prometheus_client.multiprocess import mark_process_dead
 
+from redsched import logs
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
 from redsched.server import processes
 from redsched.server.processes import ChildProcess
@@ -30,7 +30,7 @@ START_TIMEOUT_S = 60.0
 RESTART_PAUSE_S = 1.0
 BACKLOG = 2048
 
-log = structlog.get_logger(__name__)
+log = logs.get_logger(__name__)
 
 
 class Workers:

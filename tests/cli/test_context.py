@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
+from redsched import logs
 from redsched.cli.context import settings_for
 
 
@@ -29,6 +30,7 @@ def test_commands_log_warnings_and_services_what_they_do(
     if level:
         monkeypatch.setenv("REDSCHED_LOG_LEVEL", level)
     settings_for("unix:///store.sock", serves)
-    structlog.get_logger().info("event")
-    structlog.get_logger().warning("event")
+    log = logs.get_logger("redsched")
+    log.info("event")
+    log.warning("event")
     assert [line.split("[")[1].split("]")[0].strip() for line in capsys.readouterr().err.splitlines()] == shown

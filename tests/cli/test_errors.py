@@ -80,14 +80,20 @@ def test_a_password_is_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("REDSCHED_POOL_SIZE", "many"), ("REDSCHED_POLICY", "fair"), ("REDSCHED_TICK_S", "-1")]
+    ("name", "value", "command"),
+    [
+        ("REDSCHED_POOL_SIZE", "many", "host list"),
+        ("REDSCHED_TICK_S", "-1", "host list"),
+        ("REDSCHED_POLICY", "fair", "select VCPU=1"),
+    ],
 )
-def test_a_bad_setting_is_named(name: str, value: str) -> None:
-    run("host", "list", "--url", "redis://127.0.0.1:1", environment={name: value}).check_failed(2, name, value)
+def test_a_bad_setting_is_named(name: str, value: str, command: str) -> None:
+    """By every command that uses it: what places nothing needs no policy."""
+    run(*command.split(), "--url", "redis://127.0.0.1:1", environment={name: value}).check_failed(2, name, value)
 
 
 def test_a_setting_that_is_not_json_is_named() -> None:
-    run("host", "list", environment={"REDSCHED_WEIGHTS": "{"}).check_failed(2, "weights")
+    run("host", "list", environment={"REDSCHED_WEIGHTS": "{"}).check_failed(2, "REDSCHED_WEIGHTS")
 
 
 def test_unknown_objects_are_exit_code_4(redsched: Redsched) -> None:

@@ -23,11 +23,10 @@ from hypothesis.stateful import (
 from redsched.cache.diff import difference
 from redsched.cache.snapshot import take_snapshot
 from redsched.decide.fit import fits
-from redsched.decide.plugins.registry import plugin_registry
 from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
 from redsched.model import Candidate, ClaimStatus, EndReason, HostReport, HostStatus, Inventory, Request
 from redsched.scheduler import Scheduler
-from redsched.scheduler.wiring import build
+from redsched.scheduler.wiring import Components, plugins_of
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, Member, ReleaseMode, ScriptResult
 from redsched.store.embedded.server import PrivateServer
@@ -79,7 +78,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
     async def look(self) -> None:
         """Start two schedulers that follow the feed."""
         self.model.epoch = (await self.cell.tick()).epoch
-        built = [build(self.store, SETTINGS, plugin_registry(SETTINGS)) for _ in range(2)]
+        built = [Components(self.store, SETTINGS, plugins_of(SETTINGS)) for _ in range(2)]
         self.updaters = [next(iter(one.cells)) for one in built]
         self.schedulers = [Scheduler(one) for one in built]
         for one in built:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from redsched.cache import updater
+from redsched.cache import snapshot
 from redsched.cache.replica import CellReplica
 from redsched.cache.snapshot import take_snapshot
 from redsched.errors import InvalidRequest, NotFound, Settling, StoreUnavailable
@@ -103,7 +103,7 @@ async def test_a_snapshot_that_failed_is_taken_again(
             raise StoreUnavailable("no reply")
         return await take_snapshot(cell)
 
-    monkeypatch.setattr(updater, "take_snapshot", fails_once)
+    monkeypatch.setattr(snapshot, "take_snapshot", fails_once)
     with pytest.raises(StoreUnavailable, match="no reply"):
         await brief.hosts.list()
     assert [one.name for one in (await brief.hosts.list()).items] == ["h1", "h2", "h3"]

@@ -4,6 +4,8 @@ So no constructor changes its arguments, and no object registers itself or sets 
 """
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -119,3 +121,11 @@ def test_a_constructor_changes_no_object_but_its_own() -> None:
 
 def test_nobody_connects_himself_to_another_object_afterwards() -> None:
     assert {str(path): found for path, tree in trees().items() if (found := [*connections(tree)])} == {}
+
+
+def test_all_components_are_imported_before_processes_fork() -> None:
+    """A worker of the API is a fork: what it imports itself takes time and memory again in each of them."""
+    program = "import sys, redsched.scheduler.preload; print(*sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    imported = {node.module for node in ast.walk(ast.parse(WIRING.read_text())) if isinstance(node, ast.ImportFrom)}
+    assert {one for one in imported if one is not None} - {*ended.stdout.split()} == set()

@@ -6,9 +6,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-import structlog
-
-from redsched import aio
+from redsched import aio, logs
 from redsched.agent.backoff import StoreBackoff
 from redsched.agent.claims.capacity_check import missing_capacity
 from redsched.agent.hooks.base import Hook, HookFailed, HookRequest, Verb
@@ -30,7 +28,7 @@ ASK_AGAIN_S = 0.05
 LOOK_AGAIN_S = 0.1
 """Pause before checking again whether claims that may have ended have freed room."""
 
-_log = structlog.get_logger("redsched.agent")
+_log = logs.get_logger("redsched.agent")
 
 
 @dataclass(frozen=True, slots=True)

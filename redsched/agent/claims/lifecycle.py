@@ -13,8 +13,7 @@ import asyncio
 import dataclasses
 from collections.abc import Coroutine
 
-import structlog
-
+from redsched import logs
 from redsched.agent.claims.context import LifecycleContext, is_of_failed_gang, objects_of, placements_here
 from redsched.agent.claims.resizing import ResizeSteps
 from redsched.agent.claims.stopping import EndSteps
@@ -29,7 +28,7 @@ from redsched.store.codec.results import InboxEntry, ScriptResult
 
 _ENDED = (Outcome.ENDED, Outcome.STALE, Outcome.UNKNOWN)
 _DONE = (Outcome.OK, Outcome.ALREADY_DONE)
-_log = structlog.get_logger("redsched.agent")
+_log = logs.get_logger("redsched.agent")
 
 
 class _Ended(Exception):

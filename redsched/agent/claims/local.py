@@ -2,8 +2,7 @@
 
 import dataclasses
 
-import structlog
-
+from redsched import logs
 from redsched.agent.claims.context import LifecycleContext
 from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.collectors.base import LocalWork
@@ -14,7 +13,7 @@ from redsched.store.codec.claim_fields import record_with
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 
-_log = structlog.get_logger("redsched.agent")
+_log = logs.get_logger("redsched.agent")
 
 
 class LocalSteps:

@@ -9,15 +9,14 @@ resize continues from there, and a hook that has finished is not run again.
 
 import dataclasses
 
-import structlog
-
+from redsched import logs
 from redsched.agent.claims.context import LifecycleContext, objects_of
 from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.hooks.base import HookFailed, Verb, named_in
 from redsched.agent.journal.schema import JournalEntry
 from redsched.store.codec.outcomes import Outcome
 
-_log = structlog.get_logger("redsched.agent")
+_log = logs.get_logger("redsched.agent")
 
 
 class ResizeSteps:

@@ -2,15 +2,14 @@
 
 import dataclasses
 
-import structlog
-
+from redsched import logs
 from redsched.agent.claims.context import LifecycleContext, objects_of
 from redsched.agent.journal.schema import JournalEntry
 from redsched.model import ClaimStatus, EndReason
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 
-_log = structlog.get_logger("redsched.agent")
+_log = logs.get_logger("redsched.agent")
 
 
 class EndSteps:

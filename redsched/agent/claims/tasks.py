@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import structlog
-
+from redsched import logs
 from redsched.agent.claims.context import is_of_failed_gang, placements_here, work_of
 from redsched.agent.claims.local import updated_entry
 from redsched.agent.claims.steps import ClaimSteps
@@ -18,7 +17,7 @@ from redsched.model.tokens import is_newer_token
 from redsched.store.codec.results import InboxEntry
 
 ACTIVE = ClaimStatus.ACTIVE
-_log = structlog.get_logger("redsched.agent")
+_log = logs.get_logger("redsched.agent")
 
 
 @dataclass(slots=True)

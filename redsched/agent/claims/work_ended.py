@@ -9,8 +9,7 @@ The stop hook cleans up what the work has left behind. Interrupted steps start a
 
 import dataclasses
 
-import structlog
-
+from redsched import logs
 from redsched.agent.claims.context import LifecycleContext
 from redsched.agent.claims.lifecycle import ClaimLifecycle
 from redsched.agent.claims.stopping import EndSteps
@@ -19,7 +18,7 @@ from redsched.model import EndReason, OnExit
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 
-_log = structlog.get_logger("redsched.agent")
+_log = logs.get_logger("redsched.agent")
 
 
 class WorkEndedSteps:

@@ -14,8 +14,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-import structlog
-
+from redsched import logs
 from redsched.agent.collectors.base import LocalWork
 from redsched.agent.hooks.base import named_by
 from redsched.errors import InvalidRequest
@@ -25,7 +24,7 @@ from redsched.yaml_io import parse_yaml, read_text
 
 _KEYS = {"id", "slots", "project", "consumer", "host", "domain", "cgroup", "pids"}
 _NAMED = {"domain", "cgroup", "pids"}
-_log = structlog.get_logger("redsched.agent")
+_log = logs.get_logger("redsched.agent")
 
 ByHost = dict[str, tuple[LocalWork, ...]]
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
-import structlog
-
+from redsched import logs
 from redsched.agent.collectors.base import Named
 from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.machine.processes import start_mark
@@ -30,7 +29,7 @@ MAX_TAIL = 500
 _MAX_BYTES_A_CHARACTER = 4
 
 _WORDS = ("domain", "cgroup", "pids")
-_log = structlog.get_logger("redsched.agent")
+_log = logs.get_logger("redsched.agent")
 
 
 class Verb(StrEnum):

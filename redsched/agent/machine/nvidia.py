@@ -11,10 +11,10 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar
 
-import structlog
+from redsched import logs
 
 T = TypeVar("T")
-_log = structlog.get_logger("redsched.agent")
+_log = logs.get_logger("redsched.agent")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-import structlog
-
-from redsched import aio
+from redsched import aio, logs
 from redsched.model import Claim
 from redsched.pacing import Spread, paced, paged
 from redsched.scheduler.audit.recheck import LOOKS, with_repaired
@@ -23,7 +21,7 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
 from redsched.store.commands.claims import HOSTS_AT_ONCE
 
-log = structlog.get_logger(__name__)
+log = logs.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

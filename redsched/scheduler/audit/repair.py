@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-import structlog
-
+from redsched import logs
 from redsched.model import ClaimStatus
 from redsched.scheduler.audit.cache import cache_problems
 from redsched.scheduler.audit.recheck import reason_of
@@ -18,7 +17,7 @@ from redsched.store.codec.outcomes import Outcome
 MAX_CLAIMS_OF_HOST = 5000
 """The most claims of one group or pool that one script may read: it blocks the server meanwhile."""
 
-log = structlog.get_logger(__name__)
+log = logs.get_logger(__name__)
 
 
 async def repair_problems(cell: Cell, problems: Sequence[Problem], operator: bool) -> None:

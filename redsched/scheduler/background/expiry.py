@@ -3,7 +3,7 @@
 The sweeper does this each second. A request also does it before it is refused, so that it can use the amounts freed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from redsched import aio
@@ -52,7 +52,7 @@ class Expiry:
 
     async def _expire_due(self) -> int:
         changed = offset = 0
-        now_s, version = aio.now_s(), self._updater.columns.version
+        now_s = aio.now_s()
         await self._forget_stuck(now_s)
         while due := await self._store.due.expired(self._updater.now_ms(), offset, BATCH):
             fresh = [one for one in due if one not in self._stuck]
@@ -64,15 +64,17 @@ class Expiry:
             offset += len(due) - done
             if done < len(fresh):
                 for claim in claims.values():
-                    self._stuck[claim.id] = (now_s, {host: version(host) for host in claim.hosts})
+                    self._stuck[claim.id] = (now_s, self._versions(claim.hosts))
             if len(due) < BATCH:
                 break
         return changed
 
+    def _versions(self, hosts: Iterable[str]) -> dict[str, int | None]:
+        return {host: self._updater.columns.version(host) for host in hosts}
+
     async def _forget_stuck(self, now_s: float) -> None:
         """Forget claims that were skipped for STUCK_S, or whose host has changed: it may have attested."""
-        version = self._updater.columns.version
         async for one in paced(self._stuck):
             at_s, seen = self._stuck.get(one, (0.0, {}))
-            if now_s - at_s >= STUCK_S or any(version(host) != was for host, was in seen.items()):
+            if now_s - at_s >= STUCK_S or self._versions(seen) != seen:
                 self._stuck.pop(one, None)

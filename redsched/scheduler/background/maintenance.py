@@ -6,9 +6,7 @@ One scheduler at a time does both. Every scheduler checks its own replica.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
-import structlog
-
-from redsched import aio
+from redsched import aio, logs
 from redsched.errors import RedschedError
 from redsched.scheduler.audit.audit import repair_cell, repair_replica, with_problems
 from redsched.scheduler.audit.ids import repair_ids
@@ -25,7 +23,7 @@ RECORD_LEASE_S = 5.0
 GIVE_UP_S = 1.0
 """How long a closing scheduler tries to release the recording duty; if that fails, the lease has to expire."""
 
-log = structlog.get_logger(__name__)
+log = logs.get_logger(__name__)
 
 
 class Maintenance:

@@ -4,16 +4,18 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
-
-from structlog.typing import FilteringBoundLogger
+from typing import TYPE_CHECKING
 
 from redsched.errors import RedschedError
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 
 async def repeat(
     work: Callable[[], Awaitable[object]],
     every_s: float,
-    log: FilteringBoundLogger,
+    log: "FilteringBoundLogger",
     what: str,
     level: int = logging.WARNING,
     first_s: float = 0.0,

@@ -7,9 +7,7 @@ dies between two steps: any other scheduler finds it there. Each step can be rep
 import asyncio
 from collections.abc import Awaitable, Callable
 
-import structlog
-
-from redsched import aio
+from redsched import aio, logs
 from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, RedschedError
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus
@@ -25,7 +23,7 @@ CLOSED_WITHIN_S = 1.0
 PlaceAgain = Callable[[Claim], Awaitable[object]]
 """Finds another place for a pending claim, or ends it. Raises RedschedError if it must be retried later."""
 
-log = structlog.get_logger(__name__)
+log = logs.get_logger(__name__)
 
 
 class Reconciler:

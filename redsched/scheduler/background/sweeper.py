@@ -10,9 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-import structlog
-
-from redsched import aio
+from redsched import aio, logs
 from redsched.errors import RedschedError
 from redsched.scheduler.background.periodic import repeat
 from redsched.scheduler.cells import Cell
@@ -23,7 +21,7 @@ SCORE_SLACK_MS = 2000
 
 Duty = Callable[[], Awaitable[object]]
 
-log = structlog.get_logger(__name__)
+log = logs.get_logger(__name__)
 
 
 class Sweeper:

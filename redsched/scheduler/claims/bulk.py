@@ -7,6 +7,7 @@ token of the listed placement, so it is refused for a claim that has ended or mo
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from redsched import aio
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
@@ -14,13 +15,15 @@ from redsched.model import MAX_LEASE_S, Claim, ClaimStatus, ListedState, values_
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cells, no_such_host
 from redsched.scheduler.claims.listing import ClaimFilter
-from redsched.scheduler.claims.migration import MigrationService
 from redsched.scheduler.claims.service import ClaimService
 from redsched.scheduler.mirroring.parts import unknown_hosts
 from redsched.scheduler.results import Page
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
 from redsched.store.commands.base import chunks
+
+if TYPE_CHECKING:
+    from redsched.scheduler.claims.migration import MigrationService
 
 AT_ONCE = 32
 """The number of claims processed concurrently."""
@@ -56,7 +59,7 @@ class BulkResult:
 class BulkService:
     """Verbs for all claims that match a filter. Pass a page's `next` as `after` to the next call."""
 
-    def __init__(self, cells: Cells, claims: ClaimService, migrations: MigrationService) -> None:
+    def __init__(self, cells: Cells, claims: ClaimService, migrations: "MigrationService") -> None:
         self._cells = cells
         self._claims = claims
         self._migrations = migrations

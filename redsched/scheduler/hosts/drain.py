@@ -14,9 +14,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-import structlog
-
-from redsched import aio
+from redsched import aio, logs
 from redsched.errors import Conflict, NotFound, NoValidHost
 from redsched.model import HELD, LEASED, Claim, ClaimStatus, EndReason, Reason
 from redsched.scheduler.cells import Cell
@@ -40,7 +38,7 @@ STOP = "stop"
 
 _STOPPED = (Outcome.OK, Outcome.ENDING, Outcome.ALREADY_DONE, Outcome.UNKNOWN)
 
-log = structlog.get_logger(__name__)
+log = logs.get_logger(__name__)
 
 
 class DrainWorker:

@@ -1,16 +1,13 @@
 """Read hosts, accept reports from agents without access to Redis, and carry out operator actions on hosts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from redsched import aio
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent
-from redsched.model import AgentStamp, AtDeadline, EndReason, HostReport, HostStatus, OneOf
+from redsched.model import AgentStamp, AtDeadline, Claim, EndReason, HostReport, HostStatus, OneOf
 from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell, Cells, no_such_host
-from redsched.scheduler.claims.replacements import ReplacementPlacer
-from redsched.scheduler.hosts.drain import failed_moves, unmovable_reasons
-from redsched.scheduler.hosts.drain_group import GroupDrain
 from redsched.scheduler.hosts.fields import keyed, number, slot_views, status_from
 from redsched.scheduler.mirroring.parts import host_names
 from redsched.scheduler.preconditions import refuse_changed
@@ -39,10 +36,10 @@ MAX_ENDED = 100
 class HostService:
     """Hosts over all cells of a scheduler. Reads go to the store, not to memory."""
 
-    def __init__(self, cells: Cells, replacements: ReplacementPlacer, group_drain: GroupDrain) -> None:
+    def __init__(self, cells: Cells, unmovable: Callable[[Cell, Sequence[Claim]], Awaitable[dict[str, str]]]) -> None:
+        """`unmovable` returns, by id, the claims of a drained host that have no other place now, and why."""
         self._cells = cells
-        self._replacements = replacements
-        self._group_drain = group_drain
+        self._unmovable = unmovable
 
     async def get(self, name: str) -> HostView:
         """Return a host; for a drained or evacuated one, also the claims that have no other place now.
@@ -55,7 +52,9 @@ class HostService:
         if view.draining not in ("move", "evacuate"):
             return view
         claims = tuple((await cell.store.claims.read(sorted(ids)[:MAX_CLAIMS_LOOKED_AT])).values())
-        unmovable = await unmovable_reasons(cell, self._replacements, self._group_drain, claims)
+        from redsched.scheduler.hosts.drain import failed_moves  # which also moves claims, and so decides
+
+        unmovable = await self._unmovable(cell, claims)
         return replace(view, unmovable=unmovable, failed_moves=await failed_moves(cell, claims, name))
 
     async def list(self, zone: OneOf = None, status: OneOf = None, limit: int = 100, after: str = "") -> Page[HostView]:

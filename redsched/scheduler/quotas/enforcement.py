@@ -13,10 +13,9 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from redsched import aio
-from redsched.decide import Decision, taken_by
 from redsched.errors import QuotaExceeded, Settling
 from redsched.model import CLAIMS, Amounts, Claim, Exceeded, Request
 from redsched.scheduler.cells import Cell, Cells
@@ -27,6 +26,9 @@ from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, ScriptResult
 from redsched.store.commands.quotas import QuotaState
+
+if TYPE_CHECKING:
+    from redsched.decide import Decision
 
 WITHIN_S = 5.0
 """How long a call is repeated while shares are being divided or transferred between cells."""
@@ -68,7 +70,7 @@ class Quotas:
 
         return await self._within(cell, claim.project, attempt, lambda answer: exceeded(answer.facts))
 
-    async def check(self, project: str, decision: Decision) -> None:
+    async def check(self, project: str, decision: "Decision") -> None:
         """Check that claiming these places is within the quota now. Writes nothing. Raises QuotaExceeded, Settling."""
         total: Counter[str] = Counter()
         for place in decision.places:
@@ -82,6 +84,8 @@ class Quotas:
         Writes nothing.
         """
         try:
+            from redsched.decide import taken_by  # with all rules and NumPy, which commands about claims do without
+
             return await self._over(request.project, {**taken_by(request), CLAIMS: request.places})
         except Settling:
             return None

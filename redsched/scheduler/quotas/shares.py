@@ -13,9 +13,7 @@ Each cell may use its share of each limit; the sum of all shares never exceeds t
 import asyncio
 from collections.abc import Mapping, Sequence
 
-import structlog
-
-from redsched import aio
+from redsched import aio, logs
 from redsched.errors import Settling
 from redsched.model import Amounts, Exceeded, Quota
 from redsched.scheduler.background.lease import DutyLease
@@ -39,7 +37,7 @@ MAX_PATIENCE_MS = 60_000
 
 States = Mapping[str, QuotaState]
 
-log = structlog.get_logger(__name__)
+log = logs.get_logger(__name__)
 
 
 class QuotaShares:

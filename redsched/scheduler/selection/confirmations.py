@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-import structlog
-
-from redsched import aio
+from redsched import aio, logs
 from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import RedschedError
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, Reason
@@ -26,7 +24,7 @@ AGAIN_AFTER_S = 0.2
 _WHY = frozenset(EndReason)
 _FAILURES = frozenset((EndReason.FAILED, EndReason.EXPIRED))
 
-log = structlog.get_logger(__name__)
+log = logs.get_logger(__name__)
 
 
 class _Wait:

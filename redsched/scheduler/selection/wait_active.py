@@ -11,9 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import structlog
-
-from redsched import aio
+from redsched import aio, logs
 from redsched.errors import NotConfirmed, OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.model import Claim, ClaimStatus, EndReason, Request
 from redsched.scheduler.cells import Cell, Cells
@@ -32,7 +30,7 @@ UNDONE_WITHIN_S = 30.0
 CLOSED_WITHIN_S = 5.0
 """How long a closing scheduler continues to undo claims."""
 
-log = structlog.get_logger(__name__)
+log = logs.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-import structlog
-
-from redsched import aio
+from redsched import aio, logs
 from redsched.errors import NoValidHost
 from redsched.scheduler.cells import Cells
 
@@ -21,7 +19,7 @@ T = TypeVar("T")
 PAUSE_S = 0.02
 """The shortest pause between two walks of the queue, however many changes the feed brings."""
 
-log = structlog.get_logger(__name__)
+log = logs.get_logger(__name__)
 
 
 class _Waiter:

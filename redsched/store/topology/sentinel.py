@@ -5,13 +5,12 @@ import random
 from copy import copy
 from typing import Any
 
-import structlog
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import MasterNotFoundError, Sentinel
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from redsched import aio
+from redsched import aio, logs
 from redsched.settings import Settings
 from redsched.store.topology.url import Address, StoreUrl
 
@@ -20,7 +19,7 @@ LONGEST_ASK_S = 1.0
 RECHECK_S = 2.0
 """How often a process that uses the primary asks whether it still is the primary, on average."""
 
-log = structlog.get_logger(__name__)
+log = logs.get_logger(__name__)
 
 
 class SentinelEndpoint:

@@ -4,6 +4,7 @@ It composes the scripts, searches for plugins, and exempts all imported objects 
 also copy each of their pages into the fork.
 """
 
+import redsched.scheduler.preload  # noqa: F401
 from redsched import pacing
 from redsched.decide.plugins.entry_points import own_code
 from redsched.store.client.scripts import load_all

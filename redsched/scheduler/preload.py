@@ -1,0 +1,26 @@
+"""Import all that a running scheduler uses, for processes that fork: their forks share these modules.
+
+Otherwise each fork would import them at its first use, as `redsched.scheduler.wiring` does.
+"""
+
+import structlog  # noqa: F401
+
+import redsched.cache.snapshot
+import redsched.decide.plugins.registry
+import redsched.scheduler.audit.audit
+import redsched.scheduler.background.maintenance
+import redsched.scheduler.background.reconciler
+import redsched.scheduler.background.sweeper
+import redsched.scheduler.claims.bulk
+import redsched.scheduler.claims.migration
+import redsched.scheduler.claims.service
+import redsched.scheduler.declared.service
+import redsched.scheduler.hosts.drain
+import redsched.scheduler.hosts.service
+import redsched.scheduler.observe.changes
+import redsched.scheduler.observe.events
+import redsched.scheduler.observe.usage
+import redsched.scheduler.quotas.service
+import redsched.scheduler.scheduler
+import redsched.scheduler.selection.blockers
+import redsched.scheduler.selection.selector  # noqa: F401 - one name is bound by all of these

@@ -13,13 +13,14 @@ from redsched.decide.plugins.registry import PluginRegistry
 from redsched.errors import NotFound, Settling
 from redsched.model import Claim, ClaimStatus, EndReason
 from redsched.scheduler.background.expiry import Expiry
+from redsched.scheduler.background.own_placements import OwnPlacements
 from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.scheduler.claims.request_cache import RequestCache
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Cause, Outcome
-from redsched.store.codec.results import ClaimAnswer
+from redsched.store.codec.results import ClaimAnswer, ClaimCall
 
 T = TypeVar("T")
 
@@ -40,6 +41,7 @@ class Cell:
     requests: RequestCache
     settings: Settings
     plugins: PluginRegistry
+    own: OwnPlacements = field(default_factory=OwnPlacements, init=False)
     name: str = field(init=False)
     _decider: Decider | None = field(default=None, init=False)
     _decided_on: object = field(default=None, init=False)
@@ -72,6 +74,13 @@ class Cell:
             await self.expiry.expire_due()
             found = await self.updater.read_at_head(read)
         return found
+
+    def apply(self, call: ClaimCall, answer: ClaimAnswer) -> None:
+        """Apply the answer to a call of claim.lua to the replica and to what is known about the store."""
+        self.updater.apply_reply(answer)
+        if answer.outcome is Outcome.OK:
+            self.requests.has_written(call.digest, answer.epoch)
+            self.own.note(call, answer)
 
     async def mark_down(self, answer: ClaimAnswer) -> None:
         """Mark the hosts that a claim call found down. Raises Unavailable.

@@ -168,9 +168,7 @@ class SelectionPipeline:
         except NotDurable:
             abandon(request, cell, ids)
             raise
-        cell.updater.apply_reply(answer)
-        if answer.outcome is Outcome.OK:
-            cell.requests.has_written(call.digest, answer.epoch)
+        cell.apply(call, answer)
         return ClaimReply(ids, answer)
 
     def _refusal(self, attempt: SchedulingAttempt) -> RedschedError:

@@ -108,7 +108,9 @@ class SelectionPipeline:
                 # Requests that arrive together apply all of their replies first, and then share the work of deciding.
                 await asyncio.sleep(0)
             proposals = [self._propose(attempt, cell) for cell in cells]
-        best = max((one for one in proposals if one.cell in cells), key=lambda one: one.rank)
+        best = proposals[0]
+        if len(proposals) > 1:
+            best = max((one for one in proposals if one.cell in cells), key=lambda one: one.rank)
         # Fewer places than requested (as an incremental request may get) amount to a refusal of the rest.
         if len(best.decision.places) < attempt.request.places and not attempt.catch_up:
             attempt.catch_up = True

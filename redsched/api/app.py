@@ -53,9 +53,10 @@ def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> Fa
     for router in ROUTERS:
         app.include_router(router)
     app.add_middleware(ImpliedMethods)
-    app.add_middleware(FastPath)  # the last one added is called first
     problems.install(app)
     openapi.install(app)
+    # Outside what FastAPI adds around all middleware, so it comes last.
+    app.middleware_stack = FastPath(app.build_middleware_stack())
     return app
 
 

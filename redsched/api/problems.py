@@ -98,6 +98,11 @@ async def _on_http(request: Request, error: Exception) -> Response:
 
 
 async def _on_fault(request: Request, error: Exception) -> Response:
+    return fault(request, error)
+
+
+def fault(request: Request, error: Exception) -> Response:
+    """Log an error that no code expected, and return the response for it."""
     log.error("request failed", method=request.method, path=request.url.path, exc_info=error)
     return problem(
         InternalError(f"{type(error).__name__} while handling the request: this is a bug in redsched, see its log")

@@ -65,6 +65,7 @@ def _config(app: FastAPI) -> uvicorn.Config:
         http="httptools",
         ws="none",
         access_log=False,
+        proxy_headers=False,  # nothing reads the caller's address
         log_config=None,
         server_header=False,
         backlog=BACKLOG,

@@ -12,13 +12,14 @@ from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import NotFound, Settling
 from redsched.model import Claim, ClaimStatus, EndReason
 from redsched.scheduler.background.expiry import Expiry
+from redsched.scheduler.background.own_placements import OwnPlacements
 from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.scheduler.claims.request_cache import RequestCache
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Cause, Outcome
-from redsched.store.codec.results import ClaimAnswer
+from redsched.store.codec.results import ClaimAnswer, ClaimCall
 from redsched.store.codec.summary import CellSummary
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Cell:
     settings: Settings
     plugins: "Callable[[], PluginRegistry]"
     loaded: LoadedReplicas
+    own: OwnPlacements = field(default_factory=OwnPlacements, init=False)
     name: str = field(init=False)
     is_mirrored: bool = field(default=True, init=False)
     """Whether this scheduler always has a replica of the cell. If not, it loads one when a call needs it."""
@@ -94,6 +96,13 @@ class Cell:
             await self.expiry.expire_due()
             found = await self.updater.read_at_head(read)
         return found
+
+    def apply(self, call: ClaimCall, answer: ClaimAnswer) -> None:
+        """Apply the answer to a call of claim.lua to the replica and to what is known about the store."""
+        self.updater.apply_reply(answer)
+        if answer.outcome is Outcome.OK:
+            self.requests.has_written(call.digest, answer.epoch)
+            self.own.note(call, answer)
 
     async def mark_down(self, answer: ClaimAnswer) -> None:
         """Mark the hosts that a claim call found down. Raises Unavailable.

@@ -11,11 +11,13 @@ from pathlib import Path
 import httpx
 import pytest
 import redis
+from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.parser import text_string_to_metric_families
 
+from redsched.api.metrics import _MILLISECONDS, Metrics
 from redsched.api.readiness import ReadinessMonitor
 from redsched.errors import InvalidRequest, StoreUnavailable
-from redsched.scheduler import Readiness, Stats
+from redsched.scheduler import Effort, Readiness, Stats
 from redsched.server import processes
 from redsched.server.processes import ChildProcess
 from redsched.server.registry import WorkerRegistry
@@ -43,6 +45,28 @@ async def test_readyz_fails_while_the_server_may_evict(empty_api: httpx.AsyncCli
         finally:
             client.config_set("maxmemory-policy", "noeviction")
     assert "noeviction" in found["detail"]
+
+
+async def test_selections_of_one_turn_are_counted_as_if_each_were_observed() -> None:
+    """The bounds of buckets are inclusive, and the last bucket has none."""
+    metrics, registry = Metrics(), CollectorRegistry()
+    plain = Histogram("plain", "Each value observed.", registry=registry, buckets=_MILLISECONDS)
+    for number, seconds in enumerate((0.0, 1e-3, 1.0001e-3, 0.25, 5.0, 5.1, 1e-3)):
+        metrics.observe(Effort("claimed" if number else "same", number, 0, seconds / 2, seconds))
+        plain.observe(seconds)
+    await asyncio.sleep(0)
+    [expected], [found] = plain.collect(), metrics.selection_seconds.collect()
+    shown = [
+        [(one.name.partition("_")[2].removeprefix("selection_seconds_"), one.labels, one.value) for one in family]
+        for family in ([one for one in of.samples if "created" not in one.name] for of in (expected, found))
+    ]
+    assert shown[0] == shown[1]
+    assert {
+        one.labels["outcome"]: one.value for one in metrics.selections.collect()[0].samples if "_total" in one.name
+    } == {
+        "claimed": 6,
+        "same": 1,
+    }
 
 
 async def test_metrics_count_selections_by_outcome(clean_store: str) -> None:

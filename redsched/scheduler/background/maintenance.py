@@ -31,7 +31,7 @@ class Maintenance:
 
     def __init__(self, cell: Cell, cells: Cells, settings: Settings) -> None:
         self._cell, self._cells, self._settings = cell, cells, settings
-        self._recorder = Recorder(cell.store, settings, cell.updater)
+        self._recorder = Recorder(cell.store, settings, cell.updater, cell.own)
         self._recording, self._checking = DutyLease(cell.store, "record"), DutyLease(cell.store, "check")
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -56,7 +56,9 @@ class Maintenance:
 
     async def record(self) -> None:
         """Record new events if this scheduler holds the duty. Raises StoreUnavailable, OutcomeUnknown."""
-        if await self._recording.is_mine(max(RECORD_LEASE_S, 3 * self._settings.tick_s)):
+        is_mine = await self._recording.is_mine(max(RECORD_LEASE_S, 3 * self._settings.tick_s))
+        self._cell.own.keep(is_mine)
+        if is_mine:
             await self._recorder.record()
 
     async def check(self) -> AuditReport:

@@ -5,7 +5,8 @@ appends compares it, so concurrent recorders or a repeated call append nothing t
 that changes that a failover has lost are not recorded. Changes that were trimmed from the
 feed before they were recorded become one event with their number.
 
-The replica of the same scheduler has read the same changes before: they are taken from there as far as it has them.
+The replica of the same scheduler has read the same changes before: they are taken from there as far as it has them. So
+is what its own calls have placed; other claims are read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from itertools import islice
 
 from redsched.cache.updater import ReplicaUpdater
 from redsched.pacing import paced
+from redsched.scheduler.background.own_placements import OwnPlacements
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.fields import AMOUNT, HELD_AMOUNT, placement_fields
@@ -49,9 +51,16 @@ class _Unrecorded:
 class Recorder:
     """Records the events of one cell. `replica`: the one that this process has of the cell, if any."""
 
-    def __init__(self, cell: CellStore, settings: Settings, replica: ReplicaUpdater | None = None) -> None:
+    def __init__(
+        self,
+        cell: CellStore,
+        settings: Settings,
+        replica: ReplicaUpdater | None = None,
+        own: OwnPlacements | None = None,
+    ) -> None:
         self._cell = cell
         self._replica = replica
+        self._own = OwnPlacements() if own is None else own
         self._keep_s, self._most = settings.events_keep_s, settings.events_most
 
     async def record(self) -> int:
@@ -61,7 +70,7 @@ class Recorder:
             found = self._in_replica(last) or await self._in_feed(last)
             if not found.changes:
                 break
-            events = await self._events(last, found.changes)
+            events = await self._events(last, found)
             upto = Recorded(found.changes[-1].entry_id, found.changes[-1].seq)
             answer = await self._cell.events.record(last.entry_id, upto, events, found.epoch, self._keep_s, self._most)
             if answer.outcome is not Outcome.OK:
@@ -84,21 +93,36 @@ class Recorder:
             return _Unrecorded("", (), is_end=True)
         return _Unrecorded(poll.clock.epoch, poll.changes, is_end=len(poll.changes) < BATCH)
 
-    async def _events(self, last: Recorded, changes: Sequence[Change]) -> list[dict[str, str]]:
-        ids = list({change.fields["claim"]: None for change in changes if "claim" in change.fields})
-        claims = await self._cell.audit.claim_hashes(ids)
-        amounts = await _amounts_at(changes, claims)
+    async def _events(self, last: Recorded, found: _Unrecorded) -> list[dict[str, str]]:
+        details = self._placed_here(found)
+        details |= await self._read([change for change in found.changes if change.seq not in details])
         events: list[dict[str, str]] = []
         seq = last.seq
-        async for change in paced(changes):
+        async for change in paced(found.changes):
             if change.seq > seq + 1:
                 events.append({**_head(change, HOLE), "changes": str(change.seq - seq - 1)})
             seq = change.seq
-            if "claim" in change.fields:
-                events.append(_of_claim(change, claims.get(change.fields["claim"], {}), amounts[seq]))
-            elif found := _of_object(change):
-                events.append(found)
+            if change.fields.get("claim"):
+                events.append(_of_claim(change, details[seq]))
+            elif event := _of_object(change):
+                events.append(event)
         return events
+
+    def _placed_here(self, found: _Unrecorded) -> dict[int, dict[str, str]]:
+        """Return the owner, gang and amounts of the claims that this process has placed, by the `seq` of the change."""
+        begun = (change.seq for change in found.changes if change.op == "claimed")
+        known = ((seq, self._own.take(f"{found.epoch}.{seq}")) for seq in begun)
+        return {seq: details for seq, details in known if details is not None}
+
+    async def _read(self, changes: Sequence[Change]) -> dict[int, dict[str, str]]:
+        """Return the owner, gang and amounts of other claims."""
+        ids = {change.fields["claim"]: None for change in changes if change.fields.get("claim")}
+        claims = await self._cell.audit.claim_hashes(list(ids))
+        owners = {claim_id: _owner(fields) for claim_id, fields in claims.items()}
+        amounts = await _amounts_at(changes, claims)
+        return {
+            change.seq: {**owners.get(change.fields.get("claim", ""), {}), **amounts[change.seq]} for change in changes
+        }
 
 
 async def _amounts_at(
@@ -129,16 +153,17 @@ def _prefixed(prefix: str, fields: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in fields.items() if name.startswith(prefix)}
 
 
-def _of_claim(change: Change, claim: Mapping[str, str], amounts: Mapping[str, str]) -> dict[str, str]:
-    """Return the event for a change of a claim: its owner and gang, and why, as far as the change itself says so.
+def _owner(claim: Mapping[str, str]) -> dict[str, str]:
+    """Return the project, consumer and gang of a claim."""
+    return {name: claim[name] for name in _OF_CLAIM if claim.get(name)}
 
-    The end reason and reason in the claim may be of a later change.
+
+def _of_claim(change: Change, details: Mapping[str, str]) -> dict[str, str]:
+    """Return the event for a change of a claim, with the end reason and reason that are recorded in the change itself.
+
+    Those in the claim may be of a later change.
     """
-    event = {**_head(change, change.op), "claim": change.fields["claim"], "host": change.name}
-    for name in _OF_CLAIM:
-        if value := claim.get(name):
-            event[name] = value
-    event.update(amounts)
+    event = {**_head(change, change.op), "claim": change.fields["claim"], "host": change.name, **details}
     for name in _OF_CHANGE:
         if name in change.fields:
             event[name] = change.fields[name]

@@ -138,4 +138,6 @@ def from_existing(request: Request, cell: Cell, ids: Sequence[str], claims: Mapp
 
 
 def _alternates(request: Request, decision: Decision, chosen: Sequence[str]) -> tuple[str, ...]:
+    if not decision.alternates:
+        return ()
     return tuple(host for host in decision.alternates if host not in chosen)[: request.alternates]

@@ -129,6 +129,8 @@ class ConfirmationWaiter:
 
     def on_changes(self, changes: Sequence[Change]) -> None:
         """Process entries of the feed that concern awaited claims."""
+        if not self._waits:
+            return
         for change in changes:
             if change.op == "attest":
                 self._check(self._on.get(change.name, ()))

@@ -92,9 +92,7 @@ class JointCalls:
                 if not one.answer.done():
                     one.answer.set_exception(error)
         else:
-            cell.updater.apply_reply(joint)
-            if joint.outcome is Outcome.OK:
-                cell.requests.has_written(call.digest, joint.epoch)
+            cell.apply(call, joint)
             _answer(batch, _parts(joint, len(batch)))
         finally:
             self._in_flight[cell.name] -= 1

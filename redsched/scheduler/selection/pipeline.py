@@ -120,7 +120,7 @@ class SelectionPipeline:
         if only is not None and not only.is_here:
             await self._elsewhere.load(attempt, only)
         proposals = await self._proposals(attempt, cells)
-        best = max(proposals, key=lambda one: one.rank)
+        best = proposals[0] if len(proposals) == 1 else max(proposals, key=lambda one: one.rank)
         if not best.cell.is_mirrored:
             self._elsewhere.hold(attempt, best.cell)
         if not _lacks_places(attempt, best):
@@ -206,9 +206,7 @@ class SelectionPipeline:
         except NotDurable:
             abandon(request, cell, ids)
             raise
-        cell.updater.apply_reply(answer)
-        if answer.outcome is Outcome.OK:
-            cell.requests.has_written(call.digest, answer.epoch)
+        cell.apply(call, answer)
         return ClaimReply(ids, answer)
 
     def _refusal(self, attempt: SchedulingAttempt) -> RedschedError:

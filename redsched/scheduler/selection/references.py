@@ -66,6 +66,8 @@ async def _has_not_ended(claim_id: str, cells: Cells) -> bool:
 
 def undeclared(request: Request, cells: Iterable[Cell]) -> str:
     """Describe the first name in a request that some cell has not declared; '' if all are declared."""
+    if not (request.members or request.server_group or request.member_of or request.not_member_of):
+        return ""
     return next((what for cell in cells for what in _undeclared(request, cell.updater.columns)), "")
 
 

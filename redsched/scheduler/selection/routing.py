@@ -13,7 +13,7 @@ from redsched.scheduler.selection.steps import Proposal
 
 
 class CellRouter:
-    """Routes requests to cells, and binds them before they are claimed."""
+    """Routes requests to cells, and binds them before they are claimed. With a single cell there is nothing to bind."""
 
     def __init__(self, cells: Cells, ids: ClaimIds, elsewhere: Elsewhere, rng: Random) -> None:
         self._cells = cells
@@ -21,13 +21,17 @@ class CellRouter:
         self._elsewhere = elsewhere
         self._groups = GroupCells(cells)
         self._rng = rng
+        self._only = list(cells) if len(cells) == 1 else None
 
     async def find_home(self, attempt: SchedulingAttempt) -> None:
         """Find the cell to which the caller's own ids are bound. Raises Settling."""
-        attempt.home = await self._ids.home(attempt.request)
+        if self._only is None:
+            attempt.home = await self._ids.home(attempt.request)
 
     async def route_to_cell(self, attempt: SchedulingAttempt) -> list[Cell]:
         """Return the cells that may take the request. Raises NoValidHost for groups pinned to different cells."""
+        if self._only is not None:
+            return self._only
         attempt.pinned = await self._groups.home(attempt.request)
         only = attempt.home or attempt.pinned
         return self._cells.here if only is None else [only]
@@ -37,6 +41,8 @@ class CellRouter:
 
         Raises Settling.
         """
+        if self._only is not None:
+            return True
         bound = await self._ids.bind(attempt.request, proposal.cell)
         if bound is not proposal.cell:
             attempt.home = bound

@@ -5,7 +5,7 @@ Conditions (server groups, shared pools, rules, limits) come last, and only in c
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from redsched.model import Amounts, Claim, ClaimRule, ClaimStatus, Exceeded, OnExit
+from redsched.model import Candidate, Claim, ClaimRule, ClaimStatus, Exceeded, OnExit
 from redsched.model.validation import SHARED_POOL, split_slot
 from redsched.store.codec.claim_fields import alternates_text
 from redsched.store.codec.fields import gang_members_text
@@ -53,6 +53,8 @@ class ClaimWire:
         self._hosts = list(dict.fromkeys([*hosts, *call.written_off]))
         self._number_of = {host: number for number, host in enumerate(self._hosts, 1)}
         self._lists: dict[tuple[tuple[str, int], ...], int] = {}
+        self._texts: dict[int, str] = {}
+        """By the id of each candidate, which many members have in common."""
         members = self._members()
         amounts, shared = self._amounts()
         self.objects: tuple[str, ...] = ()
@@ -131,14 +133,13 @@ class ClaimWire:
         return members
 
     def _candidates(self, member: Member) -> str:
-        amounts: Amounts | None = None
-        number, candidates = 0, list[str]()
-        for one in member.candidates:
-            if one.amounts is not amounts:
-                amounts = one.amounts
-                number = self._lists.setdefault(tuple(amounts.items()), len(self._lists) + 1)
-            candidates.append(f"{self._number_of[one.host]}:{number}")
-        return " ".join(candidates)
+        texts = self._texts
+        return " ".join([texts.get(id(one)) or self._text(one) for one in member.candidates])
+
+    def _text(self, candidate: Candidate) -> str:
+        number = self._lists.setdefault(tuple(candidate.amounts.items()), len(self._lists) + 1)
+        text = self._texts[id(candidate)] = f"{self._number_of[candidate.host]}:{number}"
+        return text
 
     def _add_conditions(self, keys: Keys, shared: Sequence[tuple[int, str, int]]) -> None:
         call, joining = self._call, [(n, one.group) for n, one in enumerate(self._call.members, 1) if one.group]

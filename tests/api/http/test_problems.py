@@ -4,8 +4,10 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+import structlog
 
 from redsched.errors import StoreUnavailable
+from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
 from tests.api.parts import NEED, REPORT, check_problem, client_of, held, put_host
@@ -123,3 +125,20 @@ async def test_the_app_does_not_start_without_a_store() -> None:
     with pytest.raises(StoreUnavailable, match=r"nowhere\.sock"):
         async with client_of(Settings(redis_url="unix:///nowhere.sock", reply_timeout_s=0.5)):
             pass
+
+
+async def test_a_fault_of_redsched_is_a_problem_and_is_logged(
+    api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Selections bypass the middleware that turns faults of other routes into problems."""
+
+    async def broken(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(Scheduler, "select", broken)
+    monkeypatch.setattr(Scheduler, "explain", broken)
+    for path in ("/v1/selections", "/v1/explain"):
+        with structlog.testing.capture_logs() as logged:
+            found = check_problem(await api.post(path, json=NEED), 500, "internal-error")
+        assert "RuntimeError" in found["detail"]
+        assert [(one["event"], one["path"]) for one in logged] == [("request failed", path)]

@@ -293,3 +293,35 @@ async def test_entries_of_a_replica_that_lacks_the_last_recorded_one_are_not_rec
     await a_life(quiet, "mine")
     await Recorder(cell.store, Settings(), replica).record()
     assert [one.kind for one in (await all_of(quiet))[-2:]] == ["claimed", "released"]
+
+
+async def test_claims_of_this_process_are_recorded_without_reading_them(quiet: Scheduler, clean_store: str) -> None:
+    """Their events are those that another recorder makes from the stored claims."""
+    [cell] = quiet._cells
+    recorder = Recorder(cell.store, Settings(), cell.updater, cell.own)
+    told: list[list[tuple[str, dict[str, int], dict[str, str]]]] = []
+    for is_kept in (True, False):
+        cell.own.keep(is_kept)
+        await recorder.record()
+        before = len(await all_of(quiet))
+        await quiet.select(Request({"VCPU": 1}, claim_ids=(f"one-{is_kept}",), project="web", consumer="ci"))
+        await quiet.select(Request({"VCPU": 1}, claim_ids=(f"two-{is_kept}", f"three-{is_kept}"), count=2))
+        if is_kept:
+            async with raw_client(clean_store) as raw:
+                ids = [f"{name}-True" for name in ("one", "two", "three")]
+                assert await raw.delete(*map(cell.store.keys.claim, ids)) == 3
+        await recorder.record()
+        events = (await all_of(quiet))[before:]
+        told.append(
+            [
+                (
+                    one.kind,
+                    dict(one.slots),
+                    {name: fact.removesuffix(f"-{is_kept}") for name, fact in one.facts.items()},
+                )
+                for one in events
+            ]
+        )
+    assert told[0] == told[1]
+    assert [slots for _, slots, _ in told[0]] == [{"VCPU": 1}] * 3
+    assert [facts.get("gang") for _, _, facts in told[0]] == [None, "two", "two"]

@@ -21,7 +21,7 @@ from redsched.decide.gang import Found, Kind, PickPolicy, find, listed, requests
 from redsched.decide.gang.summary import best_score, hosts_that_fit, named, refusal
 from redsched.decide.host_rules import HostRulesCache
 from redsched.decide.overlay import Overlay
-from redsched.decide.pick import choose, with_first
+from redsched.decide.pick import choose
 from redsched.decide.plugins.registry import PluginRegistry, multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Decision, Explanation, Miss, Place
@@ -67,7 +67,8 @@ class Decider:
         first = choose(len(options), pick_from, rng)
         place = profile.places.get(first)
         if place is None:
-            offered = [candidates_of for _, candidates_of in with_first(options, first)]
+            others = [[candidate] for number, (_, candidate) in enumerate(options) if number != first]
+            offered = [profile.candidates(options[first][0][2]), *others]
             place = profile.places[first] = Place(listed(offered, candidates), group=request.server_group)
         places = (place,)
         rules = rules_of_places(request, (Kind(profile, 1),), (0,), self._columns) if request.server_group else ()

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from redsched.cache.columns import Columns
 from redsched.decide.affinity import Eligible, affinity_rules
 from redsched.decide.filters import COUNT, FILTERS, HOST_FILTERS, rules_of
+from redsched.decide.filters.pools import POOLS
 from redsched.decide.host_rules import HostRules
 from redsched.decide.pick import best_of_all, best_rows
 from redsched.decide.pool_assignments import PoolAssignments
-from redsched.decide.pools import PoolDemand, is_plain, needs_of
+from redsched.decide.pools import PoolDemand, demand_on, given_by_roots, is_plain
 from redsched.decide.result import Place, ReasonCount
 from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule, depends_on_nothing
 from redsched.decide.scoring import score, scores
@@ -29,12 +30,12 @@ from redsched.decide.scoring.weigher import Weighing
 from redsched.decide.top_hosts import Entry, TopHosts
 from redsched.model import Amounts, Candidate, Request
 
-Verified = tuple[Entry, list[Candidate]]
-"""A row in the order, and the candidates that its host offers, best first."""
-POOLS = "pools"
-"""The reason of hosts that pass every rule, but whose pools cannot give all parts of the request together."""
+Verified = tuple[Entry, Candidate]
+"""A row in the order, and the best candidate that its host offers."""
 MANY = 4
 """Up to this number of changed rows, evaluating them one by one costs less than as an array."""
+ROWS_PER_CHANGE = 64
+"""Evaluating all rows, from arrays that shapes share, costs less than one changed row among so many."""
 FIRST_TOP_HOSTS, FRONT = 16, 128
 """The fewest hosts kept sorted per profile, if that many fit: at first, as many shapes are used once, and later."""
 
@@ -97,7 +98,7 @@ class RequestProfile:
     @cached_property
     def needs(self) -> PoolDemand:
         """The parts of the request, for assigning them to pools."""
-        return needs_of(self.request)
+        return demand_on(self.columns, self.request)
 
     @cached_property
     def _assignments(self) -> PoolAssignments:
@@ -150,13 +151,18 @@ class RequestProfile:
         """Return the assignments on a host that passes every rule, best first; empty if its pools fail."""
         return [self.request.resources] if self.is_plain else self._assignments.of(row)
 
+    def candidates(self, row: int) -> list[Candidate]:
+        """Return what `assigned` returns, as candidates."""
+        host = self.columns.name(row)
+        return [Candidate(host, amounts) for amounts in self.assigned(row)]
+
     def assigned_now(self, row: int) -> list[Amounts]:
         """Return what `assigned` returns, while tentative places are in the columns, without caching."""
         return [self.request.resources] if self.is_plain else self._assignments.now(row)
 
     def takes(self, row: int) -> bool:
         """Return whether the pools of a host that passes every rule can give the request. Cheaper than `assigned`."""
-        return self.is_plain or self._assignments.exist(row)
+        return self.is_plain or self._assignments.best(row) is not None
 
     def passes_now(self, row: int) -> bool:
         """Return whether a row passes the cached rules, while tentative places are in the columns."""
@@ -175,9 +181,12 @@ class RequestProfile:
 
     def counts(self) -> tuple[ReasonCount, ...]:
         """Return the number of rejected hosts by reason, in the order of the rules; for POOLS a lower bound."""
-        unassigned = self.unassigned()
-        counts = (*self._cached_counts(), *self._dynamic_counts, ReasonCount(POOLS, len(unassigned)))
-        return tuple(one for one in counts if one.hosts)
+        unassigned = len(self.unassigned())
+        counts = [*self._cached_counts(), *self._dynamic_counts]
+        # Last, because it includes the hosts that pass every rule.
+        apart = sum(one.hosts for one in counts if one.reason == POOLS)
+        counts = [one for one in counts if one.reason != POOLS]
+        return tuple(one for one in (*counts, ReasonCount(POOLS, apart + unassigned)) if one.hosts)
 
     def _cached_counts(self) -> Iterator[ReasonCount]:
         passing, left = self.columns.present, len(self.columns)
@@ -228,9 +237,9 @@ class RequestProfile:
         while True:
             best = self.best(looking_at)
             for entry in best[looked_at:]:
-                assignments = self.assigned(entry[2])
-                if assignments:
-                    verified.append((entry, [Candidate(entry[1], amounts) for amounts in assignments]))
+                amounts = self.request.resources if self.is_plain else self._assignments.best(entry[2])
+                if amounts is not None:
+                    verified.append((entry, Candidate(entry[1], amounts)))
                     if len(verified) == count:
                         return verified
             if len(best) < looking_at:
@@ -253,13 +262,14 @@ class RequestProfile:
             return None
         changed = self.columns.dirty.since(self._seen)
         if changed is None or self._depends_on() != self._depended:
-            if not self.is_plain:
-                self._assignments.forget_all()
+            # Which amounts only roots give may have changed.
+            self.__dict__.pop("needs", None)
+            self.__dict__.pop("_assignments", None)
             return self._evaluate_all()
         if not self.is_plain:
             self._assignments.forget(changed)
         self._hosts = self._host_rules.mask
-        if len(changed) > max(MANY, self.columns.size // 8):
+        if len(changed) > max(MANY, self.columns.size // ROWS_PER_CHANGE):
             return self._evaluate_all()
         if len(changed) > MANY:
             self._evaluate_rows(np.array(sorted(changed), np.intp))
@@ -288,7 +298,8 @@ class RequestProfile:
     def _depends_on(self) -> tuple[object, ...]:
         columns = self.columns
         depended = [depends(columns) for depends in self._dependencies]
-        return (*depended, *self._host_rules.depended(), is_plain(columns, self.request))
+        of_roots = given_by_roots(columns, self.request)
+        return (*depended, *self._host_rules.depended(), of_roots, is_plain(columns, self.request))
 
     def _evaluate_all(self) -> None:
         columns = self.columns

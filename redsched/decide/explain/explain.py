@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from redsched.decide.explain.nearest import nearest
 from redsched.decide.filters import COUNT
-from redsched.decide.profile import POOLS, RequestProfile
+from redsched.decide.filters.pools import POOLS
+from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Check, Explanation, HostCheck
 from redsched.model import Request
 

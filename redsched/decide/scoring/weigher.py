@@ -111,7 +111,8 @@ def _of_hosts(columns: Columns, request: Request, weigher: Weigher, multiplier: 
         # A weigher may give one number for all rows.
         return weigher.weighed(columns, request, rows, multiplier) + columns.claims[rows] * 0.0
 
-    return columns.derived(key, weighed)
+    found: NDArray[np.float64] = columns.derived(key, weighed, ALL_ROWS)
+    return found
 
 
 def is_absolute(columns: Columns, request: Request, weighing: Weighing) -> bool:

@@ -28,6 +28,7 @@ class PoolAssignments:
         self._needs = needs
         self._best: dict[int, Amounts | None] = {}
         self._all: dict[int, list[Amounts]] = {}
+        self._failed: set[int] = set()
 
     def of(self, row: int) -> list[Amounts]:
         """Return the assignments on a host, best first; empty if its pools fail."""
@@ -43,9 +44,12 @@ class PoolAssignments:
     def best(self, row: int) -> Amounts | None:
         """Return the best assignment on a host; None if its pools fail. Cheaper than `of`."""
         if row not in self._best:
-            found = assignments(self._columns, row, self._needs, 1)
-            self._best[row] = found[0] if found else None
+            self._keep(row, assignments(self._columns, row, self._needs, 1))
         return self._best[row]
+
+    def failed(self) -> list[int]:
+        """Return the rows whose pools are known to fail."""
+        return list(self._failed)
 
     def failing(self, rows: list[int]) -> tuple[list[int], int]:
         """Return those of the rows whose pools fail, and the number of rows for which that is unknown.
@@ -53,25 +57,25 @@ class PoolAssignments:
         Of the rows not computed before, at most SEARCHED are searched, each briefly.
         """
         needs = replace(self._needs, given_up=GIVEN_UP)
-        for row in [row for row in rows if row not in self._best][:SEARCHED]:
+        for row in sorted(set(rows).difference(self._best))[:SEARCHED]:
             self._search_briefly(row, needs)
-        known = [row for row in rows if row in self._best]
-        return [row for row in known if self._best[row] is None], len(rows) - len(known)
+        return sorted(self._failed.intersection(rows)), len(set(rows).difference(self._best))
 
     def _search_briefly(self, row: int, needs: PoolDemand) -> None:
         """Search for an assignment, unless that takes too long, and cache the result."""
         given_up = needs.given_up
         found = assignments(self._columns, row, needs, 1)
         if found or needs.given_up == given_up:
-            self._best[row] = found[0] if found else None
+            self._keep(row, found)
+
+    def _keep(self, row: int, found: list[Amounts]) -> None:
+        self._best[row] = found[0] if found else None
+        if not found:
+            self._failed.add(row)
 
     def forget(self, rows: Iterable[int]) -> None:
         """Drop rows that have changed from the cache."""
         for row in rows:
             self._best.pop(row, None)
             self._all.pop(row, None)
-
-    def forget_all(self) -> None:
-        """Clear the cache."""
-        self._best.clear()
-        self._all.clear()
+            self._failed.discard(row)

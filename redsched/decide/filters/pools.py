@@ -4,7 +4,7 @@ They are necessary, not sufficient. They reject hopeless hosts before the exact 
 a host lacks.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from redsched.cache.columns import Columns
@@ -35,16 +35,26 @@ PCI = "pci"
 POOLS = "pools"
 """The reason of hosts whose pools can give each part of the request, and not all parts together."""
 
+Tests = tuple[Callable[[Columns, Rows], Mask], Callable[[Columns, int], str]]
+"""What a rule tests, and its detail."""
+
 Kind = tuple[Demands, int]
 """The demands of a guest's cell, and the number of cells that need at least as much: that many nodes need room."""
 
 
 def groups(request: Request) -> Iterator[Rule]:
     """Require a single place, the root or a pool, with room for each group."""
-    in_units = alone(request) if request.groups else frozenset[str]()
+    if not request.groups:
+        return
+    in_units = alone(request)
+    known: dict[Hashable, Tests] = {}
     for group in request.groups:
         if group.resources or group.required or group.any_of:
-            yield _group(group, in_units)
+            # Groups that differ only in their names have one test, which need not be repeated.
+            alike = tuple(sorted(group.resources.items())), _traits_of(group)
+            if alike not in known:
+                known[alike] = _group(group, in_units)
+            yield Rule(f"{GROUP}:{group.name}", *known[alike], room=bool(group.resources))
     if request.group_policy == "isolate":
         yield from _isolated(request.groups)
 
@@ -98,7 +108,7 @@ def pci(request: Request) -> Iterator[Rule]:
         yield _devices(resource_class, [one for one in request.pci if one.resource_class == resource_class])
 
 
-def _group(group: Group, in_units: frozenset[str]) -> Rule:
+def _group(group: Group, in_units: frozenset[str]) -> Tests:
     demands = tuple(sorted(group.resources.items()))
     wanted = _traits_of(group)
     requirements = amounts_text(demands) if demands else "a pool"
@@ -122,7 +132,7 @@ def _group(group: Group, in_units: frozenset[str]) -> Rule:
             return f"needs {requirements}{traits}, has {', '.join(one or 'itself' for one in places) or 'none'}"
         return f"needs {requirements} in one pool{traits}, {nearest_place(columns, row, demands, places)}"
 
-    return Rule(f"{GROUP}:{group.name}", passes, detail, room=bool(demands))
+    return passes, detail
 
 
 def _pools_for(columns: Columns, group: Group, demands: Demands, rows: Rows) -> Iterable[str]:

@@ -68,6 +68,9 @@ class Weigher:
         return value if isinstance(times, float) and times == 1.0 else times * value
 
 
+LOWEST = float(np.finfo(np.float64).min)
+"""The lowest score of a host that fits."""
+
 Weighing = Mapping[Weigher, float]
 """The multipliers of the weighers for a request."""
 
@@ -98,6 +101,8 @@ def scores(columns: Columns, request: Request, weighing: Weighing, fitting: NDAr
         values = score(columns, request, weighing, rows)
     if rows is ALL_ROWS:
         return np.where(fitting, values, -np.inf)
+    # Own weighers may give no number, or infinity. Such a host is the last one, and still fits.
+    values = np.nan_to_num(values, nan=LOWEST, neginf=LOWEST)
     found = np.full(len(fitting), -np.inf)
     found[rows] = values
     return found

@@ -3,10 +3,10 @@
 import secrets
 import time
 
-from redsched.decide import Explanation
 from redsched.model import Request
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.results import Effort
+from redsched.scheduler.selection.refusal import PendingRefusal
 
 
 class SchedulingAttempt:
@@ -17,11 +17,11 @@ class SchedulingAttempt:
         "calls",
         "catch_up",
         "decide_s",
-        "explanations",
         "full_cells",
         "home",
         "is_resolved",
         "pinned",
+        "refusals",
         "request",
         "resolved",
         "sent",
@@ -55,8 +55,8 @@ class SchedulingAttempt:
         # A dry run shows what a later request would get, so it must reflect everything acknowledged so far.
         self.catch_up = not self.request.claim
         """Whether to catch up with the feed before deciding: after FULL, and before a refusal."""
-        self.explanations: dict[str, tuple[Explanation, bool]] = {}
-        """By cell, why nothing fitted, and whether the cell was settled when that was decided."""
+        self.refusals: dict[str, PendingRefusal] = {}
+        """By cell, why nothing fitted."""
         self.home: Cell | None = None
         """The cell that the caller's own ids are bound to, if there are several cells."""
         self.pinned: Cell | None = None

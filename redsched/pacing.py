@@ -9,7 +9,7 @@ import asyncio
 import gc
 import heapq
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, MutableMapping
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, MutableMapping
 from itertools import islice
 from typing import TypeVar
 
@@ -18,6 +18,9 @@ V = TypeVar("V")
 
 SLICE_S = 0.005
 """The longest time for which one task holds the loop. Several tasks of a process may each take a slice per turn."""
+
+STEPS_S = 0.002
+"""The same for steps of which one may take as long again."""
 
 SHARDS = 128
 RUN = 5000
@@ -37,6 +40,20 @@ async def paced(items: Iterable[T]) -> AsyncIterator[T]:
             await asyncio.sleep(0)
             since = clock()
         yield item
+
+
+async def in_slices(steps: Generator[None, None, T]) -> T:
+    """Run a generator that yields between short steps, and return its result; the loop runs after each STEPS_S."""
+    since = clock()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+        if clock() - since >= STEPS_S:
+            await asyncio.sleep(0)
+            since = clock()
 
 
 async def paged(items: Iterable[T], most: int) -> AsyncIterator[list[T]]:

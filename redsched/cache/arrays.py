@@ -43,6 +43,9 @@ class KeyedColumns(Generic[Scalar]):
     def __contains__(self, key: object) -> bool:
         return key in self._columns
 
+    def __len__(self) -> int:
+        return len(self._columns)
+
     def where_set(self, key: str, rows: Any) -> Any:
         """Return the values of some rows, or the scalar default for a key that was never set, to save work."""
         column = self._columns.get(key)

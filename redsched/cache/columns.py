@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from redsched.cache.arrays import KeyedColumns, TextColumn, Value, grown
 from redsched.cache.declared import Declared
 from redsched.cache.derived import ALL_ROWS, Compute, Derived
+from redsched.cache.derived import Rows as RowIndex
 from redsched.cache.dirty import DirtyRows
 from redsched.cache.pool_tree import STRUCTURAL, PoolTree, pool_tree_of, tree_after
 from redsched.cache.rows import Rows
@@ -123,16 +124,16 @@ class Columns(Rows):
         row = self._rows.get(host)
         return None if row is None else self.versions.item(row)
 
-    def derived(self, key: Hashable, compute: Compute) -> NDArray[Any]:
-        """Return the array that `compute` gives for all rows: of shape (size,). Do not write to it.
+    def derived(self, key: Hashable, compute: Compute, rows: RowIndex) -> Any:
+        """Return what `compute` gives for these rows, from an array of all rows, to which you must not write.
 
-        It is cached by key, and computed again only for rows that have changed. Equal keys must come with functions
-        that compute the same, from nothing but the columns at the rows that they are given.
+        The array is cached by key, and computed again only for rows that have changed. Equal keys must come with
+        functions that compute the same, from nothing but the columns at the rows that they are given.
         """
         if self.tentative:
-            found: NDArray[Any] = compute(ALL_ROWS)
-            return found
-        return self._derived.array(key, self.dirty, compute)
+            return compute(rows)
+        array = self._derived.array(key, self.dirty, compute)
+        return array if rows is ALL_ROWS else array[rows]
 
     # Topology: where a host is, and its pools
 

@@ -4,6 +4,7 @@ Requests differ in their amounts, but most of what a decision reads does not: wh
 and have a trait. A request of a new shape finds these arrays current, and is left with a few passes of its own.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -63,13 +64,15 @@ class Derived:
     """The derived arrays of one cell's columns, by key; the latest MAX_ARRAYS are kept."""
 
     def __init__(self) -> None:
-        self._arrays: dict[Hashable, RowCache] = {}
+        self._arrays: OrderedDict[Hashable, RowCache] = OrderedDict()
 
     def array(self, key: Hashable, dirty: DirtyRows, compute: Compute) -> NDArray[Any]:
         """Return the array of this key, current. Equal keys must come with functions that compute the same."""
         cache = self._arrays.get(key)
         if cache is None:
-            if len(self._arrays) >= MAX_ARRAYS:
-                del self._arrays[next(iter(self._arrays))]
             cache = self._arrays[key] = RowCache()
+            if len(self._arrays) > MAX_ARRAYS:
+                self._arrays.popitem(last=False)
+        else:
+            self._arrays.move_to_end(key)
         return cache.current(dirty, compute)

@@ -7,24 +7,25 @@ A decision is a proposal: the claim script tries its candidates in the given ord
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from random import Random
 
 from redsched.cache.columns import Columns
 from redsched.decide.aggregates import per_revision
-from redsched.decide.explain.changes import takes_now
-from redsched.decide.explain.explain import explain
+from redsched.decide.explain.changes import Effort, takes_now
+from redsched.decide.explain.explain import explain_steps
 from redsched.decide.filters.demands import keeps_projects
 from redsched.decide.filters.limits import has_limits, host_limits
 from redsched.decide.gang import Found, Kind, PickPolicy, find, listed, requests_of, rules_of_places
 from redsched.decide.gang.summary import best_score, hosts_that_fit, named, refusal
 from redsched.decide.host_rules import HostRulesCache
 from redsched.decide.overlay import Overlay
-from redsched.decide.pick import choose, with_first
+from redsched.decide.pick import choose
 from redsched.decide.plugins.registry import PluginRegistry, multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Decision, Explanation, Miss, Place
+from redsched.decide.steps import Steps, Undecided, finished
 from redsched.decide.top_hosts import Entry
 from redsched.model import Claim, HostLimit, Request
 from redsched.settings import Settings
@@ -48,18 +49,21 @@ class Decider:
         self._by_project = per_revision(lambda declared: self._registry.reads_projects or keeps_projects(declared))
         self._has_limits = per_revision(lambda declared: has_limits(declared, settings))
 
-    def decide(self, request: Request, rng: Random) -> Decision:
+    def decide(self, request: Request, rng: Random, max_searches: int | None = None) -> Decision:
         """Propose hosts for every place of a request, or refuse it with reasons.
 
         `rng` makes concurrent schedulers choose different hosts. Raises InvalidRequest for an unknown policy or
-        weigher.
+        weigher; Undecided if a request for one place needs more than `max_searches` searches of pools in vain.
         """
         if request.members or request.count > 1:
             return self._decide_many(request, rng)
         profile = self._profile(request)
         candidates, pick_from = self._settings.candidates, self._settings.pick_from
         looked_at = max(candidates, pick_from)
-        found = profile.verified(looked_at + request.alternates + 1)
+        wanted = looked_at + request.alternates + 1
+        if max_searches is not None and not profile.has_verified(wanted, max_searches):
+            raise Undecided(self._search_steps(request, wanted))
+        found = profile.verified(wanted)
         if not found:
             return self._refused(profile)
         # The hosts to pick from must not depend on the number of alternates.
@@ -67,7 +71,8 @@ class Decider:
         first = choose(len(options), pick_from, rng)
         place = profile.places.get(first)
         if place is None:
-            offered = [candidates_of for _, candidates_of in with_first(options, first)]
+            others = [[candidate] for number, (_, candidate) in enumerate(options) if number != first]
+            offered = [profile.candidates(options[first][0][2]), *others]
             place = profile.places[first] = Place(listed(offered, candidates), group=request.server_group)
         places = (place,)
         rules = rules_of_places(request, (Kind(profile, 1),), (0,), self._columns) if request.server_group else ()
@@ -79,14 +84,25 @@ class Decider:
 
         Raises InvalidRequest for an unknown policy or weigher.
         """
+        return finished(self._explain_steps(request, hosts, Effort()))
+
+    def refusal_steps(self, request: Request, max_tests: int) -> Steps[Explanation]:
+        """Explain a refusal in steps. The first finds the counts and the nearest hosts, the others what helps there.
+
+        At most `max_tests` changes are tested, those of the nearest host first. Raises as `explain` does.
+        """
+        return self._explain_steps(request, (), Effort(max_tests))
+
+    def _explain_steps(self, request: Request, hosts: Sequence[str], effort: Effort) -> Steps[Explanation]:
         if not request.members and request.count == 1:
             profile = self._profile(request)
-            return explain(profile, request, len(profile.verified(1)), hosts)
+            return (yield from explain_steps(profile, request, len(profile.verified(1)), hosts, effort))
         kinds = self._kinds(request)
         found = self._find(request, kinds, Random(0))
         kind = kinds[found.failed]
         repeated = replace(kind.request, count=kind.count)
-        explanation = explain(kind.profile, repeated, kind.count if found.places else found.room, hosts)
+        places = kind.count if found.places else found.room
+        explanation = yield from explain_steps(kind.profile, repeated, places, hosts, effort)
         nearest = tuple(replace(miss, member=kind.member) for miss in explanation.nearest)
         return replace(explanation, reasons=named(kinds, kind, explanation.reasons), nearest=nearest)
 
@@ -116,6 +132,11 @@ class Decider:
     def _limit(self, host: str) -> HostLimit:
         row = self._columns.row(host)
         return _NO_LIMIT if row is None else host_limits(self._columns, row, self._settings)
+
+    def _search_steps(self, request: Request, count: int) -> Steps[None]:
+        """Search the pools of hosts until `count` fit, so that a decision finds them cached."""
+        while not self._profile(request).has_verified(count, 1):
+            yield
 
     def _decide_many(self, request: Request, rng: Random) -> Decision:
         kinds = self._kinds(request)

@@ -7,6 +7,7 @@ then known already, for all rows, from an earlier request.
 from collections import OrderedDict
 from collections.abc import Hashable
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,13 @@ from numpy.typing import NDArray
 from redsched.cache.columns import Columns
 from redsched.cache.derived import RowCache
 from redsched.decide.filters import HOST_FILTERS, rules_of
+from redsched.decide.filters.hosts import DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING
 from redsched.decide.rules import Mask, Rows, Rule, depends_on_nothing
 from redsched.model import Request
 from redsched.model.json_codec import Fields, as_text
 
+NOT_FOR_THE_ASKING = frozenset((DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING))
+"""Reasons that no change of a request can remove."""
 _usual_fields = attrgetter("zones", "required", "forbidden", "any_of", "root_required", "root_forbidden")
 _RARE_FIELDS = (
     *("hosts", "exclude_hosts", "member_of", "not_member_of"),
@@ -38,21 +42,38 @@ class HostRules:
         self._dependencies = {rule.depends for rule in self.rules} - {depends_on_nothing}
         self._depended: tuple[Hashable, ...] = ()
         self._live: tuple[Rule, ...] = ()
-        self._cache = RowCache()
+        self._passing, self._failures = RowCache(), RowCache()
 
     @property
     def mask(self) -> NDArray[np.bool_]:
         """The hosts that pass every rule now: bool of shape (size,). Do not write to it."""
-        depended = self.depended()
-        if depended != self._depended or not self._live:
-            self._depended = depended
-            self._live = tuple(rule for rule in self.rules if not rule.idle(self._columns))
-            self._cache.clear()
-        return self._cache.current(self._columns.dirty, self._passes)
+        self._refresh()
+        return self._passing.current(self._columns.dirty, self._passes)
+
+    @property
+    def failed(self) -> NDArray[np.float64]:
+        """The number of rules that each host fails; inf if it has no host, or no request can help it. Do not write."""
+        self._refresh()
+        return self._failures.current(self._columns.dirty, self._failed)
 
     def depended(self) -> tuple[Hashable, ...]:
         """Return a value that changes when all rows must be tested again."""
         return tuple([depends(self._columns) for depends in self._dependencies])
+
+    def _refresh(self) -> None:
+        depended = self.depended()
+        if depended != self._depended or not self._live:
+            self._depended = depended
+            self._live = tuple(rule for rule in self.rules if not rule.idle(self._columns))
+            self._passing.clear()
+            self._failures.clear()
+
+    def _failed(self, rows: Rows) -> Any:
+        failed = np.where(self._columns.present[rows], 0.0, np.inf)
+        for rule in self._live:
+            weight = np.inf if rule.reason in NOT_FOR_THE_ASKING else 1.0
+            failed = failed + np.where(rule.passes(self._columns, rows), 0.0, weight)
+        return failed
 
     def _passes(self, rows: Rows) -> Mask:
         passing = self._columns.present[rows]
@@ -73,7 +94,7 @@ class HostRulesCache:
 
     def of(self, request: Request, project: str | None) -> HostRules:
         """Return the rules for a request. `project` is its project if that matters, else None."""
-        key = _key(request), project
+        key = host_key(request), project
         found = self._known.get(key)
         if found is not None:
             self._known.move_to_end(key)
@@ -84,7 +105,7 @@ class HostRulesCache:
         return found
 
 
-def _key(request: Request) -> Hashable:
+def host_key(request: Request) -> Hashable:
     """Return a key that is equal for requests with equal host rules: all that HOST_FILTERS read, but the project."""
     rare = "" if _rare_fields(request) == _NO_RARE_FIELDS else as_text(_RARE.of(request))
     return _usual_fields(request), _traits_of_parts(request), rare

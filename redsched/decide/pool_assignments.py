@@ -1,8 +1,8 @@
 """The assignments of a request to the pools of hosts, computed lazily and cached until a host changes.
 
-none known      not computed yet
-taker           an assignment exists; which ones is not computed yet
-assignments     up to WAYS assignments, best first; [] if the pools cannot give all parts together
+nothing known   not computed yet
+the best        the best assignment; None if the pools cannot give all parts together
+all             up to WAYS assignments, best first, of hosts that are proposed first
 """
 
 from collections.abc import Iterable
@@ -26,28 +26,30 @@ class PoolAssignments:
     def __init__(self, columns: Columns, needs: PoolDemand) -> None:
         self._columns = columns
         self._needs = needs
-        self._cached: dict[int, list[Amounts]] = {}
-        self._feasible: set[int] = set()
+        self._best: dict[int, Amounts | None] = {}
+        self._all: dict[int, list[Amounts]] = {}
+        self._failed: set[int] = set()
 
     def of(self, row: int) -> list[Amounts]:
         """Return the assignments on a host, best first; empty if its pools fail."""
-        found = self._cached.get(row)
+        found = self._all.get(row)
         if found is None:
-            found = self._cached[row] = self.now(row)
+            found = self._all[row] = self.now(row)
         return found
 
     def now(self, row: int) -> list[Amounts]:
         """Return what `of` returns, while tentative places are in the columns, without caching."""
         return assignments(self._columns, row, self._needs, WAYS)
 
-    def exist(self, row: int) -> bool:
-        """Return whether there is any assignment. Cheaper than `of`."""
-        if not self._is_known(row):
-            if assignments(self._columns, row, self._needs, 1):
-                self._feasible.add(row)
-            else:
-                self._cached[row] = []
-        return row in self._feasible or bool(self._cached[row])
+    def best(self, row: int) -> Amounts | None:
+        """Return the best assignment on a host; None if its pools fail. Cheaper than `of`."""
+        if row not in self._best:
+            self._keep(row, assignments(self._columns, row, self._needs, 1))
+        return self._best[row]
+
+    def failed(self) -> list[int]:
+        """Return the rows whose pools are known to fail."""
+        return list(self._failed)
 
     def failing(self, rows: list[int]) -> tuple[list[int], int]:
         """Return those of the rows whose pools fail, and the number of rows for which that is unknown.
@@ -55,29 +57,25 @@ class PoolAssignments:
         Of the rows not computed before, at most SEARCHED are searched, each briefly.
         """
         needs = replace(self._needs, given_up=GIVEN_UP)
-        for row in [row for row in rows if not self._is_known(row)][:SEARCHED]:
-            self._is_feasible(row, needs)
-        known = [row for row in rows if self._is_known(row)]
-        return [row for row in known if not self.exist(row)], len(rows) - len(known)
+        for row in sorted(set(rows).difference(self._best))[:SEARCHED]:
+            self._search_briefly(row, needs)
+        return sorted(self._failed.intersection(rows)), len(set(rows).difference(self._best))
 
-    def _is_feasible(self, row: int, needs: PoolDemand) -> None:
-        """Search for an assignment, unless that takes too long, and cache whether there is one."""
+    def _search_briefly(self, row: int, needs: PoolDemand) -> None:
+        """Search for an assignment, unless that takes too long, and cache the result."""
         given_up = needs.given_up
-        if assignments(self._columns, row, needs, 1):
-            self._feasible.add(row)
-        elif needs.given_up == given_up:
-            self._cached[row] = []
+        found = assignments(self._columns, row, needs, 1)
+        if found or needs.given_up == given_up:
+            self._keep(row, found)
+
+    def _keep(self, row: int, found: list[Amounts]) -> None:
+        self._best[row] = found[0] if found else None
+        if not found:
+            self._failed.add(row)
 
     def forget(self, rows: Iterable[int]) -> None:
         """Drop rows that have changed from the cache."""
         for row in rows:
-            self._cached.pop(row, None)
-            self._feasible.discard(row)
-
-    def forget_all(self) -> None:
-        """Clear the cache."""
-        self._cached.clear()
-        self._feasible.clear()
-
-    def _is_known(self, row: int) -> bool:
-        return row in self._cached or row in self._feasible
+            self._best.pop(row, None)
+            self._all.pop(row, None)
+            self._failed.discard(row)

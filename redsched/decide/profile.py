@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from redsched.cache.columns import Columns
 from redsched.decide.affinity import Eligible, affinity_rules
 from redsched.decide.filters import COUNT, FILTERS, HOST_FILTERS, rules_of
+from redsched.decide.filters.pools import POOLS
 from redsched.decide.host_rules import HostRules
-from redsched.decide.pick import best_of_all, best_rows
+from redsched.decide.pick import best_of_all
 from redsched.decide.pool_assignments import PoolAssignments
-from redsched.decide.pools import PoolDemand, is_plain, needs_of
+from redsched.decide.pools import PoolDemand, demand_on, given_by_roots, is_plain
 from redsched.decide.result import Place, ReasonCount
 from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule, depends_on_nothing
 from redsched.decide.scoring import score, scores
@@ -29,12 +30,14 @@ from redsched.decide.scoring.weigher import Weighing
 from redsched.decide.top_hosts import Entry, TopHosts
 from redsched.model import Amounts, Candidate, Request
 
-Verified = tuple[Entry, list[Candidate]]
-"""A row in the order, and the candidates that its host offers, best first."""
-POOLS = "pools"
-"""The reason of hosts that pass every rule, but whose pools cannot give all parts of the request together."""
+Verified = tuple[Entry, Candidate]
+"""A row in the order, and the best candidate that its host offers."""
 MANY = 4
 """Up to this number of changed rows, evaluating them one by one costs less than as an array."""
+ROWS_PER_CHANGE = 64
+"""Evaluating all rows, from arrays that shapes share, costs less than one changed row among so many."""
+MAX_LOOKED_AT = 1024
+"""The most hosts looked at together, if the pools of many fail."""
 FIRST_TOP_HOSTS, FRONT = 16, 128
 """The fewest hosts kept sorted per profile, if that many fit: at first, as many shapes are used once, and later."""
 
@@ -45,8 +48,26 @@ def sourced_rules(request: Request, filters: tuple[Filter, ...]) -> list[tuple[R
     return sorted(sourced, key=lambda one: (one[0].dynamic, one[0].room))
 
 
+class _Walk:
+    """The hosts that were looked at for the `count` best ones whose pools fit, and what is left to look at."""
+
+    __slots__ = ("count", "entries", "is_done", "verified")
+
+    def __init__(self, entries: Iterator[Entry], count: int) -> None:
+        self.entries = entries
+        self.count = count
+        self.is_done = False
+        self.verified: list[Verified] = []
+
+    def add(self, entry: Entry, amounts: Amounts) -> None:
+        """Add a host that fits."""
+        self.verified.append((entry, Candidate(entry[1], amounts)))
+        self.is_done = len(self.verified) == self.count
+
+
 @lru_cache(8)
-def _beside_host_filters(filters: tuple[Filter, ...]) -> tuple[Filter, ...]:
+def beside_host_filters(filters: tuple[Filter, ...]) -> tuple[Filter, ...]:
+    """Return the filters that are not among HOST_FILTERS."""
     return tuple(one for one in filters if one not in HOST_FILTERS)
 
 
@@ -70,7 +91,7 @@ class RequestProfile:
         self.request = request
         self.filters = filters
         self._host_rules = host_rules or HostRules(columns, request)
-        others = rules_of(request, _beside_host_filters(filters))
+        others = rules_of(request, beside_host_filters(filters))
         self._others = tuple(rule for rule in others if not rule.dynamic)
         self.rules = (*self._host_rules.rules, *self._others)
         self.weighing = weighing
@@ -83,7 +104,7 @@ class RequestProfile:
         """Whether each row has a score and rank of its own, which only a change of that row changes."""
         self._seen = 0
         self._seen_state = (0, 0)
-        self._verified: dict[int, list[Verified]] = {}
+        self._walks: dict[int, _Walk] = {}
         self.places: dict[int, Place] = {}
         """The places proposed since the last change, by the number of the best host that each tries first."""
         self._open: NDArray[np.intp] | None = None
@@ -97,16 +118,11 @@ class RequestProfile:
     @cached_property
     def needs(self) -> PoolDemand:
         """The parts of the request, for assigning them to pools."""
-        return needs_of(self.request)
+        return demand_on(self.columns, self.request)
 
     @cached_property
     def _assignments(self) -> PoolAssignments:
         return PoolAssignments(self.columns, self.needs)
-
-    @cached_property
-    def sourced(self) -> list[tuple[Rule, Filter]]:
-        """What `sourced_rules` returns for this request, built at its first explanation."""
-        return sourced_rules(self.request, self.filters)
 
     # Fitting
 
@@ -123,6 +139,19 @@ class RequestProfile:
             if not rule.room:
                 mask = mask & rule.passes(self.columns, ALL_ROWS)
         return mask
+
+    def passes_host_rules(self, row: int) -> bool:
+        """Return whether a row passes the rules about the host itself now."""
+        return bool(self._host_rules.mask[row])
+
+    def failed_host_rules(self) -> NDArray[np.float64]:
+        """Return a copy of `HostRules.failed`."""
+        return self._host_rules.failed.copy()
+
+    def other_rules(self) -> tuple[Rule, ...]:
+        """Return the rules in use that other requests for such hosts do not share, including dynamic ones."""
+        dynamic = (rule for rule in self.dynamic_rules() if not rule.idle(self.columns))
+        return (*self._live, *dynamic)
 
     def dynamic_rules(self, eligible: Eligible | None = None) -> tuple[Rule, ...]:
         """Return the rules that are tested at each decision, in their current state.
@@ -150,13 +179,18 @@ class RequestProfile:
         """Return the assignments on a host that passes every rule, best first; empty if its pools fail."""
         return [self.request.resources] if self.is_plain else self._assignments.of(row)
 
+    def candidates(self, row: int) -> list[Candidate]:
+        """Return what `assigned` returns, as candidates."""
+        host = self.columns.name(row)
+        return [Candidate(host, amounts) for amounts in self.assigned(row)]
+
     def assigned_now(self, row: int) -> list[Amounts]:
         """Return what `assigned` returns, while tentative places are in the columns, without caching."""
         return [self.request.resources] if self.is_plain else self._assignments.now(row)
 
     def takes(self, row: int) -> bool:
         """Return whether the pools of a host that passes every rule can give the request. Cheaper than `assigned`."""
-        return self.is_plain or self._assignments.exist(row)
+        return self.is_plain or self._assignments.best(row) is not None
 
     def passes_now(self, row: int) -> bool:
         """Return whether a row passes the cached rules, while tentative places are in the columns."""
@@ -175,9 +209,12 @@ class RequestProfile:
 
     def counts(self) -> tuple[ReasonCount, ...]:
         """Return the number of rejected hosts by reason, in the order of the rules; for POOLS a lower bound."""
-        unassigned = self.unassigned()
-        counts = (*self._cached_counts(), *self._dynamic_counts, ReasonCount(POOLS, len(unassigned)))
-        return tuple(one for one in counts if one.hosts)
+        unassigned = len(self.unassigned())
+        counts = [*self._cached_counts(), *self._dynamic_counts]
+        # Last, because it includes the hosts that pass every rule.
+        apart = sum(one.hosts for one in counts if one.reason == POOLS)
+        counts = [one for one in counts if one.reason != POOLS]
+        return tuple(one for one in (*counts, ReasonCount(POOLS, apart + unassigned)) if one.hosts)
 
     def _cached_counts(self) -> Iterator[ReasonCount]:
         passing, left = self.columns.present, len(self.columns)
@@ -216,33 +253,66 @@ class RequestProfile:
         return found or []
 
     def verified(self, count: int) -> Sequence[Verified]:
-        """Return the `count` best rows whose pools fit, each with its candidates; fewer only if no more fit."""
-        found = self._verified.get(count)
-        if found is None:
-            found = self._verified[count] = self._verify(count)
-        return found
+        """Return the `count` best rows whose pools fit, each with its candidate; fewer only if no more fit."""
+        for walk in self._walks.values():
+            if walk.is_done and (count <= walk.count or len(walk.verified) < walk.count):
+                return walk.verified[:count]
+        self.has_verified(count)
+        return self._walks[count].verified
 
-    def _verify(self, count: int) -> list[Verified]:
-        verified: list[Verified] = []
-        looked_at, looking_at = 0, count
-        while True:
-            best = self.best(looking_at)
-            for entry in best[looked_at:]:
-                assignments = self.assigned(entry[2])
-                if assignments:
-                    verified.append((entry, [Candidate(entry[1], amounts) for amounts in assignments]))
-                    if len(verified) == count:
-                        return verified
-            if len(best) < looking_at:
-                return verified
-            looked_at, looking_at = looking_at, 4 * looking_at
+    def has_verified(self, count: int, most: int | None = None) -> bool:
+        """Return whether `verified` has its result, after at most `most` further searches of pools in vain."""
+        walk = self._walks.get(count)
+        if walk is None:
+            walk = self._walks[count] = _Walk(self._in_order(count), count)
+        in_vain = 0
+        while not walk.is_done and in_vain != most:
+            in_vain += self._look_at_next(walk)
+        return walk.is_done
+
+    def _look_at_next(self, walk: "_Walk") -> bool:
+        """Look at the next row of a walk, and return whether its pools were searched in vain."""
+        entry = next(walk.entries, None)
+        if entry is None:
+            walk.is_done = True
+            return False
+        if self.is_plain:
+            walk.add(entry, self.request.resources)
+            return False
+        row = entry[2]
+        amounts = self._assignments.best(row)
+        if amounts is not None:
+            walk.add(entry, amounts)
+            return False
+        # Until then it was not known to fail.
+        self._drop(row)
+        return True
+
+    def _drop(self, row: int) -> None:
+        """Leave a row out of the order until it changes, because its pools fail."""
+        if self.is_cached:
+            self.scores[row] = -np.inf
+            self._top_hosts.update(row, None)
+        elif self._ranked is not None:
+            self._ranked[row] = -np.inf
+
+    def _in_order(self, count: int) -> Iterator[Entry]:
+        """Yield the rows that pass every rule, best first. Rows whose pools fail drop out of the order meanwhile."""
+        yielded, looked_at = set[int](), count
+        while further := [entry for entry in self.best(looked_at) if entry[2] not in yielded]:
+            for entry in further:
+                yielded.add(entry[2])
+                yield entry
+            looked_at = min(4 * looked_at, MAX_LOOKED_AT)
 
     def _best_of_open(self, count: int) -> list[Entry]:
         rows = self.open_rows()
         if self._ranked is None:
-            self._ranked = np.zeros(self.columns.size)
+            self._ranked = np.full(self.columns.size, -np.inf)
             self._ranked[rows] = score(self.columns, self.request, self.weighing, rows)
-        best = best_rows(rows, self._ranked, self.columns.order, count).tolist()
+            if not self.is_plain:
+                self._ranked[self._assignments.failed()] = -np.inf
+        best = best_of_all(self._ranked, self.columns.order, count).tolist()
         return [(-self._ranked.item(row), self.columns.name(row), row) for row in best]
 
     # Updates
@@ -253,13 +323,14 @@ class RequestProfile:
             return None
         changed = self.columns.dirty.since(self._seen)
         if changed is None or self._depends_on() != self._depended:
-            if not self.is_plain:
-                self._assignments.forget_all()
+            # Which amounts only roots give may have changed.
+            self.__dict__.pop("needs", None)
+            self.__dict__.pop("_assignments", None)
             return self._evaluate_all()
         if not self.is_plain:
             self._assignments.forget(changed)
         self._hosts = self._host_rules.mask
-        if len(changed) > max(MANY, self.columns.size // 8):
+        if len(changed) > max(MANY, self.columns.size // ROWS_PER_CHANGE):
             return self._evaluate_all()
         if len(changed) > MANY:
             self._evaluate_rows(np.array(sorted(changed), np.intp))
@@ -275,7 +346,7 @@ class RequestProfile:
     def _begin(self) -> None:
         self._seen = self.columns.dirty.now
         self._seen_state = self._state()
-        self._verified.clear()
+        self._walks.clear()
         self.places.clear()
         self._open = None
         self._dynamic_counts = []
@@ -288,14 +359,16 @@ class RequestProfile:
     def _depends_on(self) -> tuple[object, ...]:
         columns = self.columns
         depended = [depends(columns) for depends in self._dependencies]
-        return (*depended, *self._host_rules.depended(), is_plain(columns, self.request))
+        of_roots = given_by_roots(columns, self.request)
+        return (*depended, *self._host_rules.depended(), of_roots, is_plain(columns, self.request))
 
     def _evaluate_all(self) -> None:
         columns = self.columns
         self._depended = self._depends_on()
         self.is_plain = bool(self._depended[-1])
         self._hosts = self._host_rules.mask
-        self._live = tuple(rule for rule in self._others if not rule.idle(columns))
+        different = {rule.passes: rule for rule in self._others if not rule.idle(columns)}
+        self._live = tuple(different.values())
         fitting = self._hosts.copy()
         for rule in self._live:
             fitting &= rule.passes(columns, ALL_ROWS)
@@ -304,6 +377,8 @@ class RequestProfile:
         self._begin()
         if self.is_cached:
             self.scores = scores(columns, self.request, self.weighing, fitting)
+            if not self.is_plain:
+                self.scores[self._assignments.failed()] = -np.inf
             self._top_hosts = TopHosts()
 
     def _evaluate(self, row: int) -> None:
@@ -339,9 +414,6 @@ class RequestProfile:
         often = max(2 * count, FRONT, self.columns.size // 32)
         room = max(count, FIRST_TOP_HOSTS) if self._top_hosts.is_new else often
         best = best_of_all(self.scores, self.columns.order, room)
-        if len(best) < min(room, self.passing):
-            # Scores of own weighers may be no numbers.
-            best = best_rows(np.flatnonzero(self.fitting), self.scores, self.columns.order, room)
         names = map(self.columns.name, best.tolist())
         entries = list(zip((-self.scores[best]).tolist(), names, best.tolist(), strict=True))
-        self._top_hosts.fill(entries, complete=len(entries) == self.passing)
+        self._top_hosts.fill(entries, complete=len(entries) < room or len(entries) == self.passing)

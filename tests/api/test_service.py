@@ -62,7 +62,9 @@ async def test_selections_of_one_turn_are_counted_as_if_each_were_observed() -> 
     ]
     assert shown[0] == shown[1]
     assert {
-        one.labels["outcome"]: one.value for one in metrics.selections.collect()[0].samples if "_total" in one.name
+        one.labels["outcome"]: one.value
+        for one in list(metrics.selections.collect())[0].samples
+        if "_total" in one.name
     } == {
         "claimed": 6,
         "same": 1,

@@ -14,23 +14,39 @@ from redsched.decide.affinity import affinity_rules
 from redsched.decide.explain.edits import Build, Edit, amounts, with_resource, without
 from redsched.decide.filters import rules_of
 from redsched.decide.filters.places import slot_free
-from redsched.decide.pools import assignments, needs_of
-from redsched.decide.profile import RequestProfile, sourced_rules
+from redsched.decide.host_rules import host_key
+from redsched.decide.pools import assignments, demand_on, given_by_roots
+from redsched.decide.profile import RequestProfile, beside_host_filters, sourced_rules
 from redsched.decide.rules import ALL_ROWS, Mask, Rule
+from redsched.decide.steps import Steps, finished
 from redsched.model import Request
 
 MAX_EDITS = 8
-MAX_PLACED = 1024
+MAX_PLACED = 512
 """Placed parts of requests in the pool searches for one host's change, before the search for it is abandoned.
 
-With eight groups these are 128 searches, which take some 40 ms; most changes take ten or twenty.
+With eight groups these are 64 searches; most changes take ten or twenty.
 """
-GIVEN_UP = 4
-"""Assumed number of abandoned hosts before these searches, so that each is 16 times shorter than a decision's."""
+GIVEN_UP = 6
+"""Assumed number of abandoned hosts before these searches, so that each is 64 times shorter than a decision's."""
 
 
 class _TooLongError(Exception):
-    """The limit for this host is reached. Only changes that were compared with all others are reported."""
+    """A limit is reached. Only changes that were compared with all others are reported."""
+
+
+@dataclass(slots=True)
+class Effort:
+    """The tests of changed requests that are left, for all hosts of one explanation together; None: not limited."""
+
+    tests: int | None = None
+
+    def count_test(self) -> None:
+        """Count a test. Raises _TooLongError if none is left."""
+        if self.tests is not None:
+            self.tests -= 1
+            if self.tests < 0:
+                raise _TooLongError
 
 
 RulesOf = Callable[[Request], Iterable[Rule]]
@@ -59,19 +75,25 @@ def smallest_change(profile: RequestProfile, row: int) -> tuple[Edit, ...]:
 
     The host takes the request of the last edit.
     """
+    return finished(change_steps(profile, row, Effort()))
+
+
+def change_steps(profile: RequestProfile, row: int, effort: Effort) -> Steps[tuple[Edit, ...]]:
+    """Find what `smallest_change` returns, a test in each step; () if that takes more than the effort."""
     try:
-        return _smallest(_Host(profile, row), profile.request)
+        return (yield from _smallest(_Host(profile, row, effort), profile.request))
     except _TooLongError:
         return ()
 
 
-def _smallest(host: "_Host", request: Request) -> tuple[Edit, ...]:
+def _smallest(host: "_Host", request: Request) -> Steps[tuple[Edit, ...]]:
     made: list[Edit] = []
     for _ in range(MAX_EDITS + 1):
         failed = host.fails(request)
+        yield
         if failed is None:
             return tuple(made)
-        found = next(host.edits_that_help(request, failed), None)
+        found = yield from host.first_edit(request, failed)
         if found is None:
             return ()
         request = found.request
@@ -88,10 +110,13 @@ def takes_now(profile: RequestProfile, row: int) -> bool:
 class _Host:
     """One host, tested repeatedly."""
 
-    def __init__(self, profile: RequestProfile, row: int) -> None:
+    def __init__(self, profile: RequestProfile, row: int, effort: Effort) -> None:
         self._profile = profile
+        self._effort = effort
         self._columns = profile.columns
         self._row = row
+        self._host_key = host_key(profile.request)
+        self._passes_host_rules = profile.passes_host_rules(row)
         self._placed = 0
         self._given_up = GIVEN_UP
 
@@ -102,19 +127,27 @@ class _Host:
                 return failed
         return None if self._takes(request) else Failed(None, lambda _: ())
 
-    def edits_that_help(self, request: Request, failed: Failed) -> Iterator[Edit]:
-        """Yield edits that make it pass what it failed, those of amounts first."""
+    def first_edit(self, request: Request, failed: Failed) -> Steps[Edit | None]:
+        """Return an edit that makes it pass what it failed, one of amounts if possible; None if no edit helps."""
+        found = None
         if failed.slot is not None:
-            yield from self._with_free_amounts(request, failed)
+            found = yield from self._with_free_amount(request, failed)
         elif failed.room:
-            yield from self._reduced(request, failed)
-        yield from (one for one in without(request, self._columns, self._row) if self._helps(one.request, failed))
+            found = yield from self._reduced(request, failed)
+        if found is not None:
+            return found
+        for edit in without(request, self._columns, self._row):
+            yield
+            if self._helps(edit.request, failed):
+                return edit
+        return None
 
     def _rules(self, request: Request) -> Iterator[Failed]:
         """Yield all rules in the order in which a decision tests them."""
-        is_first = request is self._profile.request
-        sourced = self._profile.sourced if is_first else sourced_rules(request, self._profile.filters)
-        yield from starmap(Failed, sourced)
+        filters = self._profile.filters
+        if self._passes_host_rules and host_key(request) == self._host_key:
+            filters = beside_host_filters(filters)
+        yield from starmap(Failed, sourced_rules(request, filters))
         yield from (Failed(rule, self._affinity) for rule in self._affinity(request))
 
     def _affinity(self, request: Request) -> Iterator[Rule]:
@@ -134,6 +167,7 @@ class _Host:
         return bool(rule.passes(self._columns, self._row))
 
     def _helps(self, request: Request, failed: Failed) -> bool:
+        self._effort.count_test()
         if failed.rule is None:
             return self._takes(request)
         reason = failed.rule.reason
@@ -146,7 +180,7 @@ class _Host:
         """Return whether its pools fit a request. Raises _TooLongError if the searches have taken too long."""
         if request is self._profile.request:
             return self._profile.takes(self._row)
-        needs = needs_of(request)
+        needs = demand_on(self._columns, request)
         self._placed += sum(part.count for part in needs.parts)
         if self._placed > MAX_PLACED:
             raise _TooLongError
@@ -155,39 +189,39 @@ class _Host:
         self._given_up = needs.given_up
         return bool(found)
 
-    def _with_free_amounts(self, request: Request, failed: Failed) -> Iterator[Edit]:
-        """Yield the request with an amount of one class that the host has: in its root, in its units, or in a pool."""
+    def _with_free_amount(self, request: Request, failed: Failed) -> Steps[Edit | None]:
+        """Return the request with an amount of one class that the host has: in its root, in its units, or in a pool."""
         slot, columns, row = failed.slot or "", self._columns, self._row
         amount, step = request.resources[slot], columns.step[slot].item(row)
         own = min(slot_free(columns, slot, row), columns.maximum[slot].item(row)) // step * step
         build, least = partial(with_resource, request, slot), max(own, 1)
         helps = partial(self._helps_with, failed, build)
-        if self._profile.is_plain:  # the root has no more than that, and only the root matters
+        if self._profile.is_plain or slot in given_by_roots(columns, request):  # no place has more than the root
             most = least if least < amount and helps(least) else 0
         else:
-            most = _most(least, amount, helps)
-        if most:
-            yield Edit(f"{amount - most} {slot} less", build(most))
+            most = yield from _most(least, amount, helps)
+        return Edit(f"{amount - most} {slot} less", build(most)) if most else None
 
-    def _reduced(self, request: Request, failed: Failed) -> Iterator[Edit]:
-        """Yield the request with one amount reduced just enough: the one that needs the smallest relative reduction."""
+    def _reduced(self, request: Request, failed: Failed) -> Steps[Edit | None]:
+        """Return the request with one amount reduced just enough: that which needs the smallest relative reduction."""
         best: tuple[float, Edit] | None = None
         for what, amount, build in amounts(request):
             # Only a reduction smaller than the best so far is useful.
             least = 1 if best is None else int(amount * (1 - best[0])) + 1
-            most = _most(least, amount, partial(self._helps_with, failed, build))
+            most = yield from _most(least, amount, partial(self._helps_with, failed, build))
             if most:
                 best = (amount - most) / amount, Edit(f"{amount - most} {what} less", build(most))
-        if best is not None:
-            yield best[1]
+        return None if best is None else best[1]
 
 
-def _most(least: int, amount: int, helps: Callable[[int], bool]) -> int:
+def _most(least: int, amount: int, helps: Callable[[int], bool]) -> Steps[int]:
     """Return the largest helpful amount below this one, by bisection; 0 if not even the smallest helps."""
+    yield
     if least >= amount or not helps(least):
         return 0
     low, high = least, amount
     while high - low > 1:
+        yield
         middle = (low + high) // 2
         low, high = (middle, high) if helps(middle) else (low, middle)
     return low

@@ -132,8 +132,8 @@ def _without_whole_parts(request: Request) -> Iterator[Change]:
     parts = len(request.groups) + len(request.pci) + bool(request.numa) + bool(request.resources)
     if parts < 2:
         return
-    for group in request.groups:
-        if group.name not in related:
+    for at, group in enumerate(request.groups):
+        if group.name not in related and not any(_are_alike(request, group, one) for one in request.groups[:at]):
             rest = tuple(other for other in request.groups if other.name != group.name)
             yield _change(f"without group {group.name}", groups=rest)
     for devices in request.pci:

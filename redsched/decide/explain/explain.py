@@ -1,23 +1,29 @@
 """Explains which hosts fit a request, or why none does, from the same shape, rules and numbers as the decision."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from redsched.decide.explain.nearest import nearest
+from redsched.decide.explain.changes import Effort
+from redsched.decide.explain.nearest import nearest, with_changes
 from redsched.decide.filters import COUNT
-from redsched.decide.profile import POOLS, RequestProfile
+from redsched.decide.filters.pools import POOLS
+from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Check, Explanation, HostCheck
+from redsched.decide.steps import Steps
 from redsched.model import Request
 
 
-def explain(profile: RequestProfile, request: Request, places: int, hosts: Sequence[str]) -> Explanation:
-    """Explain a request of this shape, and check the named hosts.
+def explain_steps(
+    profile: RequestProfile, request: Request, places: int, hosts: Sequence[str], effort: Effort
+) -> Steps[Explanation]:
+    """Explain a request of this shape, and check the named hosts. The columns change only while changes are searched.
 
     `places` is the number of places that were found for it, at most its count.
     """
     refused = places < request.count
     rows = map(profile.columns.row, hosts)
     reasons = profile.refusal() if refused else profile.counts()
-    return Explanation(
+    found = Explanation(
         hosts=len(profile.columns),
         fits=0 if refused else len(profile.columns) - sum(one.hosts for one in reasons),
         reasons=reasons,
@@ -25,6 +31,8 @@ def explain(profile: RequestProfile, request: Request, places: int, hosts: Seque
         checks=tuple(check_host(profile, request, places, row) for row in rows if row is not None),
         unsearched=0 if refused else profile.unsearched,
     )
+    yield
+    return replace(found, nearest=(yield from with_changes(profile, found.nearest, effort)))
 
 
 def check_host(profile: RequestProfile, request: Request, places: int, row: int) -> HostCheck:

@@ -1,26 +1,26 @@
 """The nearest misses: the hosts closest to taking a request, with the smallest change that makes them."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
-from redsched.decide.explain.changes import smallest_change
-from redsched.decide.filters.hosts import DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING
-from redsched.decide.filters.places import slot_free
+from redsched.decide.explain.changes import Effort, change_steps
+from redsched.decide.filters.places import has_units, slot_free
 from redsched.decide.fit import fits, free_on
+from redsched.decide.pick import best_of_all
 from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Miss
 from redsched.decide.rules import ALL_ROWS, Rule
+from redsched.decide.steps import Steps
 
 NEAREST = 3
-_NOT_FOR_THE_ASKING = frozenset((DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING))
-"""Reasons that no change of a request can remove."""
 
 
 def nearest(profile: RequestProfile) -> tuple[Miss, ...]:
-    """Return the nearest misses, nearest first.
+    """Return the nearest misses, nearest first, without the changes that would help.
 
     Hosts that lack only amounts come first, by the smallest relative lack (summed over the classes); then those that
     fail the fewest other rules. A host that is down, or closed to new claims, is not a miss. Neither is a host whose
@@ -28,35 +28,59 @@ def nearest(profile: RequestProfile) -> tuple[Miss, ...]:
     forbids an amount is a miss: max_unit is the total by default, and the explanation shows how much there is.
     """
     columns = profile.columns
-    failed, lack = np.zeros(columns.size), np.zeros(columns.size)
-    mask = columns.present.copy()
-    mask[profile.open_rows()] = False
-    mask[profile.unassigned()] = True
-    for rule in _requested(profile):
+    failed, lack = profile.failed_host_rules(), np.zeros(columns.size)
+    for rule in profile.other_rules():
         passing = rule.passes(columns, ALL_ROWS)
-        if rule.reason in _NOT_FOR_THE_ASKING:
-            mask &= passing
-        elif rule.slot is not None:
+        if rule.slot is not None:
             amount = profile.request.resources[rule.slot]
-            mask &= passing | fits(amount, amount, 0, 0, columns.minimum[rule.slot], amount, columns.step[rule.slot])
+            if has_units(columns, rule.slot):
+                units = fits(amount, amount, 0, 0, columns.minimum[rule.slot], amount, columns.step[rule.slot])
+                failed[~(passing | units)] = np.inf
             lack += ~passing * _relative_lack(columns, rule.slot, amount)
         else:
             failed += ~passing
-    rows = np.flatnonzero(mask)
     if not profile.is_plain:
         # Amounts that the pools cannot provide together count as one more failure.
-        failed[rows] += (failed[rows] == 0) & (lack[rows] == 0)
-    rows = rows[(failed[rows] > 0) | (lack[rows] > 0)]
-    ordered = rows[np.lexsort((columns.order[rows], lack[rows], failed[rows]))][:NEAREST]
-    return tuple(_miss(profile, row, (int(failed[row]), lack.item(row))) for row in ordered.tolist())
+        failed += (failed == 0) & (lack == 0)
+    failed[_fitting(profile)] = np.inf
+    failed[(failed == 0) & (lack == 0)] = np.inf
+    least = _least(columns, failed.copy(), lack)
+    return tuple(_miss(profile, row, (int(failed[row]), lack.item(row))) for row in least)
 
 
-def _requested(profile: RequestProfile) -> Iterator[Rule]:
-    return (rule for rule in (*profile.rules, *profile.dynamic_rules()) if not rule.idle(profile.columns))
+def with_changes(profile: RequestProfile, misses: Sequence[Miss], effort: Effort) -> Steps[tuple[Miss, ...]]:
+    """Return the misses with the changes that would help, as far as the hosts are still there and the effort allows."""
+    found = []
+    for miss in misses:
+        row = profile.columns.row(miss.host)
+        edits = () if row is None else (yield from change_steps(profile, row, effort))
+        found.append(replace(miss, changes=tuple(edit.says for edit in edits)))
+        yield
+    return tuple(found)
+
+
+def _fitting(profile: RequestProfile) -> NDArray[np.bool_]:
+    fitting = np.zeros(profile.columns.size, np.bool_)
+    fitting[profile.open_rows()] = True
+    fitting[profile.unassigned()] = False
+    return fitting
+
+
+def _least(columns: Columns, failed: NDArray[np.float64], lack: NDArray[np.float64]) -> list[int]:
+    """Return the rows of the nearest misses: with the fewest failed rules (inf: no miss), then the least lack.
+
+    Overwrites `failed`.
+    """
+    order, found = columns.order, list[int]()
+    while len(found) < NEAREST and np.isfinite(fewest := failed.min()):
+        level = failed == fewest
+        found += best_of_all(np.where(level, -lack, -np.inf), order, NEAREST - len(found)).tolist()
+        failed[level] = np.inf
+    return found
 
 
 def _relative_lack(columns: Columns, slot: str, amount: int) -> NDArray[np.float64]:
-    left = free_on(columns, slot, ALL_ROWS)
+    left = columns.derived(("free of root", slot), lambda rows: free_on(columns, slot, rows), ALL_ROWS)
     relative: NDArray[np.float64] = np.maximum(0, amount - left) / amount
     return relative
 
@@ -65,8 +89,7 @@ def _miss(profile: RequestProfile, row: int, distance: tuple[int, float]) -> Mis
     columns, amounts = profile.columns, profile.request.resources
     slots = [rule.slot for rule in profile.rules if rule.slot is not None and not _is_met(rule, columns, row)]
     lacking = {slot: slot_free(columns, slot, row) for slot in slots}
-    changes = tuple(edit.says for edit in smallest_change(profile, row))
-    return Miss(columns.name(row), {slot: amounts[slot] for slot in lacking}, lacking, changes, distance)
+    return Miss(columns.name(row), {slot: amounts[slot] for slot in lacking}, lacking, (), distance)
 
 
 def _is_met(rule: Rule, columns: Columns, row: int) -> bool:

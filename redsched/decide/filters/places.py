@@ -4,20 +4,17 @@ Each place is tested by itself here, and `redsched.decide.pools` decides whether
 the same time. So these tests reject only hosts for which there is no assignment.
 """
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
 from redsched.decide.fit import fits, free, free_on
-from redsched.decide.pools import Demands, cell_demands
-from redsched.decide.rules import ALL_ROWS, Mask, Rows
+from redsched.decide.pools import Demands
+from redsched.decide.rules import Mask, Rows
 from redsched.decide.text_match import everywhere, nowhere
-from redsched.model import Request
 from redsched.model.validation import SHARED_POOL, split_slot
 
 
@@ -34,6 +31,10 @@ class PlaceTraits:
     forbidden: frozenset[str] = frozenset()
     any_of: tuple[frozenset[str], ...] = ()
 
+    def suit(self, traits: frozenset[str]) -> bool:
+        """Return whether a place with these traits may give the part."""
+        return self.required <= traits and not self.forbidden & traits and all(one & traits for one in self.any_of)
+
     def suits(self, columns: Columns, place: str, rows: Rows) -> Mask:
         """Return whether a host's own place has all `required`, no `forbidden`, and one of each of `any_of`."""
         found = has_traits(columns, place, self.required, self.forbidden, rows)
@@ -42,29 +43,10 @@ class PlaceTraits:
         return found
 
 
-def alone(request: Request) -> frozenset[str]:
-    """Return the classes that only one unit of one part requests, so that its amount must match a slot's units.
-
-    If several parts request a class, they may take from one slot, and min_unit and step_size apply to their sum.
-    """
-    if not (request.groups or request.numa or request.pci):
-        return frozenset(request.resources)
-    units = Counter(request.resources.keys())
-    for cell in request.numa.cells if request.numa else ():
-        units.update(name for name, _ in cell_demands(request.numa, cell))  # type: ignore[arg-type]  # no cells without
-    for group in request.groups:
-        units.update(group.resources.keys())
-    for devices in request.pci:
-        units[devices.resource_class] += devices.count
-    return frozenset(name for name, count in units.items() if count == 1)
-
-
 def gives(columns: Columns, slot: str, amount: int, in_units: bool, rows: Rows) -> Mask:
     """Return whether a slot can give an amount; `in_units` applies min_unit and step_size too."""
     if slot.startswith(SHARED_POOL):
         return np.bool_(_fits(amount, in_units, *_shared(columns, slot)))
-    if rows is ALL_ROWS and not (in_units and has_units(columns, slot)):
-        return _most_everywhere(columns, slot) >= amount
     kinds = columns.claimed, columns.external, columns.minimum, columns.maximum, columns.step
     if isinstance(rows, int):  # for single rows plain numbers are several times faster than numpy's
         return np.bool_(_fits(amount, in_units, *(kind[slot].item(rows) for kind in (columns.capacity, *kinds))))
@@ -86,23 +68,50 @@ def class_has_units(columns: Columns, resource_class: str) -> bool:
     return any(has_units(columns, slot) for slot in (resource_class, *columns.pool_slots(resource_class)))
 
 
-def _most_everywhere(columns: Columns, slot: str) -> NDArray[np.int64]:
-    return columns.derived(("most", slot), lambda rows: most(columns, slot, rows))
+def largest(columns: Columns, resource_class: str, of_root: PlaceTraits, of_pools: PlaceTraits, rows: Rows) -> Any:
+    """Return the most that one claim could take of a class from one suitable place of each host: int64."""
 
-
-def largest_everywhere(
-    columns: Columns, resource_class: str, of_root: PlaceTraits, of_pools: PlaceTraits
-) -> NDArray[np.int64]:
-    """Return the most that one claim could take of a class from one suitable place of each host: int64 of (size,)."""
-
-    def largest(rows: Rows) -> Any:
+    def compute(rows: Rows) -> Any:
+        if isinstance(rows, int):
+            return np.int64(max(_most_of_places(columns, resource_class, of_root, of_pools, rows), default=0))
         found = most(columns, resource_class, rows) * of_root.suits(columns, "", rows)
         for pool in pools_with(columns, ((resource_class, 1),), rows):
             own = most(columns, slot_of(pool, resource_class), rows) * of_pools.suits(columns, pool, rows)
             found = np.maximum(found, own)
         return found
 
-    return columns.derived(("largest", resource_class, of_root, of_pools), largest)
+    return columns.derived(("largest", resource_class, of_root, of_pools), compute, rows)
+
+
+def places_giving(columns: Columns, resource_class: str, amount: int, traits: PlaceTraits, rows: Rows) -> Any:
+    """Return how many suitable places of a host have room for an amount each: int64."""
+
+    def compute(rows: Rows) -> Any:
+        if isinstance(rows, int):
+            found = _most_of_places(columns, resource_class, traits, traits, rows)
+            return np.int64(sum(one >= amount for one in found))
+        places = ("", *pools_with(columns, ((resource_class, 1),), rows))
+        slots = ((place, slot_of(place, resource_class)) for place in places)
+        return sum((most(columns, slot, rows) >= amount) & traits.suits(columns, place, rows) for place, slot in slots)
+
+    return columns.derived(("places", resource_class, amount, traits), compute, rows)
+
+
+def _most_of_places(
+    columns: Columns, resource_class: str, of_root: PlaceTraits, of_pools: PlaceTraits, row: int
+) -> list[int]:
+    """Return the most that one claim could take from each suitable place of one host, at least 0."""
+    layout = columns.layout(row)
+    slots = [
+        f"{pool}/{resource_class}"
+        for pool, classes in layout.classes.items()
+        if resource_class in classes and of_pools.suit(layout.traits[pool])
+    ]
+    if of_root.suits(columns, "", row):
+        slots.append(resource_class)
+    amounts = columns.capacity, columns.claimed, columns.external, columns.maximum
+    numbers = zip(*(family.at(row, slots) for family in amounts), strict=True)
+    return [max(min(free(capacity, claimed, external), largest), 0) for capacity, claimed, external, largest in numbers]
 
 
 def slot_free(columns: Columns, slot: str, row: int) -> int:

@@ -4,26 +4,26 @@ They are necessary, not sufficient. They reject hopeless hosts before the exact 
 a host lacks.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from redsched.cache.columns import Columns
 from redsched.decide.filters.places import (
     PlaceTraits,
-    alone,
     amounts_text,
     class_has_units,
     gives_all,
     has_traits,
-    largest_everywhere,
+    largest,
     most,
     nearest_place,
+    places_giving,
     pools_having,
     pools_with,
     slot_of,
 )
-from redsched.decide.pools import Demands, cell_demands
-from redsched.decide.rules import ALL_ROWS, Mask, Rows, Rule
+from redsched.decide.pools import Demands, alone, cell_demands
+from redsched.decide.rules import Mask, Rows, Rule
 from redsched.decide.text_match import everywhere, nowhere
 from redsched.model import NUMA_NODE, Group, PciDevices, Request
 
@@ -32,6 +32,11 @@ Wanted = TypeVar("Wanted")
 GROUP = "group"
 NUMA = "numa"
 PCI = "pci"
+POOLS = "pools"
+"""The reason of hosts whose pools can give each part of the request, and not all parts together."""
+
+Tests = tuple[Callable[[Columns, Rows], Mask], Callable[[Columns, int], str]]
+"""What a rule tests, and its detail."""
 
 Kind = tuple[Demands, int]
 """The demands of a guest's cell, and the number of cells that need at least as much: that many nodes need room."""
@@ -39,10 +44,53 @@ Kind = tuple[Demands, int]
 
 def groups(request: Request) -> Iterator[Rule]:
     """Require a single place, the root or a pool, with room for each group."""
-    in_units = alone(request) if request.groups else frozenset[str]()
+    if not request.groups:
+        return
+    in_units = alone(request)
+    known: dict[Hashable, Tests] = {}
     for group in request.groups:
         if group.resources or group.required or group.any_of:
-            yield _group(group, in_units)
+            # Groups that differ only in their names have one test, which need not be repeated.
+            alike = tuple(sorted(group.resources.items())), _traits_of(group)
+            if alike not in known:
+                known[alike] = _group(group, in_units)
+            yield Rule(f"{GROUP}:{group.name}", *known[alike], room=bool(group.resources))
+    if request.group_policy == "isolate":
+        yield from _isolated(request.groups)
+
+
+def _isolated(groups: Sequence[Group]) -> Iterator[Rule]:
+    """Require a place of its own for each group, of those that have one class and the same traits."""
+    kinds: dict[tuple[str, PlaceTraits], list[int]] = {}
+    for group in groups:
+        if len(group.resources) == 1:
+            ((name, amount),) = group.resources.items()
+            kinds.setdefault((name, _traits_of(group)), []).append(amount)
+    for (name, traits), amounts in kinds.items():
+        if len(amounts) > 1:
+            yield _places_apart(name, traits, sorted(amounts, reverse=True))
+
+
+def _places_apart(resource_class: str, traits: PlaceTraits, amounts: Sequence[int]) -> Rule:
+    """Require places for the largest amounts, by number: as many with room for the second largest as two, and so on."""
+    numbers = {amount: number for number, amount in enumerate(amounts, 1)}
+
+    def passes(columns: Columns, rows: Rows) -> Mask:
+        found = everywhere(columns, rows)
+        for amount, number in numbers.items():
+            found = found & (places_giving(columns, resource_class, amount, traits, rows) >= number)
+        return found
+
+    def detail(columns: Columns, row: int) -> str:
+        have = {one: int(places_giving(columns, resource_class, one, traits, row)) for one in numbers}
+        amount = next((one for one, number in numbers.items() if have[one] < number), amounts[-1])
+        return f"needs {numbers[amount]} pools with {amount} {resource_class} each, {have[amount]} have it"
+
+    return Rule(POOLS, passes, detail, room=True)
+
+
+def _traits_of(group: Group) -> PlaceTraits:
+    return PlaceTraits(group.required, group.forbidden, group.any_of)
 
 
 def numa(request: Request) -> Iterator[Rule]:
@@ -60,19 +108,19 @@ def pci(request: Request) -> Iterator[Rule]:
         yield _devices(resource_class, [one for one in request.pci if one.resource_class == resource_class])
 
 
-def _group(group: Group, in_units: frozenset[str]) -> Rule:
+def _group(group: Group, in_units: frozenset[str]) -> Tests:
     demands = tuple(sorted(group.resources.items()))
-    wanted = PlaceTraits(group.required, group.forbidden, group.any_of)
+    wanted = _traits_of(group)
     requirements = amounts_text(demands) if demands else "a pool"
     traits = "".join(f" with {one}" for one in sorted(group.required))
     traits += "".join(f" with {' or '.join(sorted(one))}" for one in group.any_of)
     traits += "".join(f" without {one}" for one in sorted(group.forbidden))
 
     def passes(columns: Columns, rows: Rows) -> Mask:
-        if rows is ALL_ROWS and len(demands) == 1:
+        if len(demands) == 1:
             name, amount = demands[0]
             if not (name in in_units and class_has_units(columns, name)):
-                return largest_everywhere(columns, name, wanted, wanted) >= amount
+                return largest(columns, name, wanted, wanted, rows) >= amount
         found = nowhere(columns, rows)
         for place in ("", *_pools_for(columns, group, demands, rows)):
             found = found | gives_all(columns, place, demands, in_units, rows) & wanted.suits(columns, place, rows)
@@ -84,7 +132,7 @@ def _group(group: Group, in_units: frozenset[str]) -> Rule:
             return f"needs {requirements}{traits}, has {', '.join(one or 'itself' for one in places) or 'none'}"
         return f"needs {requirements} in one pool{traits}, {nearest_place(columns, row, demands, places)}"
 
-    return Rule(f"{GROUP}:{group.name}", passes, detail, room=bool(demands))
+    return passes, detail
 
 
 def _pools_for(columns: Columns, group: Group, demands: Demands, rows: Rows) -> Iterable[str]:
@@ -124,10 +172,7 @@ def _devices(resource_class: str, parts: Sequence[PciDevices]) -> Rule:
     requirements = [(of, sum(one.count for one in parts if of <= one.required)) for of in traits]
 
     def left(columns: Columns, required: frozenset[str], rows: Rows) -> Mask:
-        if rows is ALL_ROWS:
-            key = ("left with", resource_class, required)
-            return columns.derived(key, lambda some: _left(columns, required, some))
-        return _left(columns, required, rows)
+        return columns.derived(("left", resource_class, required), lambda some: _left(columns, required, some), rows)
 
     def _left(columns: Columns, required: frozenset[str], rows: Rows) -> Mask:
         found = nowhere(columns, rows) * 0

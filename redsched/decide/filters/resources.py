@@ -5,17 +5,16 @@ from collections.abc import Hashable, Iterator
 from redsched.cache.columns import Columns
 from redsched.decide.filters.places import (
     PlaceTraits,
-    alone,
     class_has_units,
     gives,
-    largest_everywhere,
+    largest,
     nearest_place,
     pools_with,
     slot_free,
     slot_of,
 )
-from redsched.decide.pools import may_use, shared_with
-from redsched.decide.rules import ALL_ROWS, Mask, Rows, Rule
+from redsched.decide.pools import alone, may_use, shared_with
+from redsched.decide.rules import Mask, Rows, Rule
 from redsched.model import Request
 from redsched.model.validation import SHARED_POOL
 
@@ -31,10 +30,11 @@ def resources(request: Request) -> Iterator[Rule]:
 
 def _amount(of_pools: PlaceTraits, resource_class: str, amount: int, in_units: bool) -> Rule:
     def passes_alone(columns: Columns, rows: Rows) -> Mask:
-        if rows is ALL_ROWS and not (in_units and class_has_units(columns, resource_class)):
-            return largest_everywhere(columns, resource_class, ANY_PLACE, of_pools) >= amount
+        is_one = isinstance(rows, int)
+        if not (is_one or (in_units and class_has_units(columns, resource_class))):
+            return largest(columns, resource_class, ANY_PLACE, of_pools, rows) >= amount
         passing = gives(columns, resource_class, amount, in_units, rows)
-        if isinstance(rows, int) and passing:
+        if is_one and passing:
             return passing
         for pool in pools_with(columns, ((resource_class, amount),), rows):
             has_room = gives(columns, slot_of(pool, resource_class), amount, in_units, rows)

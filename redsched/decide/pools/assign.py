@@ -1,17 +1,22 @@
 """From needs to amounts by slot, for one host, with a fast path if the root can give everything."""
 
+from collections.abc import Hashable
+
 from redsched.cache.columns import Columns
 from redsched.decide.fit import fits
-from redsched.decide.pools.demand import PoolDemand
-from redsched.decide.pools.inventory import read_rooms
+from redsched.decide.pools.demand import PoolDemand, alone, needs_of, shared_caches
+from redsched.decide.pools.inventory import Rooms, read_key, read_rooms
 from redsched.decide.pools.look_ahead import classes_suffice
 from redsched.decide.pools.options import bits, plan_of
-from redsched.decide.pools.plan import ROOT
+from redsched.decide.pools.plan import ROOT, Plan
 from redsched.decide.pools.search import STEPS, GivenUp, Search
 from redsched.decide.pools.shared import shared_with, usable
 from redsched.decide.pools.state import SearchState
 from redsched.model import Amounts, Request
 
+MAX_FOUND = 1024
+"""The most hosts with different amounts whose assignments are kept, for one demand and layout."""
+NO_PARTS = frozenset[int]()
 LEAST_STEPS = 2
 """The steps per unit that every host gets: one descent, and about as many steps back."""
 FURTHER_STEPS = 8
@@ -29,6 +34,24 @@ def is_plain(columns: Columns, request: Request) -> bool:
     return not in_pools and not any(traits & pool.traits for pool in columns.declared.pools.values())
 
 
+def demand_on(columns: Columns, request: Request) -> PoolDemand:
+    """Return the demand of a request on these hosts: what only roots can give is no part of the search for pools.
+
+    It is out of date once `given_by_roots` changes.
+    """
+    needs = needs_of(request, given_by_roots(columns, request))
+    return needs if needs.is_simple or columns.declared.pools else shared_caches(needs)
+
+
+def given_by_roots(columns: Columns, request: Request) -> tuple[str, ...]:
+    """Return the classes that no pool has, and that one part of the request asks for beside others."""
+    if not (request.groups or request.numa or request.pci):
+        return ()
+    of_one_part = alone(request)
+    own = (name for name in request.resources if not (columns.pool_slots(name) or shared_with(columns, name)))
+    return tuple(name for name in own if name in of_one_part)
+
+
 def assignments(columns: Columns, row: int, needs: PoolDemand, most: int) -> list[Amounts]:
     """Return up to `most` different assignments of the request to one host, best first; empty if it does not fit.
 
@@ -37,15 +60,40 @@ def assignments(columns: Columns, row: int, needs: PoolDemand, most: int) -> lis
     before, so that a hard request cannot block a scheduler for 10,000 hosts. Each sum fits its slot as the claim script
     checks it. Further assignments are searched only briefly; they use other pools if possible.
     """
-    covered = _covered_by_root(columns, row, needs)
     if any(columns.traits[trait][row] for trait in needs.forbidden):
         return []
+    covered = _covered_by_root(columns, row, needs)
+    if needs.is_simple:
+        return _of_unnumbered(columns, row, needs, covered, most)
+    plan = plan_of(columns, row, needs, usable(columns, row, needs))
+    roots = _roots(columns, row, needs, plan)
+    key = (most, covered, roots, read_key(columns, row, plan))
+    found = plan.found.get(key)
+    if found is None:
+        before = needs.given_up
+        state = _search_state(needs, plan, read_rooms(columns, row, plan), roots, covered)
+        found = _searched(state, [], most) if state is not None else []
+        if needs.given_up == before:
+            _keep(plan, key, found)
+    return [{**amounts, **needs.own} for amounts in found]
+
+
+def _keep(plan: Plan, key: Hashable, found: list[Amounts]) -> None:
+    if len(plan.found) >= MAX_FOUND:
+        plan.found.clear()
+    plan.found[key] = found
+
+
+def _of_unnumbered(columns: Columns, row: int, needs: PoolDemand, covered: int, most: int) -> list[Amounts]:
+    """Return the assignments of unnumbered resources alone: those of the root first, and no other if it gives all."""
     found: list[Amounts] = []
-    if needs.is_simple and covered == (1 << len(needs.wants)) - 1 and _root_gives(columns, row, needs.resources):
+    if covered == (1 << len(needs.wants)) - 1 and _root_gives(columns, row, needs.resources):
         found.append(needs.resources)
         if most == 1:
             return found
-    state = _search_state(columns, row, needs, covered)
+    plan = plan_of(columns, row, needs, usable(columns, row, needs))
+    roots = _roots(columns, row, needs, plan)
+    state = _search_state(needs, plan, read_rooms(columns, row, plan), roots, covered)
     if state is None or (found and all(len(options) == 1 for options in state.options)):
         return found
     return found + _searched(state, found, most - len(found))
@@ -88,12 +136,20 @@ def _root_gives(columns: Columns, row: int, resources: Amounts) -> bool:
     )
 
 
-def _search_state(columns: Columns, row: int, needs: PoolDemand, covered: int) -> SearchState | None:
+def _roots(columns: Columns, row: int, needs: PoolDemand, plan: Plan) -> frozenset[int]:
+    """Return the parts with traits that the host's own traits suit."""
+    if not plan.of_root:
+        return NO_PARTS
+    return frozenset(index for index in plan.of_root if _root_has_traits(columns, row, needs, index))
+
+
+def _search_state(
+    needs: PoolDemand, plan: Plan, rooms: Rooms, roots: frozenset[int], covered: int
+) -> SearchState | None:
     """Return the empty state of a host; None if a part has no room even by itself, or all parts together have none."""
-    plan = plan_of(columns, row, needs, usable(columns, row, needs))
-    state = SearchState(needs, plan, read_rooms(columns, row, plan), covered)
+    state = SearchState(needs, plan, rooms, covered)
     for index, (part, options) in enumerate(zip(needs.parts, plan.options, strict=True)):
-        has_root = index not in plan.of_root or _root_has_traits(columns, row, needs, index)
+        has_root = index not in plan.of_root or index in roots
         state.options.append([one for one in options if state.allows(part, one) and (has_root or one.place != ROOT)])
         if not state.has_room(index):
             return None

@@ -1,12 +1,16 @@
 """The demand of a request on the places of one host, as parts that one place each must give. Host-independent."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Collection, Hashable, Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import lru_cache
 
 from redsched.decide.pools.plan import Plans
 from redsched.model import Amounts, CpuPolicy, Group, Numa, NumaAffinity, NumaCell, Request
+
+MAX_DEMANDS = 128
+"""The most demands whose plans are shared between requests."""
 
 Demands = tuple[tuple[str, int], ...]
 """(class, amount), sorted by class; the classes are distinct."""
@@ -55,8 +59,9 @@ class Part:
 class PoolDemand:
     """A request prepared for assignment, with the plans cached for it by layout of hosts.
 
-    `wants` are sets of traits: at least one of each set must be on the root or on a place that the unnumbered resources
-    come from (a required trait is a set of one). `subtrees` are sets of indexes of `parts`.
+    `own` are amounts that only the roots of hosts give, as rules have tested; they are not among the parts. `wants` are
+    sets of traits: at least one of each set must be on the root or on a place that the unnumbered resources come from
+    (a required trait is a set of one). `subtrees` are sets of indexes of `parts`.
     """
 
     resources: Amounts
@@ -66,15 +71,20 @@ class PoolDemand:
     subtrees: tuple[frozenset[int], ...]
     is_simple: bool
     """Whether the request has nothing but unnumbered resources."""
+    own: Amounts = field(default_factory=dict)
     given_up: int = 0
     """Hosts of this decision whose search was abandoned (`search.STEPS`), which count as not fitting."""
     plans: Plans = field(default_factory=dict)
 
 
-def needs_of(request: Request) -> PoolDemand:
-    """Split a request into parts. Equal parts become one with a count, so that no two assignments are equivalent."""
+def needs_of(request: Request, of_root: Collection[str] = ()) -> PoolDemand:
+    """Split a request into parts. Equal parts become one with a count, so that no two assignments are equivalent.
+
+    `of_root` are classes of the unnumbered resources that no pool has, and no other part requests.
+    """
     related: frozenset[str] = frozenset().union(*request.same_subtree)
-    parts = tuple(_counted((*_cells(request.numa), *_groups(request, related), *_devices(request), *_spread(request))))
+    elsewhere = _spread(request, of_root)
+    parts = tuple(_counted((*_cells(request.numa), *_groups(request, related), *_devices(request), *elsewhere)))
     places = {part.name: index for index, part in enumerate(parts) if part.name}
     return PoolDemand(
         resources=request.resources,
@@ -83,7 +93,38 @@ def needs_of(request: Request) -> PoolDemand:
         forbidden=request.forbidden,
         subtrees=tuple(frozenset(places[name] for name in names) for names in request.same_subtree),
         is_simple=not (request.groups or request.numa or request.pci),
+        own={name: request.resources[name] for name in of_root},
     )
+
+
+def shared_caches(needs: PoolDemand) -> PoolDemand:
+    """Return the demand with the plans of all demands that differ from it only in `own`: they have equal assignments.
+
+    Not for shared pools, on which plans depend too.
+    """
+    return replace(needs, plans=_plans_of(needs.parts, needs.wants, needs.forbidden, needs.subtrees))
+
+
+@lru_cache(MAX_DEMANDS)
+def _plans_of(*_parts: Hashable) -> Plans:
+    return {}
+
+
+def alone(request: Request) -> frozenset[str]:
+    """Return the classes that only one unit of one part requests, so that its amount must match a slot's units.
+
+    If several parts request a class, they may take from one slot, and min_unit and step_size apply to their sum.
+    """
+    if not (request.groups or request.numa or request.pci):
+        return frozenset(request.resources)
+    units = Counter(request.resources.keys())
+    for cell in request.numa.cells if request.numa else ():
+        units.update(name for name, _ in cell_demands(request.numa, cell))  # type: ignore[arg-type]  # no cells without
+    for group in request.groups:
+        units.update(group.resources.keys())
+    for devices in request.pci:
+        units[devices.resource_class] += devices.count
+    return frozenset(name for name, count in units.items() if count == 1)
 
 
 def cell_demands(numa: Numa, cell: NumaCell) -> Demands:
@@ -127,9 +168,10 @@ def _devices(request: Request) -> Iterator[Part]:
         yield Part(Sort.DEVICE, ((devices.resource_class, 1),), devices.required, affinity=near, count=devices.count)
 
 
-def _spread(request: Request) -> Iterator[Part]:
+def _spread(request: Request, of_root: Collection[str]) -> Iterator[Part]:
     for resource_class, amount in sorted(request.resources.items()):
-        yield Part(Sort.SPREAD, ((resource_class, amount),), forbidden=request.forbidden)
+        if resource_class not in of_root:
+            yield Part(Sort.SPREAD, ((resource_class, amount),), forbidden=request.forbidden)
 
 
 def _counted(parts: Iterable[Part]) -> Iterator[Part]:

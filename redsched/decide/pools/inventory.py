@@ -1,6 +1,8 @@
 """The numbers of one host's slots, and of its shared ones, read for the search. Decides nothing."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
+from operator import sub
 
 from redsched.cache.columns import Columns
 from redsched.decide.fit import free
@@ -22,6 +24,17 @@ class Rooms:
     most: list[int]
     numbers: list[Numbers]
     picky: tuple[int, ...]
+
+
+def read_key(columns: Columns, row: int, plan: Plan) -> Hashable:
+    """Return a key that is equal for hosts of a plan with equal rooms. Cheaper than the rooms."""
+    if plan.shared_slots or columns.minimum or columns.step:
+        rooms = read_rooms(columns, row, plan)
+        return (*rooms.most, *rooms.numbers)
+    slots = plan.slots
+    capacity, claimed = columns.capacity.at(row, slots), columns.claimed.at(row, slots)
+    external, largest = columns.external.at(row, slots), columns.maximum.at(row, slots)
+    return tuple(map(min, map(sub, map(sub, capacity, claimed), external), largest))
 
 
 def read_rooms(columns: Columns, row: int, plan: Plan) -> Rooms:

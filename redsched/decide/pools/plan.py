@@ -1,8 +1,10 @@
 """Plans: which places of a layout could give which part of a request. Built by options.py, cached in the demand."""
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 
 from redsched.cache.pool_tree import PoolTree
+from redsched.model import Amounts
 
 ROOT = 0
 """The index of the host's own place; its pools follow, then the shared ones."""
@@ -30,7 +32,8 @@ class Plan:
     `above` has, by place, a bit for each place that contains it, and for itself. `slots_of` is by place. `twins` is
     equal for places that differ in nothing but their amounts, and -1 for a place that no other resembles. `class_of` is
     by slot; `shared_slots` are not the host's own. `of_root` are the parts with traits, which must be tested on the
-    host before its root may give them, as a layout does not have the host's traits.
+    host before its root may give them, as a layout does not have the host's traits. `found` are the assignments of
+    hosts searched before, by all that determines them: hosts with equal amounts have equal assignments.
     """
 
     layout: PoolTree
@@ -43,6 +46,7 @@ class Plan:
     class_of: tuple[str, ...]
     shared_slots: tuple[int, ...]
     of_root: tuple[int, ...]
+    found: dict[Hashable, list[Amounts]] = field(default_factory=dict, compare=False, repr=False)
 
 
 Plans = dict[tuple[PoolTree, int, tuple[str, ...]], Plan]

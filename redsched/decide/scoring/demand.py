@@ -4,11 +4,15 @@ Weighers consider a host as a whole: the assignment to its pools is decided late
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
+import numpy as np
+
+from redsched.cache.arrays import KeyedColumns
 from redsched.cache.columns import Columns
 from redsched.decide.fit import free
 from redsched.decide.pools.demand import cell_demands
-from redsched.decide.rules import ALL_ROWS, Rows
+from redsched.decide.rules import Rows
 from redsched.decide.scoring.weigher import Score
 from redsched.model import Amounts, Request
 
@@ -38,24 +42,22 @@ def demand(request: Request) -> Amounts:
 
 def room(columns: Columns, resource_class: str, rows: Rows) -> tuple[Score, Score]:
     """Return capacity and free amount of a class, for the host and all its pools together (float64)."""
-    if rows is ALL_ROWS:
-        capacity = columns.derived(("capacity", resource_class), lambda some: _room(columns, resource_class, some)[0])
-        return capacity, columns.derived(("free", resource_class), lambda some: _room(columns, resource_class, some)[1])
-    return _room(columns, resource_class, rows)
+    slots, derived = (resource_class, *columns.pool_slots(resource_class)), columns.derived
+    capacity = derived(("capacity", resource_class), lambda some: _total(columns.capacity, slots, some) * 1.0, rows)
+    return capacity, derived(("free", resource_class), lambda some: _free(columns, slots, some) * 1.0, rows)
 
 
-def _room(columns: Columns, resource_class: str, rows: Rows) -> tuple[Score, Score]:
-    capacity = columns.capacity[resource_class][rows]
-    left = _free(columns, resource_class, capacity, rows)
-    for slot in columns.pool_slots(resource_class):
-        more = columns.capacity[slot][rows]
-        capacity = capacity + more
-        left = left + _free(columns, slot, more, rows)
-    return capacity * 1.0, left * 1.0
+def _free(columns: Columns, slots: Sequence[str], rows: Rows) -> Score:
+    return free(*(_total(family, slots, rows) for family in (columns.capacity, columns.claimed, columns.external)))
 
 
-def _free(columns: Columns, slot: str, capacity: Score, rows: Rows) -> Score:
-    return free(capacity, columns.claimed.where_set(slot, rows), columns.external.where_set(slot, rows))
+def _total(family: KeyedColumns[np.int64], slots: Sequence[str], rows: Rows) -> Score:
+    if isinstance(rows, int):
+        return np.int64(sum(family.at(rows, slots)))
+    total = family[slots[0]][rows]
+    for slot in slots[1:]:
+        total = total + family.where_set(slot, rows)
+    return total
 
 
 def demanded_room(columns: Columns, request: Request, rows: Rows) -> list[tuple[int, Score, Score]]:

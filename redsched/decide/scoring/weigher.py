@@ -68,6 +68,9 @@ class Weigher:
         return value if isinstance(times, float) and times == 1.0 else times * value
 
 
+LOWEST = float(np.finfo(np.float64).min)
+"""The lowest score of a host that fits."""
+
 Weighing = Mapping[Weigher, float]
 """The multipliers of the weighers for a request."""
 
@@ -98,6 +101,8 @@ def scores(columns: Columns, request: Request, weighing: Weighing, fitting: NDAr
         values = score(columns, request, weighing, rows)
     if rows is ALL_ROWS:
         return np.where(fitting, values, -np.inf)
+    # Own weighers may give no number, or infinity. Such a host is the last one, and still fits.
+    values = np.nan_to_num(values, nan=LOWEST, neginf=LOWEST)
     found = np.full(len(fitting), -np.inf)
     found[rows] = values
     return found
@@ -111,7 +116,8 @@ def _of_hosts(columns: Columns, request: Request, weigher: Weigher, multiplier: 
         # A weigher may give one number for all rows.
         return weigher.weighed(columns, request, rows, multiplier) + columns.claims[rows] * 0.0
 
-    return columns.derived(key, weighed)
+    found: NDArray[np.float64] = columns.derived(key, weighed, ALL_ROWS)
+    return found
 
 
 def is_absolute(columns: Columns, request: Request, weighing: Weighing) -> bool:

@@ -3,10 +3,11 @@
 import secrets
 import time
 
-from redsched.decide import Explanation
 from redsched.model import Request
 from redsched.scheduler.cells import Cell
+from redsched.scheduler.mirroring.ruling_out import RuledOut
 from redsched.scheduler.results import Effort
+from redsched.scheduler.selection.refusal import PendingRefusal
 
 
 class SchedulingAttempt:
@@ -17,13 +18,13 @@ class SchedulingAttempt:
         "calls",
         "catch_up",
         "decide_s",
-        "explanations",
         "full_cells",
         "held",
         "home",
         "is_resolved",
         "looked_elsewhere_s",
         "pinned",
+        "refusals",
         "request",
         "resolved",
         "sent",
@@ -61,8 +62,8 @@ class SchedulingAttempt:
         # A dry run shows what a later request would get, so it must reflect everything acknowledged so far.
         self.catch_up = not self.request.claim
         """Whether to catch up with the feed before deciding: after FULL, and before a refusal."""
-        self.explanations: dict[str, tuple[Explanation, bool]] = {}
-        """By cell, why nothing fitted, and whether the cell was settled when that was decided."""
+        self.refusals: dict[str, PendingRefusal | RuledOut] = {}
+        """By cell, why nothing fitted."""
         self.home: Cell | None = None
         """The cell that the caller's own ids are bound to, if there are several cells."""
         self.pinned: Cell | None = None

@@ -32,7 +32,7 @@ class Elsewhere:
     async def cells(self, attempt: SchedulingAttempt, decided: Collection[Cell]) -> AsyncGenerator[Cell, None]:
         """Yield the cells beside the `decided` ones that may take the request, best first, with their replicas loaded.
 
-        A replica is kept until the next one is requested. Close the iterator. `attempt.explanations` has the reasons
+        A replica is kept until the next one is requested. Close the iterator. `attempt.refusals` has the reasons
         of the cells that were ruled out without their replicas. Raises NotFound, Settling, Unavailable.
         """
         attempt.looked_elsewhere_s = aio.now_s()
@@ -76,7 +76,7 @@ class Elsewhere:
             found = await rule_out(cell, attempt.resolved)
             if found is None:
                 return cell
-            attempt.explanations[cell.name] = found.explanation, found.settled
+            attempt.refusals[cell.name] = found
         return None
 
     def _rank(self, attempt: SchedulingAttempt, cell: Cell) -> float:

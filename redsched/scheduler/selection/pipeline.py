@@ -18,8 +18,10 @@ from functools import partial
 from random import Random
 
 from redsched.cache.loaded import LoadedReplicas
+from redsched.decide.steps import Undecided
 from redsched.errors import NotDurable, NotFound, NoValidHost, QuotaExceeded, RedschedError
 from redsched.model import Request
+from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.results import Selections
@@ -31,10 +33,13 @@ from redsched.scheduler.selection.idempotency import existing_outcome
 from redsched.scheduler.selection.interpret import abandon, interpret
 from redsched.scheduler.selection.joint_calls import JointCalls
 from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
-from redsched.scheduler.selection.refusal import refusal
+from redsched.scheduler.selection.refusal import PendingRefusal, refusal
 from redsched.scheduler.selection.routing import CellRouter
 from redsched.scheduler.selection.steps import ClaimReply, Done, Proposal, Refuse, Retry, Step
 from redsched.store.codec.outcomes import Outcome
+
+MAX_SEARCHES = 4
+"""The most hosts whose pools are searched in vain before other tasks run."""
 
 
 class SelectionPipeline:
@@ -100,7 +105,7 @@ class SelectionPipeline:
             return step
         reply = await self._claim(attempt, proposal)
         if reply.answer.outcome is Outcome.FULL and not proposal.decision.places:
-            raise self._refusal(attempt)
+            raise await self._refusal(attempt)
         return await interpret(self._cells, attempt, proposal, reply)
 
     async def _resolve(self, attempt: SchedulingAttempt) -> None:
@@ -116,6 +121,14 @@ class SelectionPipeline:
 
     async def _decide(self, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
         """Return the best proposal of these cells, or of those elsewhere if these are not enough."""
+        while True:
+            try:
+                return await self._best_proposal(attempt, cells)
+            except Undecided as undecided:
+                # Other tasks run while pools are searched, so the columns may change, and with them the decision.
+                await in_slices(undecided.steps)
+
+    async def _best_proposal(self, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
         only = attempt.home or attempt.pinned
         if only is not None and not only.is_here:
             await self._elsewhere.load(attempt, only)
@@ -127,7 +140,7 @@ class SelectionPipeline:
             return best
         if not attempt.catch_up:
             attempt.catch_up = True
-            return await self._decide(attempt, cells)
+            return await self._best_proposal(attempt, cells)
         if only is None:
             best = await self._decide_elsewhere(attempt, best, {one.cell for one in proposals})
         return best
@@ -155,11 +168,12 @@ class SelectionPipeline:
 
     def _propose(self, attempt: SchedulingAttempt, cell: Cell) -> Proposal:
         started, updater = time.perf_counter(), cell.updater
-        proposal = Proposal(cell, cell.decider.decide(attempt.resolved, self._rng), updater.epoch, updater.seq)
+        decision = cell.decider.decide(attempt.resolved, self._rng, MAX_SEARCHES)
+        proposal = Proposal(cell, decision, updater.epoch, updater.seq)
         if attempt.catch_up:
-            attempt.explanations.pop(cell.name, None)
+            attempt.refusals.pop(cell.name, None)
             if not proposal.decision.places:
-                attempt.explanations[cell.name] = cell.decider.explain(attempt.resolved), updater.settled
+                attempt.refusals[cell.name] = PendingRefusal(cell, attempt.resolved)
         attempt.decide_s += time.perf_counter() - started
         return proposal
 
@@ -167,7 +181,7 @@ class SelectionPipeline:
         """Return the result of a dry run. Raises QuotaExceeded, Settling, NoValidHost."""
         await self._quotas.check(attempt.request.project, proposal.decision)
         if not proposal.decision.places:
-            raise self._refusal(attempt)
+            raise await self._refusal(attempt)
         return Done(dry_run(attempt.request, proposal.cell, proposal.decision))
 
     async def _bind(self, attempt: SchedulingAttempt, proposal: Proposal) -> Step | None:
@@ -180,7 +194,7 @@ class SelectionPipeline:
             return Retry()
         # A caller's own ids may have an outcome even if nothing fits, which only the script can tell.
         if not has_places and not request.claim_ids:
-            raise self._refusal(attempt)
+            raise await self._refusal(attempt)
         if not await self._router.bind(attempt, proposal):
             return Retry()
         if request.mode == "incremental" and (known := await existing_outcome(request, self._cells)):
@@ -209,14 +223,14 @@ class SelectionPipeline:
         cell.apply(call, answer)
         return ClaimReply(ids, answer)
 
-    def _refusal(self, attempt: SchedulingAttempt) -> RedschedError:
-        found = [
-            attempt.explanations.get(cell.name) or (cell.decider.explain(attempt.resolved), cell.updater.settled)
+    async def _refusal(self, attempt: SchedulingAttempt) -> RedschedError:
+        refusals = [
+            attempt.refusals.get(cell.name) or PendingRefusal(cell, attempt.resolved)
             for cell in self._cells
-            if cell.is_here or cell.name in attempt.explanations
+            if cell.is_here or cell.name in attempt.refusals
         ]
-        settled = all(was_settled for _, was_settled in found)
-        return refusal(settled, attempt.request, [explanation for explanation, _ in found])
+        settled = all(one.settled for one in refusals)
+        return refusal(settled, attempt.request, [await one.found() for one in refusals])
 
 
 def _lacks_places(attempt: SchedulingAttempt, best: Proposal) -> bool:

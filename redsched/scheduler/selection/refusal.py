@@ -10,6 +10,33 @@ from redsched.decide.explain.nearest import NEAREST
 from redsched.decide.filters.hosts import NOT_ATTESTED
 from redsched.errors import NoValidHost, RedschedError, Settling
 from redsched.model import Request
+from redsched.pacing import in_slices
+from redsched.scheduler.cells import Cell
+
+MAX_TESTS = 16
+"""The most changes of a refused request that are tested, on all of the nearest hosts together.
+
+A refusal costs up to five times a success. `explain` tests all changes.
+"""
+
+
+class PendingRefusal:
+    """Why a cell refused a request: the counts as of the decision, and the changes that would help once they are found.
+
+    `settled` says whether the cell was settled then.
+    """
+
+    def __init__(self, cell: Cell, request: Request) -> None:
+        self.settled = cell.updater.settled
+        self._steps = cell.decider.refusal_steps(request, MAX_TESTS)
+        self._found: Explanation | None = None
+        next(self._steps)
+
+    async def found(self) -> Explanation:
+        """Return the explanation, after finding the changes in time slices."""
+        if self._found is None:
+            self._found = await in_slices(self._steps)
+        return self._found
 
 
 def refusal(settled: bool, request: Request, found: Sequence[Explanation]) -> RedschedError:

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from redsched import pacing
-from redsched.model import Candidate, GroupPolicy, Quota, ServerGroup
+from redsched.errors import NoValidHost
+from redsched.model import Candidate, Group, GroupPolicy, Quota, Request, ServerGroup
 from redsched.model.validation import MAX_AMOUNT
 from redsched.scheduler import ClaimFilter, Problem, Scheduler
 from redsched.scheduler.audit.audit import repair_replica
@@ -197,6 +198,43 @@ async def test_no_turn_of_the_loop_is_longer_for_more_ids_in_two_cells(
     assert len(found) == len(held)
     assert counted.lines > 3 * MAX_LINES, "too little work to say anything"
     assert counted.most <= MAX_LINES
+
+
+GPU = "CUSTOM_GPU_MILLI"
+PAIR = Request(groups=(Group("a", {GPU: 600}), Group("b", {GPU: 700})))
+"""Each group fits a GPU of every host, and only together they fit none, so that each host has to be searched."""
+
+
+async def test_no_turn_of_the_loop_is_longer_for_a_refusal_by_more_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hosts are only in the replica, as every one of them is different and has to be searched."""
+    with PrivateServer.start() as server:
+        async with Scheduler.connect(server.url, QUIET) as scheduler:
+            await scheduler.init()
+            columns = next(iter(scheduler._cells)).updater.columns
+            for number in range(1500):
+                columns.put(f"h{number}", gpu_host(columns.epoch, number))
+            with pytest.raises(NoValidHost):  # leave out what is done only once, or once for the hosts
+                await scheduler.select(Request({"VCPU": 1}))
+            refused = list[NoValidHost]()
+
+            async def work() -> None:
+                with pytest.raises(NoValidHost) as caught:
+                    await scheduler.select(PAIR)
+                refused.append(caught.value)
+
+            counted = await lines_of(work(), monkeypatch)
+    assert refused[0].facts["reasons"] == [{"reason": "pools", "hosts": 1500}]
+    assert refused[0].facts["nearest"][0]["changes"]
+    assert counted.lines > 3 * MAX_LINES, "too little work to say anything"
+    assert counted.most <= MAX_LINES
+
+
+def gpu_host(epoch: str, number: int) -> dict[str, str]:
+    """Return a host with two GPUs, one of them nearly full, with other amounts than every other host."""
+    fields = {"version": "1", "epoch": epoch, "status": "enabled", "alive": "1"}
+    for pool, claimed in (("gpu0", number % 300), ("gpu1", 500 + number // 300)):
+        fields |= {f"pool.{pool}": "/", f"capacity.{pool}/{GPU}": "1000", f"claimed.{pool}/{GPU}": str(claimed)}
+    return fields
 
 
 async def counted_on(scheduler: Scheduler, name: str, monkeypatch: pytest.MonkeyPatch) -> Lines:

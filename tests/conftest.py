@@ -37,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Load the profile, guard the scripts, and keep the settings of whoever runs the tests out of them."""
     gc.set_threshold(YOUNG)
     config.addinivalue_line("markers", "long: played only in the long run (scripts/test --long)")
+    config.addinivalue_line("markers", "slow: waits for processes for a minute or so, and begins before other tests")
     load_profile()
     for name in [name for name in os.environ if name.startswith("REDSCHED_") and name not in OPTIONS]:
         del os.environ[name]
@@ -66,7 +67,8 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what belongs to the long run, unless this is it."""
+    """Begin with slow tests, or a core would be idle at the end; skip those of the long run, unless this is it."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if profile_name() == LONG:
         return
     for item in items:

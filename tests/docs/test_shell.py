@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.docs.pages import PAGES, ROOT, SHELL, blocks
 from tests.docs.play import play
@@ -20,6 +21,11 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+def in_order(page: Path) -> ParameterSet:
+    """Return the page as a parameter. The longest page is played first."""
+    return pytest.param(page, marks=[pytest.mark.slow] if page.name == "tutorial.md" else [])
+
+
 @pytest.fixture(scope="module")
 def stacks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stacks]:
     with ExitStack() as opened:
@@ -27,7 +33,7 @@ def stacks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stacks]:
 
 
 @pytest.mark.timeout(600)  # a page of thirty commands waits for leases and processes
-@pytest.mark.parametrize("page", RUN, ids=name_of)
+@pytest.mark.parametrize("page", [in_order(page) for page in RUN], ids=map(name_of, RUN))
 def test_the_commands_of_a_page_run_and_show_what_it_shows(page: Path, stacks: Stacks, tmp_path: Path) -> None:
     play(page.read_text(), stacks, tmp_path)
 

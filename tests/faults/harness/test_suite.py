@@ -20,6 +20,7 @@ LONG_S = 1200.0
 DURABILITIES = ("none", "replicas=1") if is_long() else ("none",)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3600 if is_long() else 900)
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("setup", SETUPS)

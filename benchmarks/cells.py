@@ -2,9 +2,9 @@
 
     python -m benchmarks.cells [--cells 4] [--hosts 2000] [--mirrored 1 2 3] [--requests 1000] [--url URL] [--json]
 
-One store has all cells, or a cluster if `--url` names one (an empty one: it is filled). A process mirrors all cells and
-writes their summaries; it stands for the other schedulers of the fleet. Then for each number of mirrored cells, a fresh
-process is measured, on a fresh copy of the room: its claims are released afterwards.
+One store has all cells, or a cluster if `--url` names one (an empty one: it is filled). First a process is measured
+that mirrors all cells. It goes on to write their summaries, for the other schedulers of the fleet. Then for each number
+of mirrored cells, a process is measured on the same room: the claims of the one before were released.
 
     start     until the scheduler is ready, and the memory that it has more than before
     feed      while hosts of all cells report: entries applied and bytes sent to it
@@ -189,12 +189,17 @@ class Bench:
         """Fill the store and measure."""
         seconds = _timed(lambda: uvloop.run(self._fill()))
         print(f"{self._given.cells} cells of {self._given.hosts} hosts, filled in {seconds:.0f} s", file=sys.stderr)
-        others = Measured(self._url, self._cells, "")
+        everything = Measured(self._url, self._cells, "")
         try:
-            for mirrored in dict.fromkeys((self._given.cells, *self._given.mirrored)):
-                self._measure(mirrored, others)
+            self._measure(len(self._cells), everything, everything)
+            for mirrored in self._given.mirrored:
+                one = Measured(self._url, self._cells, ",".join(self._cells[:mirrored]))
+                try:
+                    self._measure(mirrored, one, everything)
+                finally:
+                    one.end()
         finally:
-            others.end()
+            everything.end()
 
     async def _fill(self) -> None:
         async with Store.connect(self._url, Settings(cells=tuple(self._cells))) as store:
@@ -202,26 +207,22 @@ class Bench:
             for number, name in enumerate(self._cells):
                 self._free += await fill(store.cell(name), self._given.hosts, room, Random(number))
 
-    def _measure(self, mirrored: int, others: Measured) -> None:
-        one = Measured(self._url, self._cells, ",".join(self._cells[:mirrored]))
-        try:
-            print(f"{mirrored} mirrored: started", file=sys.stderr)
-            start = one.started
-            self.rows.append(Row(mirrored, "start", seconds=start["seconds"], facts=_of(start, "cpu_s", "mb")))
-            self.rows.append(self._feed(mirrored, one))
-            own = self._requests(self._free * SHARE / 2 * mirrored / len(self._cells))
-            self._select(mirrored, "own", one, own)
-            spent = sum(request.resources["VCPU"] for request in own)
-            self._select(mirrored, "all", one, self._requests(self._free * SHARE - spent))
-            self.rows[-1].facts |= self._spread(others)
-            refused = [Request({"VCPU": 65}) for _ in range(20)]
-            self._select(mirrored, "refused", one, refused, tasks=1)
-            unclear = [Request({"VCPU": 1}, labels={"rack": "r2"}) for _ in range(self._given.unclear)]
-            self._select(mirrored, "unclear", one, unclear, tasks=1)
-            self.rows[-1].facts |= _of(one.ask("stats"), "mb")
-            others.ask("release")
-        finally:
-            one.end()
+    def _measure(self, mirrored: int, one: Measured, everything: Measured) -> None:
+        """Run all phases of one scheduler. `everything` mirrors all cells, and may be that one."""
+        self._add(Row(mirrored, "start", seconds=one.started["seconds"], facts=_of(one.started, "cpu_s", "mb")))
+        self._add(self._feed(mirrored, one))
+        own = self._requests(self._free * SHARE / 2 * mirrored / len(self._cells))
+        self._select(mirrored, "own", one, own)
+        spent = sum(request.resources["VCPU"] for request in own)
+        self._select(mirrored, "all", one, self._requests(self._free * SHARE - spent), lambda: self._spread(everything))
+        self._select(mirrored, "refused", one, [Request({"VCPU": 65}) for _ in range(20)], tasks=1)
+        unclear = [Request({"VCPU": 1}, labels={"rack": "r2"}) for _ in range(self._given.unclear)]
+        self._select(mirrored, "unclear", one, unclear, lambda: _of(one.ask("stats"), "mb"), tasks=1)
+        everything.ask("release")
+
+    def _add(self, row: Row) -> None:
+        self.rows.append(row)
+        print(_line(row), file=sys.stderr)
 
     def _feed(self, mirrored: int, one: Measured) -> Row:
         """Measure what the scheduler reads of CHURN reports in each cell."""
@@ -249,7 +250,15 @@ class Bench:
             left -= amount
         return found
 
-    def _select(self, mirrored: int, phase: str, one: Measured, requests: list[Request], tasks: int = TASKS) -> None:
+    def _select(
+        self,
+        mirrored: int,
+        phase: str,
+        one: Measured,
+        requests: list[Request],
+        facts: Callable[[], dict[str, float]] = dict,
+        tasks: int = TASKS,
+    ) -> None:
         if not requests:
             return
         done = one.ask("select", requests, tasks)
@@ -259,8 +268,7 @@ class Bench:
             self.broken.append(f"{mirrored} mirrored, {phase}: {done['placed']} were placed")
         count = len(requests)
         cost = done["seconds"], done["cpu_s"] / count * 1e6, cuts[49] * 1e3, cuts[98] * 1e3
-        self.rows.append(Row(mirrored, phase, count, done["placed"], *cost, done["calls"], done["loads"]))
-        print(f"{mirrored} mirrored: {phase} in {done['seconds']:.0f} s", file=sys.stderr)
+        self._add(Row(mirrored, phase, count, done["placed"], *cost, done["calls"], done["loads"], facts()))
 
     def _spread(self, others: Measured) -> dict[str, float]:
         """Return the part of each cell's room that is used, at the fullest and at the emptiest cell."""
@@ -285,13 +293,15 @@ def print_table(rows: list[Row]) -> None:
     head = ("mirrored", "phase", "requests", "placed", "CPU us", "p50 ms", "p99 ms", "calls", "loads")
     print("{:>8}  {:<8} {:>8} {:>7} {:>7} {:>8} {:>9} {:>6} {:>6}".format(*head))
     for row in rows:
-        facts = "  ".join(f"{name} {value:.2f}" for name, value in row.facts.items())
-        seconds = f"{row.seconds:.1f} s" if row.phase in ("start", "feed") else ""
-        if seconds:
-            print(f"{row.mirrored:>8}  {row.phase:<8} {seconds}  {facts}")
-            continue
-        numbers = f"{row.cpu_us:>7.0f} {row.p50_ms:>8.2f} {row.p99_ms:>9.1f} {row.calls:>6.2f} {row.loads:>6}"
-        print(f"{row.mirrored:>8}  {row.phase:<8} {row.requests:>8} {row.placed:>7} {numbers}  {facts}")
+        print(_line(row))
+
+
+def _line(row: Row) -> str:
+    facts = "  ".join(f"{name} {value:.2f}" for name, value in row.facts.items())
+    if row.phase in ("start", "feed"):
+        return f"{row.mirrored:>8}  {row.phase:<8} {row.seconds:.1f} s  {facts}"
+    numbers = f"{row.cpu_us:>7.0f} {row.p50_ms:>8.2f} {row.p99_ms:>9.1f} {row.calls:>6.2f} {row.loads:>6}"
+    return f"{row.mirrored:>8}  {row.phase:<8} {row.requests:>8} {row.placed:>7} {numbers}  {facts}"
 
 
 def main() -> int:

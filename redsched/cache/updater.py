@@ -75,6 +75,8 @@ class ReplicaUpdater:
         self._wake = asyncio.Event()
         self._moved = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+        """The task of a replica that is being dropped."""
         self._is_closed = False
 
     @property
@@ -156,16 +158,21 @@ class ReplicaUpdater:
 
     async def drop(self) -> None:
         """Stop the task and forget the columns. The next call of `read_at_head` starts it again."""
-        task, self._task = self._task, None
-        self._replica = CellReplica(Columns(), self.epoch, "", self.seq)
-        self._needs_snapshot, self._caught_up_at, self.next_deadline_ms = True, None, None
-        self.recent.clear()
+        self._ending, self._task = self._task, None
+        self._forget()
+        await aio.end(self._ending)
+        self._forget()  # again: the task may have taken a snapshot before it ended
+        self._ending = None
         for one in self._listeners:
             one.on_reset()
         self._notify_listeners()
-        await aio.end(task)
-        if self._waiting and self._task is None:
+        if self._waiting:
             self._begin()  # for callers that came at the last moment
+
+    def _forget(self) -> None:
+        self._replica = CellReplica(Columns(1), self.epoch, "", self.seq)
+        self._needs_snapshot, self._caught_up_at, self.next_deadline_ms = True, None, None
+        self.recent.clear()
 
     async def catch_up(self) -> None:
         """Wait until the columns reflect all replies of the store before this call. Raises StoreUnavailable."""
@@ -190,6 +197,8 @@ class ReplicaUpdater:
     async def _read(self, read: Callable[[], T]) -> T:
         if self._is_closed or (self._task is not None and self._task.done()):
             raise StoreUnavailable(f"cell {self.cell.name}: this scheduler is closed")
+        if self._ending is not None:
+            await asyncio.wait([self._ending])
         if self._task is None:
             self._begin()
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()

@@ -332,10 +332,15 @@ async def _waits(scheduler: Scheduler) -> bool:
 async def test_nothing_is_written_for_a_request_that_is_ruled_out(
     partial: Scheduler, full: Scheduler, clean_store: str
 ) -> None:
+    """Only leases of background work may have come in between."""
     await stop_writing(full)
     await stop_writing(partial)
+
+    async def written(raw: Any) -> dict[str, Any]:
+        return {key: value for key, value in (await everything(raw)).items() if ":duty:" not in key}
+
     async with raw_client(clean_store) as raw:
-        before = await everything(raw)
+        before = await written(raw)
         with pytest.raises(NoValidHost):
             await place(partial, 9)
-        assert await everything(raw) == before
+        assert await written(raw) == before

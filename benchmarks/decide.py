@@ -1,15 +1,17 @@
 """Decisions per second in one process, compared with a plain loop over the same hosts. Measures deciding alone.
 
-    python benchmarks/decide.py [--hosts 1000 10000] [--seconds 2] [--json]
+    python -m benchmarks.decide [--hosts 1000 10000 100000] [--seconds 2] [--json]
 
-Three kinds of work at every fleet size, on hosts of the same kind with different usage:
+Four kinds of work at every fleet size, on hosts of the same kind with different usage:
 
     repeated   the same request repeatedly; each decision's claim is applied to its host before the next
     new shape  every request has different amounts, so that nothing is cached from an earlier one
+    refused    every request has different amounts, too large for any host; with the explanation of the refusal
     loop       a Python loop over all hosts with the same rules and the same score, then the best host; with the
                claim applied, as in `repeated`
 
 The table gives the median of single decisions, and decisions per second over the whole run, including the claims.
+`step` is the median of the longest part of a decision during which no other task of the process can run.
 """
 
 import argparse
@@ -17,7 +19,7 @@ import heapq
 import json
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from random import Random
 from statistics import median
@@ -26,6 +28,7 @@ from typing import NoReturn
 from redsched.cache.columns import Columns
 from redsched.decide import Decider
 from redsched.model import Request
+from redsched.scheduler.selection.refusal import MAX_TESTS
 from redsched.settings import Settings
 from redsched.store.codec.results import HostUsage
 
@@ -43,6 +46,7 @@ class Measured:
     work: str
     decisions: int
     median_us: float
+    step_us: float
     per_second: float
 
 
@@ -162,6 +166,22 @@ def new_shape(fleet: Fleet) -> Callable[[], str]:
     return once
 
 
+def refused(fleet: Fleet) -> Callable[[], float]:
+    """Refuse and explain requests as a scheduler does. Returns the longest step of each in seconds."""
+    columns, rng = make_columns(fleet), Random(0)
+    decider, asked = Decider(columns, Settings(pick_from=1)), iter(range(10**9, 2 * 10**9))
+
+    def once() -> float:
+        request = Request({"VCPU": 2, "MEMORY_MB": next(asked)}, required=REQUIRED)
+        longest, start = 0.0, time.perf_counter()
+        assert not decider.decide(request, rng).places
+        for _ in decider.refusal_steps(request, MAX_TESTS):
+            longest, start = max(longest, time.perf_counter() - start), time.perf_counter()
+        return max(longest, time.perf_counter() - start)
+
+    return once
+
+
 def loop(fleet: Fleet) -> Callable[[], str]:
     hosts, request = make_plain(fleet), Request(AMOUNTS, required=REQUIRED)
 
@@ -174,13 +194,16 @@ def loop(fleet: Fleet) -> Callable[[], str]:
     return once
 
 
-def measure(hosts: int, work: str, once: Callable[[], str], seconds: float) -> Measured:
+def measure(hosts: int, work: str, once: Callable[[], str | float], seconds: float) -> Measured:
     times: list[float] = []
+    steps: list[float] = []
     began = time.perf_counter()
     while (start := time.perf_counter()) - began < seconds or not times:
-        once()
+        longest = once()
         times.append(time.perf_counter() - start)
-    return Measured(hosts, work, len(times), median(times) * 1e6, len(times) / (time.perf_counter() - began))
+        steps.append(longest if isinstance(longest, float) else times[-1])
+    per_second = len(times) / (time.perf_counter() - began)
+    return Measured(hosts, work, len(times), median(times) * 1e6, median(steps) * 1e6, per_second)
 
 
 def agree(fleet: Fleet, decisions: int = 200) -> None:
@@ -190,13 +213,21 @@ def agree(fleet: Fleet, decisions: int = 200) -> None:
         raise SystemExit("the columns and the plain loop chose different hosts: the figures would mean nothing")
 
 
+WORKS: Mapping[str, Callable[[Fleet], Callable[[], str | float]]] = {
+    "repeated": repeated,
+    "new shape": new_shape,
+    "refused": refused,
+    "loop": loop,
+}
+
+
 def run(sizes: list[int], seconds: float) -> list[Measured]:
     """Run all measurements."""
     results = []
     for hosts in sizes:
         fleet = make_fleet(hosts, Random(hosts))
         agree(fleet)
-        for work, make in (("repeated", repeated), ("new shape", new_shape), ("loop", loop)):
+        for work, make in WORKS.items():
             results.append(measure(hosts, work, make(fleet), seconds))
     return results
 
@@ -204,18 +235,19 @@ def run(sizes: list[int], seconds: float) -> list[Measured]:
 def print_table(results: list[Measured]) -> None:
     loops = {result.hosts: result for result in results if result.work == "loop"}
     print(f"Python {platform.python_version()}, one process, one thread")
-    print(f"{'hosts':>8}  {'work':<10} {'decisions':>10} {'median us':>11} {'per second':>11} {'times loop':>11}")
+    heads = ("hosts", "work", "decisions", "median us", "step us", "per second", "times loop")
+    print("{:>8}  {:<10} {:>10} {:>11} {:>9} {:>11} {:>11}".format(*heads))
     for one in results:
         ratio = one.per_second / loops[one.hosts].per_second
         print(
-            f"{one.hosts:>8}  {one.work:<10} {one.decisions:>10} {one.median_us:>11.1f} "
+            f"{one.hosts:>8}  {one.work:<10} {one.decisions:>10} {one.median_us:>11.1f} {one.step_us:>9.1f} "
             f"{one.per_second:>11.0f} {ratio:>11.1f}"
         )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--hosts", type=int, nargs="+", default=[1000, 10_000], help="fleet sizes")
+    parser.add_argument("--hosts", type=int, nargs="+", default=[1000, 10_000, 100_000], help="fleet sizes")
     parser.add_argument("--seconds", type=float, default=2.0, help="how long each kind of work runs")
     parser.add_argument("--json", action="store_true", help="for programs")
     arguments = parser.parse_args()

@@ -142,7 +142,7 @@ class ReplicaUpdater:
     def observe(self, clock: Clock) -> None:
         """Record a clock that was read otherwise, and let those who wait for a change look again."""
         if self._task is None:
-            self._replica = CellReplica(Columns(1), clock.epoch, "", clock.seq)
+            self._replica = CellReplica(None, clock.epoch, "", clock.seq)
             self._needs_snapshot = True
             self._record_clock(clock)
             self._notify_listeners()
@@ -170,7 +170,7 @@ class ReplicaUpdater:
             self._begin()  # for callers that came at the last moment
 
     def _forget(self) -> None:
-        self._replica = CellReplica(Columns(1), self.epoch, "", self.seq)
+        self._replica = CellReplica(None, self.epoch, "", self.seq)
         self._needs_snapshot, self._caught_up_at, self.next_deadline_ms = True, None, None
         self.recent.clear()
 

@@ -265,6 +265,9 @@ class RequestProfile:
         walk = self._walks.get(count)
         if walk is None:
             walk = self._walks[count] = _Walk(self._in_order(count), count)
+        if self.is_plain and not walk.is_done:
+            walk.verified = [(entry, Candidate(entry[1], self.request.resources)) for entry in self.best(count)]
+            walk.is_done = True
         in_vain = 0
         while not walk.is_done and in_vain != most:
             in_vain += self._look_at_next(walk)
@@ -275,9 +278,6 @@ class RequestProfile:
         entry = next(walk.entries, None)
         if entry is None:
             walk.is_done = True
-            return False
-        if self.is_plain:
-            walk.add(entry, self.request.resources)
             return False
         row = entry[2]
         amounts = self._assignments.best(row)

@@ -17,6 +17,9 @@ import redsched.scheduler.claims.service
 import redsched.scheduler.declared.service
 import redsched.scheduler.hosts.drain
 import redsched.scheduler.hosts.service
+import redsched.scheduler.mirroring.cell_tasks
+import redsched.scheduler.mirroring.mirrors
+import redsched.scheduler.mirroring.writer
 import redsched.scheduler.observe.changes
 import redsched.scheduler.observe.events
 import redsched.scheduler.observe.usage

@@ -190,6 +190,9 @@ class SelectionPipeline:
     async def _refusal(self, attempt: SchedulingAttempt) -> RedschedError:
         pending = [attempt.refusals.get(cell.name) or PendingRefusal(cell, attempt.resolved) for cell in self._cells]
         settled = all(one.settled for one in pending)
+        if attempt.waits_for_room:
+            # Requests have to enter the queue in the order in which they came.
+            return refusal(settled, attempt.request, [one.found_at_once() for one in pending])
         return refusal(settled, attempt.request, [await one.found() for one in pending])
 
 

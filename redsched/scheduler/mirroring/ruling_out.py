@@ -40,6 +40,10 @@ class RuledOut:
         """Return the explanation, as `PendingRefusal.found` does."""
         return self.explanation
 
+    def found_at_once(self) -> Explanation:
+        """Return the explanation, as `PendingRefusal.found_at_once` does."""
+        return self.explanation
+
 
 async def rule_out(cell: Cell, request: Request) -> RuledOut | None:
     """Return why no host of the cell takes the request now; None if one may, or if it is not known. Raises Unavailable.

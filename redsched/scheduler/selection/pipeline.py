@@ -230,6 +230,9 @@ class SelectionPipeline:
             if cell.is_here or cell.name in attempt.refusals
         ]
         settled = all(one.settled for one in refusals)
+        if attempt.waits_for_room:
+            # Requests have to enter the queue in the order in which they came.
+            return refusal(settled, attempt.request, [one.found_at_once() for one in refusals])
         return refusal(settled, attempt.request, [await one.found() for one in refusals])
 
 

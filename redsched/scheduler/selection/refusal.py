@@ -8,6 +8,7 @@ from typing import Any
 from redsched.decide import Explanation, Miss, ReasonCount
 from redsched.decide.explain.nearest import NEAREST
 from redsched.decide.filters.hosts import NOT_ATTESTED
+from redsched.decide.steps import finished
 from redsched.errors import NoValidHost, RedschedError, Settling
 from redsched.model import Request
 from redsched.pacing import in_slices
@@ -36,6 +37,12 @@ class PendingRefusal:
         """Return the explanation, after finding the changes in time slices."""
         if self._found is None:
             self._found = await in_slices(self._steps)
+        return self._found
+
+    def found_at_once(self) -> Explanation:
+        """Return the explanation without letting other tasks run."""
+        if self._found is None:
+            self._found = finished(self._steps)
         return self._found
 
 

@@ -9,7 +9,8 @@ it does; here it does not.
 
 Redis replaces the SQL database: a pipeline of HGETALL for the query of candidates, one script for the update of the
 generation and the insertion. Both are faster than SQL, which favours this model. There are as many processes of the
-service as schedulers, up to the number of cores. Nova's second read, of the candidates' host state, is left out.
+service as schedulers, up to the number of cores; each writes one allocation at a time, as a WSGI process with one
+thread does, and so conflicts with other processes only. Nova's second read, of the candidates' host state, is left out.
 """
 
 import asyncio
@@ -67,13 +68,15 @@ class PlacementService:
     def __init__(self, client: Any, setup: Setup) -> None:
         self._client, self._database_s = client, setup.database_s
         self._hosts = [spec.name for spec in setup.hosts]
+        self._writing = asyncio.Lock()
         self._write = client.register_script(WRITE)
 
     async def handle(self, message: Message) -> Message:
         """Answer `candidates` (GET /allocation_candidates) and `allocate` (PUT /allocations/{consumer})."""
         if message["op"] == "candidates":
             return {"candidates": await self.candidates(message["amounts"])}
-        return await self.allocate(message["claim_id"], message["host"], message["amounts"])
+        async with self._writing:
+            return await self.allocate(message["claim_id"], message["host"], message["amounts"])
 
     async def candidates(self, amounts: Mapping[str, int]) -> dict[str, dict[str, list[int]]]:
         """Return the providers that fit, with capacity and usage of each class."""

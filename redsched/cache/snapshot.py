@@ -15,7 +15,7 @@ from redsched.store.codec.keys import Kind
 from redsched.store.codec.results import FeedEnd
 
 MAX_ENTRIES = 1000
-PAGE = 200
+PAGE = 100
 """Hosts read in one pipeline: few enough not to block the server or the event loop for more than some milliseconds."""
 READERS = 2
 """The server reads the hosts of one page while this process adds those of another."""

@@ -161,7 +161,9 @@ def run_decide(arguments: tuple[str, ...], **options: Any) -> Results:
 
 def test_a_program_runs_and_its_figures_are_added() -> None:
     found = run_decide(("--hosts", "100", "--seconds", "0.01"))
-    assert [one.name for one in found.figures] == ["100 hosts, repeated", "100 hosts, new shape", "100 hosts, loop"]
+    assert [one.name for one in found.figures] == [
+        f"100 hosts, {work}" for work in ("repeated", "new shape", "refused", "loop")
+    ]
     assert found.rows["decide"][0]["hosts"] == 100
     assert [(one.name, one.error) for one in found.programs] == [("decide", "")]
 

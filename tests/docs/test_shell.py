@@ -49,7 +49,7 @@ def test_every_block_of_a_page_names_its_language(page: Path) -> None:
 def test_no_other_block_of_a_page_looks_like_a_shell(page: Path) -> None:
     others = [block for block in blocks(page.read_text()) if block.language not in SHELL]
     lines = [line for block in others for line in block.text.splitlines()]
-    assert [line for line in lines if re.match(r"\$ |(redsched|scripts/\w+|redis-cli|curl|python -m) ", line)] == []
+    assert [line for line in lines if re.match(r"\$ |(redsched|scripts/\w+|redis-cli|curl|python -m) \S", line)] == []
 
 
 def test_every_fence_is_found() -> None:

@@ -10,11 +10,10 @@ import random
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-import structlog
-
 from redsched import aio
 from redsched.cache.loaded import LoadedReplicas
 from redsched.errors import RedschedError
+from redsched.logs import get_logger
 from redsched.scheduler.background.periodic import repeat
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.mirroring.cell_tasks import CellTasks
@@ -31,7 +30,7 @@ ADOPTED_FOR_S = 60.0
 PAUSE_S = 4.0
 """How long others have to take over an adopted cell."""
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Mirrors:

@@ -1,20 +1,25 @@
 """The hosts of a cell in columns: its replica, or parts read from the store if this scheduler does not mirror it."""
 
 from collections.abc import AsyncIterator, Iterable
+from typing import TYPE_CHECKING
 
-from redsched.cache.columns import Columns
-from redsched.cache.reading import read_into
 from redsched.model import OneOf
 from redsched.scheduler.cells import Cell, Cells
 from redsched.store.codec.keys import Kind
 from redsched.store.commands.base import chunks
 
+if TYPE_CHECKING:
+    from redsched.cache.columns import Columns
 
-async def columns_in_parts(cell: Cell) -> AsyncIterator[Columns]:
+
+async def columns_in_parts(cell: Cell) -> "AsyncIterator[Columns]":
     """Yield columns that together have all hosts of a cell. The caller has the replica catch up. Raises Unavailable."""
     if cell.is_here:
         yield cell.updater.columns
         return
+    from redsched.cache.columns import Columns  # with NumPy, which commands about one thing do not need
+    from redsched.cache.reading import read_into
+
     for names in chunks(sorted(await cell.store.hosts.names())):
         part = Columns(len(names))
         part.set_epoch(cell.updater.epoch)

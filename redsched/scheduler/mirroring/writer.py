@@ -2,12 +2,11 @@
 
 import asyncio
 
-import structlog
-
 from redsched import aio
 from redsched.cache.summarize import Summarizing
 from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import RedschedError
+from redsched.logs import get_logger
 from redsched.pacing import paced
 from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.periodic import repeat
@@ -21,7 +20,7 @@ MAX_SHARE = 0.05
 """The largest part of a process's time that is spent on the summaries of one cell."""
 GIVE_UP_S = 1.0
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class SummaryWriter:

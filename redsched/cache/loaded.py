@@ -66,16 +66,18 @@ class LoadedReplicas:
         if not self._users[replica]:
             self._is_latest(replica, aio.now_s() + KEPT_S)
 
-    def forget(self, replica: ReplicaUpdater) -> None:
+    def never_drop(self, replica: ReplicaUpdater) -> None:
         """Never drop this replica: it is kept for another reason."""
         self._used_until_s.pop(replica, None)
 
-    def adopt(self, replica: ReplicaUpdater) -> None:
+    def may_drop(self, replica: ReplicaUpdater) -> None:
         """Treat a replica that is there as one that was loaded on demand."""
         self._used_until_s.setdefault(replica, 0.0)
 
     async def drop_idle(self) -> None:
-        """Drop replicas beyond the bound that are not in use."""
+        """Drop replicas beyond the bound that are not in use, unless one is being loaded, which drops them too."""
+        if self._lock.locked():
+            return
         async with self._lock:
             await self._drop_beyond(self._most)
 

@@ -160,14 +160,16 @@ class ReplicaUpdater:
         """Stop the task and forget the columns. The next call of `read_at_head` starts it again."""
         self._ending, self._task = self._task, None
         self._forget()
-        await aio.end(self._ending)
-        self._forget()  # again: the task may have taken a snapshot before it ended
-        self._ending = None
-        for one in self._listeners:
-            one.on_reset()
-        self._notify_listeners()
-        if self._waiting:
-            self._begin()  # for callers that came at the last moment
+        try:
+            await aio.end(self._ending)
+        finally:
+            self._forget()  # again: the task may have taken a snapshot before it ended
+            self._ending = None
+            for one in self._listeners:
+                one.on_reset()
+            self._notify_listeners()
+            if self._waiting and not self._is_closed:
+                self._begin()  # for callers that came at the last moment
 
     def _forget(self) -> None:
         self._replica = CellReplica(None, self.epoch, "", self.seq)
@@ -195,16 +197,20 @@ class ReplicaUpdater:
             ) from error
 
     async def _read(self, read: Callable[[], T]) -> T:
-        if self._is_closed or (self._task is not None and self._task.done()):
-            raise StoreUnavailable(f"cell {self.cell.name}: this scheduler is closed")
+        self._require_open()
         if self._ending is not None:
             await asyncio.wait([self._ending])
+            self._require_open()
         if self._task is None:
             self._begin()
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Reader(read, done))
         self._wake.set()
         return await done
+
+    def _require_open(self) -> None:
+        if self._is_closed or (self._task is not None and self._task.done()):
+            raise StoreUnavailable(f"cell {self.cell.name}: this scheduler is closed")
 
     def force_snapshot(self) -> None:
         """Take a snapshot at the next poll in any case. Call it if the columns are found to be wrong."""

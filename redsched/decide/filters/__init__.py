@@ -33,10 +33,9 @@ HOST_FILTERS: tuple[Filter, ...] = (
     aggregate_metadata,
     traits,
     labels,
-    query,
 )
-"""The filters on hosts themselves: they read neither a request's amounts nor what a host has left."""
-FILTERS: tuple[Filter, ...] = (*HOST_FILTERS, resources, groups, numa, pci)
+"""The filters on hosts themselves: they read neither a request's amounts nor what a host has left, as queries may."""
+FILTERS: tuple[Filter, ...] = (*HOST_FILTERS, query, resources, groups, numa, pci)
 """The filters without settings. `redsched.decide.plugins.registry` adds those with settings and users' own."""
 
 

@@ -47,6 +47,7 @@ class Maintenance:
         """Stop the tasks, and release the recording duty."""
         tasks, self._tasks = self._tasks, []
         await aio.end_all(tasks)
+        self._cell.own.keep(False)
         if tasks and self._settings.events_keep_s:
             try:
                 async with asyncio.timeout(GIVE_UP_S):

@@ -91,6 +91,9 @@ class Mirrors:
         Raises nothing for a cell that cannot be reached: its summary is unknown then.
         """
         await aio.gather(self._watch(cell) for cell in self._cells)
+        for cell in self._cells.here:
+            if not cell.is_mirrored and cell not in self._adopted:
+                self._replicas.may_drop(cell.updater)  # also one that a read has started by itself
         await self._replicas.drop_idle()
 
     async def _watch(self, cell: Cell) -> None:
@@ -138,7 +141,7 @@ class Mirrors:
     def _mirror_if_loaded(self, cell: Cell) -> None:
         """Let decisions use an adopted cell, once they need not wait for it."""
         if cell in self._adopted and cell.updater.is_loaded:
-            self._replicas.forget(cell.updater)
+            self._replicas.never_drop(cell.updater)
             self._cells.mirror(cell, True)
 
     async def _give_up_in_time(self, cell: Cell) -> None:
@@ -161,7 +164,7 @@ class Mirrors:
         del self._adopted[cell]
         self._missing_since_s.pop(cell.name, None)
         self._cells.mirror(cell, False)
-        self._replicas.adopt(cell.updater)
+        self._replicas.may_drop(cell.updater)
         await self._tasks[cell.name].end()
 
 

@@ -9,6 +9,9 @@ from redsched.scheduler.mirroring.ruling_out import RuledOut
 from redsched.scheduler.results import Effort
 from redsched.scheduler.selection.refusal import PendingRefusal
 
+MAX_SEARCHES = 4
+"""The most hosts whose pools are first searched in vain before other tasks run."""
+
 
 class SchedulingAttempt:
     """A request, what is known about it, and its cost so far. `restart` prepares another run of the pipeline."""
@@ -23,6 +26,7 @@ class SchedulingAttempt:
         "home",
         "is_resolved",
         "looked_elsewhere_s",
+        "max_searches",
         "pinned",
         "refusals",
         "request",
@@ -62,6 +66,8 @@ class SchedulingAttempt:
         # A dry run shows what a later request would get, so it must reflect everything acknowledged so far.
         self.catch_up = not self.request.claim
         """Whether to catch up with the feed before deciding: after FULL, and before a refusal."""
+        self.max_searches = MAX_SEARCHES
+        """The most searches in vain of a pass. Doubled after each, or hosts that change could delay it for ever."""
         self.refusals: dict[str, PendingRefusal | RuledOut] = {}
         """By cell, why nothing fitted."""
         self.home: Cell | None = None

@@ -38,9 +38,6 @@ from redsched.scheduler.selection.routing import CellRouter
 from redsched.scheduler.selection.steps import ClaimReply, Done, Proposal, Refuse, Retry, Step
 from redsched.store.codec.outcomes import Outcome
 
-MAX_SEARCHES = 4
-"""The most hosts whose pools are searched in vain before other tasks run."""
-
 
 class SelectionPipeline:
     """Runs the stages, over all cells of a scheduler."""
@@ -127,6 +124,7 @@ class SelectionPipeline:
             except Undecided as undecided:
                 # Other tasks run while pools are searched, so the columns may change, and with them the decision.
                 await in_slices(undecided.steps)
+                attempt.max_searches *= 2
 
     async def _best_proposal(self, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
         only = attempt.home or attempt.pinned
@@ -168,7 +166,7 @@ class SelectionPipeline:
 
     def _propose(self, attempt: SchedulingAttempt, cell: Cell) -> Proposal:
         started, updater = time.perf_counter(), cell.updater
-        decision = cell.decider.decide(attempt.resolved, self._rng, MAX_SEARCHES)
+        decision = cell.decider.decide(attempt.resolved, self._rng, attempt.max_searches)
         proposal = Proposal(cell, decision, updater.epoch, updater.seq)
         if attempt.catch_up:
             attempt.refusals.pop(cell.name, None)

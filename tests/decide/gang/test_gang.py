@@ -409,3 +409,11 @@ def test_as_many_as_there_are_hosts_to_be_apart_on_are_placed_where_some_will_do
     columns = fleet(9, 9, 9)
     declare(columns, "g", "anti-affinity")
     assert sorted(chosen(decide(columns, call))) == ["h0", "h1", "h2"]
+
+
+def test_queries_on_free_amounts_count_the_places_of_other_members() -> None:
+    """Each member requires a host that has 12 VCPU free, which the place of either one takes from the other."""
+    roomy = (">=", "$free.VCPU", 12)
+    request = gang(member("a", 5, query=roomy), member("b", 4, query=roomy))
+    assert hosts_of(decide(fleet(16), request)) == []
+    assert len(set(hosts_of(decide(fleet(16, 16), request)))) == 2

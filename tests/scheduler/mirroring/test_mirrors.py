@@ -92,6 +92,31 @@ async def test_verbs_keep_the_replica_that_they_decide_with(four: Scheduler, cle
         assert "b" in has_replica(one)
 
 
+async def test_a_replica_that_a_read_has_started_is_dropped_as_others_are(four: Scheduler, clean_store: str) -> None:
+    async with Scheduler.connect(clean_store, settings_of(FOUR, "a")) as one:
+        await cell_of(one, "b").updater.catch_up()
+        await one._mirrors.watch()
+        await place(one, 1, hosts=frozenset({"c1"}))
+        assert has_replica(one) == ["a", "c"]
+
+
+async def test_a_reader_that_waits_for_a_dropped_replica_starts_none_after_the_end(
+    four: Scheduler, clean_store: str
+) -> None:
+    async with Scheduler.connect(clean_store, settings_of(FOUR, "a")) as one:
+        updater = cell_of(one, "b").updater
+        await updater.catch_up()
+        dropping = asyncio.create_task(updater.drop())
+        await asyncio.sleep(0)
+        reading = asyncio.create_task(updater.catch_up())
+        await asyncio.sleep(0)
+        await updater.stop()
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await reading
+        await dropping
+        assert not updater.is_started
+
+
 async def test_a_replica_that_was_dropped_is_loaded_again(four: Scheduler, clean_store: str) -> None:
     async with Scheduler.connect(clean_store, settings_of(FOUR, "a")) as one:
         b = cell_of(one, "b")

@@ -246,7 +246,11 @@ inline note_failed(x) {
 /* Rule 5, and `ending` ones on hosts that were written off. */
 #define is_due(x) (p.state[x] != NONE && doomed(x) && \
                    ((stands(x) && may_reconcile(x)) || p.lost[host[x]]))
+#ifdef FREE_ENDING
+#define is_left(x) (p.state[x] == ENDING)
+#else
 #define is_left(x) (p.state[x] == ENDING && p.lost[host[x]])
+#endif
 
 #ifdef ENDING_FAILS
 #define FAILED_IS_PENDING true

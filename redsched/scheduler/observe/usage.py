@@ -8,8 +8,8 @@ may or may not be counted.
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from redsched.cache.columns import Columns
 from redsched.errors import InvalidRequest
 from redsched.model import CLAIMS, Claim
 from redsched.pacing import paced
@@ -17,6 +17,9 @@ from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.mirroring.parts import columns_in_parts
 from redsched.scheduler.quotas.usage import quota_usage
 from redsched.scheduler.results import UsageRow
+
+if TYPE_CHECKING:
+    from redsched.cache.columns import Columns
 
 
 class UsageBy(StrEnum):
@@ -59,7 +62,7 @@ async def usage(cells: Cells, by: Sequence[UsageBy]) -> tuple[UsageRow, ...]:
     )
 
 
-async def _claims(cell: Cell, columns: Columns) -> AsyncIterator[tuple[str, Claim]]:
+async def _claims(cell: Cell, columns: "Columns") -> AsyncIterator[tuple[str, Claim]]:
     """Yield the claims on the hosts of these columns, each with the zone of its host."""
     async for living in cell.store.claims.unended_on(sorted(columns.names())):
         async for claim in paced(living):

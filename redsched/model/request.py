@@ -85,13 +85,13 @@ class Request(_WithTexts):
 
     def __post_init__(self) -> None:
         self._texts = None
-        if _is_usual(self):
-            check_usual(self)
-            return
         if self.members:
             self._check_members()
         else:
             check_asked(self)
+        if _is_usual(self):
+            check_usual(self)
+            return
         check_fields(self)
         check_places(self, self.places)
 

@@ -41,9 +41,7 @@ def check_asked(request: RequestFields) -> None:
 
 
 def check_usual(request: RequestFields) -> None:
-    """Raise InvalidRequest unless those fields are valid that most requests set; all others have their defaults."""
-    if not request.resources:
-        check_asked(request)
+    """Raise InvalidRequest unless the fields that most requests set are valid."""
     check_size("resources", request.resources, MAX_CLASSES)
     for resource_class, amount in request.resources.items():
         check_amount(check_class(resource_class), amount, 1)
@@ -60,7 +58,8 @@ def check_usual(request: RequestFields) -> None:
 
 def check_fields(request: RequestFields) -> None:
     """Raise InvalidRequest unless the value of each field is valid."""
-    _check_amounts(request)
+    check_usual(request)
+    _check_sizes(request)
     if request.groups or request.same_subtree:
         _check_groups(request)
     _check_traits(request)
@@ -82,10 +81,7 @@ def check_places(request: RequestFields, places: int) -> None:
         raise InvalidRequest("claim_ids has an id twice: use a different id for each place")
 
 
-def _check_amounts(request: RequestFields) -> None:
-    check_size("resources", request.resources, MAX_CLASSES)
-    for resource_class, amount in request.resources.items():
-        check_amount(check_class(resource_class), amount, 1)
+def _check_sizes(request: RequestFields) -> None:
     for what in ("groups", "same_subtree", "pci", "spread", "member_of"):
         if parts := getattr(request, what):
             check_size(what, parts, MAX_PARTS)
@@ -104,7 +100,7 @@ def _check_groups(request: RequestFields) -> None:
 
 
 def _check_traits(request: RequestFields) -> None:
-    for traits in (request.required, request.forbidden, request.root_required, request.root_forbidden):
+    for traits in (request.forbidden, request.root_required, request.root_forbidden):
         for trait in traits:
             check_trait(trait)
     if request.any_of:
@@ -113,7 +109,6 @@ def _check_traits(request: RequestFields) -> None:
 
 def _check_where(request: RequestFields) -> None:
     for what, names in (
-        ("zone", request.zones),
         ("host", request.hosts),
         ("host", request.exclude_hosts),
         ("claim id", request.claim_ids),
@@ -126,13 +121,8 @@ def _check_where(request: RequestFields) -> None:
             raise InvalidRequest("member_of has an empty list, which no host can satisfy: name an aggregate in each")
         for name in names:
             check_name("aggregate", name)
-    for what, name in (
-        ("server group", request.server_group),
-        ("project", request.project),
-        ("consumer", request.consumer),
-    ):
-        if name:
-            check_name(what, name)
+    if request.server_group:
+        check_name("server group", request.server_group)
 
 
 def _check_conditions(request: RequestFields) -> None:
@@ -152,7 +142,6 @@ def _check_spread(request: RequestFields) -> None:
 def _check_numbers(request: RequestFields) -> None:
     check_range("count", request.count, 1, MAX_COUNT)
     check_range("alternates", request.alternates, 0, MAX_ALTERNATES)
-    check_lease(request.lease_s)
     if request.mode not in ("all", "incremental"):
         raise InvalidRequest(f"mode must be all or incremental, not {request.mode!r}")
     if request.until not in ("claimed", "active"):

@@ -3,7 +3,7 @@
 The steps may see different states of the columns: a summary holds for the hosts that do not change while it is made.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,7 @@ class Summarizing:
         self._zones, self._zone_of = self._zones_of_rows()
         self._vcpu_levels = np.zeros(len(self._rows), np.int64)
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Generator[None, None, None]:
         """Make the summary in steps of a few milliseconds for 100,000 hosts each."""
         for name, slots in self._slots.items():
             total, largest = np.zeros(len(self._rows), np.int64), np.zeros(len(self._rows), np.int64)

@@ -4,9 +4,18 @@ A key with an expiry names the holder. Correctness does not depend on there bein
 hold for a moment is performed twice, and the scripts they call make that harmless.
 """
 
+import asyncio
 import secrets
+from typing import TYPE_CHECKING
 
+from redsched.errors import RedschedError
 from redsched.store.cell import CellStore
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+GIVE_UP_S = 1.0
+"""How long a closing scheduler tries to release a duty; if that fails, the lease has to expire."""
 
 
 class DutyLease:
@@ -25,3 +34,11 @@ class DutyLease:
     async def give_up(self) -> None:
         """Release the duty, so that another scheduler can take it at once. Raises StoreUnavailable, OutcomeUnknown."""
         await self._cell.take_duty(self._name, self._scheduler, 0)
+
+    async def close(self, log: "FilteringBoundLogger", event: str) -> None:
+        """Release the duty if the store allows it in time. Otherwise log the event; raises nothing."""
+        try:
+            async with asyncio.timeout(GIVE_UP_S):
+                await self.give_up()
+        except (RedschedError, TimeoutError) as error:
+            log.info(event, cell=self._cell.name, problem=str(error))

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from redsched import aio, logs
-from redsched.errors import RedschedError
 from redsched.scheduler.audit.audit import repair_cell, repair_replica, with_problems
 from redsched.scheduler.audit.ids import repair_ids
 from redsched.scheduler.background.lease import DutyLease
@@ -20,8 +19,6 @@ from redsched.settings import Settings
 RECORD_LEASE_S = 5.0
 """The lease of the recording duty, or three ticks if those are longer: a dead recorder is replaced after that."""
 
-GIVE_UP_S = 1.0
-"""How long a closing scheduler tries to release the recording duty; if that fails, the lease has to expire."""
 
 log = logs.get_logger(__name__)
 
@@ -49,11 +46,7 @@ class Maintenance:
         await aio.end_all(tasks)
         self._cell.own.keep(False)
         if tasks and self._settings.events_keep_s:
-            try:
-                async with asyncio.timeout(GIVE_UP_S):
-                    await self._recording.give_up()
-            except (RedschedError, TimeoutError) as error:
-                log.info("maintenance failed", cell=self._cell.name, problem=str(error))
+            await self._recording.close(log, "maintenance failed")
 
     async def record(self) -> None:
         """Record new events if this scheduler holds the duty. Raises StoreUnavailable, OutcomeUnknown."""

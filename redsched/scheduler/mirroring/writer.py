@@ -5,9 +5,8 @@ import asyncio
 from redsched import aio
 from redsched.cache.summarize import Summarizing
 from redsched.cache.updater import ReplicaUpdater
-from redsched.errors import RedschedError
 from redsched.logs import get_logger
-from redsched.pacing import paced
+from redsched.pacing import in_slices
 from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.periodic import repeat
 from redsched.store.cell import CellStore
@@ -18,7 +17,6 @@ ANYWAY_AFTER_S = 3.0
 LEASE_S = 5.0
 MAX_SHARE = 0.05
 """The largest part of a process's time that is spent on the summaries of one cell."""
-GIVE_UP_S = 1.0
 
 log = get_logger(__name__)
 
@@ -47,11 +45,7 @@ class SummaryWriter:
             return
         task, self._task = self._task, None
         await aio.end(task)
-        try:
-            async with asyncio.timeout(GIVE_UP_S):
-                await self.lease.give_up()
-        except (RedschedError, TimeoutError) as error:
-            log.info("summary", cell=self._store.name, problem=str(error))
+        await self.lease.close(log, "summary")
 
     async def take_over(self) -> bool:
         """Take or renew the lease; return whether this scheduler has it. Raises StoreUnavailable, OutcomeUnknown."""
@@ -80,8 +74,7 @@ class SummaryWriter:
         replica = self._replica
         columns, position = replica.columns, (replica.epoch, replica.seq, replica.entry_id)
         making = Summarizing(columns)
-        async for _ in paced(making.steps()):
-            pass
+        await in_slices(making.steps())
         spent_s = aio.now_s() - now_s
         if replica.columns is columns:
             await self._store.summary.write(making.summary(*position))

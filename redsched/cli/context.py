@@ -20,6 +20,7 @@ def settings_for(url: str = "", is_service: bool = False) -> Settings:
 
     Services log their progress at the default level. Other commands print their results, so they log warnings only.
     """
+    # What `main` has imported without collections stays: it is neither collected nor traversed from now on.
     gc.freeze()
     gc.enable()
     settings = _load()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from typing import Any
 
-from redsched.cli import tables
+from redsched.cli import formats, tables
 from redsched.model.claims import one_line
 
 HEADS = ("TIME", "CLAIM", "HOST", "KIND")
@@ -21,7 +21,7 @@ def headline(attempts: Sequence[dict[str, Any]]) -> str:
 def show(attempts: Sequence[dict[str, Any]]) -> None:
     """Show the attempts of each claim, oldest first."""
     found = sorted(attempts, key=lambda one: (one["claim_id"], one["at_ms"]))
-    rows = ((tables.At(one["at_ms"]), one["claim_id"], one["host"], one["kind"]) for one in found)
+    rows = ((formats.At(one["at_ms"]), one["claim_id"], one["host"], one["kind"]) for one in found)
     # Tables are printed to stdout, which is reserved for the requested output.
     with redirect_stdout(sys.stderr):
         tables.show_table(HEADS, rows, "", [one_line(one["reason"]) for one in found])

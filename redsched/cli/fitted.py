@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from redsched.cli.cells import BETWEEN, INDENT, NOTHING, At, shown
+from redsched.cli.formats import BETWEEN, INDENT, NOTHING, At, shown
 
 
 @dataclass(frozen=True, slots=True)

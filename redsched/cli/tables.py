@@ -9,11 +9,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from redsched.cli.cells import INDENT as INDENT
-from redsched.cli.cells import NOTHING as NOTHING
-from redsched.cli.cells import At as At
-from redsched.cli.cells import shown as shown
-from redsched.cli.cells import time as time
+from redsched.cli.formats import INDENT, NOTHING, shown
 
 
 def show_json(content: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from redsched.cli import completion, options, tables
+from redsched.cli import completion, formats, options, tables
 from redsched.cli.options import After, AsJson, ClaimArgument, Force, Limit, Many, Url, about, many
 from redsched.cli.scheduler import with_scheduler
 from redsched.cli.verbs import bulk
@@ -122,13 +122,13 @@ def _show_claim(found: Claim) -> None:
     if found.restarts:
         print(f"restarts: {found.restarts}")
     if found.next_attempt_at_ms is not None:
-        print(f"next attempt: {tables.time(found.next_attempt_at_ms)}")
+        print(f"next attempt: {formats.time(found.next_attempt_at_ms)}")
     if found.work_ended_at_ms is not None:
-        print(f"its work ended at {tables.time(found.work_ended_at_ms)}; on_exit is {found.on_exit}")
+        print(f"its work ended at {formats.time(found.work_ended_at_ms)}; on_exit is {found.on_exit}")
     if found.reason is not None:
         # For a claim that is still alive it is a past failure, however long ago.
         what = "reason" if found.state in ENDING_OR_ENDED else "last failure"
-        tables.say(f"{what} on {found.reason.host} at {tables.time(found.reason.at_ms)}: {found.reason.text}")
+        tables.say(f"{what} on {found.reason.host} at {formats.time(found.reason.at_ms)}: {found.reason.text}")
 
 
 def _facts(found: Claim) -> dict[str, object]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 import typer
 
-from redsched.cli import completion, options, tables
+from redsched.cli import completion, formats, options, tables
 from redsched.cli.options import After, AsJson, Limit, RequestFile, Url, about
 from redsched.cli.scheduler import with_scheduler
 from redsched.cli.verbs.hosts import SLOT_HEADS, slot_row
@@ -179,7 +179,7 @@ def set_shared_pool(
 def _show_aggregate(found: AggregateView) -> None:
     print(f"{found.name}  {len(found.hosts)} hosts")
     print("metadata:", _words(found.metadata))
-    print("hosts:", " ".join(found.hosts) or tables.NOTHING)
+    print("hosts:", " ".join(found.hosts) or formats.NOTHING)
 
 
 def _show_server_group(found: ServerGroupView) -> None:
@@ -192,11 +192,11 @@ def _show_server_group(found: ServerGroupView) -> None:
 def _show_pool(found: SharedPoolView) -> None:
     print(f"{found.name}  cell {found.cell}  for {' '.join(sorted(found.aggregates)) or 'all hosts'}")
     tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in found.slots.items()), "no slots")
-    print("traits:", " ".join(sorted(found.traits)) or tables.NOTHING)
+    print("traits:", " ".join(sorted(found.traits)) or formats.NOTHING)
 
 
 def _words(found: Mapping[str, str]) -> str:
-    return " ".join(f"{key}={value}" for key, value in sorted(found.items())) or tables.NOTHING
+    return " ".join(f"{key}={value}" for key, value in sorted(found.items())) or formats.NOTHING
 
 
 AGGREGATES: _Kind[AggregateView] = _Kind(

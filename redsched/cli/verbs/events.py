@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from pydantic_core import to_json
 
-from redsched.cli import completion, tables
+from redsched.cli import completion, formats, tables
 from redsched.cli.context import checked_url, settings_for
 from redsched.cli.options import After, AsJson, Limit, Many, Url, filter_names, many
 from redsched.cli.scheduler import with_scheduler
@@ -85,17 +85,17 @@ class _Follower:
             print(_line(one), flush=True)
 
     def _show_fitted(self, one: EventView) -> None:
-        at = tables.At(one.at_ms)
+        at = formats.At(one.at_ms)
         if at.day != self._day:
             self._day = at.day
             print(self._day)
         tables.say("  ".join(filter(None, (at.clock, one.kind, *_who(one), _what(one)))))
         if note := _note(one):
-            tables.say(f"{' ' * tables.INDENT}{note}")
+            tables.say(f"{' ' * formats.INDENT}{note}")
 
 
 def _row(one: EventView) -> tuple[object, ...]:
-    return (tables.At(one.at_ms), one.kind, *(one.facts.get(name) for name in SHOWN), _what(one))
+    return (formats.At(one.at_ms), one.kind, *(one.facts.get(name) for name in SHOWN), _what(one))
 
 
 def _who(one: EventView) -> Iterator[str]:
@@ -119,4 +119,4 @@ def _fact(one: EventView, name: str) -> str:
 
 
 def _line(one: EventView) -> str:
-    return " ".join((*map(tables.shown, _row(one)), _note(one))).strip()
+    return " ".join((*map(formats.shown, _row(one)), _note(one))).strip()

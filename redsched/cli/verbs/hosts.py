@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import options, tables
+from redsched.cli import formats, options, tables
 from redsched.cli.options import After, AsJson, HostArgument, Limit, Many, Url, about, filter_names, many, seconds
 from redsched.cli.scheduler import with_scheduler
 from redsched.cli.verbs.drain_progress import until_empty
@@ -60,10 +60,10 @@ def show(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
     if view.pools:
         rows = ((name, pool.parent, " ".join(sorted(pool.traits))) for name, pool in view.pools.items())
         tables.show_table(POOL_HEADS, rows, "")
-    print("labels:", " ".join(f"{key}={value}" for key, value in sorted(view.labels.items())) or tables.NOTHING)
-    print("traits:", " ".join(sorted(view.traits)) or tables.NOTHING)
-    print("metrics:", " ".join(f"{key}={value:g}" for key, value in sorted(view.metrics.items())) or tables.NOTHING)
-    print("aggregates:", " ".join(sorted(view.aggregates)) or tables.NOTHING)
+    print("labels:", " ".join(f"{key}={value}" for key, value in sorted(view.labels.items())) or formats.NOTHING)
+    print("traits:", " ".join(sorted(view.traits)) or formats.NOTHING)
+    print("metrics:", " ".join(f"{key}={value:g}" for key, value in sorted(view.metrics.items())) or formats.NOTHING)
+    print("aggregates:", " ".join(sorted(view.aggregates)) or formats.NOTHING)
     return None
 
 
@@ -73,23 +73,23 @@ def _show_draining(found: HostView) -> None:
             print("no claims are left on it")
     elif found.draining == "stop":
         print(
-            f"drain deadline passed at {tables.time(found.drain_deadline_ms or 0)}: remaining claims are being stopped"
+            f"drain deadline passed at {formats.time(found.drain_deadline_ms or 0)}: remaining claims are being stopped"
         )
     elif found.draining:
         _show_moving(found)
     elif found.drain_deadline_ms is not None:
-        print(f"drain deadline passed at {tables.time(found.drain_deadline_ms)}: the remaining claims stay")
+        print(f"drain deadline passed at {formats.time(found.drain_deadline_ms)}: the remaining claims stay")
 
 
 def _show_moving(found: HostView) -> None:
     print(f"its claims are being {MOVING[found.draining]} other hosts")
     if found.drain_deadline_ms is not None:
-        print(f"drain deadline: {tables.time(found.drain_deadline_ms)}, then {found.drain_then} the remaining claims")
+        print(f"drain deadline: {formats.time(found.drain_deadline_ms)}, then {found.drain_then} the remaining claims")
     if found.unmovable:
         tables.show_table(UNMOVABLE_HEADS, sorted(found.unmovable.items()), "")
     if found.failed_moves:
         moves = sorted(found.failed_moves.items())
-        rows = ((one, m.count, tables.At(m.next_at_ms), tables.first_line(m.reason)) for one, m in moves)
+        rows = ((one, m.count, formats.At(m.next_at_ms), tables.first_line(m.reason)) for one, m in moves)
         tables.show_table(FAILED_HEADS, rows, "")
 
 

@@ -1,4 +1,4 @@
-"""The texts of a table's cells, and the spaces around them."""
+"""How values look in tables and lines: texts, times, and the spaces around them."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -28,9 +28,6 @@ class LoadedReplicas:
         self.loads = 0
         """The number of times that a replica was loaded."""
 
-    def __len__(self) -> int:
-        return len(self._used_until_s)
-
     @asynccontextmanager
     async def using(self, replica: ReplicaUpdater) -> AsyncIterator[None]:
         """Keep a replica inside the context, which begins when it has caught up. Raises StoreUnavailable."""

@@ -9,7 +9,6 @@ from pydantic_core import to_json
 
 from redsched.cache.columns import Columns
 from redsched.decide import Decider, Explanation, Miss, ReasonCount
-from redsched.decide.explain.changes import smallest_change
 from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
 from redsched.model import Claim, ClaimStatus, GangMember, Group, Request
@@ -19,6 +18,7 @@ from redsched.schema import responses
 from redsched.settings import Settings
 from redsched.store.codec.keys import Kind
 from tests.support.builders.columns import columns_of
+from tests.support.builders.decisions import smallest_change
 
 BEST = Settings(pick_from=1)
 UP = {"version": "1", "epoch": "1-a", "status": "enabled", "alive": "1"}

@@ -8,13 +8,13 @@ from hypothesis import given
 
 from redsched.cache.columns import Columns
 from redsched.decide import Decider
-from redsched.decide.explain.changes import smallest_change
 from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
 from redsched.model import Request, Spread
 from redsched.settings import Settings
 from redsched.store.codec.keys import Kind
 from tests.support.builders.columns import columns_of
+from tests.support.builders.decisions import smallest_change
 from tests.support.fleets import pool_fleets
 from tests.support.fleets.filter_fleets import filtered_request, random_world
 from tests.support.fleets.random_fleets import NAMES, ZONES, fleets, requests, seeds

@@ -5,7 +5,8 @@ the store are compared as well, and so are the replicas of two schedulers.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from redsched.decide.fit import fits
 from redsched.errors import ClaimIdReused, ClaimState, NoValidHost, Settling
 from redsched.model import Candidate, ClaimStatus, EndReason, HostReport, HostStatus, Inventory, Request
 from redsched.scheduler import Scheduler
+from redsched.scheduler.mirroring.cell_tasks import CellTasks
 from redsched.scheduler.wiring import Components, plugins_of
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, Member, ReleaseMode, ScriptResult
@@ -82,7 +84,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         self.updaters = [next(iter(one.cells)) for one in built]
         self.schedulers = [Scheduler(one) for one in built]
         for one in built:
-            await self.stack.enter_async_context(one.tasks["c1"].following())
+            await self.stack.enter_async_context(following(one.tasks["c1"]))
 
     # Hosts
 
@@ -458,6 +460,18 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
 
 
 Key = tuple[str, tuple[tuple[str, int], ...]]
+
+
+@asynccontextmanager
+async def following(tasks: CellTasks) -> AsyncIterator[None]:
+    """Follow and sweep a cell inside the context, which begins when the replica has caught up."""
+    try:
+        await tasks.updater.start()
+        tasks.sweeper.start()
+        yield
+    finally:
+        await tasks.sweeper.stop()
+        await tasks.close()
 
 
 def key_of(candidate: Candidate) -> Key:

@@ -18,7 +18,7 @@ from redsched.decide.host_rules import host_key
 from redsched.decide.pools import assignments, demand_on, given_by_roots
 from redsched.decide.profile import RequestProfile, beside_host_filters, sourced_rules
 from redsched.decide.rules import ALL_ROWS, Mask, Rule
-from redsched.decide.steps import Steps, finished
+from redsched.decide.steps import Steps
 from redsched.model import Request
 
 MAX_EDITS = 8
@@ -70,16 +70,11 @@ class Failed:
         return None if self.rule is None else self.rule.slot
 
 
-def smallest_change(profile: RequestProfile, row: int) -> tuple[Edit, ...]:
-    """Return the edits, in order, that make the host take one place; () if none were found.
-
-    The host takes the request of the last edit.
-    """
-    return finished(change_steps(profile, row, Effort()))
-
-
 def change_steps(profile: RequestProfile, row: int, effort: Effort) -> Steps[tuple[Edit, ...]]:
-    """Find what `smallest_change` returns, a test in each step; () if that takes more than the effort."""
+    """Return the edits, in order, that make the host take one place; () if none were found within the effort.
+
+    The host takes the request of the last edit. Each step tests one changed request.
+    """
     try:
         return (yield from _smallest(_Host(profile, row, effort), profile.request))
     except _TooLongError:

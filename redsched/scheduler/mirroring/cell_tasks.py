@@ -1,7 +1,5 @@
 """The background tasks of a scheduler for one cell: all of them while it mirrors the cell, else none."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from redsched.cache.updater import ReplicaUpdater
@@ -22,20 +20,6 @@ class CellTasks:
     sweeper: Sweeper
     maintenance: Maintenance
     summaries: SummaryWriter
-
-    @asynccontextmanager
-    async def following(self) -> AsyncIterator[None]:
-        """Follow and sweep the cell inside the context, which begins when the replica has caught up.
-
-        Raises StoreUnavailable.
-        """
-        try:
-            await self.updater.start()
-            self.sweeper.start()
-            yield
-        finally:
-            await self.sweeper.stop()
-            await self.close()
 
     def start(self) -> None:
         """Sweep and maintain the cell, whether its replica is loaded already or not."""

@@ -22,7 +22,7 @@ Compute = Callable[[Rows], Any]
 """Returns the values of some rows: a scalar or an array. It reads nothing but the columns at these rows."""
 
 MANY = 4
-"""Up to this number of changed rows, computing them one by one costs less than as an array."""
+"""Up to this number of changed rows, it costs less to compute them one by one than as an array."""
 MAX_ARRAYS = 64
 """The most arrays kept, because each has as many elements as the fleet has hosts."""
 

@@ -25,7 +25,7 @@ NOT_FOR_THE_ASKING = frozenset((DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAI
 _usual_fields = attrgetter("zones", "required", "forbidden", "any_of", "root_required", "root_forbidden")
 _RARE_FIELDS = (
     *("hosts", "exclude_hosts", "member_of", "not_member_of"),
-    *("labels", "aggregate_metadata", "properties", "query", "hints"),
+    *("labels", "aggregate_metadata", "properties", "hints"),
 )
 """Fields that few requests have, some of which are not hashable, or equal without meaning the same (1 and True)."""
 _rare_fields = attrgetter(*_RARE_FIELDS)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
+from redsched.cache.derived import MANY
 from redsched.decide.affinity import Eligible, affinity_rules
 from redsched.decide.filters import COUNT, FILTERS, HOST_FILTERS, rules_of
 from redsched.decide.filters.pools import POOLS
@@ -32,8 +33,6 @@ from redsched.model import Amounts, Candidate, Request
 
 Verified = tuple[Entry, Candidate]
 """A row in the order, and the best candidate that its host offers."""
-MANY = 4
-"""Up to this number of changed rows, evaluating them one by one costs less than as an array."""
 ROWS_PER_CHANGE = 64
 """Evaluating all rows, from arrays that shapes share, costs less than one changed row among so many."""
 MAX_LOOKED_AT = 1024
@@ -49,7 +48,7 @@ def sourced_rules(request: Request, filters: tuple[Filter, ...]) -> list[tuple[R
 
 
 class _Walk:
-    """The hosts that were looked at for the `count` best ones whose pools fit, and what is left to look at."""
+    """A search for the `count` best hosts whose pools fit: those found so far, and the entries not yet examined."""
 
     __slots__ = ("count", "entries", "is_done", "verified")
 

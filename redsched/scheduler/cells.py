@@ -145,7 +145,7 @@ class Cells:
 
     @property
     def elsewhere(self) -> list[Cell]:
-        """The cells of which only other schedulers have replicas."""
+        """The cells whose replicas this scheduler does not have."""
         return [cell for cell in self if not cell.is_here]
 
     def named(self, name: str) -> Cell:

@@ -1,4 +1,4 @@
-"""The comparison with a running Placement, played against a double: conflicts, over-claims, and what is left behind."""
+"""The comparison with a running Placement, played against a double: conflicts, over-claims and leftovers."""
 
 import json
 from collections.abc import Iterator

@@ -9,7 +9,7 @@ from redsched.model.record import record
 from redsched.store.codec.fields import AMOUNT
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member
 
-MOST = 10_000
+MAX_PLACED = 10_000
 """More than are placed between two recordings. What is dropped is read from the store."""
 
 
@@ -40,7 +40,7 @@ class OwnPlacements:
         for member, one in zip(call.members, answer.placed, strict=True):
             if one.candidate is not None:
                 self._placed[one.token] = _Placed(call, member, one.candidate)
-        while len(self._placed) > MOST:
+        while len(self._placed) > MAX_PLACED:
             self._placed.popitem(last=False)
 
     def take(self, token: str) -> dict[str, str] | None:

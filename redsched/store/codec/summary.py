@@ -11,7 +11,7 @@ ALL_ZONES = "*"
 WITH_VCPU = "VCPU"
 """The class beside which the largest free amounts of the others are given."""
 UNREADY = ("down", "unattested", "disabled", "draining")
-"""Why a host takes no claims, whatever is requested, in the order of the filters."""
+"""The reasons for which a host takes no claims of any kind, in the order of the filters."""
 
 CLASSES, TRAITS, AGGREGATES = "classes", "traits", "aggregates"
 

@@ -72,7 +72,7 @@ async def test_a_dry_run_and_an_incremental_request_look_elsewhere_too(partial: 
 
 
 async def test_what_was_released_after_the_summary_is_seen(full: Scheduler, partial: Scheduler) -> None:
-    """The summary says that all is full; the feed since then names the host that is not."""
+    """The summary shows a full cell; a later entry of the feed names the host that has room again."""
     await stop_writing(full)
     for number in range(2):
         await full.select(Request({"VCPU": 4}, claim_ids=(f"one-{number}",), hosts=frozenset({"a1"})))
@@ -143,7 +143,7 @@ async def test_a_shared_pool_counts_for_hosts_that_changed(full: Scheduler, part
 async def test_a_summary_that_proves_nothing_is_not_believed(
     full: Scheduler, partial: Scheduler, clean_store: str, behind: str
 ) -> None:
-    """It says that the cell is empty, but entries after it are missing, or it is no summary of this cell's data."""
+    """The summary shows an empty cell, but later feed entries are missing, or it belongs to other data."""
     await stop_writing(full)
     await place(full, 8, hosts=frozenset({"a1"}))
     b, now = cell_of(full, "b").store, await summary_of(full, "b")

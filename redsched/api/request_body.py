@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from pydantic_core import from_json
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from redsched.api.problems import BodyTooLarge, UnsupportedMediaType
 from redsched.errors import InvalidRequest
@@ -60,11 +60,15 @@ async def read_bytes(request: Request, most: int = sys.maxsize) -> bytes:
     if declared.isdecimal() and int(declared[:20]) > limit:
         raise _too_large(limit, most)
     chunks, size = [], 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > limit:
-            raise _too_large(limit, most)
-        chunks.append(chunk)
+    try:
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > limit:
+                raise _too_large(limit, most)
+            chunks.append(chunk)
+    except ClientDisconnect:
+        # Not a fault: nobody gets this response, and nothing is logged.
+        raise InvalidRequest("the client disconnected before it had sent the whole body") from None
     return b"".join(chunks)
 
 

@@ -8,10 +8,9 @@ import httpx
 import pytest
 from pydantic_core import to_json
 
-from redsched.api.request_body import MAX_REQUEST_BYTES
 from redsched.errors import InvalidRequest
 from redsched.model import Request
-from redsched.model.limits import MAX_CELL_SLOTS, MAX_CONDITIONS, MAX_HOST_CLAIMS, MAX_HOST_SLOTS
+from redsched.model.limits import MAX_CELL_SLOTS, MAX_CONDITIONS, MAX_HOST_CLAIMS, MAX_HOST_SLOTS, MAX_REQUEST_BYTES
 from redsched.schema.parsing import parse
 from redsched.schema.requests.reports import ReportBody
 from redsched.settings import Settings

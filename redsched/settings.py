@@ -116,6 +116,11 @@ class Settings(BaseModel):
     max_body_bytes: int = Field(
         1_048_576, ge=1024, description="Largest request body that the API accepts; larger ones get 413."
     )
+    max_connections: int = Field(
+        1000, ge=1, description="Maximum number of connections of clients to each worker of the API."
+    )
+    head_timeout_s: Seconds = Field(10.0, description="How long a request line and headers may take to arrive.")
+    body_timeout_s: Seconds = Field(30.0, description="How long a body may take to arrive.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged, to stderr.")
 
     host_name: str = Field("", description="The agent's host name. Empty: this machine's.")

@@ -1,5 +1,6 @@
 """Strict reading of files written by hand, in YAML or JSON: fleet files, requests, options."""
 
+from collections import Counter
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,9 @@ from typing import Any
 import yaml
 
 from redsched.errors import InvalidRequest
+
+MAX_VALUES = 5_000_000
+"""The most values of a file, with each alias (`*name`) counted as what it stands for: a fleet of 100,000 hosts."""
 
 
 def read_text(what: str, path: Path) -> str:
@@ -21,11 +25,45 @@ def read_text(what: str, path: Path) -> str:
 def parse_yaml(text: str) -> Any:
     """Return the value of a YAML text. Raises InvalidRequest, in one line, if it is malformed."""
     try:
-        return yaml.load(text, Loader=_Loader)
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                return None
+            _check_size(node)
+            return loader.construct_document(node)
+        finally:
+            loader.dispose()
     except yaml.YAMLError as error:
         raise InvalidRequest(f"not YAML: {' '.join(str(error).split())}") from error
     except RecursionError as error:
         raise InvalidRequest("not readable as YAML: nested too deeply") from error
+
+
+def _check_size(root: yaml.Node) -> None:
+    """Raise InvalidRequest if the values are too many once aliases are expanded, or an alias contains itself.
+
+    A few lines of nested aliases stand for billions of values, which any walk over them would visit.
+    """
+    sizes: dict[int, int] = {}
+    stack = [(root, False)]
+    while stack:
+        node, is_done = stack.pop()
+        parts = _parts(node)
+        if is_done:
+            sizes[id(node)] = 1 + sum(sizes[id(part)] for part in parts)
+            if sizes[id(node)] > MAX_VALUES:
+                raise InvalidRequest(f"its aliases stand for more than {MAX_VALUES} values: write fewer of them")
+        elif id(node) not in sizes:
+            sizes[id(node)] = MAX_VALUES  # until it is done: an alias that contains itself is never smaller
+            stack.append((node, True))
+            stack += [(part, False) for part in parts]
+
+
+def _parts(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return node.value if isinstance(node, yaml.SequenceNode) else []
 
 
 class _Loader(yaml.SafeLoader):
@@ -33,7 +71,7 @@ class _Loader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
-        for key in keys:
-            if isinstance(key, Hashable) and keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"{key!r} is given twice", node.start_mark)
+        twice = [key for key, times in Counter(key for key in keys if isinstance(key, Hashable)).items() if times > 1]
+        if twice:
+            raise yaml.constructor.ConstructorError(None, None, f"{twice[0]!r} is given twice", node.start_mark)
         return super().construct_mapping(node, deep)

@@ -13,6 +13,7 @@ from redsched.api import openapi, problems
 from redsched.api.fast_path import FastPath
 from redsched.api.methods import ImpliedMethods
 from redsched.api.metrics import Metrics
+from redsched.api.plain_paths import PlainPaths
 from redsched.api.readiness import ReadinessMonitor
 from redsched.api.routes import changes, claims, declared, events, hosts, quotas, reports, selections, service
 from redsched.errors import StoreUnavailable
@@ -56,7 +57,7 @@ def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> Fa
     problems.install(app)
     openapi.install(app)
     # Outside what FastAPI adds around all middleware, so it comes last.
-    app.middleware_stack = FastPath(app.build_middleware_stack())
+    app.middleware_stack = PlainPaths(FastPath(app.build_middleware_stack()))
     return app
 
 

@@ -50,6 +50,30 @@ class NoRoute(RedschedError):
     problem, title, status = "not-found", "Not found", 404
 
 
+class BadHttp(RedschedError):
+    """What was sent is not HTTP, or uses a part of it that is not supported."""
+
+    problem, title, status = "bad-http", "The request is not valid HTTP", 400
+
+
+class HeadersTooLarge(RedschedError):
+    """The request line, the headers or the trailers are too large."""
+
+    problem, title, status = "headers-too-large", "The headers are too large", 431
+
+
+class RequestTimeout(RedschedError):
+    """The client sent a request too slowly."""
+
+    problem, title, status = "request-timeout", "The request came too slowly", 408
+
+
+class TooManyConnections(Unavailable):
+    """All connections of the process are in use."""
+
+    problem, title = "too-many-connections", "Too many connections"
+
+
 class NotReady(Unavailable):
     """Not every worker has caught up yet."""
 

@@ -1,16 +1,20 @@
-"""Read a JSON body: of a JSON content type, no larger than max_body_bytes, and strictly valid for its model.
+"""Read a JSON body: of a JSON content type, of limited size, and strictly valid for its model.
+
+No body is larger than max_body_bytes. Those of selections and verbs have a lower limit, because they are kept.
 
 All routes use this. FastAPI's own parsing is not used: it reads the whole body regardless of its size, and Python's
 json accepts NaN, lone surrogates and nesting up to a RecursionError, all of which pydantic's parser reports as errors.
 """
 
+import sys
 from typing import Any
 
 from pydantic_core import from_json
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from redsched.api.problems import BodyTooLarge, UnsupportedMediaType
 from redsched.errors import InvalidRequest
+from redsched.model.limits import MAX_REQUEST_BYTES
 from redsched.schema.parsing import Model, parse
 
 
@@ -19,6 +23,11 @@ async def read(request: Request, model: type[Model], name: str = "") -> Model:
 
     Raises UnsupportedMediaType, BodyTooLarge or InvalidRequest.
     """
+    return parse(await read_bytes(request, MAX_REQUEST_BYTES), model, name)
+
+
+async def read_large(request: Request, model: type[Model], name: str = "") -> Model:
+    """Return the body of an object that may be as large as max_body_bytes: a report or a declaration."""
     return parse(await read_bytes(request), model, name)
 
 
@@ -40,19 +49,26 @@ async def read_object(request: Request) -> dict[str, Any]:
     return found
 
 
-async def read_bytes(request: Request) -> bytes:
-    """Return the raw body. Raises UnsupportedMediaType, or BodyTooLarge without reading beyond the limit."""
+async def read_bytes(request: Request, most: int = sys.maxsize) -> bytes:
+    """Return the raw body, of `most` bytes if max_body_bytes is not lower.
+
+    Raises UnsupportedMediaType, or BodyTooLarge without reading beyond the limit.
+    """
     _check_media_type(request.headers.get("content-type", ""))
-    limit: int = request.app.state.settings.max_body_bytes
+    limit = min(request.app.state.settings.max_body_bytes, most)
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:20]) > limit:
-        raise _too_large(limit)
+        raise _too_large(limit, most)
     chunks, size = [], 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > limit:
-            raise _too_large(limit)
-        chunks.append(chunk)
+    try:
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > limit:
+                raise _too_large(limit, most)
+            chunks.append(chunk)
+    except ClientDisconnect:
+        # Not a fault: nobody gets this response, and nothing is logged.
+        raise InvalidRequest("the client disconnected before it had sent the whole body") from None
     return b"".join(chunks)
 
 
@@ -66,5 +82,6 @@ def _check_media_type(declared: str) -> None:
         )
 
 
-def _too_large(limit: int) -> BodyTooLarge:
-    return BodyTooLarge(f"the body is larger than {limit} bytes: send less, or raise REDSCHED_MAX_BODY_BYTES")
+def _too_large(limit: int, most: int) -> BodyTooLarge:
+    step = "send less" if limit == most else "send less, or raise REDSCHED_MAX_BODY_BYTES"
+    return BodyTooLarge(f"the body is larger than {limit} bytes: {step}")

@@ -6,24 +6,34 @@ parent, which reports it once for all workers.
 
 import asyncio
 import contextlib
+import resource
 import signal
 import socket
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import uvicorn
 import uvloop
 from fastapi import FastAPI
 
 import redsched.scheduler.preload  # noqa: F401 - workers are forks of the process that imports this module
-from redsched import logs, pacing
+from redsched import aio, logs, pacing
 from redsched.api import metrics
 from redsched.api.app import create_app
+from redsched.api.http_connection import ConnectionLimits, HttpConnection
 from redsched.errors import RedschedError
 from redsched.server.registry import WorkerRegistry
 from redsched.server.supervisor import BACKLOG
 from redsched.settings import Settings, load
 
 GRACE_S = 5
+READER_S = 30.0
+"""How long a client may leave a response unread."""
+SPARE_FILES = 64
+"""File descriptors for all else than clients' connections: the store's, metrics, the log."""
+TICKS_A_SECOND = 10
+"""How often uvicorn calls `on_tick`."""
 
 
 class _Server(uvicorn.Server):
@@ -36,6 +46,11 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._registry.announce()
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % TICKS_A_SECOND == 0:
+            close_late(self.server_state.connections)
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._closing.set()
@@ -58,11 +73,29 @@ async def _serve(settings: Settings, registry: WorkerRegistry, listener: socket.
         await _Server(_config(app), app.state.closing, registry).serve([listener])
 
 
+def close_late(connections: set[Any]) -> None:
+    """End the connections whose clients are too slow."""
+    now_s = aio.now_s()
+    for one in list(connections):
+        one.close_if_late(now_s)
+
+
+def connection_limits(settings: Settings) -> ConnectionLimits:
+    """Return the limits of this process: the settings', and no more connections than it may open files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = settings.max_connections + SPARE_FILES
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    connections = max(1, min(settings.max_connections, soft - SPARE_FILES))
+    return ConnectionLimits(connections, settings.head_timeout_s, settings.body_timeout_s, READER_S)
+
+
 def _config(app: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         lifespan="off",
-        http="httptools",
+        http=partial(HttpConnection, connection_limits(app.state.settings)),  # type: ignore[arg-type]  # called like a class
         ws="none",
         access_log=False,
         proxy_headers=False,  # nothing reads the caller's address

@@ -33,7 +33,11 @@ class Group:
     forbidden: Annotated[Traits, Field(description="Traits that the pool must not have.")] = frozenset()
     any_of: Annotated[
         tuple[SomeTraits, ...],
-        Field(max_length=MAX_PARTS, description="Lists of traits: the pool must have at least one of each list."),
+        Field(
+            max_length=MAX_PARTS,
+            fail_fast=True,
+            description="Lists of traits: the pool must have at least one of each list.",
+        ),
     ] = ()
 
     def __post_init__(self) -> None:
@@ -77,7 +81,7 @@ class Numa:
     With `page_size_kb`, memory comes as whole huge pages of class CUSTOM_HUGE_PAGES_<size>KB.
     """
 
-    cells: Annotated[tuple[NumaCell, ...], Field(min_length=1, max_length=MAX_CELLS)]
+    cells: Annotated[tuple[NumaCell, ...], Field(min_length=1, max_length=MAX_CELLS, fail_fast=True)]
     policy: Annotated[
         CpuPolicy, Field(description="Class of the CPUs: VCPU (shared), PCPU (dedicated) or both (mixed).")
     ] = CpuPolicy.SHARED
@@ -90,6 +94,8 @@ class Numa:
         if not self.cells:
             raise InvalidRequest("numa has no cells: give at least one")
         check_size("numa cells", self.cells, MAX_CELLS)
+        if self.page_size_kb is not None:
+            check_range("page_size_kb", self.page_size_kb, 4, MAX_PAGE_KB)
         for cell in self.cells:
             if cell.dedicated_cpus and self.policy is not CpuPolicy.MIXED:
                 raise InvalidRequest(f"dedicated_cpus requires the policy mixed, not {self.policy}")
@@ -97,8 +103,6 @@ class Numa:
                 raise InvalidRequest(
                     f"memory_mb {cell.memory_mb} is not a multiple of the page size, {self.page_size_kb} KB"
                 )
-        if self.page_size_kb is not None:
-            check_range("page_size_kb", self.page_size_kb, 4, MAX_PAGE_KB)
 
 
 class NumaAffinity(StrEnum):
@@ -196,8 +200,9 @@ class Relation:
     """A relation between every two places of the named members, including two places of the same member."""
 
     type: RelationType
-    members: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MAX_COUNT)]
+    members: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MAX_COUNT, fail_fast=True)]
 
     def __post_init__(self) -> None:
         if not self.members:
             raise InvalidRequest(f"a relation {self.type} names no members: name at least one")
+        check_size("members of a relation", self.members, MAX_COUNT)

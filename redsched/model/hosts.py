@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, WithJsonSchema
 
 from redsched.errors import InvalidRequest
-from redsched.model.limits import MAX_CLASSES, MAX_TRAITS, check_lease, check_size
+from redsched.model.limits import MAX_CLASSES, MAX_HOST_SLOTS, MAX_TRAITS, check_lease, check_size
 from redsched.model.lists import Traits
 from redsched.model.types import Amount, Body, FromPath, LabelValue, LeaseS, Name, Need, ResourceClass, Slot
 from redsched.model.validation import MAX_AMOUNT, check_amount, check_class, check_label_value, check_name, check_trait
@@ -156,6 +156,7 @@ class HostReport(Body):
             check_name("metric", key)
         self._check_pools()
         slots = self.slots()
+        check_size("inventories of the host and its pools", slots, MAX_HOST_SLOTS)
         for slot, amount in self.external.items():
             if slot not in slots:
                 raise InvalidRequest(f"external has {slot!r}, which has no inventory: add one, or leave it out")

@@ -19,6 +19,19 @@ MAX_CLASSES = 64
 """The most classes of a pool, or of one part of a request: a script reads and writes them in one command."""
 MAX_PARTS = 64
 """The most items of any list in a request: groups, devices, cells and so on."""
+MAX_CONDITIONS = 64
+"""The most labels, metadata keys or properties of one part of a request: each is a test of every host."""
+MAX_WEIGHTS = 64
+MAX_ALTERNATIVES = 64
+"""The most traits in one list of `any_of`: an answer repeats them for each host that has none."""
+MAX_HOST_SLOTS = 1024
+"""The most slots of one host, with those of its pools: a scheduler keeps a column for each slot."""
+MAX_REQUEST_BYTES = 131_072
+"""The largest body of a selection or a verb: the store keeps a request as long as its claim, caches keep it too."""
+MAX_CELL_SLOTS = 4096
+"""The most different slots that the hosts of a cell may report over REST: each is a column over all hosts."""
+MAX_HOST_CLAIMS = 5000
+"""The most claims that a host may report over REST, and above which it gets no local claims: one script reads all."""
 
 MAX_QUERY_ENTRIES = 200
 """The most lists, strings and numbers of one query."""
@@ -41,6 +54,7 @@ def check_any_of(any_of: Sequence[frozenset[str]]) -> None:
     """Raise InvalidRequest unless these are valid sets of traits. One trait of each set suffices."""
     check_size("any_of", any_of, MAX_PARTS)
     for one in any_of:
+        check_size("a list of any_of", one, MAX_ALTERNATIVES)
         if not one:
             raise InvalidRequest("any_of has an empty list, which no host can satisfy: name at least one trait in each")
         for trait in one:

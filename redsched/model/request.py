@@ -80,7 +80,7 @@ class Request(_WithTexts):
 
     members: Annotated[
         tuple[GangMember, ...],
-        Field(max_length=MAX_COUNT, description="The members of a gang, each with its requirements."),
+        Field(max_length=MAX_COUNT, fail_fast=True, description="The members of a gang, each with its requirements."),
     ] = ()
 
     def __post_init__(self) -> None:

@@ -12,7 +12,16 @@ from pydantic import Field, WithJsonSchema
 from redsched.model.claims import OnExit
 from redsched.model.constraints import Group, Hints, Numa, PciDevices, Relation, Spread
 from redsched.model.json_codec import CustomJson
-from redsched.model.limits import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_COUNT, MAX_PARTS, MAX_WAIT_S
+from redsched.model.limits import (
+    MAX_ALTERNATES,
+    MAX_ATTEMPTS,
+    MAX_CLASSES,
+    MAX_CONDITIONS,
+    MAX_COUNT,
+    MAX_PARTS,
+    MAX_WAIT_S,
+    MAX_WEIGHTS,
+)
 from redsched.model.lists import NameOrLists, NameOrNames, Names, Query, SomeTraits, Traits
 from redsched.model.record import record
 from redsched.model.types import (
@@ -38,11 +47,14 @@ class PlaceFields(CustomJson, Body):
     """The requirements of each place: amounts, and where they may be allocated."""
 
     resources: Annotated[
-        Mapping[ResourceClass, Need], Field(description="Amounts by class, each from any pool of the host.")
+        Mapping[ResourceClass, Need],
+        Field(max_length=MAX_CLASSES, description="Amounts by class, each from any pool of the host."),
     ] = field(default_factory=dict)
     groups: Annotated[
         tuple[Group, ...],
-        Field(max_length=MAX_PARTS, description="Groups of amounts, each allocated from a single pool."),
+        Field(
+            max_length=MAX_PARTS, fail_fast=True, description="Groups of amounts, each allocated from a single pool."
+        ),
     ] = ()
     group_policy: Annotated[
         Literal["none", "isolate"], Field(description="isolate: groups use different pools. none: they may share one.")
@@ -51,6 +63,7 @@ class PlaceFields(CustomJson, Body):
         tuple[Names, ...],
         Field(
             max_length=MAX_PARTS,
+            fail_fast=True,
             description="Lists of groups: one group's pool must be, or contain, the pools of the others in its list.",
         ),
     ] = ()
@@ -58,7 +71,11 @@ class PlaceFields(CustomJson, Body):
     forbidden: Annotated[Traits, Field(description="Traits that the host must not have.")] = frozenset()
     any_of: Annotated[
         tuple[SomeTraits, ...],
-        Field(max_length=MAX_PARTS, description="Lists of traits: the host must have at least one of each list."),
+        Field(
+            max_length=MAX_PARTS,
+            fail_fast=True,
+            description="Lists of traits: the host must have at least one of each list.",
+        ),
     ] = ()
     root_required: Annotated[
         Traits, Field(description="Traits that the host itself must have, not just one of its pools.")
@@ -78,13 +95,18 @@ class PlaceFields(CustomJson, Body):
     exclude_hosts: Annotated[Names, Field(description="Do not use these hosts.")] = frozenset()
     labels: Annotated[
         Mapping[Name, Condition],
-        Field(description="Labels that the host must have: a value, or an operator with its operands."),
+        Field(
+            max_length=MAX_CONDITIONS,
+            description="Labels that the host must have: a value, or an operator with its operands.",
+        ),
     ] = field(default_factory=dict)
     aggregate_metadata: Annotated[
-        Mapping[MetadataKey, MetadataValue], Field(description="Metadata that one of the host's aggregates must have.")
+        Mapping[MetadataKey, MetadataValue],
+        Field(max_length=MAX_CONDITIONS, description="Metadata that one of the host's aggregates must have."),
     ] = field(default_factory=dict)
     properties: Annotated[
-        Mapping[MetadataKey, MetadataValue], Field(description="Properties of the work, which aggregates may restrict.")
+        Mapping[MetadataKey, MetadataValue],
+        Field(max_length=MAX_CONDITIONS, description="Properties of the work, which aggregates may restrict."),
     ] = field(default_factory=dict)
     """They are not of a host: an image's os_type, a flavour's name."""
     query: Annotated[
@@ -98,10 +120,14 @@ class PlaceFields(CustomJson, Body):
     server_group: Annotated[Name | Literal[""], Field(description="The server group that the claim joins.")] = ""
     spread: Annotated[
         tuple[Spread, ...],
-        Field(max_length=MAX_PARTS, description="Spread the places evenly over zones, label values or hosts."),
+        Field(
+            max_length=MAX_PARTS,
+            fail_fast=True,
+            description="Spread the places evenly over zones, label values or hosts.",
+        ),
     ] = ()
     numa: Annotated[Numa | None, Field(description="The guest's NUMA cells.")] = None
-    pci: Annotated[tuple[PciDevices, ...], Field(max_length=MAX_PARTS, description="PCI devices.")] = ()
+    pci: Annotated[tuple[PciDevices, ...], Field(max_length=MAX_PARTS, fail_fast=True, description="PCI devices.")] = ()
     hints: Annotated[
         Hints, OrNull(_NO_HINTS), Field(description="Placement relative to other claims or to an address.")
     ] = _NO_HINTS
@@ -114,14 +140,15 @@ class RequestFields(PlaceFields):
 
     relations: Annotated[
         tuple[Relation, ...],
-        Field(max_length=MAX_PARTS, description="Relations between the places of gang members."),
+        Field(max_length=MAX_PARTS, fail_fast=True, description="Relations between the places of gang members."),
     ] = ()
     mode: Annotated[
         Literal["all", "incremental"], Field(description="all: all places or none. incremental: as many as fit.")
     ] = "all"
     policy: Annotated[Name | Literal[""], Field(description="A weighing policy, such as spread or pack.")] = ""
     weights: Annotated[
-        Mapping[str, Multiplier], Field(description="Multipliers by weigher. They override those of the policy.")
+        Mapping[str, Multiplier],
+        Field(max_length=MAX_WEIGHTS, description="Multipliers by weigher. They override those of the policy."),
     ] = field(default_factory=dict)
     alternates: Annotated[
         int,
@@ -134,7 +161,9 @@ class RequestFields(PlaceFields):
     ] = ""
     claim_ids: Annotated[
         tuple[Name, ...],
-        Field(max_length=MAX_COUNT, description="One id for each place, in order. Generated if omitted."),
+        Field(
+            max_length=MAX_COUNT, fail_fast=True, description="One id for each place, in order. Generated if omitted."
+        ),
     ] = ()
     lease_s: Annotated[LeaseS, Field(description="Seconds within which a host must accept the claim.")] = 120
     until: Annotated[

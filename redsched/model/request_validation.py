@@ -9,9 +9,11 @@ from redsched.model.limits import (
     MAX_ALTERNATES,
     MAX_ATTEMPTS,
     MAX_CLASSES,
+    MAX_CONDITIONS,
     MAX_COUNT,
     MAX_PARTS,
     MAX_WAIT_S,
+    MAX_WEIGHTS,
     check_any_of,
     check_lease,
     check_range,
@@ -126,6 +128,8 @@ def _check_where(request: RequestFields) -> None:
 
 
 def _check_conditions(request: RequestFields) -> None:
+    for what in ("labels", "aggregate_metadata", "properties"):
+        check_size(what, getattr(request, what), MAX_CONDITIONS)
     for key, text in request.labels.items():
         check_condition(check_name("label", key), text)
     for conditions in (request.aggregate_metadata, request.properties):
@@ -158,6 +162,7 @@ def _check_numbers(request: RequestFields) -> None:
 
 
 def _check_weights(request: RequestFields) -> None:
+    check_size("weights", request.weights, MAX_WEIGHTS)
     for name, multiplier in request.weights.items():
         if not -1e6 <= multiplier <= 1e6:
             raise InvalidRequest(f"weight {name!r} must be between -1e6 and 1e6, not {multiplier!r}")

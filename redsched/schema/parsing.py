@@ -16,6 +16,8 @@ Model = TypeVar("Model")
 
 MAX_ERRORS = 20
 MAX_SHOWN = 80
+MAX_COUNTED = 1000
+"""The most errors of one body that are described: each costs microseconds, and a body may have a million."""
 
 
 @cache
@@ -29,6 +31,10 @@ def parse(text: bytes, model: type[Model], name: str = "") -> Model:
     try:
         found: Model = adapter(model).validate_json(text, context=name)  # type: ignore[arg-type]  # types are hashable
     except ValidationError as error:
+        if error.error_count() > MAX_COUNTED:
+            raise InvalidRequest(
+                f"body: has {error.error_count()} errors, too many to describe: send a part of it to see what is wrong"
+            ) from None
         raise invalid(error.errors(include_url=False)) from None
     return found
 
@@ -53,9 +59,9 @@ def invalid(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
     """
     if not errors[0]["loc"] and (own := _own(errors[0])):
         return own
-    found = [_field_error(error) for error in errors]
-    more = f" (and {len(found) - 1} more, see `errors`)" if len(found) > 1 else ""
-    return InvalidRequest(f"{found[0]['field']}: {found[0]['message']}{more}", {"errors": found[:MAX_ERRORS]})
+    found = [_field_error(error) for error in errors[:MAX_ERRORS]]
+    more = f" (and {len(errors) - 1} more, see `errors`)" if len(errors) > 1 else ""
+    return InvalidRequest(f"{found[0]['field']}: {found[0]['message']}{more}", {"errors": found})
 
 
 def shown_text(value: object) -> str:

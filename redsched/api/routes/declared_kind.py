@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from redsched.api import etags, responses
 from redsched.api.openapi import BODY, answers, body
-from redsched.api.request_body import read
+from redsched.api.request_body import read_large
 from redsched.api.routes.common import scheduler
 from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, PreconditionFailed, RedschedError
 from redsched.model.validation import NAME_PATTERN
@@ -103,7 +103,7 @@ def _add_get(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
 
 def _add_put(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
     async def put_thing(request: Request, name: _name_of(kind)) -> Response:  # type: ignore[valid-type]
-        asked = await read(request, kind.body, name)
+        asked = await read_large(request, kind.body, name)
         known = scheduler(request)
         service = kind.service(known)
         _, new = await kind.put(known, asked, etags.if_match(request))

@@ -8,7 +8,7 @@ from redsched.api import responses
 from redsched.api.openapi import answers
 from redsched.api.routes.common import KNOWN_QUERY, scheduler
 from redsched.api.routes.declared_kind import DeclaredKind, add_routes
-from redsched.errors import InvalidRequest, OutcomeUnknown
+from redsched.errors import ClaimState, InvalidRequest, OutcomeUnknown
 from redsched.model import Quota
 from redsched.scheduler import QuotaView, usage_by
 from redsched.schema.requests.queries import UsageQuery
@@ -33,6 +33,7 @@ QUOTAS = DeclaredKind[QuotaView, Quota](
     put_doc="Declare a project's quota, replacing all limits. 201: it is new; existing claims count.",
     delete_doc="Delete a quota. The project then has no limits.",
     list_errors=(OutcomeUnknown,),
+    put_errors=(ClaimState,),
 )
 
 add_routes(router, QUOTAS)

@@ -8,6 +8,7 @@ from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgen
 from redsched.model import AgentStamp, AtDeadline, Claim, EndReason, HostReport, HostStatus, OneOf
 from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell, Cells, no_such_host
+from redsched.scheduler.hosts.column_limit import refuse_too_many_columns
 from redsched.scheduler.hosts.fields import keyed, number, slot_views, status_from
 from redsched.scheduler.mirroring.parts import host_names
 from redsched.scheduler.preconditions import refuse_changed
@@ -88,9 +89,11 @@ class HostService:
         """Accept a host's report, and its attestation if the epoch requires one; with `epoch`, only to that epoch.
 
         Entries of `held` without a token become local claims. Raises NotFound (no such cell), ClaimState (the name is
-        taken in another cell), OtherAgent, ClaimIdReused (local work has the id of another claim).
+        taken in another cell, or the cell has too many different slots), OtherAgent, ClaimIdReused (local work has the
+        id of another claim).
         """
         cell = self._cells.named(report.cell)
+        refuse_too_many_columns(cell, report)
         await self._refuse_twin(report.name, cell)
         answer = await cell.store.hosts.report(report, stamp)
         if answer.outcome is Outcome.NOT_OWNER:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Sequence
 
 from redsched import aio
-from redsched.errors import Settling
+from redsched.errors import ClaimState, Settling
 from redsched.model import Quota
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.declared.service import DeclaredService, Stored
@@ -38,8 +38,11 @@ class QuotaService(DeclaredService[QuotaView]):
     async def put(self, quota: Quota, if_match: IfMatch = None) -> tuple[QuotaView, bool]:
         """Declare a quota with all of its limits. Returns its view, and whether it is new.
 
-        Limits below the current usage end no claims, but admit no more. Raises PreconditionFailed, Settling.
+        Limits below the current usage end no claims, but admit no more. Raises PreconditionFailed,
+        Settling, and ClaimState if a project whose name differs only in case has a quota: people would take one for
+        the other.
         """
+        await self._refuse_other_case(quota.project)
         stored = await self._stored([quota.project])
         cells = [one.name for one in self._cells]
 
@@ -49,6 +52,14 @@ class QuotaService(DeclaredService[QuotaView]):
         await self._put(stored, quota.project, declare, if_match)
         await self._divided(quota.project)
         return await self.get(quota.project), not self._is_in(stored, quota.project)
+
+    async def _refuse_other_case(self, project: str) -> None:
+        for name in await self._homes()[0].store.declared.names(self.kind):
+            if name != project and name.lower() == project.lower():
+                raise ClaimState(
+                    f"project {project} differs only in case from {name}, which has a quota: use that name, "
+                    "or delete its quota first"
+                )
 
     async def _divided(self, project: str) -> None:
         """Divide the limits until every cell has its share; another scheduler may divide too. Raises Settling."""

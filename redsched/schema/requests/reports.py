@@ -6,10 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from redsched.model import MAX_ATTEMPTS, AgentStamp, EndReason, HostReport, OnExit
-from redsched.model.types import GivenName, LabelValue
+from redsched.model import MAX_ATTEMPTS, MAX_CLASSES, MAX_HOST_CLAIMS, AgentStamp, EndReason, HostReport, OnExit
+from redsched.model.declared import MAX_TOPOLOGIES
+from redsched.model.types import GivenName
+from redsched.model.validation import check_name
 from redsched.scheduler import EndedPlacement, JournaledClaim
-from redsched.schema.types import GivenEpoch, GivenLeaseS, GivenNeed, GivenSlot, GivenTopology, Strict
+from redsched.schema.types import GivenCounted, GivenEpoch, GivenLeaseS, GivenNeed, GivenSlot, GivenTopology, Strict
 from redsched.store.codec.claim_fields import ALTERNATES, FIELDS, record_with
 
 _ABOUT = {one.name: Field(description=one.doc) for one in FIELDS}
@@ -21,18 +23,23 @@ class HeldClaimBody(JournaledClaim):
     """A claim that a host holds, as recorded in its journal."""
 
     record: Mapping[str, str] = field(init=False)  # made of the fields below
-    slots: Annotated[Mapping[GivenSlot, GivenNeed], Field(description="Amounts by slot.")]
+    slots: Annotated[Mapping[GivenSlot, GivenNeed], Field(max_length=MAX_CLASSES, description="Amounts by slot.")]
     project: Annotated[GivenName | Literal[""], _ABOUT["project"]] = ""
     consumer: Annotated[GivenName | Literal[""], _ABOUT["consumer"]] = ""
     digest: Annotated[str, Field(pattern="^[0-9a-f]{0,64}$")] = ""
     group: Annotated[GivenName | Literal[""], _ABOUT["group"]] = ""
-    counted: Annotated[Mapping[GivenTopology, LabelValue], _ABOUT["counted"]] = field(default_factory=dict)
+    counted: Annotated[
+        Mapping[GivenTopology, GivenCounted], Field(max_length=MAX_TOPOLOGIES + 3), _ABOUT["counted"]
+    ] = field(default_factory=dict)
     on_exit: Annotated[OnExit, _ABOUT["on_exit"]] = OnExit.RELEASE
     max_attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS), _ABOUT["max_attempts"]] = 1
     work_ended_at_ms: Annotated[Annotated[int, Field(ge=0)] | None, _ABOUT["work_ended_at_ms"]] = None
     end_reason: Annotated[EndReason | None, _ABOUT["end_reason"]] = None
 
     def __post_init__(self) -> None:
+        for topology in ("host", "zone"):
+            if domain := self.counted.get(topology):
+                check_name(topology, domain)
         plain = ((one.name, getattr(self, one.name), one.default) for one in fields(self) if one.name in _PLAIN)
         record = {name: str(value) for name, value, default in plain if value and value != default}
         record |= {ALTERNATES: str(len(self.alternates))} if self.alternates else {}
@@ -47,9 +54,17 @@ class ReportBody(HostReport):
     agent: AgentStamp | None = None
     epoch: Annotated[GivenEpoch, Field(description="The epoch that this report attests to.")] = ""
     claims: Annotated[
-        tuple[HeldClaimBody, ...], Field(description="Claims that the host holds. Needed to attest.")
+        tuple[HeldClaimBody, ...],
+        Field(
+            max_length=MAX_HOST_CLAIMS,
+            fail_fast=True,
+            description="Claims that the host holds. Needed to attest.",
+        ),
     ] = ()
-    ended: Annotated[tuple[EndedPlacement, ...], Field(description="Claims whose work has ended on the host.")] = ()
+    ended: Annotated[
+        tuple[EndedPlacement, ...],
+        Field(max_length=MAX_HOST_CLAIMS, fail_fast=True, description="Claims whose work has ended on the host."),
+    ] = ()
 
 
 class ReportPatch(BaseModel):

@@ -1,0 +1,221 @@
+"""One HTTP connection with limits: uvicorn's protocol, which has none on headers, trailers, slow senders or readers.
+
+A connection is in one of three phases. Waiting: no request has begun. In its head: the request line or headers are not
+complete. In its body: the head is complete, and the body or its trailers are not. `close_if_late`, called once a second
+for each connection of the process, ends those that take too long in a phase.
+"""
+# ruff: noqa: D102 - methods without a docstring are those of asyncio.Protocol and of the parser's callbacks
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+import httptools
+from pydantic_core import to_json
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from redsched import aio
+from redsched.api.problems import (
+    MEDIA_TYPE,
+    BadHttp,
+    HeadersTooLarge,
+    RequestTimeout,
+    TooManyConnections,
+)
+from redsched.errors import RedschedError
+from redsched.schema.problem import members
+
+MAX_HEAD_BYTES = 32_768
+"""The largest request line with all headers, and the largest trailers with chunk extensions."""
+MAX_FRAMING = 8
+"""The most bytes of chunk sizes for each byte of a chunked body, beyond MAX_HEAD_BYTES: a chunk of one byte has 5."""
+MAX_PIPELINED = 16
+"""The most requests of a connection that wait for the response to an earlier one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Limits of the connections of one process; times in seconds.
+
+    `head_s`: for a request line and headers. `body_s`: for a body. `reader_s`: for a client to read what was sent.
+    """
+
+    connections: int
+    head_s: float
+    body_s: float
+    reader_s: float
+
+
+class _Phase(Enum):
+    WAITING = auto()
+    HEAD = auto()
+    BODY = auto()
+    DONE = auto()
+    """The request has been received. The connection is the application's until it has responded."""
+
+
+class HttpConnection(HttpToolsProtocol):
+    """uvicorn's protocol with limits. A request beyond one gets a problem as its response, and the connection ends."""
+
+    def __init__(self, limits: ConnectionLimits, **given: Any) -> None:
+        super().__init__(**given)
+        self._limits = limits
+        self._phase = _Phase.WAITING
+        self._since_s = aio.now_s()
+        """When the phase began, by the event loop's clock."""
+        self._unread_since_s: float | None = None
+        """Since when the client has not read what was sent."""
+        self._has_moved_on = False
+        """Whether a phase has begun in the piece of data that is being read."""
+        self._head_bytes = 0
+        self._parsed_bytes = 0
+        self._body_bytes = 0
+        self._framing_bytes = 0
+        self._refusal: RedschedError | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        if len(self.connections) > self._limits.connections and not _close_idlest(self.connections, but=self):
+            self._refuse(TooManyConnections(f"all {self._limits.connections} connections are in use: try again"))
+
+    def data_received(self, data: bytes) -> None:
+        if self.parser is None or self._refusal is not None:
+            return  # the rest of what was refused
+        self._unset_keepalive_if_required()
+        self._has_moved_on, before = False, self._body_bytes
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refusal = BadHttp("the connection cannot be upgraded: send HTTP/1.1")
+        except httptools.HttpParserError:
+            self._refusal = self._refusal or BadHttp("this is not valid HTTP/1.1: check what the client sends")
+        else:
+            self._count(len(data), self._body_bytes - before)
+        if self._refusal is not None:
+            self._refuse(self._refusal)
+
+    def _count(self, size: int, body: int) -> None:
+        """Count what the parser may keep to itself. A piece in which a phase began counts nothing: it is bounded."""
+        if self._has_moved_on:
+            return
+        if self._phase is not _Phase.BODY:
+            self._head_bytes += size
+            self._check_head(self._head_bytes)
+        else:
+            self._framing_bytes += size - body
+            if self._framing_bytes > MAX_HEAD_BYTES + MAX_FRAMING * self._body_bytes:
+                self._refusal = HeadersTooLarge(
+                    f"trailers and chunk sizes have more than {MAX_HEAD_BYTES} bytes: send larger chunks, or fewer "
+                    "trailers, which are ignored"
+                )
+
+    # The parser's callbacks. It stops at the first error that one raises, as invalid HTTP.
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head_bytes = self._parsed_bytes = self._body_bytes = self._framing_bytes = 0
+        self._enter(_Phase.HEAD)
+
+    def on_url(self, url: bytes) -> None:
+        self._add_to_head(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._phase is not _Phase.HEAD:
+            return  # a trailer: uvicorn would add it to the headers
+        self._add_to_head(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._enter(_Phase.BODY)
+        super().on_headers_complete()
+        if len(self.pipeline) > MAX_PIPELINED:
+            self._refusal = BadHttp(f"more than {MAX_PIPELINED} requests are sent ahead: wait for the responses")
+            raise self._refusal
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._head_bytes = 0
+        self._enter(_Phase.DONE if self._is_handling() else _Phase.WAITING)
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        is_over = self._phase is _Phase.DONE and not self.pipeline
+        self._enter(_Phase.WAITING if is_over else self._phase)  # the next request has its whole time from now on
+
+    def pause_writing(self) -> None:
+        self._unread_since_s = aio.now_s()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._unread_since_s = None
+        super().resume_writing()
+
+    # Limits of time
+
+    @property
+    def idle_since_s(self) -> float | None:
+        """Since when the connection waits for its client to send; None while it is the application's turn."""
+        return self._since_s if self._phase is _Phase.BODY or not self._is_handling() else None
+
+    def close_if_late(self, now_s: float) -> None:
+        """End the connection if its client is too slow, at `now_s` of the event loop's clock."""
+        if self._unread_since_s is not None and now_s - self._unread_since_s > self._limits.reader_s:
+            self.transport.abort()
+        elif self._phase in (_Phase.WAITING, _Phase.HEAD):
+            if now_s - self._since_s > self._limits.head_s and not self._is_handling():
+                self._refuse(RequestTimeout(f"no request line and headers came within {self._limits.head_s:g} s"))
+        elif self._phase is _Phase.BODY and now_s - self._since_s > self._limits.body_s and not self.pipeline:
+            self._refuse(RequestTimeout(f"the body did not come within {self._limits.body_s:g} s: send it faster"))
+
+    def _is_handling(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _enter(self, phase: _Phase) -> None:
+        self._phase, self._since_s, self._has_moved_on = phase, aio.now_s(), True
+
+    def _add_to_head(self, size: int) -> None:
+        self._parsed_bytes += size
+        self._check_head(self._parsed_bytes)
+        if self._refusal is not None:
+            raise self._refusal
+
+    def _check_head(self, size: int) -> None:
+        if size > MAX_HEAD_BYTES:
+            self._refusal = HeadersTooLarge(
+                f"the request line and headers have more than {MAX_HEAD_BYTES} bytes: send less"
+            )
+
+    def _refuse(self, error: RedschedError) -> None:
+        """Send a problem, unless a response has begun or the client sent nothing, and close the connection."""
+        self._refusal = error
+        may_answer = self._phase is not _Phase.WAITING or not isinstance(error, RequestTimeout)
+        if self._is_handling():
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            may_answer = not self.cycle.response_started
+        elif self._phase is _Phase.BODY and self.cycle is not None:
+            may_answer = False  # it was answered before its body was complete
+        if may_answer and not self.transport.is_closing():
+            self.transport.write(_response(error))
+        self.transport.close()
+
+
+def _close_idlest(connections: Iterable[Any], but: HttpConnection) -> bool:
+    """Close the connection that has waited longest for its client; return False if all others are in use."""
+    idle = [(one.idle_since_s, one) for one in connections if one is not but and one.idle_since_s is not None]
+    if not idle:
+        return False
+    min(idle, key=lambda one: one[0])[1].transport.abort()
+    return True
+
+
+def _response(error: RedschedError) -> bytes:
+    body = to_json(members(error))
+    headers = f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    return STATUS_LINE[error.status] + headers.encode() + body

@@ -1,0 +1,297 @@
+"""Connections with limits: what a client sends too much of, too slowly or too often ends its connection, and no other.
+
+Each server here runs the protocol of the API with an application of its own, over a real socket.
+"""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from redsched.api.http_connection import MAX_HEAD_BYTES, MAX_PIPELINED, ConnectionLimits, HttpConnection
+from redsched.api.problems import problem
+from redsched.api.request_body import read_bytes
+from redsched.api.worker import SPARE_FILES, close_late, connection_limits
+from redsched.errors import RedschedError
+from redsched.settings import Settings
+from tests.support.waiting import wait_until
+
+PROMPT = ConnectionLimits(connections=1000, head_s=0.2, body_s=0.2, reader_s=0.2)
+PATIENT = ConnectionLimits(connections=1000, head_s=60, body_s=60, reader_s=60)
+MEGABYTE = 1 << 20
+GET = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
+
+
+class _App:
+    """Responds with the headers and body of the request, or waits at /wait until it is released."""
+
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.settings = Settings(redis_url="redis://localhost")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self
+        request = Request(scope, receive)
+        try:
+            if scope["path"] == "/wait":
+                await self.released.wait()
+            body = await read_bytes(request) if scope["method"] == "POST" else b"y" * int(scope["query_string"] or 1)
+        except RedschedError as error:
+            return await problem(error)(scope, receive, send)
+        self.headers = scope["headers"]
+        return await Response(body)(scope, receive, send)
+
+    @property
+    def state(self) -> Any:
+        return self
+
+
+class _Server(uvicorn.Server):
+    async def on_tick(self, counter: int) -> bool:
+        close_late(self.server_state.connections)
+        return await super().on_tick(counter)
+
+
+@asynccontextmanager
+async def served(limits: ConnectionLimits) -> AsyncIterator[tuple[_Server, _App, int]]:
+    """Yield a server, its application and its port."""
+    app = _App()
+    config = uvicorn.Config(
+        app,
+        http=partial(HttpConnection, limits),  # type: ignore[arg-type]  # called like a class
+        lifespan="off",
+        log_config=None,
+        timeout_graceful_shutdown=1,
+    )
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        server = _Server(config)
+        serving = asyncio.create_task(server._serve([listener]))
+        await wait_until(lambda: server.started)
+        try:
+            yield server, app, listener.getsockname()[1]
+        finally:
+            app.released.set()
+            server.should_exit = True
+            await serving
+
+
+@asynccontextmanager
+async def opened(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def exchange(port: int, *parts: bytes) -> bytes:
+    """Send parts, each once the one before has left, and return all that comes until the server closes."""
+    async with asyncio.timeout(20), opened(port) as (reader, writer):
+        try:
+            for part in parts:
+                writer.write(part)
+                await writer.drain()
+        except ConnectionError:
+            pass  # the server has ended the connection, maybe with a response
+        try:
+            return await reader.read()
+        except ConnectionError:
+            return b""
+
+
+def of_problem(answer: bytes) -> tuple[int, str]:
+    """Return the status and the type of a problem."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"content-type: application/problem+json" in head, answer
+    found = json.loads(body)
+    assert found["status"] == int(head.split()[1])
+    return found["status"], found["type"]
+
+
+LONG = b"x" * MAX_HEAD_BYTES
+TOO_LARGE = (431, "/problems/headers-too-large")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [b"GET /" + LONG + b" HTTP/1.1\r\nhost: a\r\n\r\n"],
+        [b"GET / HTTP/1.1\r\nhost: a\r\na: " + LONG + b"\r\n\r\n"],
+        [b"GET / HTTP/1.1\r\n" + b"".join(b"a%d: %s\r\n" % (n, b"x" * 1000) for n in range(40)) + b"\r\n"],
+    ],
+    ids=["URL", "header", "headers"],
+)
+async def test_a_large_head_is_refused(parts: list[bytes]) -> None:
+    async with served(PATIENT) as (_, _, port):
+        assert of_problem(await exchange(port, *parts)) == TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"GET /",
+        b"GET / HTTP/1.1\r\nhost: a\r\na: ",
+        b"POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n0\r\na: ",
+        b"POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n1;a=",
+    ],
+    ids=["URL", "header", "trailer", "chunk extension"],
+)
+async def test_an_endless_head_or_trailer_is_cut_off_early(start: bytes) -> None:
+    """100 MB took 1.3 GB of memory, as the parser collects what has no end. Here the connection ends long before."""
+    async with served(PATIENT) as (_, _, port), opened(port) as (reader, writer):
+        writer.write(start)
+        sent = 0
+        try:
+            async with asyncio.timeout(20):
+                while not reader.at_eof() and sent < 100 * MEGABYTE:
+                    writer.write(b"x" * 65_536)
+                    await writer.drain()
+                    sent += 65_536
+        except ConnectionError:
+            pass
+        # What the buffers of both sockets take is sent before the end is seen.
+        assert sent < 20 * MEGABYTE
+
+
+async def test_heads_below_the_limit_pass_however_they_are_split() -> None:
+    """Neither many packets, nor a body and the next head in one, make a head look larger than it is."""
+    head = b"GET / HTTP/1.1\r\nhost: a\r\na: " + b"x" * (MAX_HEAD_BYTES - 2000) + b"\r\n"
+    body = b'{"a": "' + b"y" * 100_000 + b'"}'
+    post = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
+    async with served(PATIENT) as (_, _, port):
+        steps = [head[at : at + 1500] for at in range(0, len(head), 1500)]
+        answer = await exchange(port, *steps, b"\r\n", post + body + head + b"connection: close\r\n\r\n")
+    assert answer.count(b"HTTP/1.1 200 OK") == 3
+
+
+async def test_small_chunks_are_not_taken_for_trailers() -> None:
+    body = b"".join(b"1\r\ny\r\n" for _ in range(3 * MAX_HEAD_BYTES)) + b"0\r\n\r\n"
+    head = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n"
+    async with served(PATIENT) as (_, _, port):
+        answer = await exchange(port, head + b"connection: close\r\n\r\n", body)
+    assert answer.endswith(b"y" * 3 * MAX_HEAD_BYTES)
+
+
+async def test_trailers_do_not_become_headers() -> None:
+    head = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n"
+    async with served(PATIENT) as (_, app, port):
+        await exchange(port, head + b"connection: close\r\n\r\n1\r\ny\r\n0\r\nsecret: 1\r\n\r\n")
+        assert app.headers
+        assert b"secret" not in dict(app.headers)
+
+
+async def test_what_is_not_http_gets_a_problem() -> None:
+    async with served(PATIENT) as (_, _, port):
+        assert of_problem(await exchange(port, b"\x16\x03\x01\x00\xa5")) == (400, "/problems/bad-http")
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (b"", b""),
+        (b"GET / HTTP/1.1\r\nhost", b"HTTP/1.1 408 "),
+        (b"POST / HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n1", b"HTTP/1.1 408 "),
+        (b"POST / HTTP/1.1\r\ncontent-type: text/plain\r\ncontent-length: 9\r\n\r\n1", b"HTTP/1.1 415 "),
+    ],
+    ids=["nothing", "half a head", "half a body", "half a body after the response"],
+)
+async def test_a_connection_that_stops_sending_is_closed(sent: bytes, expected: bytes) -> None:
+    """They were all kept for ever. There is one response at most."""
+    async with served(PROMPT) as (server, _, port):
+        answer = await exchange(port, sent)
+        assert answer.startswith(expected)
+        assert answer.count(b"HTTP/1.1") == bool(expected)
+        await wait_until(lambda: not server.server_state.connections)
+
+
+async def test_a_request_that_takes_long_is_not_late() -> None:
+    """The limits are those of the client, not of the application."""
+    async with served(PROMPT) as (server, app, port), opened(port) as (reader, writer):
+        writer.write(GET.replace(b"GET /", b"GET /wait"))
+        await wait_until(lambda: bool(server.server_state.tasks))
+        (connection,) = server.server_state.connections
+        connection.close_if_late(asyncio.get_running_loop().time() + 3600)  # type: ignore[union-attr]
+        app.released.set()
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+
+
+async def test_a_client_that_does_not_read_is_closed() -> None:
+    async with served(PROMPT) as (server, _, port), opened(port) as (_, writer):
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(GET.replace(b"GET /", b"GET /?100000000"))
+        await wait_until(lambda: bool(server.server_state.connections))
+        await wait_until(lambda: not server.server_state.connections)
+
+
+async def test_a_new_connection_takes_the_place_of_the_idlest() -> None:
+    """400 idle connections shut everybody out. Connections that are in use stay."""
+    few = ConnectionLimits(connections=20, head_s=60, body_s=60, reader_s=60)
+    async with served(few) as (server, app, port):
+        used = await asyncio.open_connection("127.0.0.1", port)
+        used[1].write(GET.replace(b"GET /", b"GET /wait"))
+        await wait_until(lambda: bool(server.server_state.tasks))
+        halves = [b"", b"GET / HT", b"POST / HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n1"]
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(60)]
+        for number, (_, writer) in enumerate(idle):
+            writer.write(halves[number % 3])
+        for _ in range(5):
+            answer = await exchange(port, GET.replace(b"host: a", b"host: a\r\nconnection: close"))
+            assert answer.startswith(b"HTTP/1.1 200")
+        assert len(server.server_state.connections) <= 21
+        app.released.set()
+        assert (await used[0].readline()).startswith(b"HTTP/1.1 200")
+        for _, writer in (used, *idle):
+            writer.close()
+
+
+async def test_more_requests_in_progress_than_connections_are_refused() -> None:
+    few = ConnectionLimits(connections=3, head_s=60, body_s=60, reader_s=60)
+    async with served(few) as (server, app, port):
+        waiting = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        for _, writer in waiting:
+            writer.write(GET.replace(b"GET /", b"GET /wait"))
+        await wait_until(lambda: len(server.server_state.tasks) == 3)
+        assert of_problem(await exchange(port)) == (503, "/problems/too-many-connections")
+        app.released.set()
+        for reader, writer in waiting:
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            writer.close()
+
+
+async def test_requests_sent_ahead_of_a_slow_one_are_limited() -> None:
+    async with served(PATIENT) as (_, _, port):
+        ahead = GET.replace(b"GET /", b"GET /wait") + GET * (MAX_PIPELINED + 1)
+        assert of_problem(await exchange(port, ahead)) == (400, "/problems/bad-http")
+
+
+async def test_an_aborted_body_leaves_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    """1,000 of them were 2,000 tracebacks, 4 MB of log."""
+    async with served(PATIENT) as (server, _, port):
+        async with opened(port) as (_, writer):
+            writer.write(b"POST / HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n1")
+            await wait_until(lambda: bool(server.server_state.tasks))
+        await wait_until(lambda: not server.server_state.tasks)
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_a_process_takes_no_more_connections_than_it_may_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It raises its limit of open files as far as it may."""
+    now = (300, 300)
+    monkeypatch.setattr("redsched.api.worker.resource.getrlimit", lambda _: now)
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr("redsched.api.worker.resource.setrlimit", lambda _, limits: asked.append(limits))
+    assert connection_limits(Settings(redis_url="redis://a")).connections == 300 - SPARE_FILES
+    now = (300, 100_000)
+    assert connection_limits(Settings(redis_url="redis://a")).connections == 1000
+    assert asked[-1] == (1000 + SPARE_FILES, 100_000)

@@ -1,0 +1,32 @@
+"""Files written by hand: aliases are allowed, but not as a bomb."""
+
+import time
+
+import pytest
+
+from redsched.errors import InvalidRequest
+from redsched.yaml_io import parse_yaml
+
+BOMB = "a0: &a0 [x, x]\n" + "".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 30)
+)
+
+
+def test_aliases_and_merges_are_read() -> None:
+    assert parse_yaml("a: &a {b: 1}\nc: {<<: *a, d: 2}\n") == {"a": {"b": 1}, "c": {"b": 1, "d": 2}}
+    assert parse_yaml("") is None
+
+
+@pytest.mark.parametrize("text", [BOMB, "a: &a [1, *a]", "&a {b: *a}"], ids=["bomb", "list in itself", "map in itself"])
+def test_aliases_that_stand_for_too_much_are_refused(text: str) -> None:
+    """Whatever walks over the values, as the reading of units does, would never end."""
+    with pytest.raises(InvalidRequest, match="aliases stand for more than"):
+        parse_yaml(text)
+
+
+def test_a_mapping_of_many_keys_is_read_in_linear_time() -> None:
+    """Finding keys that are given twice took a pass over all keys for each key."""
+    started = time.process_time()
+    with pytest.raises(InvalidRequest, match="'k1' is given twice"):
+        parse_yaml("".join(f"k{number}: 1\n" for number in range(20_000)) + "k1: 2\n")
+    assert time.process_time() - started < 10

@@ -310,7 +310,8 @@ class ReplicaUpdater:
         """Start a new epoch if the store has lost changes of this epoch that its fence has not noticed."""
         if clock is not None and clock.epoch == self.epoch and clock.seq < self.seq:
             log.warning("store has gone back", cell=self.cell.name, epoch=clock.epoch, seq=clock.seq, had=self.seq)
-            await self.cell.raise_epoch(clock.epoch)
+            if not self.cell.is_read_only:
+                await self.cell.raise_epoch(clock.epoch)
 
     async def _restart(self) -> None:
         self._needs_snapshot = True  # until it has been taken: the columns may be empty

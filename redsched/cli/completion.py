@@ -41,7 +41,7 @@ def _completion(read: Read) -> Complete:
 
 
 async def _collect(url: str, settings: Settings, read: Read, prefix: str, found: set[str]) -> None:
-    async with asyncio.timeout(TIMEOUT_S), Store.connect(url, settings) as store:
+    async with asyncio.timeout(TIMEOUT_S), Store.connect(url, settings, read_only=True) as store:
         for cell in settings.cells:
             async for names in read(store.cell(cell)):
                 found.update(name for name in names if name.startswith(prefix))

@@ -12,17 +12,19 @@ from redsched.settings import Settings
 Result = TypeVar("Result")
 
 
-def with_scheduler(url: str, work: Callable[[Scheduler], Awaitable[Result]], *, on_demand: bool = False) -> Result:
+def with_scheduler(
+    url: str, work: Callable[[Scheduler], Awaitable[Result]], *, on_demand: bool = False, read_only: bool = False
+) -> Result:
     """Run `work` with a Scheduler on the store at `url`, or that of the settings. Raises InvalidRequest without one.
 
-    `on_demand`: as in `Scheduler.connect`, for commands that need no background tasks.
+    `on_demand` and `read_only`: as in `Scheduler.connect`, for commands that need no background tasks, or only read.
     """
     settings = settings_for(url)
-    return uvloop.run(_with_scheduler(checked_url(settings), settings, work, on_demand))
+    return uvloop.run(_with_scheduler(checked_url(settings), settings, work, on_demand, read_only))
 
 
 async def _with_scheduler(
-    url: str, settings: Settings, work: Callable[[Scheduler], Awaitable[Result]], on_demand: bool
+    url: str, settings: Settings, work: Callable[[Scheduler], Awaitable[Result]], on_demand: bool, read_only: bool
 ) -> Result:
-    async with Scheduler.connect(url, settings, on_demand=on_demand) as scheduler:
+    async with Scheduler.connect(url, settings, on_demand=on_demand, read_only=read_only) as scheduler:
         return await work(scheduler)

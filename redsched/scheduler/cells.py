@@ -91,7 +91,7 @@ class Cell:
             await self.loaded.touch(self.updater)
         found = await self.updater.read_at_head(read)
         due = self.updater.next_deadline_ms
-        if due is not None and due <= self.updater.now_ms():
+        if due is not None and due <= self.updater.now_ms() and not self.store.is_read_only:
             # Read again in any case: another process may have ended the due claims, which also frees their amounts.
             await self.expiry.expire_due()
             found = await self.updater.read_at_head(read)

@@ -112,21 +112,30 @@ class Scheduler:
     @classmethod
     @asynccontextmanager
     async def connect(
-        cls, url: str, settings: Settings | None = None, observe: "Observe | None" = None, *, on_demand: bool = False
+        cls,
+        url: str,
+        settings: Settings | None = None,
+        observe: "Observe | None" = None,
+        *,
+        on_demand: bool = False,
+        read_only: bool = False,
     ) -> AsyncIterator["Scheduler"]:
         """Open a scheduler whose replica has caught up. `observe` is called with the duration of each selection.
 
         With `on_demand`, it has no replica until a call needs one, and no background tasks. That suits a few reads and
         verbs of single claims, hosts and declared objects; the verbs that place a claim need background tasks.
 
+        With `read_only`, it writes nothing to the store, so that its user may be one who only reads. It has no
+        background tasks either. Calls that write raise InvalidRequest.
+
         Raises StoreUnavailable, InvalidRequest (an invalid URL; without `on_demand`, an invalid policy, weight or
         plugin), SchemaMismatch.
         """
         settings = settings or Settings()
-        plugins = plugins_of(settings)
+        plugins, on_demand = plugins_of(settings), on_demand or read_only
         if not on_demand:
             plugins()
-        async with Store.connect(url, settings) as store:
+        async with Store.connect(url, settings, read_only=read_only) as store:
             components = Components(store, settings, plugins, observe)
             if not on_demand:
                 components.build()
@@ -182,8 +191,9 @@ class Scheduler:
                 await refuse_undeclared(what, self._cells)
             return await with_claims(cell, request, cell.decider.explain(request, *hosts))
 
-    def host_names(self, limit: int, after: str = "") -> tuple[str, ...]:
+    async def host_names(self, limit: int, after: str = "") -> tuple[str, ...]:
         """Return up to `limit` names of hosts in the replicas, in order, starting after `after`."""
+        await self._cells.catch_up()
         names = sorted(name for cell in self._cells for name in cell.updater.columns.names() if name > after)
         return tuple(names[:limit])
 

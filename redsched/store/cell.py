@@ -50,8 +50,15 @@ class CellStore:
         self.repair = RepairCommands(cell, self.hosts)
         self.audit = AuditReads(cell, self.hosts)
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the connection was opened for reading only."""
+        return self._cell.is_read_only
+
     async def enter(self) -> None:
-        """Add the cell to the list of cells, which helps people to inspect the store."""
+        """Add the cell to the list of cells, which helps people to inspect the store, if this connection may write."""
+        if self.is_read_only:
+            return
         with self._cell.reading():
             # A full server refuses SADD even if there is nothing to add.
             if not await self._cell.outside.sismember(CELLS, self._cell.name):
@@ -62,7 +69,13 @@ class CellStore:
         return await self._cell.answer("init")
 
     async def tick(self) -> Clock:
-        """Run the fence, which records the store's time, and return the cell's clock. (tick.lua)"""
+        """Run the fence, which records the store's time, and return the cell's clock. (tick.lua)
+
+        A connection that only reads returns the clock without the fence. Raises StoreUnavailable then if the cell does
+        not exist.
+        """
+        if self.is_read_only:
+            return await self.feed.clock_without_fence()
         reply = await self._cell.run("tick", (self._cell.keys.deadlines,))
         return Clock(epoch=reply[1], seq=int(reply[3]), now_ms=int(reply[2]), settled=bool(reply[4]))
 

@@ -27,23 +27,27 @@ _WAYS_OUT = {
 class Store:
     """A connection to a store, opened by `Store.connect`. `cell` returns the typed calls of one cell."""
 
-    def __init__(self, url: str, settings: Settings) -> None:
+    def __init__(self, url: str, settings: Settings, *, read_only: bool = False) -> None:
         self.url = check_url(url)
         self._settings = settings
         self._router: Router = router_to(url, settings)
-        self.runner = ScriptClient(url, settings, self._router)
+        self.runner = ScriptClient(url, settings, self._router, read_only=read_only)
         self._cells: dict[str, CellStore] = {}
 
     @classmethod
     @asynccontextmanager
-    async def connect(cls, url: str, settings: Settings | None = None, upgrade: bool = False) -> AsyncIterator["Store"]:
+    async def connect(
+        cls, url: str, settings: Settings | None = None, upgrade: bool = False, *, read_only: bool = False
+    ) -> AsyncIterator["Store"]:
         """Open a store, load the scripts and check the servers.
 
-        `upgrade` shuts out releases that this one cannot work beside. Raises StoreUnavailable, InvalidRequest, and
+        `upgrade` shuts out releases that this one cannot work beside. With `read_only`, nothing is written, neither now
+        nor by later calls: those that write raise InvalidRequest. That suits a user of the store who may only read.
+        Raises StoreUnavailable, InvalidRequest, and
         SchemaMismatch if such releases may be using the store.
         """
         settings = settings or Settings()
-        store = cls(url, settings)
+        store = cls(url, settings, read_only=read_only)
         try:
             await store._check_servers()
             await store.runner.load()
@@ -98,6 +102,9 @@ class Store:
     async def _open_cell(self, name: str, upgrade: bool) -> None:
         """Check that every command is permitted, join or upgrade the cell, and add it to the list of cells."""
         cell = self.cell(name)
+        if self.runner.is_read_only:
+            await cell.schema.check_readable()
+            return
         await self.runner.run("probe", [cell.keys.probe(number) for number in range(PROBES)], ())
         if upgrade:
             await cell.schema.upgrade()

@@ -49,6 +49,8 @@ def test_a_bad_line_is_named_and_nothing_written(redsched: Redsched, store: str,
     redsched("import", str(file)).check_failed(2, f"line {len(lines)}", "vcpu", "nothing was written")
     with redis.Redis.from_url(store, protocol=2) as client:
         assert list(client.scan_iter()) == []
+    redsched("export").check_failed(5, "cell c1 does not exist", "redsched init")
+    redsched("init").check()
     redsched("import", str(tmp_path / "none")).check_failed(2, "none")
     redsched("export", "--output", str(tmp_path / "no" / "where")).check_failed(2, "cannot be written")
     redsched("export", "--cell", "c9").check_failed(4, "c9")

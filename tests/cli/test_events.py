@@ -11,29 +11,36 @@ from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
 from redsched.store.store import Store
 from tests.cli.conftest import Redsched
-from tests.cli.parts import COMMAND
+from tests.cli.parts import COMMAND, running
 
 
 def test_events_of_one_claim_are_shown_and_followed(redsched: Redsched, store: str) -> None:
     """The log is followed from its start while another process claims; SIGTERM ends the command with exit code 0."""
-    following = subprocess.Popen(
-        [*COMMAND, "events", "--follow", "--json", "--claim", "mine", "--after", "c1:0-0"],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "REDSCHED_REDIS_URL": store},
-    )
-    try:
-        redsched("select", "VCPU=2", "--host", "h1", "--id", "mine", "--project", "web").check()
-        assert following.stdout is not None
-        told = json.loads(following.stdout.readline())
-        assert (told["kind"], told["claim"], told["project"], told["slots"]) == ("claimed", "mine", "web", {"VCPU": 2})
-        redsched("claim", "release", "mine").check()
-        assert json.loads(following.stdout.readline())["kind"] == "released"
-        following.send_signal(signal.SIGTERM)
-        assert following.wait(timeout=60) == 0
-    finally:
-        following.kill()
-        following.communicate()
+    environment = {"REDSCHED_REDIS_URL": store}
+    with running("api", "--port", "0", environment=environment):  # a scheduler, which records the events
+        following = subprocess.Popen(
+            [*COMMAND, "events", "--follow", "--json", "--claim", "mine", "--after", "c1:0-0"],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
+        try:
+            redsched("select", "VCPU=2", "--host", "h1", "--id", "mine", "--project", "web").check()
+            assert following.stdout is not None
+            told = json.loads(following.stdout.readline())
+            assert (told["kind"], told["claim"], told["project"], told["slots"]) == (
+                "claimed",
+                "mine",
+                "web",
+                {"VCPU": 2},
+            )
+            redsched("claim", "release", "mine").check()
+            assert json.loads(following.stdout.readline())["kind"] == "released"
+            following.send_signal(signal.SIGTERM)
+            assert following.wait(timeout=60) == 0
+        finally:
+            following.kill()
+            following.communicate()
     shown = redsched("events", "--claim", "mine").check().output.splitlines()
     assert shown[0].split()[:3] == ["TIME", "KIND", "CLAIM"]
     assert [line.split()[1:5] for line in shown[1:]] == [

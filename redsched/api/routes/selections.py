@@ -102,5 +102,5 @@ async def explain(request: Request, query: Annotated[ExplainQuery, Query()]) -> 
     """
     asked = await read(request, model.Request)
     known = scheduler(request)
-    hosts = [*query.host, *(known.host_names(query.limit, query.after) if query.limit else ())]
+    hosts = [*query.host, *(await known.host_names(query.limit, query.after) if query.limit else ())]
     return responses.answer(ExplanationAnswer.of(await known.explain(asked, *dict.fromkeys(hosts))))

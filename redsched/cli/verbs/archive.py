@@ -33,7 +33,7 @@ def export(
 ) -> None:
     """Export a cell as JSON lines: declared objects, hosts, claims and their requests."""
     name = check_name("cell", cell) if cell else ""
-    archive = with_scheduler(url, lambda s: s.export(name))
+    archive = with_scheduler(url, lambda s: s.export(name), read_only=True)
     text = "".join(f"{line}\n" for line in archives.archive_lines(archive))
     if output:
         _write(Path(output), text)

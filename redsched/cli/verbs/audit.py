@@ -25,7 +25,7 @@ def audit(
 
     The exit code is 1 if something is still broken.
     """
-    report = with_scheduler(url, lambda s: s.repair() if repair else s.audit())
+    report = with_scheduler(url, lambda s: s.repair() if repair else s.audit(), read_only=not repair)
     if as_json:
         tables.show_json(AuditAnswer.of(report))
     else:

@@ -34,13 +34,13 @@ def list_claims(
     """List claims."""
     given = {"host": host, "project": project, "consumer": consumer, "zone": zone, "cell": cell}
     wanted: dict[str, Any] = {name: options.filter_names(name, value) for name, value in given.items()}
-    page = with_scheduler(url, lambda s: s.claims.list(**wanted, state=state, limit=limit, after=after), on_demand=True)
+    page = with_scheduler(url, lambda s: s.claims.list(**wanted, state=state, limit=limit, after=after), read_only=True)
     return _show_page(page, as_json)
 
 
 def show(claim: ClaimArgument, as_json: AsJson = False, url: Url = "") -> None:
     """Show one claim: its placements, attempts and last failure."""
-    found = with_scheduler(url, lambda s: s.claims.get(claim), on_demand=True)
+    found = with_scheduler(url, lambda s: s.claims.get(claim), read_only=True)
     return tables.show_json(responses.ClaimAnswer.of(found)) if as_json else _show_claim(found)
 
 

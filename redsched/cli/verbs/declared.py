@@ -67,7 +67,7 @@ class _Kind(Generic[View]):
 
     def list_all(self, limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:
         """List them."""
-        page: Page[View] = with_scheduler(url, lambda s: self.service(s).list(limit=limit, after=after), on_demand=True)
+        page: Page[View] = with_scheduler(url, lambda s: self.service(s).list(limit=limit, after=after), read_only=True)
         if as_json:
             return tables.show_json(self.page(page))
         tables.show_table(self.heads, map(self.row, page.items), f"no {self.word}s")
@@ -76,7 +76,7 @@ class _Kind(Generic[View]):
 
     def show_one(self, name: Name, as_json: AsJson = False, url: Url = "") -> None:
         """Show one."""
-        found: View = with_scheduler(url, lambda s: self.service(s).get(name), on_demand=True)
+        found: View = with_scheduler(url, lambda s: self.service(s).get(name), read_only=True)
         return tables.show_json(self.json(found)) if as_json else self.show(found)
 
     def delete(self, name: Name, force: Force = False, url: Url = "") -> None:

@@ -46,7 +46,7 @@ def events(
     wanted = EventFilter(**{what: filter_names(what, value) for what, value in given})
     if follow:
         return run_until_ended(_follow(url, after, wanted, _Follower(as_json, wide)))
-    page = with_scheduler(url, lambda s: _page(s, limit, after, wanted), on_demand=True)
+    page = with_scheduler(url, lambda s: _page(s, limit, after, wanted), read_only=True)
     if as_json:
         return tables.show_json(responses.EventsAnswer.of(page))
     tables.show_table(HEADS, map(_row, page.items), "no events", map(_note, page.items), wide)
@@ -62,7 +62,7 @@ async def _page(scheduler: Scheduler, limit: int, after: str, wanted: EventFilte
 
 async def _follow(url: str, after: str, wanted: EventFilter, follower: "_Follower") -> None:
     settings = settings_for(url)
-    async with Scheduler.connect(checked_url(settings), settings) as scheduler:
+    async with Scheduler.connect(checked_url(settings), settings, read_only=True) as scheduler:
         async for one in scheduler.events.follow(EVERY_S, after, wanted):
             follower.show(one)
 

@@ -37,7 +37,7 @@ def list_hosts(
     """List hosts with their free amounts."""
     wanted = filter_names("zone", zone)
     page = with_scheduler(
-        url, lambda s: s.hosts.list(zone=wanted, status=status, limit=limit, after=after), on_demand=True
+        url, lambda s: s.hosts.list(zone=wanted, status=status, limit=limit, after=after), read_only=True
     )
     if as_json:
         return tables.show_json(responses.HostsAnswer.of(page))
@@ -51,7 +51,7 @@ def show(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
 
     While it is drained or evacuated, also show what is left to move.
     """
-    view = with_scheduler(url, lambda s: s.hosts.get(name), on_demand=True)
+    view = with_scheduler(url, lambda s: s.hosts.get(name), read_only=True)
     if as_json:
         return tables.show_json(responses.HostAnswer.of(view))
     print(f"{view.name}  cell {view.cell}  zone {view.zone}  {view.status}  {_state(view)}  {view.claims} claims")

@@ -20,7 +20,7 @@ Project = Annotated[str, named("PROJECT", "The project's name.", "project", comp
 
 def list_quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:
     """List the quotas of projects with their usage."""
-    page = with_scheduler(url, lambda s: s.quotas.list(limit=limit, after=after), on_demand=True)
+    page = with_scheduler(url, lambda s: s.quotas.list(limit=limit, after=after), read_only=True)
     if as_json:
         return tables.show_json(responses.QuotasAnswer.of(page))
     _show(page.items)
@@ -30,7 +30,7 @@ def list_quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, 
 
 def show(project: Project, as_json: AsJson = False, url: Url = "") -> None:
     """Show the quota of a project with its usage."""
-    found = with_scheduler(url, lambda s: s.quotas.get(project), on_demand=True)
+    found = with_scheduler(url, lambda s: s.quotas.get(project), read_only=True)
     return tables.show_json(responses.QuotaAnswer.of(found)) if as_json else _show([found])
 
 
@@ -66,7 +66,7 @@ def usage(
 ) -> None:
     """Show the total usage of all claims."""
     groups = usage_by(",".join(by) or "class")
-    rows = with_scheduler(url, lambda s: s.usage(groups))
+    rows = with_scheduler(url, lambda s: s.usage(groups), read_only=True)
     if as_json:
         return tables.show_json(responses.UsageAnswer.of(rows))
     return _show_usage([one for one in groups if one != "class"], rows)

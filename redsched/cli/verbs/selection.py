@@ -10,7 +10,7 @@ from redsched.cli.request_options import RequestOptions, about, request_of, take
 from redsched.cli.scheduler import with_scheduler
 from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_LEASE_S, MAX_WAIT_S, OnExit
 from redsched.model.validation import check_name
-from redsched.scheduler import Explanation, Miss, Selection, Selections
+from redsched.scheduler import Explanation, Miss, Scheduler, Selection, Selections
 from redsched.schema import responses
 
 SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
@@ -68,7 +68,7 @@ def select(
         max_attempts=max_attempts,
         claim=False if dry_run else None,
     )
-    _show_selections(with_scheduler(url, lambda s: s.select(request)), as_json)
+    _show_selections(with_scheduler(url, lambda s: s.select(request), read_only=not request.claim), as_json)
 
 
 @takes_asked
@@ -87,7 +87,11 @@ def explain(
     """Explain why hosts fit a request or not. Writes nothing."""
     request = request_of(asked)
     named = [check_name("host", host) for host in on]
-    found = with_scheduler(url, lambda s: s.explain(request, *(s.host_names(MAX_HOSTS) if every else named)))
+
+    async def explained(scheduler: Scheduler) -> Explanation:
+        return await scheduler.explain(request, *(await scheduler.host_names(MAX_HOSTS) if every else named))
+
+    found = with_scheduler(url, explained, read_only=True)
     if as_json:
         tables.show_json(responses.ExplanationAnswer.of(found))
     else:

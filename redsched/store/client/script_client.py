@@ -15,6 +15,7 @@ from redis.asyncio import BlockingConnectionPool
 from redis.exceptions import AskError, MovedError, ResponseError
 
 from redsched import aio
+from redsched.errors import InvalidRequest
 from redsched.settings import Settings
 from redsched.store.client.batcher import FIRST_PAUSE_S, LONGEST_PAUSE_S, Batcher, jittered
 from redsched.store.client.call import Call, closing
@@ -32,8 +33,10 @@ _DOUBLINGS = 6
 class ScriptClient:
     """Sends scripts to the servers of a store. Create and `close` it inside the event loop."""
 
-    def __init__(self, url: str, settings: Settings, router: Router) -> None:
+    def __init__(self, url: str, settings: Settings, router: Router, *, read_only: bool = False) -> None:
         self.url = url
+        self.is_read_only = read_only
+        """Whether scripts that write are refused before they are sent."""
         self.counters = Counters()
         self._settings = settings
         self._router = router
@@ -65,6 +68,8 @@ class ScriptClient:
         loop = asyncio.get_running_loop()
         script = load_all()[name]
         script.check(len(keys), len(arguments))
+        if self.is_read_only and not script.read_only:
+            raise InvalidRequest(f"{name}.lua writes, and this connection only reads: open one without read_only")
         verb = "EVALSHA_RO" if script.read_only else "EVALSHA"
         command = (verb, script.sha, len(keys), *keys, *arguments)
         deadline = loop.time() + self._settings.resend_for_s
@@ -74,7 +79,12 @@ class ScriptClient:
         return await call.reply
 
     async def load(self) -> None:
-        """Load all scripts into the servers of the cells, ahead of the first calls. Raises StoreUnavailable."""
+        """Load all scripts into the servers of the cells, ahead of the first calls. Raises StoreUnavailable.
+
+        A connection that only reads loads none ahead: few of its calls run a script, and these load it.
+        """
+        if self.is_read_only:
+            return
         try:
             for pool in {self._router.pool(Keys(name).meta) for name in self._settings.cells}:
                 connection = await pool.get_connection()  # type: ignore[no-untyped-call]

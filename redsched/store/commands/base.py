@@ -38,6 +38,11 @@ class CellClient:
         self.outside = outside
         self.url = url
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the connection was opened for reading only."""
+        return self.scripts.is_read_only
+
     async def run(
         self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = (), durable: bool = False
     ) -> Reply:

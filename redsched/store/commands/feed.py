@@ -1,7 +1,9 @@
 """The feed of a cell: its changes and its clock."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from redsched.errors import StoreUnavailable
 from redsched.store.client.reads import Command, exchange, fields_of
 from redsched.store.codec.results import Change, Clock, FeedEnd, Poll
 from redsched.store.commands.base import CellClient
@@ -40,6 +42,27 @@ class FeedCommands:
     async def read(self, after: str, most: int) -> tuple[Change, ...]:
         """Return up to `most` entries of the feed after entry `after`."""
         return (await self.poll(after, most)).changes
+
+    async def clock_without_fence(self) -> Clock:
+        """Return the cell's clock without writing. Raises StoreUnavailable if the cell does not exist.
+
+        As long as no writer has noticed that another server has taken over, or that the time to settle is over, the
+        cell's hash does not show it. So both are checked here.
+        """
+        pipe = self._cell.reader.pipeline(transaction=False)
+        pipe.hmget(self._cell.keys.meta, *CLOCK, "settle_at_ms", "replid")
+        pipe.time()
+        pipe.info("replication")
+        with self._cell.reading():
+            (*meta, settle_at_ms, replid), time, replication = await pipe.execute()
+        clock = clock_of(meta, time)
+        if clock is None:
+            raise StoreUnavailable(
+                f"cell {self._cell.name} does not exist, and this connection only reads: start a scheduler or run "
+                "`redsched init` as a user who may write"
+            )
+        is_same = replid == replication["master_replid"]
+        return replace(clock, settled=is_same and (clock.settled or clock.now_ms >= int(settle_at_ms)))
 
     async def end(self) -> FeedEnd:
         """Return where the feed ends now: the id of its newest entry and the clock, at one instant.

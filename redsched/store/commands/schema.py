@@ -61,6 +61,10 @@ class SchemaCommands:
         answer = await self._cell.answer("schema", (), (SCHEMA.number, SCHEMA.beside, 1))
         return answer.outcome is Outcome.OK
 
+    async def check_readable(self) -> None:
+        """Check that this release can read the cell. Raises SchemaMismatch if its schema is too old."""
+        await self._schema()
+
     async def _schema(self) -> int | None:
         """Return the cell's schema; None if there is no cell yet. Raises SchemaMismatch if it is too old to read."""
         with self._cell.reading():

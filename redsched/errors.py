@@ -28,16 +28,20 @@ from typing import Any, ClassVar
 
 
 class RedschedError(Exception):
-    """The root of the tree. `problem` is the last part of the REST problem type, `status` the HTTP status."""
+    """The root of the tree. `problem` is the last part of the REST problem type, `status` the HTTP status.
+
+    `public` is the text for callers of the REST API, if `detail` has what only operators may see: addresses, keys.
+    """
 
     problem: ClassVar[str] = "internal-error"
     title: ClassVar[str] = "Internal error"
     status: ClassVar[int] = 500
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, detail: str, facts: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, detail: str, facts: Mapping[str, Any] | None = None, public: str = "") -> None:
         super().__init__(detail)
         self.detail = detail
+        self.public = public or detail
         self.facts: Mapping[str, Any] = facts or {}
 
 

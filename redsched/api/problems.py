@@ -94,6 +94,8 @@ def all_problems() -> list[str]:
 
 def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> Response:
     """Return the response for `error`."""
+    if error.public != error.detail:
+        log.warning("request_failed", problem=error.problem, detail=error.detail)
     all_headers = dict(headers or {})
     if isinstance(error, Unavailable):
         all_headers["Retry-After"] = str(error.retry_after_s)

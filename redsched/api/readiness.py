@@ -71,7 +71,7 @@ class ReadinessMonitor:
         try:
             found = await self._scheduler.readiness()
         except Unavailable as error:
-            found = Readiness(ready=False, detail=error.detail, hosts=0)
+            found = Readiness(ready=False, detail=error.public, hosts=0)
         self._registry.mark(found.ready)
         self._sampler.sample(self._scheduler.stats(), found.ready)
         return found

@@ -12,5 +12,5 @@ def members(error: RedschedError) -> dict[str, Any]:
         "type": f"/problems/{error.problem}",
         "title": error.title,
         "status": error.status,
-        "detail": error.detail,
+        "detail": error.public,
     }

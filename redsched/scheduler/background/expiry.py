@@ -25,7 +25,7 @@ def _as_unavailable() -> Iterator[None]:
     try:
         yield
     except OutcomeUnknown as error:
-        raise StoreUnavailable(error.detail) from error
+        raise StoreUnavailable(error.detail, public=error.public) from error
 
 
 class Expiry:

@@ -65,7 +65,8 @@ async def _read(cell: Cell, ids: Sequence[str]) -> Mapping[str, Claim]:
     try:
         return await cell.store.claims.read(ids)
     except StoreUnavailable as error:
-        raise OutcomeUnknown(f"the claim was made, but could not be read: {error.detail}") from error
+        said = "the claim was made, but could not be read"
+        raise OutcomeUnknown(f"{said}: {error.detail}", public=f"{said}: {error.public}") from error
 
 
 def _settling(request: Request) -> Settling:

@@ -88,7 +88,7 @@ class Selector:
         except TimeoutError as error:
             raise self._timed_out(attempt) from error
         except OutcomeUnknown as error:
-            raise OutcomeUnknown(error.detail, attempt.known_ids()) from error
+            raise OutcomeUnknown(error.detail, attempt.known_ids(), error.public) from error
 
     def _timed_out(self, attempt: SchedulingAttempt) -> RedschedError:
         within = f"within {self._timeout_s:g} s"

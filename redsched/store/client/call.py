@@ -58,9 +58,11 @@ class Call:
         self.fail(self._unknown(closing()) if self.maybe_run else closing())
 
     def _unknown(self, error: BaseException) -> OutcomeUnknown:
+        sent = f"{self.script.name} was sent to the store"
+        step = "send it again with the same id to learn its outcome"
         return OutcomeUnknown(
-            f"{self.script.name} was sent to the store at {without_password(self.url)} and no reply came: {error}; "
-            "send it again with the same id to learn its outcome"
+            f"{sent} at {without_password(self.url)} and no reply came: {error}; {step}",
+            public=f"{sent} and no reply came: {step}",
         )
 
 

@@ -16,7 +16,7 @@ from redsched.store.client.packing import send
 from redsched.store.client.replaced import ReplacedPrimaries
 from redsched.store.client.reply_limit import ReplyLimit
 from redsched.store.client.scripts import Script, load_all
-from redsched.store.topology.connection import UNREADABLE, to_redsched_error
+from redsched.store.topology.connection import UNREADABLE, is_busy, to_redsched_error
 
 MAX_RELOADS = 3
 TOUCH = "touch"
@@ -107,6 +107,9 @@ class PipelineExecutor:
         except ResponseError as error:
             if str(error).startswith(UNREADABLE):
                 raise OSError(str(error)) from error
+            if is_busy(error):  # a script runs for long: this call was not run, and will be once that has ended
+                self.later(call, error)
+                return False
             call.refused(to_redsched_error(error, call.url))
         else:
             if call.script.is_fenced and self.replaced.is_outdated(call.keys[0], call.answer):

@@ -12,6 +12,7 @@ Both use RESP2: HGETALL, of which a snapshot consists, is read about 30 % faster
 A pool leads to a fixed address, or to an endpoint (endpoint.py) that is resolved at each connect.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -111,25 +112,52 @@ def _where(url: StoreUrl, at: Address | Endpoint | None, settings: Settings) -> 
     return {"connection_class": EndpointTlsConnection if url.tls else EndpointConnection, "place": at, **timeout}
 
 
+_IN_PIPELINE = re.compile(r"Command # \d+ \(.*\) of pipeline caused error: \(['\"](.*)['\"],\)", re.DOTALL)
+"""How a pipeline of redis-py words the server's error: after the command, with the values that it has."""
+
+_ASK_OPERATOR = "ask the operator of redsched, whose log has the reason"
+
+
+def is_busy(error: BaseException) -> bool:
+    """Return whether the server refused a call because a script runs for long: the call was not run."""
+    return _server_message(error).startswith("BUSY")
+
+
 def to_redsched_error(error: BaseException, url: str) -> RedschedError:
     """Return the error of this project that corresponds to an error of redis-py."""
     text = _server_message(error) or type(error).__name__
     where = without_password(url)
     if isinstance(error, NoPermissionError) or any(words in text for words in _FORBIDDEN):
-        return StoreUnavailable(f"the store at {where} lacks a permission: {text}; see docs/operate.md for the ACL")
+        return StoreUnavailable(
+            f"the store at {where} lacks a permission: {text}; see docs/operate.md for the ACL",
+            public=f"the store lacks a permission: {_ASK_OPERATOR}",
+        )
     if text.startswith("SCHEMA"):
         # The server appends the name of the script.
         reason = text.removeprefix("SCHEMA ").partition(" script:")[0]
-        return SchemaMismatch(f"the store at {where} was written by a newer redsched: {reason}; upgrade this process")
+        return SchemaMismatch(
+            f"the store at {where} was written by a newer redsched: {reason}; upgrade this process",
+            public=f"the store was written by a newer redsched: {reason}; upgrade this process",
+        )
     if isinstance(error, ResponseError) and not text.startswith(_NOT_NOW) and UNREADABLE not in text:
-        return RedschedError(f"the store at {where} refused a command: {text}")
-    return StoreUnavailable(f"the store at {where} cannot be used now: {text}; check that it runs and is the primary")
+        return RedschedError(
+            f"the store at {where} refused a command: {text}", public=f"the store refused a command: {_ASK_OPERATOR}"
+        )
+    return StoreUnavailable(
+        f"the store at {where} cannot be used now: {text}; check that it runs and is the primary",
+        public=f"the store cannot be used now: try again, or {_ASK_OPERATOR}",
+    )
 
 
 def _server_message(error: BaseException) -> str:
-    """Return the error as the server worded it: redis-py strips the first word if it has a class for it."""
+    """Return the error as the server worded it.
+
+    redis-py strips the first word if it has a class for it, and puts the command before it if it was in a pipeline.
+    """
+    in_pipeline = _IN_PIPELINE.fullmatch(str(error))
+    text = in_pipeline[1] if in_pipeline else str(error)
     code = getattr(error, "status_code", None)
-    return f"{code} {error}" if code and code != "ERR" else str(error)
+    return f"{code} {text}" if code and code != "ERR" and not text.startswith(code) else text
 
 
 @contextmanager

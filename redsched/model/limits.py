@@ -31,7 +31,7 @@ MAX_REQUEST_BYTES = 131_072
 MAX_CELL_SLOTS = 4096
 """The most different slots that the hosts of a cell may report over REST: each is a column over all hosts."""
 MAX_HOST_CLAIMS = 5000
-"""The most claims that a host may report over REST, and above which it gets no local claims: one script reads all."""
+"""The most claims that a host may report over REST: one script reads all of them."""
 
 MAX_QUERY_ENTRIES = 200
 """The most lists, strings and numbers of one query."""

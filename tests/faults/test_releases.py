@@ -96,7 +96,8 @@ async def test_a_release_that_changes_things_waits_for_the_operator_and_then_shu
     try:
         await wait_until(lambda: has_reported(fresh_server), 30, "the fleet has reported")
         assert "true" in present.run("host", "list", "--json").stdout
-        refused = changing.run("hosts")
+        assert "sim-" in changing.run("hosts").stdout, "reading changes nothing"
+        refused = changing.run(*SELECT)
         assert refused.returncode == SchemaMismatch.exit_code
         assert "run `redsched upgrade`" in refused.stderr
         assert schema_of(fresh_server) == (str(SCHEMA.number), None), "nothing was changed by that"
@@ -109,6 +110,9 @@ async def test_a_release_that_changes_things_waits_for_the_operator_and_then_shu
         outdated = present.run(*SELECT)
         assert outdated.returncode == SchemaMismatch.exit_code
         assert "upgrade this process" in outdated.stderr
+        unread = present.run("hosts")
+        assert unread.returncode == SchemaMismatch.exit_code
+        assert "upgrade this process" in unread.stderr
         assert agent.poll() is None, "an agent keeps its work, and goes on trying"
         assert changing.run("claims", "--json").stdout.count('"claim_id"') == 1, "the refused ones wrote nothing"
     finally:

@@ -62,8 +62,19 @@ class SchemaCommands:
         return answer.outcome is Outcome.OK
 
     async def check_readable(self) -> None:
-        """Check that this release can read the cell. Raises SchemaMismatch if its schema is too old."""
+        """Check that this release can read the cell. Raises SchemaMismatch if its schema is too old, or was upgraded.
+
+        The fence checks the second of these for connections that write.
+        """
         await self._schema()
+        with self._cell.reading():
+            stored = await self._cell.reader.hget(self._cell.keys.meta, "oldest")
+        oldest = 0 if stored is None else parse_int(stored, 0)
+        if oldest > SCHEMA.number:
+            raise SchemaMismatch(
+                f"cell {self._cell.name} was upgraded to schema {oldest}, and this release has {SCHEMA.number}: "
+                "upgrade this process"
+            )
 
     async def _schema(self) -> int | None:
         """Return the cell's schema; None if there is no cell yet. Raises SchemaMismatch if it is too old to read."""

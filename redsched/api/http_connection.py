@@ -12,19 +12,11 @@ from enum import Enum, auto
 from typing import Any
 
 import httptools
-from pydantic_core import to_json
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from redsched import aio
-from redsched.api.problems import (
-    MEDIA_TYPE,
-    BadHttp,
-    HeadersTooLarge,
-    RequestTimeout,
-    TooManyConnections,
-)
+from redsched.api.problems import BadHttp, HeadersTooLarge, RequestTimeout, TooManyConnections, problem
 from redsched.errors import RedschedError
-from redsched.schema.problem import members
 
 MAX_HEAD_BYTES = 32_768
 """The largest request line with all headers, and the largest trailers with chunk extensions."""
@@ -216,6 +208,6 @@ def _close_idlest(connections: Iterable[Any], but: HttpConnection) -> bool:
 
 
 def _response(error: RedschedError) -> bytes:
-    body = to_json(members(error))
-    headers = f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
-    return STATUS_LINE[error.status] + headers.encode() + body
+    found = problem(error, {"Connection": "close"})
+    headers = b"".join(b"%s: %s\r\n" % one for one in found.raw_headers)
+    return STATUS_LINE[found.status_code] + headers + b"\r\n" + bytes(found.body)

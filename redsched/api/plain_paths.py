@@ -22,5 +22,5 @@ class PlainPaths:
 
 
 def _hides_slash(raw: bytes) -> bool:
-    lower = raw.partition(b"?")[0].lower()
+    lower = raw.lower()
     return b"%2f" in lower or b"%5c" in lower

@@ -43,8 +43,7 @@ class Store:
 
         `upgrade` shuts out releases that this one cannot work beside. With `read_only`, nothing is written, neither now
         nor by later calls: those that write raise InvalidRequest. That suits a user of the store who may only read.
-        Raises StoreUnavailable, InvalidRequest, and
-        SchemaMismatch if such releases may be using the store.
+        Raises StoreUnavailable, InvalidRequest, and SchemaMismatch if such releases may be using the store.
         """
         settings = settings or Settings()
         store = cls(url, settings, read_only=read_only)

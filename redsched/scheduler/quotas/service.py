@@ -38,9 +38,8 @@ class QuotaService(DeclaredService[QuotaView]):
     async def put(self, quota: Quota, if_match: IfMatch = None) -> tuple[QuotaView, bool]:
         """Declare a quota with all of its limits. Returns its view, and whether it is new.
 
-        Limits below the current usage end no claims, but admit no more. Raises PreconditionFailed,
-        Settling, and ClaimState if a project whose name differs only in case has a quota: people would take one for
-        the other.
+        Limits below the current usage end no claims, but admit no more. Raises PreconditionFailed, Settling, and
+        ClaimState if a project whose name differs only in case has a quota: people would take one for the other.
         """
         await self._refuse_other_case(quota.project)
         stored = await self._stored([quota.project])

@@ -109,8 +109,8 @@ class PipelineExecutor:
                 raise OSError(str(error)) from error
             if is_busy(error):  # a script runs for long: this call was not run, and will be once that has ended
                 self.later(call, error)
-                return False
-            call.refused(to_redsched_error(error, call.url))
+            else:
+                call.refused(to_redsched_error(error, call.url))
         else:
             if call.script.is_fenced and self.replaced.is_outdated(call.keys[0], call.answer):
                 call.answer = None

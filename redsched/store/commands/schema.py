@@ -40,7 +40,7 @@ class SchemaCommands:
 
         Raises SchemaMismatch if this release is too old or too new.
         """
-        found = await self._schema()
+        found, _ = await self._schemas()
         # A new cell gets its schema from the script that creates it. The fence checks the schema at each write.
         if found is None or found >= SCHEMA.number:
             return found is not None
@@ -57,7 +57,7 @@ class SchemaCommands:
 
         Raises SchemaMismatch if this release cannot read what they have written.
         """
-        await self._schema()
+        await self._schemas()
         answer = await self._cell.answer("schema", (), (SCHEMA.number, SCHEMA.beside, 1))
         return answer.outcome is Outcome.OK
 
@@ -66,24 +66,24 @@ class SchemaCommands:
 
         The fence checks the second of these for connections that write.
         """
-        await self._schema()
-        with self._cell.reading():
-            stored = await self._cell.reader.hget(self._cell.keys.meta, "oldest")
-        oldest = 0 if stored is None else parse_int(stored, 0)
+        _, oldest = await self._schemas()
         if oldest > SCHEMA.number:
             raise SchemaMismatch(
                 f"cell {self._cell.name} was upgraded to schema {oldest}, and this release has {SCHEMA.number}: "
                 "upgrade this process"
             )
 
-    async def _schema(self) -> int | None:
-        """Return the cell's schema; None if there is no cell yet. Raises SchemaMismatch if it is too old to read."""
+    async def _schemas(self) -> tuple[int | None, int]:
+        """Return the cell's schema, None if there is no cell yet, and the oldest that may still write, 0 for any.
+
+        Raises SchemaMismatch if the first is too old to read.
+        """
         with self._cell.reading():
-            stored = await self._cell.reader.hget(self._cell.keys.meta, "schema")
+            stored, oldest = await self._cell.reader.hmget(self._cell.keys.meta, "schema", "oldest")
         found = None if stored is None else parse_int(stored, SCHEMA.number)
         if found is not None and found < SCHEMA.reads:
             raise SchemaMismatch(
                 f"cell {self._cell.name} has schema {found}, and this release reads no schema before {SCHEMA.reads}: "
                 "keep using the release that wrote it; or end its claims with that release, and use an empty store"
             )
-        return found
+        return found, 0 if oldest is None else parse_int(oldest, 0)

@@ -262,7 +262,9 @@ async def test_more_requests_in_progress_than_connections_are_refused() -> None:
         for _, writer in waiting:
             writer.write(GET.replace(b"GET /", b"GET /wait"))
         await wait_until(lambda: len(server.server_state.tasks) == 3)
-        assert of_problem(await exchange(port)) == (503, "/problems/too-many-connections")
+        answer = await exchange(port)
+        assert of_problem(answer) == (503, "/problems/too-many-connections")
+        assert b"\r\nretry-after: 1\r\n" in answer
         app.released.set()
         for reader, writer in waiting:
             assert (await reader.readline()).startswith(b"HTTP/1.1 200")

@@ -80,6 +80,7 @@ def test_select_until_active_without_an_agent_is_exit_code_3(redsched: Redsched)
 
 def test_a_host_that_is_emptied_says_what_cannot_leave(redsched: Redsched) -> None:
     redsched("select", "VCPU=6", "--id", "mine").check()
+    redsched("claim", "confirm", "mine").check()
     drained = redsched("host", "drain", "h1", "--move").check().output.splitlines()
     assert drained == ["h1 is draining", "its claims are being moved: `redsched host show h1` shows the progress"]
     shown = redsched("host", "show", "h1").check().output

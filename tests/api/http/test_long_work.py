@@ -113,6 +113,7 @@ async def test_a_drain_with_moves_is_watched_until_the_host_is_empty(api: httpx.
 
 async def test_an_evacuation_is_watched_and_a_write_off_alone_is_done(api: httpx.AsyncClient) -> None:
     claim = await select(api)
+    assert (await verb(api, claim, "confirm")).status_code == 200
     assert (await api.post("/v1/hosts/h1/write-off", json={"force": True})).status_code == 204
     path = watched(await api.post("/v1/hosts/h1/write-off", json={"evacuate": True}))
     found = (await api.get(path)).json()

@@ -11,6 +11,9 @@
     |   |-- PreconditionFailed        precondition-failed    412     3   the object changed since it was read
     |   `-- NotConfirmed              not-confirmed          504     3   no host confirmed in time; it was undone
     |-- QuotaExceeded                 quota-exceeded         403     3   the project's quota does not allow it
+    |-- Unauthenticated               unauthenticated        401     6   no valid token
+    |-- Forbidden                     forbidden              403     6   the role or project does not allow it
+    |-- TooHard                       too-hard               422     2   deciding it would take too long
     |-- NotFound                      not-found              404     4   no such host, claim, cell
     |-- PluginError                   internal-error         500     1   a user-supplied filter or weigher failed
     `-- Unavailable                                          503     5   try again
@@ -107,6 +110,24 @@ class QuotaExceeded(RedschedError):
     """The request exceeds the project's quota. `facts` has `exceeded` [{"resource", "limit", "used", "asked"}]."""
 
     problem, title, status, exit_code = "quota-exceeded", "The project's quota is exceeded", 403, 3
+
+
+class Unauthenticated(RedschedError):
+    """The request has no valid token. The text never says whether the token's id exists."""
+
+    problem, title, status, exit_code = "unauthenticated", "A valid token is required", 401, 6
+
+
+class Forbidden(RedschedError):
+    """The caller's role, project or hosts do not allow this."""
+
+    problem, title, status, exit_code = "forbidden", "Not allowed", 403, 6
+
+
+class TooHard(RedschedError):
+    """Deciding the request would take more time than one request may take. `facts` has what made it hard."""
+
+    problem, title, status, exit_code = "too-hard", "The request takes too long to decide", 422, 2
 
 
 class NotFound(RedschedError):

@@ -1,0 +1,1 @@
+"""Who calls: callers, the file of tokens, and OpenID Connect."""

@@ -111,7 +111,7 @@ def read_nodes(lines: Iterable[str]) -> list[Node]:
 def read_tasks(lines: Iterable[str]) -> list[Task]:
     """Return the tasks of a task list, in its order."""
     return [
-        Task(row["name"], _amounts(row), _shares(row), tuple(filter(None, row["gpu_spec"].split("|"))))
+        Task(row["name"], _amounts(row), _shares(row), tuple(filter(None, row.get("gpu_spec", "").split("|"))))
         for row in csv.DictReader(lines)
     ]
 

@@ -89,6 +89,10 @@ class Settings(BaseModel):
         min_length=1,
         description="The usual shares of a GPU in thousandths, and how common each is, as JSON.",
     )
+    gpu_beside: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(
+        default_factory=lambda: {"VCPU": 8.0, "MEMORY_MB": 32768.0},
+        description="The usual amount of each class that is requested with a whole GPU, as JSON.",
+    )
     nova_filters: tuple[str, ...] = Field(
         (), description="Filter classes written for Nova, by import path, comma-separated."
     )

@@ -25,6 +25,7 @@ from redsched.cache.slot_fields import AMOUNTS, amount_of
 from redsched.model.hosts import ListedStatus
 from redsched.model.one_of import OneOf, values_of
 from redsched.model.validation import MAX_AMOUNT, parse_int
+from redsched.model.workload import EMPTY
 from redsched.store.codec.fields import WRITTEN_OFF
 from redsched.store.codec.results import HostUsage
 
@@ -60,9 +61,9 @@ class Columns(Rows):
     since the last success (int64); KeyedColumns by slot: `capacity claimed external minimum maximum step` (int64),
     where a pool's slot is `gpu0/CUSTOM_GPU_MILLI`; `traits` by name (bool), a pool's as `gpu0/CUSTOM_GPU_T4`;
     `aggregates` by name (bool), `labels` by key (TextColumn), `metrics` by key (float64, NaN where absent). `trees`
-    (TextColumn) has one text for each distinct tree of pools: see `layout`. `declared` holds what operators declared
-    for the cell. `dirty` records which rows changed. `tentative` is above 0 while some rows hold
-    tentative places, which `dirty` does not record.
+    (TextColumn) has one text for each distinct tree of pools: see `layout`. `declared` holds what
+    operators declared for the cell, and `workload` what requests have asked for. `dirty` records which rows changed.
+    `tentative` is above 0 while some rows hold tentative places, which `dirty` does not record.
     """
 
     def __init__(self, size: int = 64) -> None:
@@ -72,6 +73,7 @@ class Columns(Rows):
         self.tentative = 0
         self._derived = Derived()
         self.declared = Declared()
+        self.workload = EMPTY
         self.alive = np.zeros(self.size, np.bool_)
         self.attested = np.zeros(self.size, np.bool_)
         self.status = np.full(self.size, DISABLED, np.int8)

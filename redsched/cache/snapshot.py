@@ -60,6 +60,7 @@ async def _read_all(cell: CellStore, epoch: str) -> Columns:
     await aio.gather(_read_pages(cell, columns, hosts) for _ in range(READERS))
     for kind, others in names.items():
         await read_into(cell, columns, kind, others)
+    columns.workload = await cell.workload.read()
     return columns
 
 

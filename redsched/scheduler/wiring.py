@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from redsched.cache.loaded import LoadedReplicas
 from redsched.cache.updater import ReplicaUpdater
-from redsched.model import Claim
+from redsched.model import Claim, Request
 from redsched.scheduler.background.expiry import Expiry
 from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.scheduler.cells import Cell, Cells
@@ -210,7 +210,19 @@ class Components:
         from redsched.scheduler.selection.selector import Selector
 
         pipeline = SelectionPipeline(self.cells, ClaimIds(self.cells), self.enforcement, self.replicas)
-        return Selector(pipeline, self.wait_queue, self.until_active, self.settings.select_timeout_s, self._observe)
+        return Selector(
+            pipeline,
+            self.wait_queue,
+            self.until_active,
+            self._count,
+            self.settings.select_timeout_s,
+            self._observe,
+        )
+
+    def _count(self, request: Request) -> None:
+        """Count a request among what is asked of the cells that this scheduler mirrors."""
+        for cell in self.cells.here:
+            self.tasks[cell.name].workload.count(request)
 
     def build(self) -> None:
         """Build every component."""
@@ -287,6 +299,7 @@ def build_tasks(
     from redsched.scheduler.background.maintenance import Maintenance
     from redsched.scheduler.background.reconciler import Reconciler
     from redsched.scheduler.background.sweeper import Sweeper
+    from redsched.scheduler.background.workload import WorkloadCounter
     from redsched.scheduler.mirroring.cell_tasks import CellTasks
     from redsched.scheduler.mirroring.writer import SummaryWriter
     from redsched.scheduler.selection.confirmations import ConfirmationWaiter
@@ -296,4 +309,5 @@ def build_tasks(
     cell.updater.add_listener(confirmations)
     sweeper = Sweeper(cell, (reconciler.run_once, drain.run_once), settings.tick_s)
     maintenance, summaries = Maintenance(cell, cells, settings), SummaryWriter(cell.store, cell.updater)
-    return CellTasks(cell.updater, reconciler, confirmations, sweeper, maintenance, summaries)
+    workload = WorkloadCounter(cell.store, cell.updater, settings.gpu_beside)
+    return CellTasks(cell.updater, reconciler, confirmations, sweeper, maintenance, summaries, workload)

@@ -22,6 +22,7 @@ from redsched.store.commands.repair import RepairCommands
 from redsched.store.commands.schema import SchemaCommands
 from redsched.store.commands.summary import SummaryCommands
 from redsched.store.commands.texts import TextCommands
+from redsched.store.commands.workload import WorkloadCommands
 
 
 class CellStore:
@@ -46,6 +47,7 @@ class CellStore:
         self.bindings = BindingCommands(cell)
         self.events = EventCommands(cell)
         self.summary = SummaryCommands(cell)
+        self.workload = WorkloadCommands(cell)
         self.schema = SchemaCommands(cell)
         self.repair = RepairCommands(cell, self.hosts)
         self.audit = AuditReads(cell, self.hosts)

@@ -1,10 +1,12 @@
-"""The weigher that keeps GPUs usable: least growth of fragmentation.
+"""The weighers that keep GPUs usable: `gpu_fragmentation` within each GPU, `gpu_stranding` beside the GPUs of a host.
 
-A GPU with 300 thousandths left is useless to a task that needs a whole GPU, or half of one. What is left of a GPU
-counts as lost to the extent that typical tasks cannot use it.
+A GPU with 300 thousandths left is useless to a task that needs a whole one, and a host without free CPUs is useless to
+all tasks that need a GPU. Both weighers estimate how much of the free GPUs the workload will not be able to use. The
+workload is what requests have asked for, with the settings' values as a start.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -13,43 +15,107 @@ from numpy.typing import NDArray
 from redsched.cache.columns import Columns
 from redsched.decide.fit import free_on
 from redsched.decide.rules import Rows
+from redsched.decide.scoring.demand import demand, room
 from redsched.decide.scoring.weigher import Score
 from redsched.model import Request
+from redsched.model.workload import GPU_SHARES, Workload, gpu_parts
+from redsched.model.workload import WHOLE_GPU as WHOLE
 
-GPU_SHARES = "CUSTOM_GPU_MILLI"
-WHOLE = 1000
+PRIOR_GPUS = 200.0
+"""How many requested GPUs the settings' values count as, beside those of real requests."""
+DEPTH = 16
+"""How many requests in a row a GPU is imagined to meet."""
 
 
-def gpu_fragmentation(shares: Mapping[int, float]) -> Callable[[Columns, Request, Rows], Score]:
-    """Make the raw score, for these typical shares (thousandths of a GPU) and their frequencies.
+@dataclass(frozen=True)
+class GpuDemand:
+    """What the GPUs of a fleet have to serve.
 
-    0..1: 1 if placing uses up what was lost of a whole GPU, 0.5 if the loss does not change, 0 if a whole GPU is lost.
-    Each part of the request is taken from the GPU on which it loses least.
-
-    Source: Weng et al., Beware of Fragmentation (FGD), ATC 2023: what is left of a GPU is lost to larger shares,
-    weighed by how common they are. Simplified: that CPUs or memory may run out first is ignored here, and left to
-    `balance` and `best_fit`.
+    `unusable`: by the free thousandths of a GPU, 0 to 2000, how many of them stay unused. `beside`: the amount of each
+    class that is asked for with a whole GPU.
     """
-    # The loss by what is left of a GPU; a whole GPU, or a pool with more than one, loses nothing.
-    levels = np.arange(2 * WHOLE + 1)
-    lost = levels * sum(common * (levels < share) for share, common in sorted(shares.items())) / sum(shares.values())
 
-    @lru_cache(WHOLE + 1)
-    def growth_of(part: int) -> NDArray[np.float64]:
-        """Return the growth of the loss when a GPU gives the part, by what is left of it; inf if that is too little."""
-        growth = np.full(len(levels), np.inf)
+    unusable: NDArray[np.float64]
+    beside: Mapping[str, float]
+
+    def growth(self, part: int) -> NDArray[np.float64]:
+        """Return the growth of what stays unused when a GPU gives the part, by what is free; inf if that is less."""
+        growth = np.full(len(self.unusable), np.inf)
         if part <= WHOLE:
-            growth[part:] = lost[: len(lost) - part] - lost[part:]
+            growth[part:] = self.unusable[: len(growth) - part] - self.unusable[part:]
         return growth
+
+    def scale(self, request: Request) -> float:
+        """Return the GPUs that the request can waste at most, in thousandths, at least one GPU: a unit for scores."""
+        amounts = demand(request)
+        others = (WHOLE * amounts.get(name, 0) / per_gpu for name, per_gpu in self.beside.items())
+        return max(float(WHOLE), float(amounts.get(GPU_SHARES, 0)), *others)
+
+
+class GpuDemands:
+    """The demand that weighers prepare for: the settings' values, and what the cell's requests asked for."""
+
+    def __init__(self, shares: Mapping[int, float], beside: Mapping[str, float]) -> None:
+        total = sum(shares.values())
+        self._shares = {share: PRIOR_GPUS * common / total for share, common in shares.items()}
+        self._gpus = sum(share * common for share, common in self._shares.items()) / WHOLE
+        self._beside = {name: per_gpu * self._gpus for name, per_gpu in beside.items()}
+        self._of = lru_cache(8)(self._mixed)
+
+    def of(self, columns: Columns) -> GpuDemand:
+        """Return the demand in the columns' cell."""
+        return self._of(columns.workload)
+
+    def _mixed(self, workload: Workload) -> GpuDemand:
+        shares = dict(self._shares)
+        for share, count in workload.shares.items():
+            shares[share] = shares.get(share, 0.0) + count
+        gpus = self._gpus + workload.gpu_milli / WHOLE
+        beside = {name: (start + workload.beside.get(name, 0.0)) / gpus for name, start in self._beside.items()}
+        return GpuDemand(unusable_part(shares), {name: one for name, one in beside.items() if one > 0})
+
+
+def unusable_part(shares: Mapping[int, float]) -> NDArray[np.float64]:
+    """Return how many of a GPU's free thousandths stay unused, by the free ones: float64 for 0 to 2000.
+
+    It is what is expected to be left after DEPTH requests, each of which takes its share if it fits. More than a whole
+    GPU, as of a pool with several, is what is above whole GPUs.
+    """
+    left = np.arange(WHOLE + 1, dtype=np.float64)
+    total = sum(shares.values())
+    for _ in range(DEPTH):
+        after = np.zeros_like(left)
+        for share, common in sorted(shares.items()):
+            taken = left.copy()
+            taken[share:] = left[: len(left) - share]
+            after += common / total * taken
+        left = after
+    return np.concatenate([left, left[1:] + left[WHOLE]])
+
+
+def depends_on_workload(columns: Columns) -> Hashable:
+    """Return the workload, of which a changed one is another object."""
+    return columns.workload
+
+
+def gpu_fragmentation(demands: GpuDemands) -> Callable[[Columns, Request, Rows], Score]:
+    """Make the raw score: 0.5 if the unusable part of the host's GPUs stays the same, lower if it grows.
+
+    Each part of the request is taken from the GPU on which it grows least. Relative to the request's `scale`.
+
+    Source: Weng et al., Beware of Fragmentation (FGD), ATC 2023: what is left of a GPU is lost to the requests that it
+    is too small for. There, after the next request; here, after a series of them.
+    """
 
     def raw(columns: Columns, request: Request, rows: Rows) -> Score:
         grown: Score = np.zeros(np.shape(columns.versions[rows]))[()]
-        parts = _parts(request)
+        parts = gpu_parts(request)
         if not parts:
             return grown + 0.5
+        wanted = demands.of(columns)
         rests = np.stack([_rest(columns, slot, rows) for slot in (GPU_SHARES, *columns.pool_slots(GPU_SHARES))])
         for number, part in enumerate(parts, 1):
-            growth = growth_of(min(part, WHOLE + 1))[np.minimum(rests, 2 * WHOLE)]
+            growth = wanted.growth(min(part, WHOLE + 1))[np.minimum(rests, 2 * WHOLE)]
             least = growth.min(axis=0)
             # A part that no GPU has left in one piece, or that exceeds a GPU, counts as losing nothing.
             fits = np.isfinite(least)
@@ -57,18 +123,32 @@ def gpu_fragmentation(shares: Mapping[int, float]) -> Callable[[Columns, Request
             if number < len(parts):
                 gpu = np.expand_dims(growth.argmin(axis=0), 0)
                 np.put_along_axis(rests, gpu, np.take_along_axis(rests, gpu, 0) - part * fits, 0)
-        return 0.5 - grown / (2 * WHOLE * len(parts))
+        return 0.5 - grown / (2 * wanted.scale(request))
+
+    return raw
+
+
+def gpu_stranding(demands: GpuDemands) -> Callable[[Columns, Request, Rows], Score]:
+    """Make the raw score: 0.5 if as many of the host's free GPUs as before lack what is needed beside them.
+
+    Lower if more of them do: a GPU is stranded when nothing is left of a class that requests for GPUs ask for as well.
+    Relative to the request's `scale`, as `gpu_fragmentation` is.
+    """
+
+    def raw(columns: Columns, request: Request, rows: Rows) -> Score:
+        wanted, amounts = demands.of(columns), demand(request)
+        gpus = np.maximum(room(columns, GPU_SHARES, rows)[1], 0.0)
+        left = gpus - amounts.get(GPU_SHARES, 0)
+        before: Score = np.zeros(np.shape(gpus))[()]
+        after = before
+        for name, per_gpu in sorted(wanted.beside.items()):
+            free = np.maximum(room(columns, name, rows)[1], 0.0)
+            before = np.maximum(before, gpus - free * (WHOLE / per_gpu))
+            after = np.maximum(after, left - (free - amounts.get(name, 0)) * (WHOLE / per_gpu))
+        return 0.5 - (after - before) / (2 * wanted.scale(request))
 
     return raw
 
 
 def _rest(columns: Columns, slot: str, rows: Rows) -> Score:
     return np.maximum(0, free_on(columns, slot, rows))
-
-
-def _parts(request: Request) -> list[int]:
-    """Return the shares taken from one GPU each, largest first: those of groups, and unnumbered ones by whole GPUs."""
-    whole, rest = divmod(request.resources.get(GPU_SHARES, 0), WHOLE)
-    parts = [WHOLE] * whole + ([rest] if rest else [])
-    parts += [group.resources[GPU_SHARES] for group in request.groups if group.resources.get(GPU_SHARES)]
-    return sorted(parts, reverse=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from redsched.decide.aggregates import per_revision
 from redsched.decide.scoring.aggregates import multipliers_in, overridable
-from redsched.decide.scoring.gpu import gpu_fragmentation
+from redsched.decide.scoring.gpu import GpuDemands, depends_on_workload, gpu_fragmentation, gpu_stranding
 from redsched.decide.scoring.groups import members_near, no_members_near, soft_spread
 from redsched.decide.scoring.headroom import balance, best_fit, dot_product, pack, spread
 from redsched.decide.scoring.hosts import (
@@ -28,9 +28,7 @@ Policy = Mapping[str, float]
 POLICIES: Mapping[str, Policy] = {
     "spread": {"spread": 1.0, "failures": -1.0},
     "pack": {"pack": 1.0, "failures": -1.0},
-    # As in Kubernetes, evenness alone would rate an evenly full host like an empty one. Of two hosts with the same loss
-    # of GPUs, the more evenly used one wins.
-    "gpu": {"gpu_fragmentation": 1.0, "balance": 0.02, "failures": -1.0},
+    "gpu": {"gpu_fragmentation": 1.0, "gpu_stranding": 0.3, "failures": -1.0},
     "balanced": {"balance": 1.0, "spread": 1.0, "failures": -1.0},
     # Nova's default multipliers. 0: only for aggregates that set one.
     "nova": {
@@ -66,13 +64,15 @@ def weighers(settings: Settings, own: Iterable[Weigher] = ()) -> dict[str, Weigh
 
 
 def _room(settings: Settings) -> tuple[Weigher, ...]:
+    demands = GpuDemands(settings.gpu_shares, settings.gpu_beside)
     return (
         Weigher("spread", spread, total=True),
         Weigher("pack", pack, total=True),
         Weigher("best_fit", best_fit, total=True),
         Weigher("dot_product", dot_product, total=True),
         Weigher("balance", balance, total=True),
-        Weigher("gpu_fragmentation", gpu_fragmentation(settings.gpu_shares), total=True),
+        Weigher("gpu_fragmentation", gpu_fragmentation(demands), depends=depends_on_workload, total=True),
+        Weigher("gpu_stranding", gpu_stranding(demands), depends=depends_on_workload, total=True),
         Weigher("failures", failures, of_host=True, total=True),
         Weigher("soft_spread", soft_spread, relative=True, dynamic=True),
     )

@@ -6,6 +6,7 @@ from redsched.cache.updater import ReplicaUpdater
 from redsched.scheduler.background.maintenance import Maintenance
 from redsched.scheduler.background.reconciler import Reconciler
 from redsched.scheduler.background.sweeper import Sweeper
+from redsched.scheduler.background.workload import WorkloadCounter
 from redsched.scheduler.mirroring.writer import SummaryWriter
 from redsched.scheduler.selection.confirmations import ConfirmationWaiter
 
@@ -20,14 +21,17 @@ class CellTasks:
     sweeper: Sweeper
     maintenance: Maintenance
     summaries: SummaryWriter
+    workload: WorkloadCounter
 
     def start(self) -> None:
         """Sweep and maintain the cell, whether its replica is loaded already or not."""
         self.sweeper.start()
         self.maintenance.start()
+        self.workload.start()
 
     async def end(self) -> None:
         """Stop what `start` started, and writing summaries."""
+        await self.workload.stop()
         await self.summaries.stop()
         await self.maintenance.stop()
         await self.sweeper.stop()

@@ -29,12 +29,14 @@ class Selector:
         pipeline: SelectionPipeline,
         wait_queue: WaitQueue,
         until_active: ActiveWaiter,
+        count: Callable[[Request], None],
         timeout_s: float,
         observe: Observe | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._wait_queue = wait_queue
         self._until_active = until_active
+        self._count = count
         self._timeout_s = timeout_s
         self._limit = aio.TimeLimit(timeout_s)
         self._observe = observe or (lambda _: None)
@@ -63,8 +65,13 @@ class Selector:
     async def _place(self, attempt: SchedulingAttempt) -> Selections:
         """Place the request; if nothing fits, wait for room up to the request's `queue_timeout_s`."""
         try:
-            return await self._place_now(attempt)
+            found = await self._place_now(attempt)
+            if found.fresh:
+                self._count(attempt.request)
+            return found
         except NoValidHost as refused:
+            if attempt.request.claim:
+                self._count(attempt.request)
             if not attempt.waits_for_room:
                 raise
             return await self._wait_queue.place(

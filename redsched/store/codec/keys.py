@@ -47,6 +47,7 @@ class Keys:
         "server_groups",
         "shelved",
         "summary",
+        "workload",
     )
 
     def __init__(self, cell: str) -> None:
@@ -61,6 +62,7 @@ class Keys:
         self.events = f"{self._prefix}events"
         self.recorder = f"{self._prefix}recorder"
         self.summary = f"{self._prefix}summary"
+        self.workload = f"{self._prefix}workload"
         self.aggregates = f"{self._prefix}aggregates"
         self.server_groups = f"{self._prefix}server-groups"
         self.pools = f"{self._prefix}pools"

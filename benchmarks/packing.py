@@ -258,8 +258,8 @@ def print_row(one: Packed) -> None:
     """Print one run."""
     large = f"8 GPUs: {one.large_placed} of {one.large}, " if one.large else ""
     print(
-        f"{one.tasks:<12} {one.policy:<18} seed {one.seed:>2}: {one.percent:6.2f} %  {one.placed} of {one.asked} placed, "
-        f"{large}median {one.median_us:.0f} us, refused by {one.refused_by}",
+        f"{one.tasks:<12} {one.policy:<18} seed {one.seed:>2}: {one.percent:6.2f} %, "
+        f"{one.placed} of {one.asked} placed, {large}median {one.median_us:.0f} us, refused by {one.refused_by}",
         flush=True,
     )
 

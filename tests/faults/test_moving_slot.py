@@ -36,6 +36,7 @@ from redsched.store.codec.results import Recorded, Replacement, ScriptResult
 from redsched.store.codec.summary import CellSummary
 from redsched.store.codec.wire import Reply
 from redsched.store.commands.quotas import Transfer
+from redsched.store.commands.workload import MOST, STEP
 from redsched.store.embedded.server import ServerBinary
 from redsched.store.store import Store
 from tests.support.builders.cells import (
@@ -176,6 +177,12 @@ async def summarized(it: World) -> None:
     await open_host(it.cell)
     it.epoch = (await it.cell.tick()).epoch
     await it.cell.summary.write(CellSummary(it.epoch, traits={"CUSTOM_A": 1}))
+
+
+async def counted(it: World) -> None:
+    """Count so many requests that the next ones make some sums disappear."""
+    await open_host(it.cell)
+    await it.cell.workload.add(MOST, {500: 1}, {})
 
 
 async def in_aggregate(it: World) -> None:
@@ -388,6 +395,7 @@ LINES: dict[str, Line] = {
     "touch": Line(host, lambda it: it.cell._cell.run("touch")),
     "undeclare": Line(pool_alone, lambda it: it.cell.declared.delete_pool("lic")),
     "void": Line(voided, lambda it: it.cell.claims.void("a", "digest")),
+    "workload": Line(counted, lambda it: it.cell.workload.add(STEP, {250: 1}, {"VCPU": 1})),
     "work_ended": Line(partial(one, active), about("work_ended", "no process 7 is left")),
 }
 

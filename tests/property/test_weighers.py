@@ -15,7 +15,8 @@ from tests.support.models import plain_weighing as plain
 from tests.support.models.plain_reading import Fields, Fleet, columns_from
 
 SHARES = {100: 1.0, 500: 2.0, 1000: 4.0}
-WEIGHERS = plugin_registry(Settings(gpu_shares=SHARES)).weighers
+BESIDE = {"VCPU": 6.0, "MEMORY_MB": 500.0}
+WEIGHERS = plugin_registry(Settings(gpu_shares=SHARES, gpu_beside=BESIDE)).weighers
 GPU = "CUSTOM_GPU_MILLI"
 READINGS: dict[str, Callable[[Fields, Request], float]] = {
     "spread": plain.spread_of,
@@ -23,7 +24,8 @@ READINGS: dict[str, Callable[[Fields, Request], float]] = {
     "best_fit": plain.best_fit_of,
     "dot_product": plain.dot_product_of,
     "balance": plain.balance_of,
-    "gpu_fragmentation": lambda fields, request: plain.gpu_fragmentation_of(fields, request, SHARES),
+    "gpu_fragmentation": lambda fields, request: plain.gpu_fragmentation_of(fields, request, SHARES, BESIDE),
+    "gpu_stranding": lambda fields, request: plain.gpu_stranding_of(fields, request, BESIDE),
     "cpu": lambda fields, request: float(plain.left_of(fields, "VCPU")),
 }
 

@@ -7,8 +7,8 @@ import pytest
 from benchmarks.constraint_cases import CASES, Case
 from benchmarks.constraints import Loop, Ours, agree, run
 from benchmarks.fleet_of_pools import WIDE, make_cell, make_counts, make_fleet, make_plain
-from benchmarks.openb import MEMORY, Node, Task
-from benchmarks.packing import gpu_milli, make_columns, pack, sequence
+from benchmarks.openb import CPU, MEMORY, Node, Task, read_tasks
+from benchmarks.packing import Run, churn, fill, gpu_milli, make_columns, sequence, settings_for
 from benchmarks.plain_constraints import assign, decide, passing, wanted
 from benchmarks.plain_gangs import Placed, claim, wrong_places
 from redsched.model import Request
@@ -107,10 +107,38 @@ def test_the_published_protocol_asks_for_130_percent() -> None:
 def test_packing_tells_what_is_allocated_at_the_end() -> None:
     """Shares that fit on no single GPU are refused, although the host has as many left in total."""
     tasks = [Task(f"t{number}", {MEMORY: 10}, (600,), ()) for number in range(7)]
-    packed = pack(NODES, tasks, "pack", 42, Settings(pick_from=1))
-    assert (packed.asked, packed.placed, packed.gpu_milli, packed.of_gpu_milli) == (7, 3, 1800, 3000)
+    packed = fill(NODES, tasks, Run("pack", 42, Settings(pick_from=1)))
+    assert (packed.asked, packed.placed, packed.percent) == (7, 3, 60.0)
     assert packed.refused_by == {"group:gpu0": 4}
-    assert packed.percent == 60.0
+
+
+def test_requests_that_race_take_other_candidates() -> None:
+    tasks = [Task(f"t{number}", {MEMORY: 10}, (600,), ()) for number in range(7)]
+    packed = fill(NODES, tasks, Run("pack", 42, Settings(pick_from=1), schedulers=4))
+    assert (packed.placed, packed.refused_by) == (3, {"group:gpu0": 4})
+
+
+def test_a_churn_keeps_as_much_requested_and_measures_after_the_warm_up() -> None:
+    """Tasks that take a whole fleet of their own come and go: one of the places is always in use."""
+    nodes, tasks = [Node("a", {MEMORY: 100}, 8, "T4")], [Task("t", {MEMORY: 1}, (1000,) * 8, ())]
+    churned = churn(nodes, tasks, Run("gpu", 1, Settings(pick_from=1)))
+    # 130 % of 8 GPUs are two tasks, of which one is placed; three sequences of two steps follow.
+    assert (churned.asked, churned.large) == (6, 6)
+    assert churned.large_placed == churned.placed
+    assert 0 < churned.percent <= 100
+
+
+def test_a_learning_run_starts_from_the_default_settings() -> None:
+    tasks = [Task("t", {MEMORY: 100, CPU: 3000}, (300, 300), ())]
+    assert settings_for(tasks, 1, learns=True).gpu_shares == Settings().gpu_shares
+    known = settings_for(tasks, 1, learns=False)
+    assert known.gpu_shares == {300: 2.0}
+    assert known.gpu_beside == {CPU: 5000.0, MEMORY: pytest.approx(100 / 0.6)}
+
+
+def test_lists_without_models_of_gpus_are_read() -> None:
+    lines = ["name,cpu_milli,memory_mib,num_gpu,gpu_milli", "t,100,10,1,500"]
+    assert read_tasks(lines) == [Task("t", {CPU: 100, MEMORY: 10}, (500,), ())]
 
 
 def test_packing_starts_with_an_empty_fleet() -> None:

@@ -93,6 +93,11 @@ def unusable_part(shares: Mapping[int, float]) -> NDArray[np.float64]:
     return np.concatenate([left, left[1:] + left[WHOLE]])
 
 
+def folded(rests: Score) -> Score:
+    """Return the rests of pools as those of one GPU, or of two: whole GPUs that a part leaves alone do not matter."""
+    return np.where(rests > WHOLE, (rests - 1) % WHOLE + 1 + WHOLE, rests)
+
+
 def depends_on_workload(columns: Columns) -> Hashable:
     """Return the workload, of which a changed one is another object."""
     return columns.workload
@@ -115,7 +120,7 @@ def gpu_fragmentation(demands: GpuDemands) -> Callable[[Columns, Request, Rows],
         wanted = demands.of(columns)
         rests = np.stack([_rest(columns, slot, rows) for slot in (GPU_SHARES, *columns.pool_slots(GPU_SHARES))])
         for number, part in enumerate(parts, 1):
-            growth = wanted.growth(min(part, WHOLE + 1))[np.minimum(rests, 2 * WHOLE)]
+            growth = wanted.growth(min(part, WHOLE + 1))[folded(rests)]
             least = growth.min(axis=0)
             # A part that no GPU has left in one piece, or that exceeds a GPU, counts as losing nothing.
             fits = np.isfinite(least)

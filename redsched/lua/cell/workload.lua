@@ -21,7 +21,8 @@ local function merged(counts)
   end
   local parts = sums.requests > tonumber(ARG.most) and 2 or 1
   for field, sum in pairs(sums) do
-    sums[field] = math.floor(sum / parts)
+    sum = math.floor(sum / parts)
+    sums[field] = sum > 0 and sum or nil
   end
   return sums
 end

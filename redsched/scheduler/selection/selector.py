@@ -66,7 +66,7 @@ class Selector:
         """Place the request; if nothing fits, wait for room up to the request's `queue_timeout_s`."""
         try:
             found = await self._place_now(attempt)
-            if found.fresh:
+            if attempt.request.claim and found.fresh:
                 self._count(attempt.request)
             return found
         except NoValidHost as refused:

@@ -4,10 +4,13 @@ Written from docs/weighing.md and not from redsched.decide, so that each can rev
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from math import sqrt
 
 from redsched.model import Request
 from tests.support.models.plain_reading import Fields, amount_of, free_of
+
+GPU = "CUSTOM_GPU_MILLI"
 
 
 def asked_of(request: Request) -> dict[str, int]:
@@ -66,23 +69,58 @@ def balance_of(fields: Fields, request: Request) -> float:
     return 1.0 - 2.0 * sqrt(sum((one - mean) * (one - mean) for one in used) / max(len(used), 1))
 
 
-def gpu_fragmentation_of(fields: Fields, request: Request, shares: Mapping[int, float]) -> float:
-    def lost(rest: int) -> float:
-        return rest * sum(common for share, common in shares.items() if share > rest) / sum(shares.values())
+def gpu_fragmentation_of(
+    fields: Fields, request: Request, shares: Mapping[int, float], beside: Mapping[str, float]
+) -> float:
+    def unused(rest: int) -> float:
+        return unused_after(rest, tuple(sorted(shares.items())))
 
-    name = "CUSTOM_GPU_MILLI"
-    whole, rest = divmod(request.resources.get(name, 0), 1000)
-    parts = [1000] * whole + [rest] * bool(rest)
-    parts += [group.resources[name] for group in request.groups if name in group.resources]
-    rests = [max(0, free_of(fields, slot)) for slot in slots_of(fields, name)]
+    parts = gpu_parts_of(request)
+    rests = [max(0, free_of(fields, slot)) for slot in slots_of(fields, GPU)]
     grown = 0.0
-    for part in sorted(parts, reverse=True):
+    for part in parts:
         fitting = [number for number, one in enumerate(rests) if one >= part]
         if fitting:
-            chosen = min(fitting, key=lambda number: lost(rests[number] - part) - lost(rests[number]))
-            grown += lost(rests[chosen] - part) - lost(rests[chosen])
+            grown_on = {number: unused(rests[number] - part) - unused(rests[number]) for number in fitting}
+            chosen = min(fitting, key=lambda number: round(grown_on[number], 9))
+            grown += grown_on[chosen]
             rests[chosen] -= part
-    return 0.5 - grown / (2000 * max(len(parts), 1))
+    return 0.5 - grown / (2 * gpu_scale_of(request, beside))
+
+
+@cache
+def unused_after(rest: int, shares: tuple[tuple[int, float], ...], requests: int = 16) -> float:
+    """Return what is expected to be left of a free part after so many requests, each of which takes its share."""
+    if rest > 1000:
+        return unused_after(rest - 1000, shares) + unused_after(1000, shares)
+    if not requests:
+        return rest
+    return sum(
+        common * unused_after(rest - share if share <= rest else rest, shares, requests - 1) for share, common in shares
+    ) / sum(common for _, common in shares)
+
+
+def gpu_parts_of(request: Request) -> list[int]:
+    """Return the shares taken from one GPU each, largest first."""
+    whole, rest = divmod(request.resources.get(GPU, 0), 1000)
+    parts = [1000] * whole + [rest] * bool(rest)
+    parts += [group.resources[GPU] for group in request.groups if GPU in group.resources]
+    return sorted(parts, reverse=True)
+
+
+def gpu_scale_of(request: Request, beside: Mapping[str, float]) -> float:
+    """Return the most thousandths of GPUs that the request can waste, at least a whole GPU."""
+    asked = asked_of(request)
+    return max(1000, asked.get(GPU, 0), *(1000 * asked.get(name, 0) / per_gpu for name, per_gpu in beside.items()))
+
+
+def gpu_stranding_of(fields: Fields, request: Request, beside: Mapping[str, float]) -> float:
+    def stranded(taken: Mapping[str, int]) -> float:
+        gpus = left_of(fields, GPU) - taken.get(GPU, 0)
+        served = [(left_of(fields, name) - taken.get(name, 0)) / per_gpu for name, per_gpu in beside.items()]
+        return max(0.0, gpus - 1000 * min(served))
+
+    return 0.5 - (stranded(asked_of(request)) - stranded({})) / (2 * gpu_scale_of(request, beside))
 
 
 def stretched_of(values: Sequence[float], lowest: float | None = None) -> list[float]:

@@ -36,6 +36,7 @@ from redsched.store.codec.keys import CELLS, Keys, Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, Member, ReleaseMode, Replacement
 from redsched.store.codec.summary import CellSummary, Room
+from redsched.store.commands.workload import STEP
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 
@@ -87,7 +88,7 @@ def test_every_key_that_the_code_can_build_is_documented() -> None:
     keys = Keys("c")
     built = {CELLS, keys.meta, keys.changes, keys.hosts, keys.deadlines}
     built |= {keys.aggregates, keys.server_groups, keys.pools, keys.reconcile, keys.shelved, keys.draining}
-    built |= {keys.quotas, keys.events, keys.recorder, keys.summary}
+    built |= {keys.quotas, keys.events, keys.recorder, keys.summary, keys.workload}
     named = inspect.getmembers(keys, inspect.ismethod)
     several = {"shared_object", "text", "of_host", "object_keys"}
     methods = [method for name, method in named if not name.startswith("_") and name not in several]
@@ -231,6 +232,8 @@ async def keep_up(cell: CellStore, seen: Seen) -> None:
     await cell.repair.host("h1", "claims was 99")
     await seen._client.hset(cell.keys.recorder, "seq", "1")
     await Recorder(cell, Settings()).record()
+    await cell.workload.add(STEP, {250: 1}, {"VCPU": 1})
+    await cell.workload.add(1, {250: 1}, {})
     await seen.look()
 
 

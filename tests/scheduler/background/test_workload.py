@@ -1,0 +1,60 @@
+"""Requests for GPUs are counted, once each, and all schedulers of a cell weigh by the same sums."""
+
+import pytest
+
+from redsched.errors import NoValidHost
+from redsched.model import GangMember, Group, HostReport, Inventory, Pool, Request
+from redsched.scheduler import Scheduler
+from redsched.scheduler.background.workload import WorkloadCounter
+from redsched.settings import Settings
+from redsched.store.commands.workload import STEP
+
+
+def share(milli: int, vcpu: int = 2, **more: object) -> Request:
+    return Request({"VCPU": vcpu}, groups=(Group("gpu", {"CUSTOM_GPU_MILLI": milli}),), **more)  # type: ignore[arg-type]
+
+
+def counter_of(scheduler: Scheduler) -> WorkloadCounter:
+    return scheduler._tasks["c1"].workload
+
+
+async def sums_after(scheduler: Scheduler, missing: int) -> dict[int, float]:
+    """Exchange counts, add as many empty requests as complete a step, and return the shares in the columns."""
+    await counter_of(scheduler).exchange()
+    await scheduler._cells.named("c1").store.workload.add(missing, {}, {})
+    await counter_of(scheduler).exchange()
+    return dict(scheduler._cells.named("c1").updater.columns.workload.shares)
+
+
+async def gpu_host(scheduler: Scheduler) -> None:
+    gpus = {f"gpu{number}": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)}) for number in range(2)}
+    report = HostReport("g1", {"VCPU": Inventory(64), "MEMORY_MB": Inventory(4096)}, pools=gpus, lease_s=3600)
+    await scheduler.hosts.report(report)
+    await scheduler.explain(Request({"VCPU": 1}))
+
+
+async def test_each_request_for_gpus_counts_once(scheduler: Scheduler) -> None:
+    await gpu_host(scheduler)
+    await scheduler.select(share(250, claim_ids=("a",)))
+    await scheduler.select(share(250, claim_ids=("a",)))  # the same request again
+    await scheduler.select(share(500, claim=False))
+    await scheduler.select(Request({"VCPU": 1}))
+    members = (GangMember("w", share(300)), GangMember("cpu", Request({"VCPU": 1})))
+    await scheduler.select(Request(members=members))
+    with pytest.raises(NoValidHost):
+        await scheduler.select(share(1000, vcpu=100))
+    assert await sums_after(scheduler, STEP - 3) == {250: 1, 300: 1, 1000: 1}
+    assert scheduler._cells.named("c1").updater.columns.workload.beside == {"VCPU": 104}
+
+
+async def test_every_scheduler_weighs_by_the_same_sums(scheduler: Scheduler, clean_store: str) -> None:
+    """Also one that starts later, and none computes scores again for the same sums."""
+    await gpu_host(scheduler)
+    await scheduler.select(share(700))
+    assert await sums_after(scheduler, STEP - 1) == {700: 1}
+    columns = scheduler._cells.named("c1").updater.columns
+    before = columns.workload
+    await counter_of(scheduler).exchange()
+    assert columns.workload is before
+    async with Scheduler.connect(clean_store, Settings()) as other:
+        assert other._cells.named("c1").updater.columns.workload.shares == {700: 1}

@@ -16,6 +16,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from redsched import aio
 from redsched.api.problems import BadHttp, HeadersTooLarge, RequestTimeout, TooManyConnections, problem
+from redsched.api.request_head import problem_of_head
 from redsched.errors import RedschedError
 
 MAX_HEAD_BYTES = 32_768
@@ -78,9 +79,7 @@ class HttpConnection(HttpToolsProtocol):
         self._has_moved_on, before = False, self._body_bytes
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._refusal = BadHttp("the connection cannot be upgraded: send HTTP/1.1")
-        except httptools.HttpParserError:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._refusal = self._refusal or BadHttp("this is not valid HTTP/1.1: check what the client sends")
         else:
             self._count(len(data), self._body_bytes - before)
@@ -120,6 +119,11 @@ class HttpConnection(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        # Here and not once the parser stops: the application begins with the head.
+        upgrades = self.parser.should_upgrade()
+        self._refusal = problem_of_head(self.parser.get_http_version(), upgrades, self.headers)
+        if self._refusal is not None:
+            raise self._refusal
         self._enter(_Phase.BODY)
         super().on_headers_complete()
         if len(self.pipeline) > MAX_PIPELINED:
@@ -190,7 +194,9 @@ class HttpConnection(HttpToolsProtocol):
         if self._is_handling():
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-            may_answer = not self.cycle.response_started
+            # An earlier request is being carried out: its client would take the problem for its response.
+            is_ahead = bool(self.pipeline) or self._phase is not _Phase.BODY
+            may_answer = not self.cycle.response_started and not is_ahead
         elif self._phase is _Phase.BODY and self.cycle is not None:
             may_answer = False  # it was answered before its body was complete
         if may_answer and not self.transport.is_closing():

@@ -17,7 +17,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from redsched import aio
 from redsched.api.problems import BadHttp, HeadersTooLarge, RequestTimeout, TooManyConnections, problem
 from redsched.api.request_head import problem_of_head
-from redsched.errors import RedschedError
+from redsched.errors import Forbidden, RedschedError
+from redsched.server.exposure import Peers
 
 MAX_HEAD_BYTES = 32_768
 """The largest request line with all headers, and the largest trailers with chunk extensions."""
@@ -38,6 +39,12 @@ class ConnectionLimits:
     head_s: float
     body_s: float
     reader_s: float
+    peers: Peers | None = None
+    """Who may connect; None: everybody."""
+
+    def accept(self, peer: Any) -> bool:
+        """Return whether a peer may connect; `peer` is its address and port."""
+        return self.peers is None or (bool(peer) and self.peers.accept(peer[0]))
 
 
 class _Phase(Enum):
@@ -66,10 +73,16 @@ class HttpConnection(HttpToolsProtocol):
         self._body_bytes = 0
         self._framing_bytes = 0
         self._refusal: RedschedError | None = None
+        self.instead_of: Any = None
+        """What has counted as this connection so far: its TLS handshake."""
 
     def connection_made(self, transport: Any) -> None:
+        self.connections.discard(self.instead_of)
+        self.instead_of = None
         super().connection_made(transport)
-        if len(self.connections) > self._limits.connections and not _close_idlest(self.connections, but=self):
+        if not self._limits.accept(self.client):
+            self._refuse(Forbidden("connections are accepted from the proxy only: connect to that"))
+        elif len(self.connections) > self._limits.connections and not close_idlest(self.connections, but=self):
             self._refuse(TooManyConnections(f"all {self._limits.connections} connections are in use: try again"))
 
     def data_received(self, data: bytes) -> None:
@@ -169,6 +182,10 @@ class HttpConnection(HttpToolsProtocol):
         elif self._phase is _Phase.BODY and now_s - self._since_s > self._limits.body_s and not self.pipeline:
             self._refuse(RequestTimeout(f"the body did not come within {self._limits.body_s:g} s: send it faster"))
 
+    def abort(self) -> None:
+        """End the connection without what is left to send."""
+        self.transport.abort()
+
     def _is_handling(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
@@ -204,12 +221,12 @@ class HttpConnection(HttpToolsProtocol):
         self.transport.close()
 
 
-def _close_idlest(connections: Iterable[Any], but: HttpConnection) -> bool:
+def close_idlest(connections: Iterable[Any], but: object = None) -> bool:
     """Close the connection that has waited longest for its client; return False if all others are in use."""
     idle = [(one.idle_since_s, one) for one in connections if one is not but and one.idle_since_s is not None]
     if not idle:
         return False
-    min(idle, key=lambda one: one[0])[1].transport.abort()
+    min(idle, key=lambda one: one[0])[1].abort()
     return True
 
 

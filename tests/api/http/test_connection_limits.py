@@ -20,8 +20,10 @@ from starlette.types import Receive, Scope, Send
 from redsched.api.http_connection import MAX_HEAD_BYTES, MAX_PIPELINED, ConnectionLimits, HttpConnection
 from redsched.api.problems import problem
 from redsched.api.request_body import read_bytes
-from redsched.api.worker import SPARE_FILES, close_late, connection_limits
+from redsched.api.worker import SPARE_FILES, LimitedServer, close_late, connection_limits
 from redsched.errors import RedschedError
+from redsched.server.exposure import Peers
+from redsched.server.tls import TlsContexts
 from redsched.settings import Settings
 from tests.support.waiting import wait_until
 
@@ -38,12 +40,14 @@ class _App:
     def __init__(self) -> None:
         self.released = asyncio.Event()
         self.calls = 0
+        self.scheme = ""
         self.headers: list[tuple[bytes, bytes]] = []
         self.settings = Settings(redis_url="redis://localhost")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = self
         self.calls += 1
+        self.scheme = scope["scheme"]
         request = Request(scope, receive)
         try:
             if scope["path"] == "/wait":
@@ -59,14 +63,14 @@ class _App:
         return self
 
 
-class _Server(uvicorn.Server):
+class _Server(LimitedServer):
     async def on_tick(self, counter: int) -> bool:
         close_late(self.server_state.connections)
         return await super().on_tick(counter)
 
 
 @asynccontextmanager
-async def served(limits: ConnectionLimits) -> AsyncIterator[tuple[_Server, _App, int]]:
+async def served(limits: ConnectionLimits, tls: TlsContexts | None = None) -> AsyncIterator[tuple[_Server, _App, int]]:
     """Yield a server, its application and its port."""
     app = _App()
     config = uvicorn.Config(
@@ -78,7 +82,7 @@ async def served(limits: ConnectionLimits) -> AsyncIterator[tuple[_Server, _App,
     )
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        server = _Server(config)
+        server = _Server(config, limits, tls)
         serving = asyncio.create_task(server._serve([listener]))
         await wait_until(lambda: server.started)
         try:
@@ -272,6 +276,19 @@ async def test_more_requests_in_progress_than_connections_are_refused() -> None:
         for reader, writer in waiting:
             assert (await reader.readline()).startswith(b"HTTP/1.1 200")
             writer.close()
+
+
+async def test_others_than_the_proxy_are_refused() -> None:
+    nobody = ConnectionLimits(connections=20, head_s=60, body_s=60, reader_s=60, peers=_Nobody(()))
+    async with served(nobody) as (_, app, port):
+        assert of_problem(await exchange(port, GET)) == (403, "/problems/forbidden")
+        assert app.calls == 0
+
+
+class _Nobody(Peers):
+    def accept(self, text: str) -> bool:
+        assert text == "127.0.0.1"
+        return False
 
 
 async def test_requests_sent_ahead_of_a_slow_one_are_limited() -> None:

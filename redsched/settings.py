@@ -7,6 +7,7 @@ starts an epoch), are fields of the cell's `meta` hash instead: see docs/keys.md
 import json
 import os
 import re
+from ipaddress import ip_network
 from typing import Annotated, Any, Literal, Self, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
@@ -116,6 +117,15 @@ class Settings(BaseModel):
     auth: str = Field(
         "", description="File (YAML) of the tokens that the API accepts, and their roles. Empty: no authentication."
     )
+    tls_cert: str = Field("", description="File (PEM) of the API's certificate and its chain. Empty: no TLS.")
+    tls_key: str = Field("", description="File (PEM) of the certificate's key, accessible to its owner alone.")
+    tls_ca: str = Field("", description="File (PEM) of the authorities of clients' certificates. Empty: none needed.")
+    behind_proxy: tuple[str, ...] = Field(
+        (), description="Addresses and networks, comma-separated, from which alone the API accepts connections."
+    )
+    trusted_hosts: tuple[str, ...] = Field(
+        (), description="Host names under which clients reach the API, comma-separated. Empty: any, if there is auth."
+    )
     max_body_bytes: int = Field(
         1_048_576, ge=1024, description="Largest request body that the API accepts; larger ones get 413."
     )
@@ -174,9 +184,9 @@ class Settings(BaseModel):
     def _split(cls, value: object) -> object:
         return tuple(name.strip() for name in value.split(",")) if isinstance(value, str) else value
 
-    @field_validator("nova_filters", "nova_weighers", mode="before")
+    @field_validator("nova_filters", "nova_weighers", "behind_proxy", "trusted_hosts", mode="before")
     @classmethod
-    def _split_paths(cls, value: object) -> object:
+    def _split_list(cls, value: object) -> object:
         return tuple(path.strip() for path in value.split(",") if path.strip()) if isinstance(value, str) else value
 
     @field_validator("*", mode="before")
@@ -197,6 +207,18 @@ class Settings(BaseModel):
         if not cells or len(set(cells)) != len(cells) or max(map(len, cells)) > MAX_CELL_NAME:
             raise InvalidRequest(f"cells must be one or more different names of up to {MAX_CELL_NAME} characters")
         return cells
+
+    @field_validator("behind_proxy")
+    @classmethod
+    def _check_networks(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
+        for one in networks:
+            try:
+                ip_network(one, strict=False)
+            except ValueError:
+                raise InvalidRequest(
+                    f"behind_proxy has {one[:80]!r}: use IP addresses or networks, such as 10.0.0.5,10.1.0.0/16"
+                ) from None
+        return networks
 
     @field_validator("durability")
     @classmethod
@@ -251,6 +273,6 @@ def _decoded(name: str, text: str) -> Any:
         raise InvalidRequest(f"{PREFIX}{name.upper()} must be JSON: {error}") from error
 
 
-def load() -> Settings:
-    """Read the settings from the environment. Raises pydantic.ValidationError."""
-    return Settings()
+def load(**given: Any) -> Settings:
+    """Read the settings from the environment, but for those given. Raises pydantic.ValidationError."""
+    return Settings(**given)

@@ -4,7 +4,7 @@ Imports no scheduler, whose modules would double the time that agents take to st
 """
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import uvloop
 from pydantic import ValidationError
@@ -15,15 +15,16 @@ from redsched.settings import Settings, load
 from redsched.store.store import Store
 
 
-def settings_for(url: str = "", is_service: bool = False) -> Settings:
+def settings_for(url: str = "", is_service: bool = False, given: Mapping[str, str] | None = None) -> Settings:
     """Load the settings, with the store at `url` if given, and configure logging. Raises InvalidRequest.
 
+    `given`: settings that options of the command give, by name; empty ones are left to the environment.
     Services log their progress at the default level. Other commands print their results, so they log warnings only.
     """
     # What `main` has imported without collections stays: it is neither collected nor traversed from now on.
     gc.freeze()
     gc.enable()
-    settings = _load()
+    settings = _load({name: text for name, text in (given or {}).items() if text})
     is_chosen = is_service or "log_level" in settings.model_fields_set
     logs.configure(settings.log_level if is_chosen else "warning")
     return settings.model_copy(update={"redis_url": url}) if url else settings
@@ -49,9 +50,9 @@ def checked_url(settings: Settings) -> str:
     return settings.redis_url
 
 
-def _load() -> Settings:
+def _load(given: Mapping[str, str]) -> Settings:
     try:
-        return load()
+        return load(**given)
     except ValidationError as error:
         raise InvalidRequest(_setting_problem(error)) from error
     except InvalidRequest as error:

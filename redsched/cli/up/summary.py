@@ -18,7 +18,7 @@ def started(everything: LocalStack) -> None:
         "hosts": _hosts(everything),
         "look": _redis_cli(everything),
         "shell": f"export REDSCHED_REDIS_URL={without_password(everything.url)}",
-        "try": _curl(url),
+        "try": _curl(url) if everything.is_open else _protected(everything),
     }
     print("redsched is up. Ctrl-C stops everything.")
     for name, said in lines.items():
@@ -57,6 +57,18 @@ def _curl(url: str) -> str:
     if resources:
         return _line("POST", f"{url}/v1/selections", {"resources": resources})
     return _line("PUT", f"{url}/v1/hosts/h1/report", FIRST_HOST)
+
+
+def _protected(everything: LocalStack) -> str:
+    """Return a line that reads, with what the API needs to let it in."""
+    settings, options = everything.settings, []
+    if everything.workers.url.startswith("https:"):
+        options += ["--cacert CA.pem"]
+    if settings.tls_ca:
+        options += ["--cert CLIENT.pem", "--key CLIENT.key"]
+    if settings.auth:
+        options += ["-H 'Authorization: Bearer TOKEN'"]
+    return f"curl {' '.join(options)} {everything.workers.url}/v1/hosts"
 
 
 def _line(method: str, url: str, body: object) -> str:

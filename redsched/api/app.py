@@ -69,7 +69,9 @@ def _lifespan(settings: Settings, registry: WorkerRegistry) -> Callable[[FastAPI
                 "no store is configured: set REDSCHED_REDIS_URL, or use `redsched up`, which starts one"
             )
         app.state.metrics = metrics = Metrics()
-        async with Scheduler.connect(settings.redis_url, settings, observe=metrics.observe) as scheduler:
+        async with Scheduler.connect(
+            settings.redis_url, settings, observe=metrics.observe, plan_apart=True
+        ) as scheduler:
             app.state.scheduler = scheduler
             app.state.readiness = ReadinessMonitor(scheduler, registry, metrics)
             keeping = asyncio.create_task(app.state.readiness.keep(app.state.closing))

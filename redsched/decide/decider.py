@@ -162,7 +162,7 @@ class Decider:
         """Return the kinds of a call's places, without letting the shapes of a gang evict all others from the cache."""
         members = requests_of(request)
         known: dict[Hashable, RequestProfile] = {}
-        kinds = []
+        kinds = list[Kind]()
         for name, one in members:
             shape = one.shape_key()
             if shape not in known:

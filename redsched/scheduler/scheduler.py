@@ -15,7 +15,6 @@ from redsched.store.store import Store
 
 if TYPE_CHECKING:
     from redsched.decide import Explanation
-    from redsched.decide.steps import Steps
     from redsched.decide.work_limit import WorkLimit
     from redsched.scheduler.backup.archive import Archive
     from redsched.scheduler.backup.import_ import Imported
@@ -133,8 +132,8 @@ class Scheduler:
         With `read_only`, it writes nothing to the store, so that its user may be one who only reads. It has no
         background tasks either. Calls that write raise InvalidRequest.
 
-        With `plan_apart`, a decision that takes long does not hold the event loop but is made in a process of its own,
-        for up to `plan_limit_s`; otherwise it is made on the event loop, for as long.
+        With `plan_apart`, a decision that takes long does not hold the event loop but is made in a fork of this
+        process, for up to `plan_limit_s`; otherwise it is made on the event loop, for as long.
 
         Raises StoreUnavailable, InvalidRequest (an invalid URL; without `on_demand`, an invalid policy, weight or
         plugin), SchemaMismatch.
@@ -144,7 +143,7 @@ class Scheduler:
         if not on_demand:
             plugins()
         async with Store.connect(url, settings, read_only=read_only) as store:
-            components = Components(store, settings, plugins, observe, _planner(url, settings) if plan_apart else None)
+            components = Components(store, settings, plugins, observe, _planner(settings) if plan_apart else None)
             if not on_demand:
                 components.build()
             async with components.on_demand() if on_demand else components.running():
@@ -173,10 +172,12 @@ class Scheduler:
         except TooMuchWork as cut:
             if limits.planner is None:
                 raise too_hard(request, self.stats().hosts, cut) from None
-        return await limits.planner.explain(request, hosts)
+        return await self._explain_here(request, hosts, limits.of_request(), limits.planner)
 
-    async def _explain_here(self, request: Request, hosts: Sequence[str], limit: "WorkLimit") -> "Explanation":
-        """Explain a request. Raises TooMuchWork beyond the limit."""
+    async def _explain_here(
+        self, request: Request, hosts: Sequence[str], limit: "WorkLimit", planner: "Planner | None" = None
+    ) -> "Explanation":
+        """Explain a request, by a planner if there is one. Raises TooMuchWork beyond the limit."""
         from redsched.decide import Explanation
         from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
         from redsched.scheduler.selection.refusal import merge_nearest, merge_reasons
@@ -188,7 +189,7 @@ class Scheduler:
         for host in hosts:
             if all(host not in cell.updater.columns for cell in self._cells):
                 await self.hosts.get(host)
-        found = [await self._explain(cell, request, hosts, limit) for cell in self._cells]
+        found = [await self._explain(cell, request, hosts, limit, planner) for cell in self._cells]
         return Explanation(
             hosts=sum(one.hosts for one in found),
             fits=sum(one.fits for one in found),
@@ -200,22 +201,28 @@ class Scheduler:
             cut_short=any(one.cut_short for one in found),
         )
 
-    async def _explain(self, cell: Cell, request: Request, hosts: Sequence[str], limit: "WorkLimit") -> "Explanation":
+    async def _explain(
+        self, cell: Cell, request: Request, hosts: Sequence[str], limit: "WorkLimit", planner: "Planner | None"
+    ) -> "Explanation":
         """Explain a request in one cell, after loading its replica if this scheduler does not mirror it."""
         from redsched.decide.work_limit import within
         from redsched.scheduler.selection.blockers import with_claims
         from redsched.scheduler.selection.references import refuse_undeclared, undeclared
 
-        def steps() -> "Steps[Explanation]":
-            return within(limit, cell.decider.explain_steps(request, *hosts))
+        async def found() -> "Explanation":
+            if planner is None:
+                return await in_slices(within(limit, cell.decider.explain_steps(request, *hosts)))
+            from redsched.scheduler.planning.jobs import explained_apart
+
+            return await explained_apart(planner, cell, request, hosts)
 
         if cell.is_mirrored:
-            return await with_claims(cell, request, await in_slices(steps()), limit)
+            return await with_claims(cell, request, await found(), limit)
         async with self._replicas.using(cell.updater):
             await cell.updater.catch_up()
             if what := undeclared(request, [cell]):
                 await refuse_undeclared(what, self._cells)
-            return await with_claims(cell, request, await in_slices(steps()), limit)
+            return await with_claims(cell, request, await found(), limit)
 
     async def host_names(self, limit: int, after: str = "") -> tuple[str, ...]:
         """Return up to `limit` names of hosts in the replicas, in order, starting after `after`."""
@@ -315,7 +322,7 @@ class Scheduler:
         )
 
 
-def _planner(url: str, settings: Settings) -> "Planner | None":
-    from redsched.scheduler.planning.planner import Planner
+def _planner(settings: Settings) -> "Planner | None":
+    from redsched.scheduler.planning.planner import planner
 
-    return Planner(url, settings) if settings.plan_limit_s else None
+    return planner(settings.plan_limit_s)

@@ -14,7 +14,7 @@ from operator import and_, eq, or_
 from typing import Any
 
 from redsched.cache.columns import Columns
-from redsched.decide.query.compare import RELATIONS, Test, compared
+from redsched.decide.query.compare import RELATIONS, Test, compared, one_of
 from redsched.decide.query.operands import Operand, operand
 from redsched.decide.rules import Mask, Rows
 from redsched.decide.text_match import everywhere
@@ -116,6 +116,8 @@ def _comparison(at: str, name: str, arguments: list[Any], variables: dict[str, O
         if one.name.startswith("$"):
             variables[one.name] = one
         operands.append(one)
+    if name == "in" and (test := one_of(operands[0], operands[1:])):
+        return test
     relation = eq if name == "in" else RELATIONS[name]
     first, *others = operands
     tests = [compared(at, relation, first, other) for other in others]

@@ -1,46 +1,47 @@
-"""The planner of a scheduler: a process that it starts at the first decision that takes too long for its event loop.
+"""The planner of a scheduler: forks of its process that make the decisions that take too long for its event loop.
 
-Jobs are done one after the other. A few may wait, and a project has at most half of these, so that one caller's hard
-requests leave room for others. If the process dies, the job that it was doing fails, and the next one starts another.
-A process that is idle for IDLE_S, or that has grown too much, is ended to free its replica.
+    the event loop                                  a fork
+      read_at_head: fork ------------------------->   decides on the columns as they were at that moment
+      other requests                                  no sockets, no event loop, no store
+      read the pipe to its end <-------------------   writes the result, and ends
+
+A fork has the columns, the caches and the plugins of its parent, for the cost of copying page tables. There are two
+lanes, each with one fork at a time: all jobs are first tried for QUICK_S, so that those that take half a second do not
+wait for those that take all of `plan_limit_s`. A few jobs may wait, and a project has at most half of these.
 """
 
 import asyncio
 import contextlib
-import sys
+import gc
+import os
+import pickle
+import resource
+import signal
 from collections import Counter
-from typing import Any
-
-import psutil
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn, TypeVar
 
 from redsched import aio, logs
-from redsched.decide import Decision, Explanation
-from redsched.errors import RedschedError, TooHard, Unavailable
-from redsched.model import Request
-from redsched.model.record import record
-from redsched.scheduler.planning.frames import LENGTH, DecideJob, ExplainJob, Job, Setup, packed, unpacked
-from redsched.settings import Settings
+from redsched.errors import RedschedError, Unavailable
+from redsched.forks import detach, signals_held_back
 
-MAX_WAITING = 8
-"""The most jobs that wait or run: each takes up to `plan_limit_s`, and its caller waits for all of those before it."""
-IDLE_S = 60.0
-START_S = 30.0
-"""What starting a planner, with its replica, may take beyond the job itself."""
-MAX_GROWTH_BYTES = 512 * 1024 * 1024
-"""How much larger than after its first job a planner may get."""
+T = TypeVar("T")
+
+QUICK_S = 1.0
+MAX_WAITING = 16
+"""The most jobs that wait or run. Their callers wait no longer than for any selection."""
+WALL_FACTOR = 10
+"""How much longer than its limit of work a fork may take on a busy machine, before it is taken for stuck."""
+MAX_GROWTH_BYTES = 1024 * 1024 * 1024
+"""How much memory a fork may use beyond its parent's."""
+REAP_PAUSE_S = 0.005
 
 log = logs.get_logger(__name__)
 
-
-@record
-class Planned:
-    """A planner's decision, with the epoch and seq of its columns; without places, why there are none."""
-
-    decision: Decision
-    epoch: str
-    seq: int
-    settled: bool
-    explanation: Explanation | None
+Job = Callable[[float], Any]
+"""Does the work in up to so many seconds. Runs in the fork; what it returns or raises is pickled."""
+Fork = Callable[[Callable[[], "Forked"]], Awaitable["Forked"]]
+"""Calls a function that forks, at a moment when the columns are as the job needs them."""
 
 
 class PlannerBusy(Unavailable):
@@ -49,126 +50,119 @@ class PlannerBusy(Unavailable):
     problem, title = "planner-busy", "Other hard requests wait"
 
 
-class Planner:
-    """Decides in a process of its own."""
+class Forked:
+    """A fork that runs a job."""
 
-    def __init__(self, url: str, settings: Settings) -> None:
-        self._setup = Setup(url, settings)
-        self._limit_s = settings.plan_limit_s
-        self._turn = asyncio.Lock()
-        self._waiting: Counter[str] = Counter()
+    def __init__(self, job: Job, limit_s: float) -> None:
+        parent = os.getpid()
+        end, start = os.pipe()
+        with signals_held_back():
+            self.pid = os.fork()
+            if self.pid == 0:
+                _run(job, limit_s, start, parent)
+        os.close(start)
+        self._pipe = os.fdopen(end, "rb", buffering=0)
+
+    async def result(self) -> Any:
+        """Return what the job returned or raised. Raises EOFError if the fork ended without."""
+        reader = asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), self._pipe)
+        try:
+            return pickle.loads(await reader.read())
+        finally:
+            transport.close()
+
+    async def end(self) -> None:
+        """End the process, and wait until it has ended."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(self.pid, os.WNOHANG) == (0, 0):  # noqa: ASYNC110, ASYNC222 - it was killed, and the call does not block
+                await asyncio.sleep(REAP_PAUSE_S)
+
+
+class Planner:
+    """Runs jobs in forks. `limit_s` is how long each may take."""
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._quick, self._slow = asyncio.Lock(), asyncio.Lock()
+        self._jobs: Counter[str] = Counter()
         """The jobs that wait or run, by project."""
-        self._process: asyncio.subprocess.Process | None = None
-        self._size_bytes = 0
-        self._idle: asyncio.TimerHandle | None = None
-        self._ending = aio.BackgroundTasks("redsched-planner-end")
-        self._is_closed = False
+        self._running: set[Forked] = set()
 
     @property
-    def pid(self) -> int | None:
-        """The process id; None while there is no process."""
-        return None if self._process is None else self._process.pid
+    def pids(self) -> list[int]:
+        """The process ids of the forks that run."""
+        return [one.pid for one in self._running]
 
-    async def decide(self, cell: str, request: Request, limit_s: float) -> Planned:
-        """Decide on a request in one cell, on columns at the head of its feed, in `limit_s` of work at most.
+    async def run(self, job: Job, project: str, fork: Fork, is_cut: Callable[[Any], bool]) -> Any:
+        """Return what a job returns; again in the slow lane if the first result `is_cut`: it lacked time.
 
-        Raises TooHard, PlannerBusy, NotFound, Unavailable, InvalidRequest.
+        Raises what the job raises, PlannerBusy, and Unavailable if the fork died.
         """
-        found: Planned = await self._do(DecideJob(cell, request, limit_s), request.project)
-        return found
-
-    async def explain(self, request: Request, hosts: tuple[str, ...]) -> Explanation:
-        """Explain a request over all cells. Raises as `Scheduler.explain` does, and PlannerBusy."""
-        found: Explanation = await self._do(ExplainJob(request, hosts), request.project)
+        if self._jobs.total() >= MAX_WAITING or self._jobs[project] >= MAX_WAITING // 2:
+            raise PlannerBusy(
+                f"{self._jobs.total()} requests that take long to decide wait already: try again, or ask for less"
+            )
+        self._jobs[project] += 1
+        try:
+            async with self._quick:
+                found = await self._forked(job, min(QUICK_S, self._limit_s), fork)
+            if is_cut(found) and self._limit_s > QUICK_S:
+                async with self._slow:
+                    found = await self._forked(job, self._limit_s, fork)
+        finally:
+            self._jobs[project] -= 1
+        if isinstance(found, RedschedError):
+            raise found
         return found
 
     async def stop(self) -> None:
-        """End the process. Jobs in it fail."""
-        self._is_closed = True
-        await self._end()
+        """End all forks. Their jobs fail."""
+        await aio.gather(one.end() for one in list(self._running))
 
-    async def _do(self, job: Job, project: str) -> Any:
-        self._enter(project)
+    async def _forked(self, job: Job, limit_s: float, fork: Fork) -> Any:
+        one = await fork(lambda: Forked(job, limit_s))
+        self._running.add(one)
         try:
-            async with self._turn:
-                answer = await self._run(job)
+            async with asyncio.timeout(limit_s * WALL_FACTOR + 1):
+                return await one.result()
+        except (TimeoutError, EOFError, pickle.UnpicklingError) as error:
+            log.warning("planner ended", pid=one.pid, problem=repr(error))
+            raise Unavailable("the process that decided on the request has ended: ask for less, or try again") from None
         finally:
-            self._waiting[project] -= 1
-        if isinstance(answer, RedschedError):
-            raise answer
-        return answer
+            await aio.finish(one.end())
+            self._running.discard(one)
 
-    def _enter(self, project: str) -> None:
-        """Count a job. Raises PlannerBusy if too many wait."""
-        if self._waiting.total() >= MAX_WAITING or self._waiting[project] >= MAX_WAITING // 2:
-            raise PlannerBusy(
-                f"{self._waiting.total()} requests that take long to decide wait already: try again, or ask for less"
-            )
-        self._waiting[project] += 1
 
-    async def _run(self, job: Job) -> Any:
-        if self._idle is not None:
-            self._idle.cancel()
+def _run(job: Job, limit_s: float, pipe: int, parent: int) -> NoReturn:
+    """Run a job in the fork, and end it."""
+    try:
+        detach("redsched-planner", parent)
+        gc.disable()  # it lives for seconds, and what it shares with its parent would be copied
+        os.closerange(3, pipe)
+        os.closerange(pipe + 1, os.sysconf("SC_OPEN_MAX"))
+        _limit_memory()
         try:
-            async with asyncio.timeout(START_S + self._limit_s):
-                process = await self._started()
-                answer = await _ask(process, job)
-        except TimeoutError:
-            await self._end()
-            raise TooHard(f"deciding took longer than {self._limit_s:g} s: ask for less in one request") from None
-        except (OSError, EOFError) as error:
-            await self._end()
-            log.warning("planner ended", problem=repr(error))
-            raise Unavailable("the process that decides on hard requests has ended: try again") from None
-        except asyncio.CancelledError:
-            # The process is still at it: the next job must not wait for that, nor get its answer.
-            await self._end()
-            raise
-        await self._end_if_large()
-        self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._end_idle)
-        return answer
-
-    async def _started(self) -> asyncio.subprocess.Process:
-        if self._is_closed:
-            raise Unavailable("this scheduler is closing")
-        if self._process is None or self._process.returncode is not None:
-            self._size_bytes = 0
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "redsched.scheduler.planning.process"),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-            )
-            log.info("planner started", pid=self._process.pid)
-            assert self._process.stdin is not None
-            self._process.stdin.write(packed(self._setup))
-        return self._process
-
-    async def _end_if_large(self) -> None:
-        size = 0
-        if self._process is not None:
-            with contextlib.suppress(psutil.Error):
-                size = psutil.Process(self._process.pid).memory_info().rss
-        self._size_bytes = self._size_bytes or size
-        if size > self._size_bytes + MAX_GROWTH_BYTES:
-            await self._end()
-
-    def _end_idle(self) -> None:
-        if not self._turn.locked():
-            self._ending.begin(self._end())
-
-    async def _end(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+            found = job(limit_s)
+        except RedschedError as error:
+            found = error
+        data = memoryview(pickle.dumps(found))
+        while data:
+            data = data[os.write(pipe, data) :]
+    finally:
+        os._exit(0)
 
 
-async def _ask(process: asyncio.subprocess.Process, job: Job) -> Any:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(packed(job))
-    await process.stdin.drain()
-    (size,) = LENGTH.unpack(await process.stdout.readexactly(LENGTH.size))
-    return unpacked(await process.stdout.readexactly(size))
+def _limit_memory() -> None:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        pages = int(file.read().split()[0])
+    most = pages * resource.getpagesize() + MAX_GROWTH_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def planner(limit_s: float) -> Planner | None:
+    """Return a planner; None where processes cannot be forked, or nothing may take that long."""
+    return Planner(limit_s) if limit_s and hasattr(os, "fork") else None

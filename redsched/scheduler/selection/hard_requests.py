@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from redsched import aio
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.mirroring.ruling_out import RuledOut
+from redsched.scheduler.planning.jobs import decided_apart
 from redsched.scheduler.planning.limits import DecisionLimits
 from redsched.scheduler.selection.attempt import SchedulingAttempt
 from redsched.scheduler.selection.elsewhere import Elsewhere
@@ -49,26 +50,22 @@ class HardRequests:
 
         Raises TooHard, NotFound, Settling, Unavailable.
         """
-        only, left_s = attempt.home or attempt.pinned, self._limits.plan_s
+        only = attempt.home or attempt.pinned
         best: Proposal | None = None
         for cell in cells if only is not None else [*cells, *(one for one in self._cells if one not in cells)]:
-            started_s = aio.now_s()
-            proposal = await self._proposal(attempt, cell, max(left_s, 0.01))
-            left_s -= aio.now_s() - started_s
+            proposal = await self._proposal(attempt, cell)
             if best is None or proposal.rank > best.rank:
                 best = proposal
             if len(best.decision.places) >= attempt.request.places:
                 break
         assert best is not None
-        if best.decision.places and not best.cell.is_here:
-            await self._elsewhere.load(attempt, best.cell)
         return best
 
-    async def _proposal(self, attempt: SchedulingAttempt, cell: Cell, limit_s: float) -> Proposal:
-        if cell.is_here:
-            await cell.read_at_head(lambda: None)  # also ends the claims that are due, which a planner does not
+    async def _proposal(self, attempt: SchedulingAttempt, cell: Cell) -> Proposal:
+        if not cell.is_here:
+            await self._elsewhere.load(attempt, cell)
         assert self._limits.planner is not None
-        planned = await self._limits.planner.decide(cell.name, attempt.resolved, limit_s)
+        planned = await decided_apart(self._limits.planner, cell, attempt.resolved)
         attempt.catch_up = True
         attempt.refusals.pop(cell.name, None)
         if planned.explanation is not None:

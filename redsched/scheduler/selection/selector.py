@@ -100,4 +100,6 @@ class Selector:
                 f"a claim was sent to the store and no reply came {within}; repeat the request with these claim_ids",
                 attempt.known_ids(),
             )
+        if attempt.is_hard:
+            return StoreUnavailable(f"the request takes long to decide, and others came first {within}: retry")
         return StoreUnavailable(f"no host could be claimed {within}, though some seemed free: retry")

@@ -64,6 +64,13 @@ class Settings(BaseModel):
     catch_up_timeout_s: Seconds = Field(5.0, description="How long a request waits for the feed before it returns 503.")
     select_timeout_s: Seconds = Field(10.0, description="How long a selection may retry before it returns 503.")
 
+    plan_limit_s: float = Field(
+        5.0,
+        ge=0,
+        le=60,
+        description="How long a decision may take that is too long for a worker's event loop; 0: none may.",
+    )
+
     candidates: int = Field(8, ge=1, le=64, description="Hosts that one claim call tries in order for each place.")
     pick_from: int = Field(
         4, ge=1, le=64, description="Number of best hosts of which the first is picked at random; 1: always the best."

@@ -80,7 +80,9 @@ def _lifespan(
                 "no store is configured: set REDSCHED_REDIS_URL, or use `redsched up`, which starts one"
             )
         app.state.metrics = metrics = Metrics()
-        async with Scheduler.connect(settings.redis_url, settings, observe=metrics.observe) as scheduler:
+        async with Scheduler.connect(
+            settings.redis_url, settings, observe=metrics.observe, plan_apart=True
+        ) as scheduler:
             app.state.scheduler = scheduler
             app.state.claim_projects = ClaimProjects(scheduler)
             app.state.readiness = ReadinessMonitor(scheduler, registry, metrics)

@@ -16,6 +16,7 @@ from redsched import aio, logs
 from redsched.cache.feed import Gap
 from redsched.cache.replica import CellReplica
 from redsched.errors import RedschedError, StoreUnavailable
+from redsched.pacing import paced
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
@@ -258,7 +259,8 @@ class ReplicaUpdater:
             try:
                 await self._read_to_end()
                 pause = self._settings.poll_s
-                for one in waiting:
+                # Replies wait until all have read: each of them sees the same instant.
+                async for one in paced(waiting):
                     one.take()
             except RedschedError as error:
                 log.warning("feed read failed", cell=self.cell.name, problem=error.detail)

@@ -10,11 +10,13 @@ from fastapi_offline import FastAPIOffline
 from starlette.routing import Route
 
 from redsched.api import openapi, problems
+from redsched.api.access_log import AccessLog
 from redsched.api.fast_path import FastPath
 from redsched.api.methods import ImpliedMethods
 from redsched.api.metrics import Metrics
 from redsched.api.plain_paths import PlainPaths
 from redsched.api.readiness import ReadinessMonitor
+from redsched.api.request_ids import RequestIds
 from redsched.api.routes import changes, claims, declared, events, hosts, quotas, reports, selections, service
 from redsched.errors import StoreUnavailable
 from redsched.scheduler import Scheduler
@@ -57,7 +59,8 @@ def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> Fa
     problems.install(app)
     openapi.install(app)
     # Outside what FastAPI adds around all middleware, so it comes last.
-    app.middleware_stack = PlainPaths(FastPath(app.build_middleware_stack()))
+    inner = PlainPaths(FastPath(app.build_middleware_stack()))
+    app.middleware_stack = RequestIds(AccessLog(inner) if settings.access_log else inner)
     return app
 
 

@@ -32,6 +32,8 @@ class EventFilter:
     project: OneOf = None
     host: OneOf = None
     kind: OneOf = None
+    actor: OneOf = None
+    request_id: OneOf = None
 
     def __post_init__(self) -> None:
         if unknown := [kind for kind in values_of(self.kind) if kind not in KINDS]:

@@ -141,6 +141,7 @@ class Settings(BaseModel):
     )
     head_timeout_s: Seconds = Field(10.0, description="How long a request line and headers may take to arrive.")
     body_timeout_s: Seconds = Field(30.0, description="How long a body may take to arrive.")
+    access_log: bool = Field(False, description="Log one line for each request to the API, at the level info.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged, to stderr.")
 
     host_name: str = Field("", description="The agent's host name. Empty: this machine's.")

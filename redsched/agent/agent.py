@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from redsched import logs
+from redsched import logs, origin
 from redsched.agent.backoff import StoreBackoff
 from redsched.agent.claims.context import LifecycleContext
 from redsched.agent.claims.steps import ClaimSteps
@@ -28,6 +28,7 @@ from redsched.agent.timers import TimerQueue
 from redsched.aio import end_all, finish
 from redsched.errors import OtherAgent, RedschedError, Unavailable
 from redsched.model import Claim
+from redsched.origin import Origin, agent_of
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.store import Store
@@ -145,6 +146,7 @@ class Agent:
         self._slots.release()
 
     async def _turn(self, turns: TimerQueue[Host], host: Host, act: Callable[[Host], Awaitable[float]]) -> None:
+        origin.enter(Origin(agent_of(host.name)))
         try:
             next_s = await act(host)
         except OtherAgent as error:

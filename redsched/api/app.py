@@ -12,11 +12,13 @@ from starlette.routing import Route
 from redsched.api import openapi, problems
 from redsched.api.access.changes import ClaimProjects
 from redsched.api.access.gate import Gate
+from redsched.api.access_log import AccessLog
 from redsched.api.fast_path import FastPath
 from redsched.api.methods import ImpliedMethods
 from redsched.api.metrics import Metrics
 from redsched.api.plain_paths import PlainPaths
 from redsched.api.readiness import ReadinessMonitor
+from redsched.api.request_ids import RequestIds
 from redsched.api.routes import changes, claims, declared, events, hosts, quotas, reports, selections, service
 from redsched.auth.authenticator import Authenticator
 from redsched.errors import StoreUnavailable
@@ -66,7 +68,8 @@ def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> Fa
     # Outside what FastAPI adds around all middleware, so it comes last.
     inside = PlainPaths(FastPath(app.build_middleware_stack()))
     app.state.is_valid = authenticator.still_valid if authenticator else lambda _: True
-    app.middleware_stack = Gate(inside, app.state.routes, authenticator)
+    gated = Gate(inside, app.state.routes, authenticator)
+    app.middleware_stack = RequestIds(AccessLog(gated) if settings.access_log else gated)
     return app
 
 

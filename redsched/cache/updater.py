@@ -149,7 +149,7 @@ class ReplicaUpdater:
             self._notify_listeners()
 
     def _begin(self) -> None:
-        self._task = asyncio.create_task(self._run(), name=f"redsched-updater-{self.cell.name}")
+        self._task = aio.detached(self._run(), name=f"redsched-updater-{self.cell.name}")
 
     async def stop(self) -> None:
         """Stop the task; all waiting callers raise StoreUnavailable."""

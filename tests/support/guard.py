@@ -17,6 +17,7 @@ from functools import cache
 from hashlib import sha1
 from pathlib import Path
 
+from redsched.origin import Origin
 from redsched.store.client import call, script_client, scripts
 from redsched.store.codec.wire import Reply
 
@@ -103,12 +104,13 @@ def _watch_keys() -> None:
         keys: Sequence[str],
         arguments: Sequence[str | int],
         durable: bool = False,
+        origins: Sequence[Origin] = (),
     ) -> Reply:
         wrong = wrong_keys(scripts.load_all()[name].keys.names, keys)
         if wrong:
             found.append(f"{name}: {wrong}")
             raise TypeError(f"{name}.lua: {wrong}")
-        return await run(self, name, keys, arguments, durable)
+        return await run(self, name, keys, arguments, durable, origins)
 
     watched.guarded = True  # type: ignore[attr-defined]
     script_client.ScriptClient.run = watched  # type: ignore[method-assign]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from redsched.agent.journal import schema as sql
+from redsched.aio import detached
 from redsched.errors import OtherAgent, RedschedError
 
 _DISK = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")
@@ -81,7 +82,7 @@ class JournalFile:
             self._next = _Batch()
         self._next.statements.append((statement, values))
         if self._writer is None:
-            self._writer = asyncio.create_task(self._write_batches(), name="journal")
+            self._writer = detached(self._write_batches(), name="journal")
         return self._next
 
     async def _write_batches(self) -> None:
@@ -169,10 +170,14 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise JournalBroken for a journal with another schema, before anything is written to it."""
+    """Upgrade a journal of the schema before. Raises JournalBroken for one of any other, and writes nothing to it."""
     has_meta = connection.execute(sql.HAS_META).fetchone()
     row = connection.execute(sql.SCHEMA).fetchone() if has_meta else None
-    if row and row[0] != sql.VERSION:
+    if row and row[0] in sql.UPGRADES:
+        with connection:
+            for statement in (*sql.UPGRADES[row[0]], f"UPDATE meta SET value = '{sql.VERSION}' WHERE name = 'schema'"):
+                connection.execute(statement)
+    elif row and row[0] != sql.VERSION:
         raise JournalBroken(
             f"journal {path} has schema {row[0]}, this release reads only schema {sql.VERSION}: start the release that "
             "wrote it and end the claims of its hosts, or move the file away to start with an empty one, which "

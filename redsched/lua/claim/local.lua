@@ -43,6 +43,11 @@ else
   fields.closed, fields.closed_reason = nil, nil
   placement = {host = ARG.host, state = 'active', token = token, amounts = now, resizing_to = {}, counted = {}}
   add_placement(claim, placement)
+  local made_by = with_origin(cell, {})
+  fields.actor, fields.request_id = nil, nil
+  for i = 1, #made_by, 2 do
+    fields[made_by[i]] = made_by[i + 1]
+  end
 end
 placement.op = 'local'
 fields.project, fields.consumer, fields.digest = ARG.project, ARG.consumer, 'local'

@@ -92,7 +92,9 @@ class ClaimCommands:
         wire = ClaimWire(self._cell.keys, call, call_id)
         keys = (*wire.keys, *self._cell.keys.object_keys(wire.objects), *wire.last_keys)
         try:
-            return wire.answer(await self._cell.run(wire.script, keys, wire.arguments, durable=True))
+            return wire.answer(
+                await self._cell.run(wire.script, keys, wire.arguments, durable=True, origins=call.origins)
+            )
         except NotDurable as error:
             answer = wire.answer(error.reply)
             if answer.outcome is Outcome.OK:

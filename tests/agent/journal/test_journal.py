@@ -343,7 +343,7 @@ async def test_a_journal_of_an_older_schema_is_refused_and_left_as_it_is(tmp_pat
     path = tmp_path / "j.sqlite"
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript(SCHEMA_3)
-    with pytest.raises(JournalBroken, match=r"has schema 3, .* only schema 7: start the release that wrote it"):
+    with pytest.raises(JournalBroken, match=r"has schema 3, .* only schema 8: start the release that wrote it"):
         open_journal(path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}

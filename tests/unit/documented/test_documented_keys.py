@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import redis.asyncio as redis
 
+from redsched import origin
 from redsched.model import (
     AgentStamp,
     Aggregate,
@@ -28,6 +29,7 @@ from redsched.model import (
     ServerGroup,
     SharedPool,
 )
+from redsched.origin import Origin
 from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
@@ -236,6 +238,7 @@ async def keep_up(cell: CellStore, seen: Seen) -> None:
 
 async def live(cell: CellStore, seen: Seen) -> None:
     """Produce nearly all fields: a host joins, is in an aggregate, holds claims, shrinks and is written off."""
+    origin.enter(Origin("cli:alice", "r1"))
     await cell.init()
     answer = await cell.hosts.report(report(), AgentStamp("journal", "nonce", 1))
     await cell.hosts.attest("h1", answer.epoch, AgentStamp("journal", "nonce", 2))

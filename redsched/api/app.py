@@ -71,6 +71,7 @@ def _lifespan(settings: Settings, registry: WorkerRegistry) -> Callable[[FastAPI
         app.state.metrics = metrics = Metrics()
         async with Scheduler.connect(settings.redis_url, settings, observe=metrics.observe) as scheduler:
             app.state.scheduler = scheduler
+            app.state.change_log = None
             app.state.readiness = ReadinessMonitor(scheduler, registry, metrics)
             keeping = asyncio.create_task(app.state.readiness.keep(app.state.closing))
             try:

@@ -113,6 +113,9 @@ class Settings(BaseModel):
     events_keep_s: float = Field(86_400.0, ge=0, description="How long events are kept; 0: none is recorded.")
     events_most: int = Field(100_000, ge=1000, description="Maximum number of events in the log of a cell.")
 
+    auth: str = Field(
+        "", description="File (YAML) of the tokens that the API accepts, and their roles. Empty: no authentication."
+    )
     max_body_bytes: int = Field(
         1_048_576, ge=1024, description="Largest request body that the API accepts; larger ones get 413."
     )

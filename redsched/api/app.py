@@ -88,6 +88,7 @@ def _lifespan(
         ) as scheduler:
             app.state.scheduler = scheduler
             app.state.claim_projects = ClaimProjects(scheduler)
+            app.state.change_log = None
             app.state.readiness = ReadinessMonitor(scheduler, registry, metrics)
             tasks = [asyncio.create_task(app.state.readiness.keep(app.state.closing))]
             if authenticator is not None:

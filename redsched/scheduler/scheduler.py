@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from redsched.scheduler.hosts.service import HostService
     from redsched.scheduler.mirroring.cell_tasks import CellTasks
     from redsched.scheduler.mirroring.mirrors import Mirrors
+    from redsched.scheduler.observe.change_log import ChangeLog, Render
     from redsched.scheduler.observe.events import EventService
     from redsched.scheduler.observe.usage import UsageBy
     from redsched.scheduler.planning.planner import Planner
@@ -242,6 +243,20 @@ class Scheduler:
         """
         from redsched.scheduler.observe.changes import follow
 
+        self._require_followable()
+        return follow(self._cells, last_id)
+
+    def change_log(self, render: "Render") -> "ChangeLog":
+        """Return a log of the changes for many readers, which renders each change once.
+
+        Raises InvalidRequest if this scheduler was opened on demand.
+        """
+        from redsched.scheduler.observe.change_log import ChangeLog
+
+        self._require_followable()
+        return ChangeLog(self._cells, render)
+
+    def _require_followable(self) -> None:
         if not all(cell.updater.is_started for cell in self._cells.here):
             raise InvalidRequest(
                 "this scheduler was opened on demand and follows no changes: open it without on_demand"
@@ -251,7 +266,6 @@ class Scheduler:
                 "this scheduler mirrors some of its cells only (REDSCHED_MIRROR_CELLS) and cannot follow the changes "
                 "of the others: ask one that mirrors all, or read the streams of the store"
             )
-        return follow(self._cells, last_id)
 
     async def audit(self) -> AuditReport:
         """Audit invariants 1, 2, 3, 5 and 10 of docs/architecture.md in the live store. Raises StoreUnavailable."""

@@ -15,7 +15,7 @@ from redsched.api.methods import ImpliedMethods
 from redsched.api.metrics import Metrics
 from redsched.api.plain_paths import PlainPaths
 from redsched.api.readiness import ReadinessMonitor
-from redsched.api.routes import changes, claims, declared, events, hosts, quotas, reports, selections, service
+from redsched.api.routes import agents, changes, claims, declared, events, hosts, quotas, reports, selections, service
 from redsched.errors import StoreUnavailable
 from redsched.scheduler import Scheduler
 from redsched.server.registry import WorkerRegistry
@@ -25,6 +25,7 @@ from redsched.settings import Settings
 ROUTERS = (
     selections.router,
     claims.router,
+    agents.router,
     reports.router,
     hosts.router,
     declared.router,
@@ -73,10 +74,18 @@ def _lifespan(settings: Settings, registry: WorkerRegistry) -> Callable[[FastAPI
             app.state.scheduler = scheduler
             app.state.readiness = ReadinessMonitor(scheduler, registry, metrics)
             keeping = asyncio.create_task(app.state.readiness.keep(app.state.closing))
+            waiting = asyncio.create_task(_end_waits(scheduler, app.state.closing))
             try:
                 yield
             finally:
                 app.state.closing.set()
+                await waiting
                 await keeping
 
     return lifespan
+
+
+async def _end_waits(scheduler: Scheduler, closing: asyncio.Event) -> None:
+    """End the waits of agents for notifications once the process stops: they would keep it from stopping."""
+    await closing.wait()
+    await scheduler.agents.close()

@@ -10,6 +10,8 @@ from fastapi_offline import FastAPIOffline
 from starlette.routing import Route
 
 from redsched.api import openapi, problems
+from redsched.api.access.changes import ClaimProjects
+from redsched.api.access.gate import Gate, Identifies
 from redsched.api.fast_path import FastPath
 from redsched.api.methods import ImpliedMethods
 from redsched.api.metrics import Metrics
@@ -36,8 +38,13 @@ ROUTERS = (
 )
 
 
-def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> FastAPI:
-    """Return the API over the store of `settings`. Its startup raises StoreUnavailable without a usable store."""
+def create_app(
+    settings: Settings, registry: WorkerRegistry | None = None, authenticator: Identifies | None = None
+) -> FastAPI:
+    """Return the API over the store of `settings`. Its startup raises StoreUnavailable without a usable store.
+
+    Without an authenticator everybody may do everything.
+    """
     # Serve /docs from this process: the network of a fleet often has no internet access.
     app = FastAPIOffline(
         title="redsched",
@@ -58,7 +65,9 @@ def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> Fa
     problems.install(app)
     openapi.install(app)
     # Outside what FastAPI adds around all middleware, so it comes last.
-    app.middleware_stack = PlainPaths(FastPath(app.build_middleware_stack()))
+    inside = PlainPaths(FastPath(app.build_middleware_stack()))
+    app.state.is_valid = authenticator.still_valid if authenticator else lambda _: True
+    app.middleware_stack = Gate(inside, app.state.routes, authenticator)
     return app
 
 
@@ -72,6 +81,7 @@ def _lifespan(settings: Settings, registry: WorkerRegistry) -> Callable[[FastAPI
         app.state.metrics = metrics = Metrics()
         async with Scheduler.connect(settings.redis_url, settings, observe=metrics.observe) as scheduler:
             app.state.scheduler = scheduler
+            app.state.claim_projects = ClaimProjects(scheduler)
             app.state.readiness = ReadinessMonitor(scheduler, registry, metrics)
             keeping = asyncio.create_task(app.state.readiness.keep(app.state.closing))
             waiting = asyncio.create_task(_end_waits(scheduler, app.state.closing))

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from redsched import errors, logs
+from redsched.api.access.redact import redact_error
 from redsched.api.methods import allowed_methods
 from redsched.errors import InvalidRequest, PreconditionFailed, RedschedError, Unavailable
 from redsched.schema.parsing import invalid, shown_text
@@ -104,8 +105,8 @@ def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> R
     return Response(to_json(members(error)), error.status, all_headers, MEDIA_TYPE)
 
 
-async def _on_error(_request: Request, error: Exception) -> Response:
-    return problem(cast(RedschedError, error))
+async def _on_error(request: Request, error: Exception) -> Response:
+    return problem(redact_error(request, cast(RedschedError, error)))
 
 
 async def _on_invalid(_request: Request, error: Exception) -> Response:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from redsched.errors import InvalidRequest, RedschedError
-from redsched.model import Request
+from redsched.model import OneOf, Request
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.results import AuditReport, Change, Readiness, Reset, Selections, Stats, UsageRow
 from redsched.scheduler.wiring import Components, plugins_of
@@ -203,6 +203,10 @@ class Scheduler:
         names = sorted(name for cell in self._cells for name in cell.updater.columns.names() if name > after)
         return tuple(names[:limit])
 
+    def knows_host(self, name: str) -> bool:
+        """Return whether a replica of this scheduler has a host of this name. From memory alone."""
+        return any(name in cell.updater.columns for cell in self._cells)
+
     def changes(self, last_id: str = "") -> AsyncIterator[Change | Reset]:
         """Yield every change from now on; in the cell that `last_id` (`<cell>:<seq>`) names, all after that change.
 
@@ -234,11 +238,14 @@ class Scheduler:
 
         return await repair(self._cells, operator=True)
 
-    async def usage(self, by: "Sequence[UsageBy] | None" = None) -> tuple[UsageRow, ...]:
-        """Return the total amounts of all claims, by class or by these dimensions. Raises StoreUnavailable."""
+    async def usage(self, by: "Sequence[UsageBy] | None" = None, project: OneOf = None) -> tuple[UsageRow, ...]:
+        """Return the total amounts of all claims, or those of a project, by class or by these dimensions.
+
+        Raises StoreUnavailable.
+        """
         from redsched.scheduler.observe.usage import UsageBy, usage
 
-        return await usage(self._cells, (UsageBy.CLASS,) if by is None else by)
+        return await usage(self._cells, (UsageBy.CLASS,) if by is None else by, project)
 
     async def export(self, cell: str = "") -> "Archive":
         """Export a cell, named if there are several. Raises NotFound, InvalidRequest, StoreUnavailable."""

@@ -1,14 +1,18 @@
 """GET /v1/changes: every change that can alter a decision, as server-sent events."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Header, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
+from redsched.api.access.callers import sees_all_claims
+from redsched.api.access.changes import own_changes
+from redsched.api.access.redact import Redactor
 from redsched.api.openapi import answers
-from redsched.api.routes.common import KNOWN_QUERY, scheduler
+from redsched.api.routes.common import KNOWN_QUERY, caller, scheduler
 from redsched.errors import InvalidRequest, NotFound
 from redsched.scheduler import Change, Reset
 from redsched.schema.responses import ChangeAnswer
@@ -16,6 +20,8 @@ from redsched.schema.responses import ChangeAnswer
 router = APIRouter(tags=["changes"], dependencies=[KNOWN_QUERY])
 
 Item = TypeVar("Item")
+VALID_EVERY_S = 1.0
+"""How often an idle stream checks that its caller's token has neither expired nor been revoked."""
 LastEventId = Annotated[
     str,
     Header(
@@ -27,7 +33,10 @@ LastEventId = Annotated[
 
 
 async def _follow(request: Request, last_event_id: LastEventId = "") -> AsyncIterator[Change | Reset]:
-    return scheduler(request).changes(last_event_id)
+    by, changes = caller(request), scheduler(request).changes(last_event_id)
+    if sees_all_claims(by):
+        return changes
+    return own_changes(by, request.app.state.claim_projects, Redactor(request), changes)
 
 
 # A dependency, because those may reject: when the route itself begins, the 200 has been sent.
@@ -48,8 +57,9 @@ STREAM: dict[int | str, dict[str, Any]] = {
     responses={**STREAM, **answers({}, InvalidRequest, NotFound)},
 )
 async def follow_changes(request: Request, followed: Followed) -> AsyncIterator[ServerSentEvent]:
-    """Stream changes as server-sent events until the client disconnects or the server stops."""
-    async for one in _until(request.app.state.closing, followed):
+    """Stream changes as server-sent events until the client disconnects, its token ends, or the server stops."""
+    is_valid = partial(request.app.state.is_valid, caller(request))
+    async for one in _until(request.app.state.closing, followed, is_valid):
         yield _event(one)
 
 
@@ -59,16 +69,22 @@ def _event(one: Change | Reset) -> ServerSentEvent:
     return ServerSentEvent(event="change", id=f"{one.cell}:{one.seq}", data=ChangeAnswer.of(one))
 
 
-async def _until(closing: asyncio.Event, items: AsyncIterator[Item]) -> AsyncIterator[Item]:
-    """Yield the items until `closing` is set: an open stream would keep the server from stopping."""
+async def _until(
+    closing: asyncio.Event, items: AsyncIterator[Item], is_valid: Callable[[], bool]
+) -> AsyncIterator[Item]:
+    """Yield the items until `closing` is set: an open stream would keep the server from stopping.
+
+    Also ends when the caller is no longer valid, which is checked before each item and every VALID_EVERY_S.
+    """
     ended = asyncio.ensure_future(closing.wait())
     try:
         while True:
             upcoming = asyncio.ensure_future(anext(items))
             try:
-                await asyncio.wait((upcoming, ended), return_when=asyncio.FIRST_COMPLETED)
-                if not upcoming.done():
-                    return
+                while not upcoming.done():
+                    await asyncio.wait((upcoming, ended), timeout=VALID_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
+                    if not is_valid() or (ended.done() and not upcoming.done()):
+                        return
                 yield upcoming.result()
             except StopAsyncIteration:
                 return

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from pydantic_core import to_json
@@ -43,7 +43,8 @@ def events(
     --follow shows events as they arrive; with --json, one per line.
     """
     given = (("claim", claim), ("project", project), ("host", host), ("kind", kind))
-    wanted = EventFilter(**{what: filter_names(what, value) for what, value in given})
+    names: dict[str, Any] = {what: filter_names(what, value) for what, value in given}
+    wanted = EventFilter(**names)
     if follow:
         return run_until_ended(_follow(url, after, wanted, _Follower(as_json, wide)))
     page = with_scheduler(url, lambda s: _page(s, limit, after, wanted), read_only=True)

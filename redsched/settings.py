@@ -144,6 +144,12 @@ class Settings(BaseModel):
     access_log: bool = Field(False, description="Log one line for each request to the API, at the level info.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged, to stderr.")
 
+    api: str = Field("", description="URL of the API that an agent without access to the store uses. Empty: the store.")
+    token_file: str = Field("", description="File with the token that the agent sends to that API. Empty: none.")
+    api_ca: str = Field("", description="File (PEM) with the authorities that may sign that API's certificate.")
+    api_cert: str = Field("", description="File (PEM) with the agent's own certificate for that API.")
+    api_key: str = Field("", description="File (PEM) with the key of api_cert.")
+    api_insecure: bool = Field(False, description="Allow plain http to an API on another machine.")
     host_name: str = Field("", description="The agent's host name. Empty: this machine's.")
     zone: str = Field("default", description="The zone of this machine.")
     labels: dict[str, str] = Field(default_factory=dict, description="Further labels of this machine, as JSON.")

@@ -19,7 +19,7 @@ from redsched.api.metrics import Metrics
 from redsched.api.plain_paths import PlainPaths
 from redsched.api.readiness import ReadinessMonitor
 from redsched.api.request_ids import RequestIds
-from redsched.api.routes import changes, claims, declared, events, hosts, quotas, reports, selections, service
+from redsched.api.routes import agents, changes, claims, declared, events, hosts, quotas, reports, selections, service
 from redsched.auth.authenticator import Authenticator
 from redsched.errors import StoreUnavailable
 from redsched.scheduler import Scheduler
@@ -30,6 +30,7 @@ from redsched.settings import Settings
 ROUTERS = (
     selections.router,
     claims.router,
+    agents.router,
     reports.router,
     hosts.router,
     declared.router,
@@ -90,7 +91,10 @@ def _lifespan(
             app.state.claim_projects = ClaimProjects(scheduler)
             app.state.change_log = None
             app.state.readiness = ReadinessMonitor(scheduler, registry, metrics)
-            tasks = [asyncio.create_task(app.state.readiness.keep(app.state.closing))]
+            tasks = [
+                asyncio.create_task(app.state.readiness.keep(app.state.closing)),
+                asyncio.create_task(_end_waits(scheduler, app.state.closing)),
+            ]
             if authenticator is not None:
                 tasks.append(asyncio.create_task(authenticator.watch_file(app.state.closing)))
             try:
@@ -100,3 +104,9 @@ def _lifespan(
                 await asyncio.gather(*tasks)
 
     return lifespan
+
+
+async def _end_waits(scheduler: Scheduler, closing: asyncio.Event) -> None:
+    """End the waits of agents for notifications once the process stops: they would keep it from stopping."""
+    await closing.wait()
+    await scheduler.agents.close()

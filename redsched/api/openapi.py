@@ -31,7 +31,7 @@ from redsched.model import Aggregate, Quota, Request, ServerGroup
 from redsched.schema import examples, requests, responses
 from redsched.schema.answer import Answer
 from redsched.schema.parsing import adapter
-from redsched.schema.requests import declared, queries, reports, verbs
+from redsched.schema.requests import agents, declared, queries, reports, verbs
 from redsched.schema.responses import InvalidProblem, NotConfirmedProblem, NoValidHostProblem, Problem, QuotaProblem
 
 REF = "#/components/schemas/{model}"
@@ -40,7 +40,7 @@ TAGS = {
     "selections": "Select hosts and claim amounts on them.",
     "claims": "Claims and their lifecycle: confirm, renew, move, resize, shelve, release.",
     "hosts": "The hosts of the fleet, and operator actions on them.",
-    "agents": "Reports, heartbeats and inboxes, for agents without access to Redis.",
+    "agents": "Reports, heartbeats, inboxes and claims of hosts, for agents without access to Redis.",
     "declared": "Objects that operators declare: aggregates, server groups and shared pools.",
     "quotas": "Limits of projects, and the usage of claims.",
     "changes": "The feed of changes and the event log.",
@@ -133,7 +133,7 @@ def _problem_model(error: type[RedschedError]) -> type[Problem]:
 
 def models() -> list[Any]:
     """Return what the document describes: requests and responses."""
-    found = [one for module in (declared, queries, reports, verbs) for one in vars(module).values()]
+    found = [one for module in (agents, declared, queries, reports, verbs) for one in vars(module).values()]
     bodies = [one for one in found if getattr(one, "__module__", "").startswith(requests.__name__)]
     return [Request, Aggregate, ServerGroup, Quota, *bodies, *(getattr(responses, name) for name in responses.__all__)]
 

@@ -16,6 +16,7 @@ from redsched.store.store import Store
 if TYPE_CHECKING:
     from redsched.decide import Explanation
     from redsched.decide.work_limit import WorkLimit
+    from redsched.scheduler.agents.service import AgentService
     from redsched.scheduler.backup.archive import Archive
     from redsched.scheduler.backup.import_ import Imported
     from redsched.scheduler.claims.bulk import BulkService
@@ -71,6 +72,11 @@ class Scheduler:
     def hosts(self) -> "HostService":
         """Reads and verbs of hosts."""
         return self._components.hosts
+
+    @property
+    def agents(self) -> "AgentService":
+        """The calls of agents without access to the store."""
+        return self._components.agents
 
     @property
     def aggregates(self) -> "AggregateService":

@@ -34,6 +34,7 @@ from redsched.store.store import Store
 
 if TYPE_CHECKING:
     from redsched.decide.plugins.registry import PluginRegistry
+    from redsched.scheduler.agents.service import AgentService
     from redsched.scheduler.background.reconciler import PlaceAgain
     from redsched.scheduler.claims.bulk import BulkService
     from redsched.scheduler.claims.migration import MigrationService
@@ -135,6 +136,13 @@ class Components:
         from redsched.scheduler.hosts.service import HostService
 
         return HostService(self.cells, self._unmovable)
+
+    @cached_property
+    def agents(self) -> "AgentService":
+        """The calls of agents without access to the store."""
+        from redsched.scheduler.agents.service import AgentService
+
+        return AgentService(self.cells, self.hosts, self.settings.poll_s)
 
     async def _unmovable(self, cell: Cell, claims: Sequence[Claim]) -> dict[str, str]:
         from redsched.scheduler.hosts.drain import unmovable_reasons

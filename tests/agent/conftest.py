@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 from redsched.store.store import Store
 from tests.support.builders.cells import usual_settings
+from tests.support.processes.served_api import serving
 from tests.support.waiting import wait_until
 
 H1 = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
@@ -75,6 +77,8 @@ class World:
     url: str
     cell: CellStore
     folder: Path
+    api: str = ""
+    """The URL of the API that agents use; '' if they use the store."""
     _running: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(
@@ -82,7 +86,7 @@ class World:
     ) -> "asyncio.Task[None]":
         """Start an agent in this process and wait until its hosts are open."""
         ready = asyncio.Event()
-        task = asyncio.create_task(run(quick(**changes), self.url, hosts, self.folder / journal, ready))
+        task = asyncio.create_task(run(quick(api=self.api, **changes), self.url, hosts, self.folder / journal, ready))
         self._running.append(task)
         opened = asyncio.create_task(ready.wait())
         await asyncio.wait([task, opened], return_when=asyncio.FIRST_COMPLETED, timeout=30)
@@ -207,15 +211,22 @@ class World:
         (self.folder / "new").rename(self.folder / verb)
 
 
-@pytest.fixture
-async def world(clean_store: str, tmp_path: Path) -> AsyncIterator[World]:
-    """Yield an empty cell, on each kind of server."""
-    async with Store.connect(clean_store, usual_settings()) as store:
+@pytest.fixture(params=["redis", "rest"])
+async def world(request: pytest.FixtureRequest, clean_store: str, tmp_path: Path) -> AsyncIterator[World]:
+    """Yield an empty cell, on each kind of server, whose agents use the store, or an API over it."""
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(Store.connect(clean_store, usual_settings()))
         cell = store.cell("c1")
         await cell.init()
-        made = World(clean_store, cell, tmp_path)
+        api = await stack.enter_async_context(serving(api_settings(clean_store))) if request.param == "rest" else ""
+        made = World(clean_store, cell, tmp_path, api)
+        stack.push_async_callback(made.close)
         yield made
-        await made.close()
+
+
+def api_settings(url: str) -> Settings:
+    """Return settings of an API whose scheduler leaves the cell alone: tests do what schedulers do every second."""
+    return Settings(redis_url=url, poll_s=0.01, tick_s=3600, check_s=0, events_keep_s=0)
 
 
 @dataclass
@@ -249,7 +260,7 @@ async def main():
 asyncio.run(main())
 """
 
-StartProcess = Callable[[World], Process]
+StartProcess = Callable[[World], Awaitable[Process]]
 
 
 @pytest.fixture
@@ -257,8 +268,12 @@ def start_process() -> Iterator[StartProcess]:
     """Start an agent for h1 in a process of its own, with the world's hook, and wait until it is open."""
     started: list[Process] = []
 
-    def start(world: World) -> Process:
-        settings = quick(hook=world.hook).model_dump(mode="json", exclude_defaults=True)
+    async def start(world: World) -> Process:
+        # In a thread: this process serves the API.
+        return await asyncio.to_thread(start_now, world)
+
+    def start_now(world: World) -> Process:
+        settings = quick(hook=world.hook, api=world.api).model_dump(mode="json", exclude_defaults=True)
         arguments = [world.url, str(world.folder / "journal.sqlite"), json.dumps(settings)]
         process = Process(
             subprocess.Popen([sys.executable, "-c", AGENT, *arguments], stdout=subprocess.PIPE, text=True)

@@ -65,7 +65,7 @@ class LifecycleContext:
         Scripts return STALE both for a placement that has been resized meanwhile and for one that is gone. A plain read
         is sufficient reason to let its work continue, but only the outcome of a script is reason to stop it.
         """
-        read = await self.backoff.call(lambda: self.host.cell.claims.read([work.id]))
+        read = await self.backoff.call(lambda: self.host.cell.claims([self.host.name], [work.id]))
         if work.id not in read:
             return None
         found = {one.placed: one for one in placements_here(read[work.id], self.host.name)}.get(work.placed)
@@ -91,7 +91,7 @@ class LifecycleContext:
         # The alternates in the journal may be those of an earlier claim with this id.
         needed = [one for one in work.texts if one not in self.host.journal.texts or one == alternates_name(work.id)]
         if needed:
-            found = await self.backoff.call(lambda: self.host.cell.texts.read(needed))
+            found = await self.backoff.call(lambda: self.host.cell.texts(self.host.name, work.id, needed))
             for name, text in found.items():
                 await self.host.journal.write_text(name, text)
         await durable

@@ -58,7 +58,7 @@ class LocalSteps:
 
     async def _claim_local(self, found: LocalWork, token: str) -> ScriptResult:
         return await self._context.call(
-            lambda: self._host.cell.claims.report_local(
+            lambda: self._host.cell.report_local(
                 self._host.name, found.id, found.amounts, found.project, found.consumer, token
             )
         )

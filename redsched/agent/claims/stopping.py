@@ -65,7 +65,7 @@ class EndSteps:
             (EndReason.WORK_ENDED, work.work_end.text) if work.work_end is not None else (EndReason.RELEASED, "")
         )
         return await self._context.call(
-            lambda: self._host.cell.claims.gone(
-                self._host.name, work.id, work.token, end_reason, external, entry_id, objects_of(work), reason=reason
+            lambda: self._host.cell.gone(
+                self._host.name, work.id, work.token, end_reason, external, entry_id, objects_of(work), reason
             )
         )

@@ -27,7 +27,9 @@ async def serving(settings: Settings, port: int = 0) -> AsyncIterator[str]:
     app = app_of(settings)
     with socket.create_server(("127.0.0.1", port)) as listener:
         async with app.router.lifespan_context(app):
-            server = _QuietServer(worker._config(app), app.state.closing, WorkerRegistry())
+            limits = worker.connection_limits(settings)
+            config = worker._config(app, limits)
+            server = _QuietServer(config, limits, None, app.state.closing, WorkerRegistry())
             task = asyncio.create_task(server.serve([listener]))
             try:
                 yield f"http://127.0.0.1:{listener.getsockname()[1]}"

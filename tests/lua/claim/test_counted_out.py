@@ -126,7 +126,7 @@ async def calls_of(cell: CellStore, work: Callable[[], Awaitable[Any]]) -> list[
         seen.append(script)
         return await run(script, keys, arguments, *more, **named)
 
-    cell._cell.run = noted  # type: ignore[assignment,method-assign]
+    cell._cell.run = noted  # type: ignore[method-assign]
     await work()
     return seen
 

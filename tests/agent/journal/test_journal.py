@@ -18,9 +18,10 @@ from redsched.agent.collectors.base import Named
 from redsched.agent.journal import journal as journal_module
 from redsched.agent.journal.file import JournalBroken
 from redsched.agent.journal.journal import BLOCK, REMEMBER_MS, Journal, open_journal
-from redsched.agent.journal.schema import JournalEntry
+from redsched.agent.journal.schema import SET_META, TABLES, JournalEntry, to_row
 from redsched.errors import OtherAgent
 from redsched.model import ClaimStatus
+from redsched.origin import Origin
 from redsched.store.codec.results import EndedPlacement
 from tests.agent.conftest import held_work
 
@@ -349,6 +350,22 @@ async def test_a_journal_of_an_older_schema_is_refused_and_left_as_it_is(tmp_pat
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         assert names == {"meta", "claim"}
         assert connection.execute("SELECT id FROM claim").fetchall() == [("a",)]
+
+
+async def test_a_journal_of_the_schema_before_is_upgraded(tmp_path: Path) -> None:
+    path, work = tmp_path / "j.sqlite", held_work("a", f"{E1}.12", {"VCPU": 1})
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(TABLES.replace(" origin TEXT NOT NULL DEFAULT '',", ""))
+        connection.execute(SET_META, ("schema", "7"))
+        row = to_row("h1", work)[:-1]
+        connection.execute(f"INSERT INTO placement VALUES ({', '.join('?' * len(row))})", row)
+        connection.commit()
+    caused = replace(work, origin=Origin("ci", "r1"))
+    for held in (work, caused):
+        journal = open_journal(path)
+        assert journal.pages["h1"].held == {f"{E1}.12": held}
+        await journal.write_held("h1", caused)
+        await journal.close()
 
 
 async def test_a_placement_has_ended_when_it_has_by_this_token_or_a_later_one(tmp_path: Path) -> None:

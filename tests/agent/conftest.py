@@ -20,10 +20,12 @@ from redsched.agent.run import run
 from redsched.aio import end
 from redsched.model import Candidate, Claim, ClaimStatus, EndReason, HostReport, Inventory, OnExit, Placement, Reason
 from redsched.settings import Settings
+from redsched.store.access.roles import StoreRole
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 from redsched.store.store import Store
 from tests.support.builders.cells import usual_settings
+from tests.support.store_users import url_as
 from tests.support.waiting import wait_until
 
 H1 = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
@@ -80,9 +82,10 @@ class World:
     async def start(
         self, hosts: Sequence[Collector | HostReport] = (H1,), journal: str = "journal.sqlite", **changes: object
     ) -> "asyncio.Task[None]":
-        """Start an agent in this process and wait until its hosts are open."""
+        """Start an agent in this process, as a user for agents of its hosts, and wait until its hosts are open."""
         ready = asyncio.Event()
-        task = asyncio.create_task(run(quick(**changes), self.url, hosts, self.folder / journal, ready))
+        url = url_as(self.url, StoreRole.AGENT, [one.name for one in hosts])
+        task = asyncio.create_task(run(quick(**changes), url, hosts, self.folder / journal, ready))
         self._running.append(task)
         opened = asyncio.create_task(ready.wait())
         await asyncio.wait([task, opened], return_when=asyncio.FIRST_COMPLETED, timeout=30)
@@ -259,7 +262,11 @@ def start_process() -> Iterator[StartProcess]:
 
     def start(world: World) -> Process:
         settings = quick(hook=world.hook).model_dump(mode="json", exclude_defaults=True)
-        arguments = [world.url, str(world.folder / "journal.sqlite"), json.dumps(settings)]
+        arguments = [
+            url_as(world.url, StoreRole.AGENT, ["h1"]),
+            str(world.folder / "journal.sqlite"),
+            json.dumps(settings),
+        ]
         process = Process(
             subprocess.Popen([sys.executable, "-c", AGENT, *arguments], stdout=subprocess.PIPE, text=True)
         )

@@ -77,6 +77,8 @@ class World:
     url: str
     cell: CellStore
     folder: Path
+    has_users: bool = False
+    """Whether agents connect as users of their role. A server that restarts has forgotten them."""
     _running: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(
@@ -84,7 +86,7 @@ class World:
     ) -> "asyncio.Task[None]":
         """Start an agent in this process, as a user for agents of its hosts, and wait until its hosts are open."""
         ready = asyncio.Event()
-        url = url_as(self.url, StoreRole.AGENT, [one.name for one in hosts])
+        url = self.url_of_agent([one.name for one in hosts])
         task = asyncio.create_task(run(quick(**changes), url, hosts, self.folder / journal, ready))
         self._running.append(task)
         opened = asyncio.create_task(ready.wait())
@@ -94,6 +96,10 @@ class World:
             task.result()
         assert ready.is_set()
         return task
+
+    def url_of_agent(self, hosts: Sequence[str]) -> str:
+        """Return the URL that the agent of these hosts connects to."""
+        return url_as(self.url, StoreRole.AGENT, hosts) if self.has_users else self.url
 
     async def stop(self, task: "asyncio.Task[None]") -> None:
         """Stop an agent gracefully."""
@@ -216,7 +222,7 @@ async def world(clean_store: str, tmp_path: Path) -> AsyncIterator[World]:
     async with Store.connect(clean_store, usual_settings()) as store:
         cell = store.cell("c1")
         await cell.init()
-        made = World(clean_store, cell, tmp_path)
+        made = World(clean_store, cell, tmp_path, has_users=True)
         yield made
         await made.close()
 
@@ -263,7 +269,7 @@ def start_process() -> Iterator[StartProcess]:
     def start(world: World) -> Process:
         settings = quick(hook=world.hook).model_dump(mode="json", exclude_defaults=True)
         arguments = [
-            url_as(world.url, StoreRole.AGENT, ["h1"]),
+            world.url_of_agent(["h1"]),
             str(world.folder / "journal.sqlite"),
             json.dumps(settings),
         ]

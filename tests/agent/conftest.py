@@ -21,11 +21,13 @@ from redsched.agent.run import run
 from redsched.aio import end
 from redsched.model import Candidate, Claim, ClaimStatus, EndReason, HostReport, Inventory, OnExit, Placement, Reason
 from redsched.settings import Settings
+from redsched.store.access.roles import StoreRole
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 from redsched.store.store import Store
 from tests.support.builders.cells import usual_settings
 from tests.support.processes.served_api import serving
+from tests.support.store_users import url_as
 from tests.support.waiting import wait_until
 
 H1 = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
@@ -79,14 +81,17 @@ class World:
     folder: Path
     api: str = ""
     """The URL of the API that agents use; '' if they use the store."""
+    has_users: bool = False
+    """Whether agents connect as users of their role. A server that restarts has forgotten them."""
     _running: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(
         self, hosts: Sequence[Collector | HostReport] = (H1,), journal: str = "journal.sqlite", **changes: object
     ) -> "asyncio.Task[None]":
-        """Start an agent in this process and wait until its hosts are open."""
+        """Start an agent in this process, as a user for agents of its hosts, and wait until its hosts are open."""
         ready = asyncio.Event()
-        task = asyncio.create_task(run(quick(api=self.api, **changes), self.url, hosts, self.folder / journal, ready))
+        url = self.url_of_agent([one.name for one in hosts])
+        task = asyncio.create_task(run(quick(api=self.api, **changes), url, hosts, self.folder / journal, ready))
         self._running.append(task)
         opened = asyncio.create_task(ready.wait())
         await asyncio.wait([task, opened], return_when=asyncio.FIRST_COMPLETED, timeout=30)
@@ -95,6 +100,10 @@ class World:
             task.result()
         assert ready.is_set()
         return task
+
+    def url_of_agent(self, hosts: Sequence[str]) -> str:
+        """Return the URL that the agent of these hosts connects to."""
+        return url_as(self.url, StoreRole.AGENT, hosts) if self.has_users else self.url
 
     async def stop(self, task: "asyncio.Task[None]") -> None:
         """Stop an agent gracefully."""
@@ -219,7 +228,7 @@ async def world(request: pytest.FixtureRequest, clean_store: str, tmp_path: Path
         cell = store.cell("c1")
         await cell.init()
         api = await stack.enter_async_context(serving(api_settings(clean_store))) if request.param == "rest" else ""
-        made = World(clean_store, cell, tmp_path, api)
+        made = World(clean_store, cell, tmp_path, api, has_users=True)
         stack.push_async_callback(made.close)
         yield made
 
@@ -274,7 +283,11 @@ def start_process() -> Iterator[StartProcess]:
 
     def start_now(world: World) -> Process:
         settings = quick(hook=world.hook, api=world.api).model_dump(mode="json", exclude_defaults=True)
-        arguments = [world.url, str(world.folder / "journal.sqlite"), json.dumps(settings)]
+        arguments = [
+            world.url_of_agent(["h1"]),
+            str(world.folder / "journal.sqlite"),
+            json.dumps(settings),
+        ]
         process = Process(
             subprocess.Popen([sys.executable, "-c", AGENT, *arguments], stdout=subprocess.PIPE, text=True)
         )

@@ -336,7 +336,8 @@ class ClaimCommands:
 
         `token` is that of the last placement of the claim known to the host, '' for none. OK | ALREADY_DONE (facts of
         both: token, placed) | STALE (the store has a later placement; facts: its token, '' for a claim that has ended)
-        | CONFLICT (the id belongs to another claim) | NOT_ATTESTED.
+        | CONFLICT (the id belongs to another claim) | FULL (facts: the count that would be too high, such as
+        `claimed.VCPU`) | NOT_ATTESTED.
         """
         check_name("claim", claim_id)
         _check(amounts)

@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -391,3 +392,45 @@ async def test_a_journal_that_cannot_be_written_any_more_says_so_to_everyone(tmp
     with pytest.raises(JournalBroken):
         journal.write_held("h3", WORK)
     await journal.close()
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+async def test_a_journal_is_for_its_user_alone(tmp_path: Path) -> None:
+    """It names projects and work, and whoever writes it decides what the host restores."""
+    path = tmp_path / "state" / "redsched" / "h1.sqlite"
+    before = os.umask(0)
+    try:
+        journal = await reopened(path, lambda first: first.write_attested("h1", E1))
+        assert {mode_of(file) for file in path.parent.iterdir()} == {0o600}
+        assert len(list(path.parent.iterdir())) > 1, "the WAL is there too"
+        assert mode_of(path.parent) == 0o700
+    finally:
+        os.umask(before)
+    await journal.close()
+
+
+async def test_a_journal_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+    """An earlier release left such files, in such a folder; one that a kill left behind has a WAL, too."""
+    path = tmp_path / "redsched" / "h1.sqlite"
+    journal = await reopened(path, lambda first: first.write_attested("h1", E1))
+    await journal.close()
+    files = [path, *(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))]
+    for file in files:
+        file.touch()
+        file.chmod(0o644)
+    path.parent.chmod(0o755)
+    journal = open_journal(path)
+    assert {mode_of(file) for file in path.parent.iterdir()} == {0o600}
+    assert mode_of(path.parent) == 0o700
+    assert journal.pages["h1"].attested_epoch == E1
+    await journal.close()
+
+
+async def test_a_folder_of_others_keeps_its_mode(tmp_path: Path) -> None:
+    """REDSCHED_JOURNAL may name a file in /tmp."""
+    tmp_path.chmod(0o755)  # noqa: ASYNC240 - nothing else runs
+    await open_journal(tmp_path / "h1.sqlite").close()
+    assert (mode_of(tmp_path), mode_of(tmp_path / "h1.sqlite")) == (0o755, 0o600)

@@ -68,6 +68,11 @@ def parse_token_file(text: str) -> TokenFile:
     document = parse_yaml(text, quotes=False)
     if document is None:
         raise InvalidRequest("it is empty: add a token with `redsched token new`")
+    return check_document(document)
+
+
+def check_document(document: object) -> TokenFile:
+    """Return the contents of a parsed token file. Raises InvalidRequest with one line that names the entry."""
     given = role_fields.mapping("it", document, SECTIONS)
     return TokenFile(tokens=_tokens(given.get("tokens")))
 

@@ -8,6 +8,7 @@ import typer
 from redsched.agent.collectors.base import load_collector
 from redsched.agent.collectors.fleet import fleet as read_fleet
 from redsched.agent.run import run as run_agent
+from redsched.auth.authenticator import Authenticator
 from redsched.cli.context import checked_url, settings_for
 from redsched.cli.options import Url
 from redsched.cli.shutdown import run_until_ended, until_ended
@@ -28,7 +29,9 @@ FleetOption = Annotated[
 
 def api(host: HostOption = "127.0.0.1", port: PortOption = 8080, workers: WorkersOption = 1, url: Url = "") -> None:
     """Serve the REST API over a store until Ctrl-C."""
-    environment = {"REDSCHED_REDIS_URL": checked_url(settings_for(url, is_service=True))}
+    settings = settings_for(url, is_service=True)
+    environment = {"REDSCHED_REDIS_URL": checked_url(settings)}
+    Authenticator.of(settings)  # only to check the token file
     with until_ended(), Workers(host, port, workers) as serving:
         serving.start(environment)
         print(f"the API listens on {serving.url}, its documentation is at {serving.url}/docs", flush=True)

@@ -8,6 +8,7 @@ import typer
 from redsched.agent.collectors.base import load_collector
 from redsched.agent.collectors.fleet import fleet as read_fleet
 from redsched.agent.run import run as run_agent
+from redsched.auth.authenticator import Authenticator
 from redsched.cli.context import checked_url, settings_for
 from redsched.cli.exposure import (
     BehindProxyOption,
@@ -58,6 +59,7 @@ def api(
     exposure = ExposureOptions(tls_cert, tls_key, tls_ca, behind_proxy)
     settings = settings_for(url, is_service=True, given=exposure.settings())
     store = checked_url(settings)
+    Authenticator.of(settings)  # only to check the token file
     with until_ended(), Workers(host, port, workers, settings=settings, insecure=insecure) as serving:
         serving.start({"REDSCHED_REDIS_URL": store, **exposure.environment()})
         print(f"the API listens on {serving.url}, its documentation is at {serving.url}/docs", flush=True)

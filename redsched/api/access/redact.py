@@ -53,10 +53,9 @@ class Redactor:
         caller = caller_of(request.scope)
         self.is_off = sees_hosts(caller)
         self._request = request
-        self._caller = caller
-        self._scheduler = request.app.state.scheduler
-        self._visible = caller.hosts | request.scope.get(OWN_HOSTS, frozenset())
         self._sent: frozenset[str] | None = None
+        self._caller = caller
+        self._visible: frozenset[str] = caller.hosts | request.scope.get(OWN_HOSTS, frozenset())
 
     def text(self, text: str, visible: Collection[str] = ()) -> str:
         """Return the text without the names of hosts, except the visible ones."""
@@ -116,7 +115,7 @@ class Redactor:
         return replace(change, fields=fields)
 
     def _is_hidden(self, word: str) -> bool:
-        if word in self._visible or not self._scheduler.knows_host(word):
+        if word in self._visible or not self._request.app.state.scheduler.knows_host(word):
             return False
         return word not in self._words_sent()
 

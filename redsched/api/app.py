@@ -10,6 +10,8 @@ from fastapi_offline import FastAPIOffline
 from starlette.routing import Route
 
 from redsched.api import openapi, problems
+from redsched.api.access.in_progress import InProgress
+from redsched.api.browsers import Browsers, TrustedHosts
 from redsched.api.fast_path import FastPath
 from redsched.api.methods import ImpliedMethods
 from redsched.api.metrics import Metrics
@@ -37,6 +39,7 @@ ROUTERS = (
 
 def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> FastAPI:
     """Return the API over the store of `settings`. Its startup raises StoreUnavailable without a usable store."""
+    registry = registry or WorkerRegistry()
     # Serve /docs from this process: the network of a fleet often has no internet access.
     app = FastAPIOffline(
         title="redsched",
@@ -44,7 +47,7 @@ def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> Fa
         summary="A shared-state scheduler on Redis: which host takes this, and is it really mine?",
         openapi_tags=[{"name": name, "description": about} for name, about in openapi.TAGS.items()],
         generate_unique_id_function=lambda route: route.name,
-        lifespan=_lifespan(settings, registry or WorkerRegistry()),
+        lifespan=_lifespan(settings, registry),
         redirect_slashes=False,
     )
     app.state.settings = settings
@@ -57,7 +60,8 @@ def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> Fa
     problems.install(app)
     openapi.install(app)
     # Outside what FastAPI adds around all middleware, so it comes last.
-    app.middleware_stack = PlainPaths(FastPath(app.build_middleware_stack()))
+    inside = PlainPaths(FastPath(app.build_middleware_stack()))
+    app.middleware_stack = Browsers(InProgress(inside), TrustedHosts.of(settings, registry.bound))
     return app
 
 

@@ -6,7 +6,6 @@
 A decision is a proposal: the claim script tries its candidates in the given order, and makes the final decision.
 """
 
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from random import Random
@@ -24,6 +23,7 @@ from redsched.decide.overlay import Overlay
 from redsched.decide.pick import choose
 from redsched.decide.plugins.registry import PluginRegistry, multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
+from redsched.decide.remembered import Remembered
 from redsched.decide.result import Decision, Explanation, Miss, Place
 from redsched.decide.steps import Steps, Undecided, finished
 from redsched.decide.top_hosts import Entry
@@ -45,7 +45,7 @@ class Decider:
         self._registry = known or plugin_registry(settings)
         self._remembered = remembered
         self._host_rules = HostRulesCache(columns, remembered)
-        self._profiles: OrderedDict[tuple[Hashable, str | None], RequestProfile] = OrderedDict()
+        self._profiles: Remembered[tuple[Hashable, str | None], RequestProfile] = Remembered(remembered)
         # Usually no filter reads the project, so requests of all projects share a shape.
         self._by_project = per_revision(lambda declared: self._registry.reads_projects or keeps_projects(declared))
         self._has_limits = per_revision(lambda declared: has_limits(declared, settings))
@@ -199,15 +199,12 @@ class Decider:
             profile = RequestProfile(self._columns, unnamed, weighing, filters, host_rules)
             if not remember:
                 return profile
-            self._profiles[key] = profile
-            if len(self._profiles) > self._remembered:
-                self._profiles.popitem(last=False)
+            self._profiles.add(key, profile)
         else:
-            self._profiles.move_to_end(key)
             try:
                 profile.refresh()
             except TooMuchWork:
-                del self._profiles[key]  # it is refreshed in part only
+                self._profiles.forget(key)  # it is refreshed in part only
                 raise
         return profile
 

@@ -135,7 +135,7 @@ class Workers:
                 one.close()
 
     def _launch(self, number: int, started: Callable[[ChildProcess], None]) -> None:
-        registry = WorkerRegistry(self.folder, number, len(self._sockets), self._hosts)
+        registry = WorkerRegistry(self.folder, number, len(self._sockets), self._hosts, self.host)
         serve = importlib.import_module(WORKER).serve
         processes.start(f"redsched-api{number}", partial(self._serve, serve, registry), self._environment, started)
 

@@ -81,9 +81,24 @@ class SelectionPipeline:
                     return known
 
     def may_fit(self, attempt: SchedulingAttempt) -> bool:
-        """Return whether the request has a place according to the columns as they are, without catching up."""
-        fits_here = any(cell.decider.decide(attempt.resolved, self._rng).places for cell in self._cells.here)
+        """Return whether the request may have a place according to the columns as they are, without catching up."""
+        fits_here = any(self._may_fit_in(attempt, cell) for cell in self._cells.here)
         return fits_here or self._elsewhere.may_fit(attempt)
+
+    def _may_fit_in(self, attempt: SchedulingAttempt, cell: Cell) -> bool:
+        gains = attempt.gains.get(cell.name)
+        if gains is None or gains.columns is not cell.updater.columns:
+            gains = attempt.gains[cell.name] = cell.decider.gains(attempt.resolved)
+        try:
+            with self._limits.of_check().working():
+                if not gains.may_matter():
+                    return False
+                if not self._hard.is_known(attempt) and not cell.decider.decide(attempt.resolved, self._rng).places:
+                    return False
+        except TooMuchWork:
+            self._hard.note(attempt)
+        del attempt.gains[cell.name]  # until the attempt has been made, it may fit
+        return True
 
     def _hosts(self) -> int:
         return sum(len(cell.updater.columns) for cell in self._cells.here)

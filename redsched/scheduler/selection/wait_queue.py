@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import TypeVar
 
 from redsched import aio, logs
-from redsched.errors import NoValidHost
+from redsched.errors import NoValidHost, PlannerBusy
 from redsched.pacing import STEPS_S
 from redsched.scheduler.cells import Cells
 
@@ -94,6 +94,8 @@ class WaitQueue:
                     return await attempt()
                 except NoValidHost as error:
                     refused = error
+                except PlannerBusy:
+                    log.debug("planner busy", waiting=len(self._waiters))
                 if waiter.is_hard():
                     waiter.not_before_s = aio.now_s() + max(HARD_PAUSE_S, REST * (aio.now_s() - began_s))
                 waiter.turn.clear()
@@ -150,12 +152,14 @@ class WaitQueue:
         return spent_s + time.perf_counter() - since_s
 
     def _is_due(self, one: _Waiter) -> bool:
-        return not one.turn.is_set() and one.not_before_s <= aio.now_s()
+        if one.turn.is_set() or one.not_before_s > aio.now_s():
+            return False
+        one.not_before_s = 0.0
+        return True
 
     async def _let_try(self, one: _Waiter) -> None:
         one.back.clear()
         one.turn.set()
-        one.not_before_s = 0.0
         if not one.is_hard():
             await one.back.wait()
 

@@ -73,7 +73,7 @@ async def in_order(items: Iterable[str]) -> list[str]:
     return [one async for one in paced(heapq.merge(*runs))] if len(runs) > 1 else runs[0] if runs else []
 
 
-class Turns:
+class TurnQueue:
     """Spreads the work of many tasks over turns of the event loop: a turn ends with what is ready, however much it is.
 
     A task waits for its turn before work of some milliseconds, and then says how long that took. In order of arrival.

@@ -44,7 +44,13 @@ class _Collections:
 
 
 _collections = _Collections()
-gc.callbacks.append(_collections.on_phase)
+
+
+def _count_collection(phase: str, about: dict[str, int]) -> None:
+    _collections.on_phase(phase, about)
+
+
+gc.callbacks.append(_count_collection)
 
 
 def _now_s() -> float:

@@ -23,6 +23,8 @@ import redsched.scheduler.mirroring.writer
 import redsched.scheduler.observe.changes
 import redsched.scheduler.observe.events
 import redsched.scheduler.observe.usage
+import redsched.scheduler.planning.jobs
+import redsched.scheduler.planning.planner
 import redsched.scheduler.quotas.service
 import redsched.scheduler.scheduler
 import redsched.scheduler.selection.blockers

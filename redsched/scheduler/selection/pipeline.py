@@ -24,7 +24,7 @@ from redsched.decide.steps import Undecided
 from redsched.decide.work_limit import TooMuchWork, within
 from redsched.errors import NotDurable, NotFound, NoValidHost, QuotaExceeded, RedschedError, TooHard
 from redsched.model import Request
-from redsched.pacing import Turns, in_slices
+from redsched.pacing import TurnQueue, in_slices
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.planning.limits import DecisionLimits, too_hard
 from redsched.scheduler.quotas.enforcement import Quotas
@@ -58,7 +58,7 @@ class SelectionPipeline:
         self._router = CellRouter(cells, ids, self._elsewhere, self._rng)
         self._limits = limits
         self._hard = HardRequests(cells, self._elsewhere, limits)
-        self._turns, self._explaining = Turns(), asyncio.Lock()
+        self._turns, self._explaining = TurnQueue(), asyncio.Lock()
         self._running = 0
 
     async def run(self, attempt: SchedulingAttempt) -> Selections:

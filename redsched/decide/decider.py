@@ -14,8 +14,10 @@ from redsched.cache.columns import Columns
 from redsched.decide.aggregates import per_revision
 from redsched.decide.explain.changes import Effort, takes_now
 from redsched.decide.explain.explain import explain_steps
+from redsched.decide.filters import rules_of
 from redsched.decide.filters.demands import keeps_projects
 from redsched.decide.filters.limits import has_limits, host_limits
+from redsched.decide.gains import Gains
 from redsched.decide.gang import Found, Kind, PickPolicy, find, listed, requests_of, rules_of_places
 from redsched.decide.gang.summary import best_score, hosts_that_fit, named, refusal
 from redsched.decide.host_rules import HostRulesCache
@@ -126,6 +128,11 @@ class Decider:
         with Overlay(self._columns) as overlay:
             overlay.end(row, claim)
             return takes_now(profile, row)
+
+    def gains(self, request: Request) -> Gains:
+        """Return what tells whether changes may have made room for a request that was refused."""
+        requests = [one for _, one in requests_of(request)]
+        return Gains(self._columns, requests, [rules_of(one, self._registry.filters) for one in requests])
 
     def limits(self, places: Iterable[Place]) -> dict[str, HostLimit]:
         """Return the limits on claims of each candidate of these places, for hosts that have a limit."""

@@ -4,6 +4,7 @@ Imports no scheduler, whose modules would double the time that agents take to st
 """
 
 import gc
+import sys
 from collections.abc import Sequence
 
 import uvloop
@@ -13,6 +14,12 @@ from redsched import aio, logs
 from redsched.errors import InvalidRequest
 from redsched.settings import Settings, load
 from redsched.store.store import Store
+from redsched.store.topology.password import FILE_SETTING, has_password
+
+PASSWORD_SHOWN = (
+    "redsched: warning: --url has a password, which every user of this machine can read in the list of processes: set "
+    f"REDSCHED_REDIS_URL instead, or leave it out and name a file with it in {FILE_SETTING}"
+)
 
 
 def settings_for(url: str = "", is_service: bool = False) -> Settings:
@@ -26,6 +33,8 @@ def settings_for(url: str = "", is_service: bool = False) -> Settings:
     settings = _load()
     is_chosen = is_service or "log_level" in settings.model_fields_set
     logs.configure(settings.log_level if is_chosen else "warning")
+    if url and has_password(url):
+        print(PASSWORD_SHOWN, file=sys.stderr)
     return settings.model_copy(update={"redis_url": url}) if url else settings
 
 

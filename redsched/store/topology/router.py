@@ -17,6 +17,7 @@ from redis.exceptions import AskError
 from redsched.settings import Settings
 from redsched.store.topology.cluster import SlotEndpoint, Topology, slot_of
 from redsched.store.topology.connection import reader_client, writer_pool
+from redsched.store.topology.password import with_password
 from redsched.store.topology.sentinel import SentinelEndpoint
 from redsched.store.topology.tls_files import check_tls_files
 from redsched.store.topology.url import Address, Kind, StoreUrl, parse
@@ -55,9 +56,9 @@ class Router(Protocol):
 def router_to(url: str, settings: Settings) -> Router:
     """Return the router of a store; nothing is connected yet.
 
-    Raises InvalidRequest for an invalid URL, and for files of TLS that cannot be used.
+    Raises InvalidRequest for an invalid URL, and for files of TLS or of a password that cannot be used.
     """
-    parsed = parse(url)
+    parsed = with_password(parse(url), settings.redis_password_file)
     check_tls_files(parsed)
     return ClusterRouter(parsed, settings) if parsed.kind is Kind.CLUSTER else SingleNodeRouter(parsed, settings)
 

@@ -25,11 +25,15 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 from redsched.store.store import Store
 from tests.support.builders.cells import usual_settings
-from tests.support.processes.served_api import serving
+from tests.support.processes.served_api import AgentToken, serving
 from tests.support.waiting import wait_until
 
 H1 = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
 TWO = {"VCPU": 2, "MEMORY_MB": 1024}
+
+HOSTS = ["h1", "h2", "h3", *(f"sim-{number:05}" for number in range(1, 61))]
+PROJECTS = ["", "web", "ops"]
+"""What the agents' token is for."""
 
 DIGEST = "d" * 32
 """The digest of the request that all claims here belong to."""
@@ -79,6 +83,8 @@ class World:
     folder: Path
     api: str = ""
     """The URL of the API that agents use; '' if they use the store."""
+    token: AgentToken | None = None
+    """The token that agents send to the API."""
     _running: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(
@@ -86,7 +92,7 @@ class World:
     ) -> "asyncio.Task[None]":
         """Start an agent in this process and wait until its hosts are open."""
         ready = asyncio.Event()
-        task = asyncio.create_task(run(quick(api=self.api, **changes), self.url, hosts, self.folder / journal, ready))
+        task = asyncio.create_task(run(quick(**self.link, **changes), self.url, hosts, self.folder / journal, ready))
         self._running.append(task)
         opened = asyncio.create_task(ready.wait())
         await asyncio.wait([task, opened], return_when=asyncio.FIRST_COMPLETED, timeout=30)
@@ -95,6 +101,11 @@ class World:
             task.result()
         assert ready.is_set()
         return task
+
+    @property
+    def link(self) -> dict[str, object]:
+        """The settings of agents that say what they connect to."""
+        return {} if self.token is None else {"api": self.api, "token_file": str(self.token.path)}
 
     async def stop(self, task: "asyncio.Task[None]") -> None:
         """Stop an agent gracefully."""
@@ -218,8 +229,11 @@ async def world(request: pytest.FixtureRequest, clean_store: str, tmp_path: Path
         store = await stack.enter_async_context(Store.connect(clean_store, usual_settings()))
         cell = store.cell("c1")
         await cell.init()
-        api = await stack.enter_async_context(serving(api_settings(clean_store))) if request.param == "rest" else ""
-        made = World(clean_store, cell, tmp_path, api)
+        made = World(clean_store, cell, tmp_path)
+        if request.param == "rest":
+            made.token = AgentToken(tmp_path, HOSTS, PROJECTS)
+            served = serving(api_settings(clean_store), made.token.authenticator)
+            made.api = await stack.enter_async_context(served)
         stack.push_async_callback(made.close)
         yield made
 
@@ -273,7 +287,7 @@ def start_process() -> Iterator[StartProcess]:
         return await asyncio.to_thread(start_now, world)
 
     def start_now(world: World) -> Process:
-        settings = quick(hook=world.hook, api=world.api).model_dump(mode="json", exclude_defaults=True)
+        settings = quick(hook=world.hook, **world.link).model_dump(mode="json", exclude_defaults=True)
         arguments = [world.url, str(world.folder / "journal.sqlite"), json.dumps(settings)]
         process = Process(
             subprocess.Popen([sys.executable, "-c", AGENT, *arguments], stdout=subprocess.PIPE, text=True)

@@ -6,6 +6,8 @@ EXTRA_OF = {
     "fastapi": "api",
     "fastapi_offline": "api",
     "httptools": "api",
+    "httpx": "rest",
+    "jwt": "oidc",
     "numpy": "scheduler",
     "prometheus_client": "api",
     "starlette": "api",

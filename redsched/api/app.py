@@ -43,13 +43,16 @@ ROUTERS = (
 )
 
 
-def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> FastAPI:
+def create_app(
+    settings: Settings, registry: WorkerRegistry | None = None, authenticator: Authenticator | None = None
+) -> FastAPI:
     """Return the API over the store of `settings`. Its startup raises StoreUnavailable without a usable store.
 
-    Without `auth` in the settings everybody may do everything. Raises InvalidRequest for an invalid token file.
+    `authenticator` takes the place of the one that `auth` of the settings asks for; without both, everybody may do
+    everything. Raises InvalidRequest for an invalid token file.
     """
     registry = registry or WorkerRegistry()
-    authenticator = Authenticator.of(settings)
+    authenticator = authenticator or Authenticator.of(settings)
     # Serve /docs from this process: the network of a fleet often has no internet access.
     app = FastAPIOffline(
         title="redsched",

@@ -13,7 +13,6 @@ from fastapi import FastAPI
 
 from redsched.aio import end
 from redsched.api import worker
-from redsched.api.access.gate import Identifies
 from redsched.api.app import create_app
 from redsched.auth.access_token import new_token
 from redsched.auth.authenticator import Authenticator
@@ -31,11 +30,11 @@ class _QuietServer(worker._Server):
         yield
 
 
-@dataclass
-class _Switched:
+class _Switched(Authenticator):
     """An authenticator that stands for another one, so that an app can be used again with other tokens."""
 
-    now: Identifies | None = None
+    def __init__(self) -> None:
+        self.now: Authenticator | None = None
 
     async def identify(self, token: str) -> Caller:
         return await self.now.identify(token) if self.now is not None else UNRESTRICTED
@@ -43,13 +42,16 @@ class _Switched:
     def still_valid(self, caller: Caller) -> bool:
         return self.now.still_valid(caller) if self.now is not None else True
 
+    async def watch_file(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+
 
 _APPS: dict[str, tuple[FastAPI, _Switched]] = {}
 """Apps by their settings: FastAPI compiles an app's routes on its first requests, slower than most tests."""
 
 
 @asynccontextmanager
-async def serving(settings: Settings, authenticator: Identifies | None = None, port: int = 0) -> AsyncIterator[str]:
+async def serving(settings: Settings, authenticator: Authenticator | None = None, port: int = 0) -> AsyncIterator[str]:
     """Serve the API with these settings, and yield its URL."""
     name = repr(settings)
     if name not in _APPS:

@@ -64,6 +64,13 @@ class Settings(BaseModel):
     catch_up_timeout_s: Seconds = Field(5.0, description="How long a request waits for the feed before it returns 503.")
     select_timeout_s: Seconds = Field(10.0, description="How long a selection may retry before it returns 503.")
 
+    plan_limit_s: float = Field(
+        5.0,
+        ge=0,
+        le=60,
+        description="How long a decision may take that is too long for a worker's event loop; 0: none may.",
+    )
+
     candidates: int = Field(8, ge=1, le=64, description="Hosts that one claim call tries in order for each place.")
     pick_from: int = Field(
         4, ge=1, le=64, description="Number of best hosts of which the first is picked at random; 1: always the best."
@@ -134,8 +141,15 @@ class Settings(BaseModel):
     )
     head_timeout_s: Seconds = Field(10.0, description="How long a request line and headers may take to arrive.")
     body_timeout_s: Seconds = Field(30.0, description="How long a body may take to arrive.")
+    access_log: bool = Field(False, description="Log one line for each request to the API, at the level info.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged, to stderr.")
 
+    api: str = Field("", description="URL of the API that an agent without access to the store uses. Empty: the store.")
+    token_file: str = Field("", description="File with the token that the agent sends to that API. Empty: none.")
+    api_ca: str = Field("", description="File (PEM) with the authorities that may sign that API's certificate.")
+    api_cert: str = Field("", description="File (PEM) with the agent's own certificate for that API.")
+    api_key: str = Field("", description="File (PEM) with the key of api_cert.")
+    api_insecure: bool = Field(False, description="Allow plain http to an API on another machine.")
     host_name: str = Field("", description="The agent's host name. Empty: this machine's.")
     zone: str = Field("default", description="The zone of this machine.")
     labels: dict[str, str] = Field(default_factory=dict, description="Further labels of this machine, as JSON.")

@@ -14,10 +14,12 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from redsched import aio
+from redsched import aio, origin
 from redsched.api.problems import BadHttp, HeadersTooLarge, RequestTimeout, TooManyConnections, problem
 from redsched.api.request_head import problem_of_head
+from redsched.api.request_ids import new_request_id
 from redsched.errors import Forbidden, RedschedError
+from redsched.origin import Origin
 from redsched.server.exposure import Peers
 
 MAX_HEAD_BYTES = 32_768
@@ -231,6 +233,9 @@ def close_idlest(connections: Iterable[Any], but: object = None) -> bool:
 
 
 def _response(error: RedschedError) -> bytes:
-    found = problem(error, {"Connection": "close"})
+    request_id = new_request_id()
+    caused_by = origin.enter(Origin("", request_id))
+    found = problem(error, {"Connection": "close", "X-Request-Id": request_id})
+    origin.leave(caused_by)
     headers = b"".join(b"%s: %s\r\n" % one for one in found.raw_headers)
     return STATUS_LINE[found.status_code] + headers + b"\r\n" + bytes(found.body)

@@ -4,15 +4,21 @@ Imports no scheduler, whose modules would double the time that agents take to st
 """
 
 import gc
-from collections.abc import Mapping, Sequence
+import os
+import pwd
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
 
 import uvloop
 from pydantic import ValidationError
 
-from redsched import aio, logs
+from redsched import aio, logs, origin
 from redsched.errors import InvalidRequest
+from redsched.origin import Origin
 from redsched.settings import Settings, load
 from redsched.store.store import Store
+
+Result = TypeVar("Result")
 
 
 def settings_for(url: str = "", is_service: bool = False, given: Mapping[str, str] | None = None) -> Settings:
@@ -30,14 +36,31 @@ def settings_for(url: str = "", is_service: bool = False, given: Mapping[str, st
     return settings.model_copy(update={"redis_url": url}) if url else settings
 
 
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run the work of a command and return its result. What it changes is recorded as done by this user."""
+    token = origin.enter(Origin(f"cli:{_user()}"))
+    try:
+        return uvloop.run(work)
+    finally:
+        origin.leave(token)
+
+
+def _user() -> str:
+    """Return the name of the user who runs this process; the number of one without a name."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
 def declare(settings: Settings) -> Sequence[str]:
     """Declare those cells of `settings` that are new, and return their names."""
-    return uvloop.run(_declare(checked_url(settings), settings))
+    return run(_declare(checked_url(settings), settings))
 
 
 def upgrade(settings: Settings) -> None:
     """Shut releases beside which this one cannot run out of the cells of `settings`."""
-    uvloop.run(_upgrade(checked_url(settings), settings))
+    run(_upgrade(checked_url(settings), settings))
 
 
 def checked_url(settings: Settings) -> str:

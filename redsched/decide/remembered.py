@@ -50,6 +50,10 @@ class Remembered(Generic[Key, Value]):
         while len(self._known) > self._most or (self.size > self._most_bytes and len(self._known) > 1):
             self.size -= self._known.popitem(last=False)[1][1]
 
+    def remove(self, key: Key) -> None:
+        """Forget the value of a key that has one."""
+        self.size -= self._known.pop(key)[1]
+
 
 def size_of(key: object) -> int:
     """Return about how many bytes the texts in a key have, which may have tuples and sets in tuples."""

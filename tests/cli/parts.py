@@ -157,12 +157,13 @@ def ask(url: str) -> dict[str, object]:
         return dict(json.load(answer))
 
 
-def curl(line: str) -> dict[str, object]:
-    """Send the request of a printed curl line, and return the JSON response."""
-    words = shlex.split(line)
-    method, url, header, body = words[words.index("-X") + 1], words[3], words[words.index("-H") + 1], words[-1]
-    name, _, value = header.partition(": ")
-    request = urllib.request.Request(url, body.encode(), {name: value}, method=method)
+def curl(line: str, token: str = "") -> dict[str, object]:
+    """Send the request of a printed curl line, with TOKEN set, and return the JSON response."""
+    words = shlex.split(line.replace("$TOKEN", token))
+    method, url, body = words[words.index("-X") + 1], words[3], words[-1]
+    pairs = (words[number + 1].partition(": ") for number, word in enumerate(words) if word == "-H")
+    headers = {name: value for name, _, value in pairs}
+    request = urllib.request.Request(url, body.encode(), headers, method=method)
     with urllib.request.urlopen(request, timeout=20) as answer:
         assert answer.status in (200, 201)
         return dict(json.load(answer))

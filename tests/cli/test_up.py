@@ -39,6 +39,31 @@ def test_up_alone_has_a_curl_that_works_too() -> None:
     check_nothing_left(started, processes)
 
 
+@pytest.mark.parametrize("arguments", [(), ("--fleet", "2")])
+def test_the_curl_of_an_up_with_authentication_sends_a_token(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """The token itself is not printed: `up` does not know it."""
+    file = str(tmp_path / "tokens.yaml")
+    token = run("token", "new", "me", "--role", "operator", "--file", file).output.strip()
+    with up("--no-agent", *arguments, environment={"REDSCHED_AUTH": file}) as started:
+        assert file in started.said["auth"]
+        assert '-H "Authorization: Bearer $TOKEN"' in started.said["try"]
+        answer = curl(started.said["try"], token)
+        assert "selections" in answer if arguments else answer["outcome"] == "OK"
+        ended = started.end(signal.SIGINT)
+    assert (ended.exit_code, ended.errors) == (0, "")
+
+
+@pytest.mark.parametrize("command", [("up", "--no-agent"), ("api", "--url", "redis://127.0.0.1:1")])
+def test_a_token_file_that_cannot_be_used_is_one_line(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """It is checked first: no store was started, or asked."""
+    file = tmp_path / "tokens.yaml"
+    environment = {"REDSCHED_AUTH": str(file)}
+    run(*command, "--port", "0", environment=environment).check_failed(2, str(file), "cannot be read")
+    file.write_text("tokens: []")
+    file.chmod(0o644)
+    run(*command, "--port", "0", environment=environment).check_failed(2, str(file), "chmod 600")
+
+
 def test_nothing_survives_an_up_that_is_killed() -> None:
     with up("--fleet", "2") as started:
         processes = descendants(started.process.pid)

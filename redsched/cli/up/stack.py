@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from redsched.agent.collectors.fleet import fleet as read_fleet
+from redsched.auth.authenticator import Authenticator
 from redsched.cli.context import declare
 from redsched.cli.main import run
 from redsched.errors import InvalidRequest, StoreUnavailable
@@ -51,6 +52,7 @@ class LocalStack:
             raise InvalidRequest(
                 "--data is for the embedded store, but REDSCHED_REDIS_URL names another store: use one of them"
             )
+        Authenticator.of(settings)  # only to check the token file
         self.settings, self.options = settings, options
         self.simulated = len(read_fleet(options.fleet)) if options.fleet else 0
         self.workers = Workers(

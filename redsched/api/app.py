@@ -10,12 +10,17 @@ from fastapi_offline import FastAPIOffline
 from starlette.routing import Route
 
 from redsched.api import openapi, problems
+from redsched.api.access.changes import ClaimProjects
+from redsched.api.access.gate import Gate
+from redsched.api.access_log import AccessLog
 from redsched.api.fast_path import FastPath
 from redsched.api.methods import ImpliedMethods
 from redsched.api.metrics import Metrics
 from redsched.api.plain_paths import PlainPaths
 from redsched.api.readiness import ReadinessMonitor
-from redsched.api.routes import changes, claims, declared, events, hosts, quotas, reports, selections, service
+from redsched.api.request_ids import RequestIds
+from redsched.api.routes import agents, changes, claims, declared, events, hosts, quotas, reports, selections, service
+from redsched.auth.authenticator import Authenticator
 from redsched.errors import StoreUnavailable
 from redsched.scheduler import Scheduler
 from redsched.server.registry import WorkerRegistry
@@ -25,6 +30,7 @@ from redsched.settings import Settings
 ROUTERS = (
     selections.router,
     claims.router,
+    agents.router,
     reports.router,
     hosts.router,
     declared.router,
@@ -36,7 +42,11 @@ ROUTERS = (
 
 
 def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> FastAPI:
-    """Return the API over the store of `settings`. Its startup raises StoreUnavailable without a usable store."""
+    """Return the API over the store of `settings`. Its startup raises StoreUnavailable without a usable store.
+
+    Without `auth` in the settings everybody may do everything. Raises InvalidRequest for an invalid token file.
+    """
+    authenticator = Authenticator.of(settings)
     # Serve /docs from this process: the network of a fleet often has no internet access.
     app = FastAPIOffline(
         title="redsched",
@@ -44,7 +54,7 @@ def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> Fa
         summary="A shared-state scheduler on Redis: which host takes this, and is it really mine?",
         openapi_tags=[{"name": name, "description": about} for name, about in openapi.TAGS.items()],
         generate_unique_id_function=lambda route: route.name,
-        lifespan=_lifespan(settings, registry or WorkerRegistry()),
+        lifespan=_lifespan(settings, registry or WorkerRegistry(), authenticator),
         redirect_slashes=False,
     )
     app.state.settings = settings
@@ -57,11 +67,16 @@ def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> Fa
     problems.install(app)
     openapi.install(app)
     # Outside what FastAPI adds around all middleware, so it comes last.
-    app.middleware_stack = PlainPaths(FastPath(app.build_middleware_stack()))
+    inside = PlainPaths(FastPath(app.build_middleware_stack()))
+    app.state.is_valid = authenticator.still_valid if authenticator else lambda _: True
+    gated = Gate(inside, app.state.routes, authenticator)
+    app.middleware_stack = RequestIds(AccessLog(gated) if settings.access_log else gated)
     return app
 
 
-def _lifespan(settings: Settings, registry: WorkerRegistry) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _lifespan(
+    settings: Settings, registry: WorkerRegistry, authenticator: Authenticator | None
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if not settings.redis_url:
@@ -69,14 +84,29 @@ def _lifespan(settings: Settings, registry: WorkerRegistry) -> Callable[[FastAPI
                 "no store is configured: set REDSCHED_REDIS_URL, or use `redsched up`, which starts one"
             )
         app.state.metrics = metrics = Metrics()
-        async with Scheduler.connect(settings.redis_url, settings, observe=metrics.observe) as scheduler:
+        async with Scheduler.connect(
+            settings.redis_url, settings, observe=metrics.observe, plan_apart=True
+        ) as scheduler:
             app.state.scheduler = scheduler
+            app.state.claim_projects = ClaimProjects(scheduler)
+            app.state.change_log = None
             app.state.readiness = ReadinessMonitor(scheduler, registry, metrics)
-            keeping = asyncio.create_task(app.state.readiness.keep(app.state.closing))
+            tasks = [
+                asyncio.create_task(app.state.readiness.keep(app.state.closing)),
+                asyncio.create_task(_end_waits(scheduler, app.state.closing)),
+            ]
+            if authenticator is not None:
+                tasks.append(asyncio.create_task(authenticator.watch_file(app.state.closing)))
             try:
                 yield
             finally:
                 app.state.closing.set()
-                await keeping
+                await asyncio.gather(*tasks)
 
     return lifespan
+
+
+async def _end_waits(scheduler: Scheduler, closing: asyncio.Event) -> None:
+    """End the waits of agents for notifications once the process stops: they would keep it from stopping."""
+    await closing.wait()
+    await scheduler.agents.close()

@@ -5,6 +5,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from starlette.requests import Request
+from starlette.types import Receive
 
 from redsched import aio
 from redsched.errors import NotConfirmed
@@ -18,7 +19,7 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     Raises NotConfirmed when the client disconnected first.
     """
     doing = asyncio.ensure_future(work)
-    going = asyncio.ensure_future(_gone(request))
+    going = asyncio.ensure_future(gone(request.receive))
     try:
         await asyncio.wait((doing, going), return_when=asyncio.FIRST_COMPLETED)
         if not doing.done():
@@ -28,6 +29,7 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
         await aio.end_all((doing, going))
 
 
-async def _gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
+async def gone(receive: Receive) -> None:
+    """Wait until the client disconnects. The body must have been read."""
+    while (await receive())["type"] != "http.disconnect":
         pass

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from redsched.api.access.redact import redact_error
 from redsched.api.problems import fault, problem
 from redsched.api.routes.selections import PATH, select
 from redsched.errors import RedschedError
@@ -36,4 +37,4 @@ async def _answer(request: Request) -> Response:
     try:
         return await select(request)
     except RedschedError as error:
-        return problem(error)
+        return problem(redact_error(request, error))

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 
+from redsched.api.access.redact import BODY
 from redsched.api.problems import BodyTooLarge, UnsupportedMediaType
 from redsched.errors import InvalidRequest
 from redsched.model.limits import MAX_REQUEST_BYTES
@@ -69,7 +70,8 @@ async def read_bytes(request: Request, most: int = sys.maxsize) -> bytes:
     except ClientDisconnect:
         # Not a fault: nobody gets this response, and nothing is logged.
         raise InvalidRequest("the client disconnected before it had sent the whole body") from None
-    return b"".join(chunks)
+    request.scope[BODY] = body = b"".join(chunks)
+    return body
 
 
 def _check_media_type(declared: str) -> None:

@@ -27,6 +27,7 @@ from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Decision, Explanation, Miss, Place
 from redsched.decide.steps import Steps, Undecided, finished
 from redsched.decide.top_hosts import Entry
+from redsched.decide.work_limit import TooMuchWork, check_work
 from redsched.model import Claim, HostLimit, Request
 from redsched.settings import Settings
 
@@ -53,7 +54,8 @@ class Decider:
         """Propose hosts for every place of a request, or refuse it with reasons.
 
         `rng` makes concurrent schedulers choose different hosts. Raises InvalidRequest for an unknown policy or
-        weigher; Undecided if a request for one place needs more than `max_searches` searches of pools in vain.
+        weigher; Undecided if a request for one place needs more than `max_searches` searches of pools in vain;
+        TooMuchWork beyond the limit in force (`redsched.decide.work_limit`).
         """
         if request.members or request.count > 1:
             return self._decide_many(request, rng)
@@ -84,7 +86,11 @@ class Decider:
 
         Raises InvalidRequest for an unknown policy or weigher.
         """
-        return finished(self._explain_steps(request, hosts, Effort()))
+        return finished(self.explain_steps(request, *hosts))
+
+    def explain_steps(self, request: Request, *hosts: str) -> Steps[Explanation]:
+        """Do what `explain` does, in steps. The first finds the counts, and the columns may change at each."""
+        return self._explain_steps(request, hosts, Effort())
 
     def refusal_steps(self, request: Request, max_tests: int) -> Steps[Explanation]:
         """Explain a refusal in steps. The first finds the counts and the nearest hosts, the others what helps there.
@@ -156,10 +162,11 @@ class Decider:
         """Return the kinds of a call's places, without letting the shapes of a gang evict all others from the cache."""
         members = requests_of(request)
         known: dict[Hashable, RequestProfile] = {}
-        kinds = []
+        kinds = list[Kind]()
         for name, one in members:
             shape = one.shape_key()
             if shape not in known:
+                check_work(f"preparing member {len(kinds) + 1} of {len(members)}")
                 known[shape] = self._profile(one, shape, remember=len(members) <= self._remembered // 2)
             kinds.append(Kind(known[shape], one.count, name))
         return tuple(kinds)
@@ -197,7 +204,11 @@ class Decider:
                 self._profiles.popitem(last=False)
         else:
             self._profiles.move_to_end(key)
-            profile.refresh()
+            try:
+                profile.refresh()
+            except TooMuchWork:
+                del self._profiles[key]  # it is refreshed in part only
+                raise
         return profile
 
 

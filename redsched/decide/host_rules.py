@@ -17,11 +17,13 @@ from redsched.cache.derived import RowCache
 from redsched.decide.filters import HOST_FILTERS, rules_of
 from redsched.decide.filters.hosts import DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING
 from redsched.decide.rules import Mask, Rows, Rule, depends_on_nothing
+from redsched.decide.work_limit import check_work
 from redsched.model import Request
 from redsched.model.json_codec import Fields, as_text
 
 NOT_FOR_THE_ASKING = frozenset((DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING))
 """Reasons that no change of a request can remove."""
+_TESTING = "testing what the hosts are"
 _usual_fields = attrgetter("zones", "required", "forbidden", "any_of", "root_required", "root_forbidden")
 _RARE_FIELDS = (
     *("hosts", "exclude_hosts", "member_of", "not_member_of"),
@@ -71,6 +73,7 @@ class HostRules:
     def _failed(self, rows: Rows) -> Any:
         failed = np.where(self._columns.present[rows], 0.0, np.inf)
         for rule in self._live:
+            check_work(_TESTING)
             weight = np.inf if rule.reason in NOT_FOR_THE_ASKING else 1.0
             failed = failed + np.where(rule.passes(self._columns, rows), 0.0, weight)
         return failed
@@ -78,6 +81,7 @@ class HostRules:
     def _passes(self, rows: Rows) -> Mask:
         passing = self._columns.present[rows]
         for rule in self._live:
+            check_work(_TESTING)
             passing = passing & rule.passes(self._columns, rows)
             if isinstance(rows, int) and not passing:
                 break

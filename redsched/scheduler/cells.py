@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from redsched import aio
 from redsched.cache.loaded import LoadedReplicas
@@ -119,6 +119,11 @@ def no_such_host(name: str) -> NotFound:
     return NotFound(f"there is no host {name!r}: it has never reported, or was removed")
 
 
+def no_such_claim(claim_id: str) -> NotFound:
+    """Return the error for a claim that no cell knows."""
+    return NotFound(f"there is no claim {claim_id!r}: it never existed, or ended too long ago to be remembered")
+
+
 class Cells:
     """All cells of a scheduler, in the order of the settings."""
 
@@ -186,8 +191,13 @@ class Cells:
             # The host may have restored the claim after the first read, and its cell may have settled only then.
             known = await self._known_in_all([claim_id])
         if not known:
-            raise NotFound(f"there is no claim {claim_id!r}: it never existed, or ended too long ago to be remembered")
+            raise no_such_claim(claim_id)
         return [(cell, claims[claim_id]) for cell, claims in known]
+
+    async def refuse_unknown(self, claim_id: str) -> NoReturn:
+        """Raise what `find_claims` raises for an id that no cell knows, for callers who may not know the claim."""
+        await self.refuse_unsettled(f"claim {claim_id}")
+        raise no_such_claim(claim_id)
 
     async def known(self, claim_ids: Sequence[str]) -> tuple[Cell, dict[str, Claim]] | None:
         """Return the cell with the authoritative claims of these ids, and the claims by id; None if no cell has any."""

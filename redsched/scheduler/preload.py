@@ -20,6 +20,7 @@ import redsched.scheduler.hosts.service
 import redsched.scheduler.mirroring.cell_tasks
 import redsched.scheduler.mirroring.mirrors
 import redsched.scheduler.mirroring.writer
+import redsched.scheduler.observe.change_log
 import redsched.scheduler.observe.changes
 import redsched.scheduler.observe.events
 import redsched.scheduler.observe.usage

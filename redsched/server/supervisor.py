@@ -22,8 +22,11 @@ from prometheus_client.multiprocess import mark_process_dead
 from redsched import logs
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
 from redsched.server import processes
+from redsched.server.exposure import check_exposure
 from redsched.server.processes import ChildProcess
 from redsched.server.registry import WorkerRegistry
+from redsched.server.tls import TlsFiles
+from redsched.settings import Settings
 
 WORKER = "redsched.api.worker"
 START_TIMEOUT_S = 60.0
@@ -36,9 +39,31 @@ log = logs.get_logger(__name__)
 class Workers:
     """`count` API processes on one port; a context manager that stops them."""
 
-    def __init__(self, host: str, port: int, count: int, hosts: int = 0) -> None:
-        """Bind the port. `hosts`: how many hosts must have reported before /readyz is ready. Raises InvalidRequest."""
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        count: int,
+        hosts: int = 0,
+        settings: Settings | None = None,
+        insecure: bool = False,
+    ) -> None:
+        """Bind the port, if the API may be exposed there as `settings` protect it. Raises InvalidRequest.
+
+        `hosts`: how many hosts must have reported before /readyz is ready. `insecure`: it may, however exposed.
+        """
+        settings = settings or Settings()
+        check_exposure(host, settings, insecure)
+        files = TlsFiles.of(settings)
+        if files is not None:
+            files.context()  # each worker makes its own: a file that is wrong is reported here, once
+        self._scheme = "http" if files is None else "https"
         self._sockets = _bind(host, port, count)
+        try:  # what a name stands for may have changed since it was checked
+            check_exposure(self._sockets[0].getsockname()[0], settings, insecure)
+        except InvalidRequest:
+            self.close_sockets()
+            raise
         self.host, self.port = host, int(self._sockets[0].getsockname()[1])
         self._hosts = hosts
         self.folder = Path(tempfile.mkdtemp(prefix="redsched-api-"))
@@ -50,7 +75,7 @@ class Workers:
     def url(self) -> str:
         """The URL of the API."""
         name = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{name}:{self.port}"
+        return f"{self._scheme}://{name}:{self.port}"
 
     @property
     def pids(self) -> list[int]:
@@ -66,7 +91,7 @@ class Workers:
         for number in range(len(self._sockets)):
             self._started_at.append(time.monotonic())
             self._launch(number, self._processes.append)
-        registry, deadline = WorkerRegistry(self.folder, workers=len(self._sockets)), time.monotonic() + START_TIMEOUT_S
+        registry, deadline = self.registry, time.monotonic() + START_TIMEOUT_S
         while not registry.listens():
             self._raise_failure(registry)
             if time.monotonic() > deadline:
@@ -97,6 +122,11 @@ class Workers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    @property
+    def registry(self) -> WorkerRegistry:
+        """The state that the workers share with this process."""
+        return WorkerRegistry(self.folder, workers=len(self._sockets))
 
     def close_sockets(self, but: socket.socket | None = None) -> None:
         """Close the port, in a fork that does not serve it; `but`: the socket that the fork serves."""

@@ -87,6 +87,8 @@ def _variables(order: HookRequest) -> dict[str, str]:
         "REDSCHED_TOKEN": work.token,
         "REDSCHED_PLACED": work.placed,
         "REDSCHED_HOST": order.host,
+        "REDSCHED_ACTOR": work.origin.actor,
+        "REDSCHED_REQUEST_ID": work.origin.request_id,
     }
 
 

@@ -6,9 +6,10 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic_core import to_json
 
 from redsched.api import responses
+from redsched.api.access.agents import check_report
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read, read_large, read_object
-from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
+from redsched.api.routes.common import KNOWN_QUERY, HostName, caller, scheduler
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent, OutcomeUnknown, Settling
 from redsched.schema import declarations
 from redsched.schema.parsing import merged, parse
@@ -88,5 +89,6 @@ async def read_inbox(request: Request, host: HostName, query: Annotated[InboxQue
 
 
 async def _report(request: Request, asked: ReportBody) -> Response:
+    check_report(caller(request), asked)
     found = await scheduler(request).hosts.report(asked, asked.agent, asked.epoch, asked.claims, asked.ended)
     return responses.answer(ReportAnswer.of(found))

@@ -5,7 +5,8 @@ the store is started before the processes that need it and stopped after them.
 """
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +28,10 @@ FLEET = "fleet"
 
 @dataclass(frozen=True, slots=True)
 class StackOptions:
-    """The options of the command line. `fleet`: a file or a number, empty for none."""
+    """The options of the command line. `fleet`: a file or a number, empty for none.
+
+    `exposure`: the environment of the workers that decides who may reach the API.
+    """
 
     host: str
     port: int
@@ -35,6 +39,8 @@ class StackOptions:
     agent: bool
     fleet: str
     data: Path | None
+    insecure: bool = False
+    exposure: Mapping[str, str] = field(default_factory=dict)
 
 
 class LocalStack:
@@ -49,7 +55,16 @@ class LocalStack:
         Authenticator.of(settings)  # only to check the token file
         self.settings, self.options = settings, options
         self.simulated = len(read_fleet(options.fleet)) if options.fleet else 0
-        self.workers = Workers(options.host, options.port, options.workers, hosts=self.simulated + options.agent)
+        self.workers = Workers(
+            options.host,
+            options.port,
+            options.workers,
+            hosts=self.simulated + options.agent,
+            settings=settings,
+            insecure=options.insecure,
+        )
+        self.is_open = not (settings.auth or self.workers.url.startswith("https:"))
+        """Whether this process can send requests to the API: it has neither a token nor a client's certificate."""
         self.private: PrivateServer | None = None
         self._agents: dict[str, ChildProcess] = {}
 
@@ -63,7 +78,7 @@ class LocalStack:
         if not self.settings.redis_url:
             self.private = PrivateServer.start(data_dir=self.options.data)
             declare(self.settings.model_copy(update={"redis_url": self.url}))
-        self.workers.start(self._environment())
+        self.workers.start({**self._environment(), **self.options.exposure})
         if self.options.agent:
             self._start_agent("the agent of this machine", "machine")
         if self.options.fleet:

@@ -60,12 +60,20 @@ def _auth(everything: LocalStack) -> dict[str, str]:
 
 
 def _curl(everything: LocalStack) -> str:
-    url, header = everything.workers.url, AUTHORIZATION if everything.settings.auth else ""
+    url = everything.workers.url
+    options = _tls(everything) + (AUTHORIZATION if everything.settings.auth else "")
     resources = first_request(everything)
     if resources:
-        return _line("POST", f"{url}/v1/selections", header, {"resources": resources})
-    return _line("PUT", f"{url}/v1/hosts/h1/report", header, FIRST_HOST)
+        return _line("POST", f"{url}/v1/selections", options, {"resources": resources})
+    return _line("PUT", f"{url}/v1/hosts/h1/report", options, FIRST_HOST)
 
 
-def _line(method: str, url: str, header: str, body: object) -> str:
-    return f"curl -X {method} {url} {header}-H 'Content-Type: application/json' -d '{json.dumps(body)}'"
+def _tls(everything: LocalStack) -> str:
+    """Return the options of curl for a certificate of an own authority, and for a client's certificate."""
+    if not everything.workers.url.startswith("https:"):
+        return ""
+    return "--cacert CA.pem " + ("--cert CLIENT.pem --key CLIENT.key " if everything.settings.tls_ca else "")
+
+
+def _line(method: str, url: str, options: str, body: object) -> str:
+    return f"curl -X {method} {url} {options}-H 'Content-Type: application/json' -d '{json.dumps(body)}'"

@@ -131,12 +131,15 @@ class MigrationService:
         spec = ReplacementSpec(EndReason.MOVED, frozenset(hosts), exclude, by_s)
         return await self._place_or_wait(cell, claim, spec, queue_timeout_s)
 
-    async def unshelve(self, claim_id: str, queue_timeout_s: int = 0) -> tuple[Claim, bool]:
+    async def unshelve(self, claim_id: str, queue_timeout_s: int = 0, token: str = "") -> tuple[Claim, bool]:
         """Place a shelved claim again. Returns the claim, and False if an earlier call placed it.
 
-        Raises NoValidHost, ClaimState (it is not shelved), NotFound, Settling.
+        `token`: only if its last placement has this token; '' for any. Raises NoValidHost, ClaimState (it is not
+        shelved), StaleToken, NotFound, Settling.
         """
         cell, claim = await self._cells.find_claim(claim_id)
+        if token and claim.token != token:
+            raise stale(claim)
         if claim.state is not ClaimStatus.ENDED or claim.end_reason is not EndReason.SHELVED:
             if claim.closed_reason is EndReason.SHELVED and claim.state not in ENDING_OR_ENDED:
                 # The claim was unshelved after it was shelved, presumably by an earlier attempt of this call.

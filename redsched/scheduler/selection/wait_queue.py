@@ -59,7 +59,7 @@ class WaitQueue:
         self._waiters[waiter] = None
         self._joined.set()
         if self._walking is None or self._walking.done():
-            self._walking = asyncio.create_task(self._walk(), name="redsched-wait-queue")
+            self._walking = aio.detached(self._walk(), name="redsched-wait-queue")
         try:
             while True:
                 try:

@@ -22,6 +22,7 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: Annotated[str, Field(description="The value seen, the rule it broke, and the next step.")]
+    request_id: Annotated[str | None, Field(description="The same as in the header `X-Request-Id`.")] = None
 
 
 class FieldError(BaseModel):

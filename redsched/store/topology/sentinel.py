@@ -80,7 +80,7 @@ class SentinelEndpoint:
         """Query the Sentinels in the background, about every RECHECK_S."""
         is_due = self.address is not None and aio.now_s() >= self._recheck_at_s
         if is_due and (self._recheck is None or self._recheck.done()):
-            self._recheck = asyncio.create_task(self._find_again(), name="redsched-sentinels")
+            self._recheck = aio.detached(self._find_again(), name="redsched-sentinels")
 
     async def _find_again(self) -> None:
         try:

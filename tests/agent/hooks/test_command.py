@@ -28,6 +28,7 @@ from redsched.agent.machine.processes import start_mark
 from redsched.agent.machine.usage import start_time
 from redsched.agent.run import hook_of
 from redsched.errors import InvalidRequest
+from redsched.origin import Origin
 from redsched.settings import Settings
 from tests.agent.conftest import held_work
 from tests.support.waiting import wait_until
@@ -40,6 +41,7 @@ WORK = held_work(
     project="web",
     consumer="x",
     named=Named(cgroup="a.slice", pids={7: 1.0}),
+    origin=Origin("ci/münchen", "r-1"),
 )
 START = HookRequest(Verb.START, "c1", "h1", WORK)
 
@@ -58,9 +60,12 @@ def hook(tmp_path: Path, body: str, timeout_s: float = 20.0) -> CommandHook:
 
 @pytest.mark.parametrize("verb", Verb)
 async def test_a_hook_gets_the_verb_the_claim_the_token_and_the_host(tmp_path: Path, verb: Verb) -> None:
-    tell = hook(tmp_path, 'echo "$1 $REDSCHED_CLAIM_ID $REDSCHED_TOKEN $REDSCHED_PLACED $REDSCHED_HOST"; cat')
-    first, _, claim = (await tell.run(HookRequest(verb, "c1", "h1", WORK, ("h1", "h3", "h2")))).decode().partition("\n")
+    about = 'echo "$1 $REDSCHED_CLAIM_ID $REDSCHED_TOKEN $REDSCHED_PLACED $REDSCHED_HOST"'
+    tell = hook(tmp_path, f'{about}; echo "$REDSCHED_ACTOR $REDSCHED_REQUEST_ID"; cat')
+    told = (await tell.run(HookRequest(verb, "c1", "h1", WORK, ("h1", "h3", "h2")))).decode()
+    first, cause, claim = told.split("\n", 2)
     assert first == f"{verb.value} c1.a 1-a.7 1-a.5 h1"
+    assert cause == "ci/münchen r-1"
     assert json.loads(claim) == {
         "verb": verb.value,
         "claim_id": "c1.a",
@@ -71,6 +76,8 @@ async def test_a_hook_gets_the_verb_the_claim_the_token_and_the_host(tmp_path: P
         "slots": {"VCPU": 2},
         "project": "web",
         "consumer": "x",
+        "actor": "ci/münchen",
+        "request_id": "r-1",
         "alternates": ["h3", "h2"],
         "domain": "",
         "cgroup": "a.slice",

@@ -1,0 +1,93 @@
+"""Where the API is, how its certificate is verified, and the token that is sent to it."""
+
+import ipaddress
+import ssl
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from redsched import logs
+from redsched.auth.private_file import FileVersion, version_of
+from redsched.auth.secret_file import read_secret
+from redsched.errors import InvalidRequest
+from redsched.settings import Settings
+
+_log = logs.get_logger("redsched.agent")
+
+
+def checked_api(settings: Settings) -> str:
+    """Return the base URL of the API. Raises InvalidRequest unless it is https, or http to this machine."""
+    url = settings.api.rstrip("/")
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise InvalidRequest(f"the API's URL {settings.api[:200]!r} is malformed: {error}") from None
+    if parts.username or parts.password:
+        raise InvalidRequest("the API's URL has a user or password: put a token into a file and name it as token_file")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise InvalidRequest(f"the API's URL {settings.api[:200]!r} is not one: give https://HOST:PORT")
+    if parts.scheme == "http" and not is_loopback(parts.hostname) and not settings.api_insecure:
+        raise InvalidRequest(
+            f"{url} is plain http to another machine: the token could be read on the way. Use https, or --insecure "
+            "(REDSCHED_API_INSECURE) in a network where nobody listens"
+        )
+    return url
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address is this machine's own."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def tls_of(settings: Settings) -> ssl.SSLContext:
+    """Return how to verify the API, and the client certificate for it. Raises InvalidRequest."""
+    if bool(settings.api_cert) != bool(settings.api_key):
+        raise InvalidRequest("a client certificate needs both api_cert and api_key: give both or neither")
+    try:
+        context = ssl.create_default_context(cafile=settings.api_ca or None)
+        if settings.api_cert:
+            # An encrypted key would make OpenSSL ask for its password at the terminal.
+            context.load_cert_chain(settings.api_cert, settings.api_key, password=_no_password)
+    except (OSError, ValueError) as error:
+        files = ", ".join(one for one in (settings.api_ca, settings.api_cert, settings.api_key) if one)
+        raise InvalidRequest(f"the certificates of the API cannot be used ({files}): {error}") from error
+    return context
+
+
+def _no_password() -> str:
+    raise ValueError("the key is encrypted: store it without a password, in a file that only its owner may read")
+
+
+class TokenFile:
+    """The token in a file, which is read again when the file changes, so that tokens can be replaced."""
+
+    def __init__(self, path: str) -> None:
+        """Read the file; '' is none. Raises InvalidRequest."""
+        self._path = Path(path) if path else None
+        self._version: FileVersion | None = None
+        self._token = ""
+        if self._path is not None:
+            self._version = version_of(self._path)
+            self._token = read_secret(self._path)
+
+    def token(self) -> str:
+        """Return the token; '' if there is no file. A version that cannot be used is logged, and changes nothing."""
+        if self._path is None or (version := version_of(self._path)) == self._version:
+            return self._token
+        self._version = version
+        try:
+            self._token = read_secret(self._path)
+        except InvalidRequest as error:
+            _log.error("token file cannot be used, keeping the last token", reason=error.detail)
+        else:
+            _log.info("token read again", path=str(self._path))
+        return self._token
+
+    def look_again(self) -> None:
+        """Read the file at the next call even if it seems unchanged: its token was refused."""
+        self._version = None

@@ -1,0 +1,50 @@
+"""One request for the heartbeats of all hosts of a cell that are due together."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from redsched.errors import StoreUnavailable
+from redsched.model import AgentStamp
+from redsched.store.codec.results import ScriptResult
+
+GATHER_S = 0.01
+"""How long a heartbeat waits for those of other hosts."""
+MOST = 200
+"""The most hosts of one request."""
+
+Beats = Mapping[str, tuple[int, AgentStamp]]
+"""The lease and the sender of each heartbeat, by host."""
+
+
+class HeartbeatBatcher:
+    """Sends heartbeats together. `send` returns the outcomes by host."""
+
+    def __init__(self, send: Callable[[Beats], Awaitable[Mapping[str, ScriptResult]]]) -> None:
+        self._send = send
+        self._next: dict[str, tuple[int, AgentStamp]] | None = None
+        self._replies: asyncio.Task[Mapping[str, ScriptResult]] | None = None
+
+    async def beat(self, host: str, lease_s: int, stamp: AgentStamp) -> ScriptResult:
+        """Send a heartbeat with the next request, and return its outcome. Raises what the request raises."""
+        if self._next is None or self._replies is None or len(self._next) >= MOST:
+            self._next = {}
+            self._replies = asyncio.create_task(self._send_soon(self._next))
+            self._replies.add_done_callback(_seen)
+        self._next[host] = (lease_s, stamp)
+        # Shielded, because the other hosts need the replies even if this one's caller is cancelled.
+        found = (await asyncio.shield(self._replies)).get(host)
+        if found is None:
+            raise StoreUnavailable(f"the API's reply to heartbeats lacks host {host}")
+        return found
+
+    async def _send_soon(self, beats: dict[str, tuple[int, AgentStamp]]) -> Mapping[str, ScriptResult]:
+        await asyncio.sleep(GATHER_S)
+        if self._next is beats:
+            self._next = None
+        return await self._send(beats)
+
+
+def _seen(task: "asyncio.Task[Mapping[str, ScriptResult]]") -> None:
+    """Read the error of a request of which every caller was cancelled: asyncio would log it."""
+    if not task.cancelled():
+        task.exception()

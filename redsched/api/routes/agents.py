@@ -1,0 +1,328 @@
+"""/v1/agent: the calls of agents without access to the store. Each is a command of the store.
+
+The responses have the outcomes of the store's scripts, because agents decide on them as agents do that call the scripts
+themselves. So the store being in another epoch, or a claim that has ended, is no error here.
+"""
+
+from collections.abc import Awaitable
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from redsched.api import responses
+from redsched.api.disconnect import unless_gone
+from redsched.api.openapi import BODY, answers, body
+from redsched.api.request_body import read, read_large
+from redsched.api.routes.common import KNOWN_QUERY, ClaimId, HostName, refuse_query, scheduler
+from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown
+from redsched.model import EndReason
+from redsched.scheduler.agents.service import AgentService
+from redsched.schema.requests.agents import (
+    AcceptBody,
+    AgentConfirmBody,
+    AgentFailBody,
+    AgentRenewBody,
+    AgentReportBody,
+    AttestBody,
+    CellQuery,
+    ClaimsOfHostsBody,
+    GoneBody,
+    HeartbeatsBody,
+    HostsBody,
+    InboxesBody,
+    LocalBody,
+    RaiseEpochBody,
+    ResizedBody,
+    TextBody,
+    TextNamesBody,
+    TextsQuery,
+    WorkEndedBody,
+)
+from redsched.schema.responses import (
+    AgentAnswer,
+    AttestedAnswer,
+    ClaimIdsAnswer,
+    HeartbeatsAnswer,
+    HeldClaimsAnswer,
+    InboxesAnswer,
+    OutcomeAnswer,
+    ReportedAnswer,
+    TextNamesAnswer,
+    TextsAnswer,
+)
+from redsched.store.codec.results import ScriptResult
+
+router = APIRouter(prefix="/v1/agent", tags=["agents"], dependencies=[KNOWN_QUERY])
+
+InCell = Annotated[CellQuery, Query()]
+WRITTEN = (*BODY, NotFound, OutcomeUnknown)
+CLAIM = "/hosts/{host}/claims/{claim_id}"
+REPORT = {
+    "zone": "az1",
+    "inventories": {"VCPU": {"total": 64}, "MEMORY_MB": {"total": 262144}},
+    "agent": {"journal": "f00d", "nonce": "1b2c", "number": 7},
+}
+
+
+def agents(request: Request) -> AgentService:
+    """Return the service of agents of this process."""
+    return scheduler(request).agents
+
+
+@router.get("", summary="Describe the fleet to an agent", responses=answers({200: AgentAnswer}, InvalidRequest))
+async def get_agent_api(request: Request) -> Response:
+    """Return the names of the cells. An agent calls this first, to learn whether its token is accepted."""
+    refuse_query(request)
+    return responses.answer({"cells": agents(request).cells})
+
+
+# -- calls about several hosts
+
+
+@router.post(
+    "/heartbeats",
+    summary="Send heartbeats of hosts",
+    responses=answers({200: HeartbeatsAnswer}, *WRITTEN),
+    openapi_extra=body(HeartbeatsBody),
+)
+async def send_heartbeats(request: Request, query: InCell) -> Response:
+    """Renew the leases of hosts.
+
+    Each gets OK, NOT_ATTESTED (a new epoch: attest), UNKNOWN (report first) or NOT_OWNER (another agent has it).
+    """
+    asked = await read(request, HeartbeatsBody)
+    beats = [(host, one.lease_s, one.agent) for host, one in asked.hosts.items()]
+    found = await agents(request).heartbeats(query.cell, beats)
+    return responses.answer({"hosts": {host: OutcomeAnswer.of(one) for host, one in found.items()}})
+
+
+@router.post(
+    "/inboxes",
+    summary="Read inboxes of hosts, or wait for notifications",
+    responses=answers({200: InboxesAnswer}, *BODY, NotFound),
+    openapi_extra=body(InboxesBody),
+)
+async def read_inboxes(request: Request, query: InCell) -> Response:
+    """Return the notifications of hosts; with `wait_s`, wait for the first one."""
+    asked = await read(request, InboxesBody)
+    found = await unless_gone(request, agents(request).inboxes(query.cell, asked.after, asked.wait_s))
+    return responses.answer(InboxesAnswer.of(found))
+
+
+@router.post(
+    "/claim-ids",
+    summary="List the claims on hosts",
+    responses=answers({200: ClaimIdsAnswer}, *BODY, NotFound),
+    openapi_extra=body(HostsBody),
+)
+async def list_claim_ids(request: Request, query: InCell) -> Response:
+    """Return the ids of the claims on each of some hosts."""
+    asked = await read(request, HostsBody)
+    found = await agents(request).store(query.cell).hosts.claim_ids_of(asked.hosts)
+    return responses.answer({"ids": dict(zip(asked.hosts, map(sorted, found), strict=True))})
+
+
+@router.post(
+    "/claims",
+    summary="Read claims on hosts",
+    responses=answers({200: HeldClaimsAnswer}, *BODY, NotFound),
+    openapi_extra=body(ClaimsOfHostsBody),
+)
+async def read_claims(request: Request, query: InCell) -> Response:
+    """Return those of the claims that have a placement on one of the hosts."""
+    asked = await read(request, ClaimsOfHostsBody)
+    return responses.answer({"claims": await agents(request).claims(query.cell, asked.hosts, asked.ids)})
+
+
+# -- calls of one host
+
+
+@router.put(
+    "/hosts/{host}/report",
+    summary="Report a host to its cell",
+    responses=answers({200: ReportedAnswer}, *WRITTEN, ClaimState),
+    openapi_extra=body(AgentReportBody, {"host": REPORT}),
+)
+async def report_host_of_agent(request: Request, host: HostName) -> Response:
+    """Replace a host's report, without attesting to the epoch. OK, ALREADY_DONE or NOT_OWNER."""
+    asked = await read_large(request, AgentReportBody, host)
+    return responses.answer(ReportedAnswer.of(await agents(request).report(asked, asked.agent)))
+
+
+@router.post(
+    "/hosts/{host}/attest",
+    summary="Attest to an epoch",
+    responses=answers({200: AttestedAnswer}, *WRITTEN),
+    openapi_extra=body(AttestBody),
+)
+async def attest_host(request: Request, host: HostName, query: InCell) -> Response:
+    """Restore what the host's journal holds. OK, ALREADY_DONE, WRONG_EPOCH, UNKNOWN (report first) or NOT_OWNER."""
+    asked = await read_large(request, AttestBody)
+    found = await agents(request).attest(
+        query.cell, host, asked.epoch, asked.agent, asked.held, asked.ended, asked.lease_s
+    )
+    return responses.answer(AttestedAnswer.of(found))
+
+
+@router.post(
+    "/hosts/{host}/raise-epoch",
+    summary="Report that the store has gone back",
+    responses=answers({200: OutcomeAnswer}, *WRITTEN, ClaimState),
+    openapi_extra=body(RaiseEpochBody),
+)
+async def raise_epoch(request: Request, host: HostName, query: InCell) -> Response:
+    """Start a new epoch unless the store's is above `above`. OK or ALREADY_DONE; 503 if this host has just done it."""
+    asked = await read(request, RaiseEpochBody)
+    return await _outcome(agents(request).raise_epoch(query.cell, host, asked.above))
+
+
+@router.post(
+    "/hosts/{host}/texts/missing",
+    summary="Ask which texts are lost",
+    responses=answers({200: TextNamesAnswer}, *BODY, NotFound),
+    openapi_extra=body(TextNamesBody),
+)
+async def list_missing_texts(request: Request, host: HostName, query: InCell) -> Response:  # noqa: ARG001 - whose token it is
+    """Return the names of texts that the store no longer has: requests of claims, and lists of alternates."""
+    asked = await read_large(request, TextNamesBody)
+    return responses.answer({"missing": await agents(request).store(query.cell).texts.missing(asked.names)})
+
+
+# -- calls about one claim of a host
+
+
+@router.get(
+    f"{CLAIM}/texts",
+    summary="Read texts of a claim",
+    responses=answers({200: TextsAnswer}, InvalidRequest, NotFound),
+)
+async def read_texts(
+    request: Request, host: HostName, claim_id: ClaimId, query: Annotated[TextsQuery, Query()]
+) -> Response:
+    """Return texts that a claim on this host refers to: its request, and its list of alternates."""
+    return responses.answer({"texts": await agents(request).texts(query.cell, host, claim_id, query.name)})
+
+
+@router.put(
+    f"{CLAIM}/texts",
+    status_code=204,
+    summary="Restore a text of a claim",
+    responses=answers({204: None}, *WRITTEN),
+    openapi_extra=body(TextBody),
+)
+async def restore_text(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
+    """Restore a text that the store has lost, and that a claim on this host refers to."""
+    asked = await read(request, TextBody)
+    await agents(request).restore_text(query.cell, host, claim_id, asked.name, asked.text)
+    return responses.nothing()
+
+
+@router.post(
+    f"{CLAIM}/accept",
+    summary="Accept a claim",
+    responses=answers({200: OutcomeAnswer}, *WRITTEN),
+    openapi_extra=body(AcceptBody),
+)
+async def accept_claim(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
+    """Record that the host has accepted a claim and is about to start its work."""
+    asked = await read(request, AcceptBody)
+    claims = agents(request).store(query.cell).claims
+    return await _outcome(claims.accept(host, claim_id, asked.token, asked.lease_s, asked.entry_id))
+
+
+@router.post(
+    f"{CLAIM}/confirm",
+    summary="Confirm that a claim's work runs",
+    responses=answers({200: OutcomeAnswer}, *WRITTEN),
+    openapi_extra=body(AgentConfirmBody),
+)
+async def confirm_claim_of_host(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
+    """Record that the work runs."""
+    asked = await read(request, AgentConfirmBody)
+    claims = agents(request).store(query.cell).claims
+    return await _outcome(claims.confirm(host, claim_id, asked.token, epoch=asked.epoch))
+
+
+@router.post(
+    f"{CLAIM}/renew",
+    summary="Renew a claim's lease",
+    responses=answers({200: OutcomeAnswer}, *WRITTEN),
+    openapi_extra=body(AgentRenewBody),
+)
+async def renew_claim_of_host(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
+    """Renew the lease of a claim that is not active yet."""
+    asked = await read(request, AgentRenewBody)
+    return await _outcome(agents(request).store(query.cell).claims.renew(host, claim_id, asked.token, asked.lease_s))
+
+
+@router.post(
+    f"{CLAIM}/fail",
+    summary="Report that a claim's work could not be started",
+    responses=answers({200: OutcomeAnswer}, *WRITTEN),
+    openapi_extra=body(AgentFailBody),
+)
+async def fail_claim_of_host(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
+    """Record a failure. With `is_gone`, the amounts are free at once."""
+    asked = await read(request, AgentFailBody)
+    claims = agents(request).store(query.cell).claims
+    return await _outcome(claims.fail(host, claim_id, asked.token, asked.is_gone, reason=asked.reason))
+
+
+@router.post(
+    f"{CLAIM}/work-ended",
+    summary="Report that a claim's work has ended by itself",
+    responses=answers({200: OutcomeAnswer}, *WRITTEN),
+    openapi_extra=body(WorkEndedBody),
+)
+async def report_work_ended(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
+    """Record that the work has ended, without ending the claim."""
+    asked = await read(request, WorkEndedBody)
+    return await _outcome(
+        agents(request).store(query.cell).claims.work_ended(host, claim_id, asked.token, asked.reason)
+    )
+
+
+@router.post(
+    f"{CLAIM}/gone",
+    summary="Report that a claim's work is gone",
+    responses=answers({200: OutcomeAnswer}, *WRITTEN),
+    openapi_extra=body(GoneBody),
+)
+async def report_work_gone(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
+    """Free a claim's amounts: nothing is left of its work."""
+    asked = await read(request, GoneBody)
+    end_reason, claims = EndReason(asked.end_reason), agents(request).store(query.cell).claims
+    return await _outcome(
+        claims.gone(host, claim_id, asked.token, end_reason, asked.external, asked.entry_id, reason=asked.reason)
+    )
+
+
+@router.post(
+    f"{CLAIM}/resized",
+    summary="Report that a claim's work was resized",
+    responses=answers({200: OutcomeAnswer}, *WRITTEN),
+    openapi_extra=body(ResizedBody),
+)
+async def report_resized(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
+    """Record the amounts that the work has now: the requested or the old ones."""
+    asked = await read(request, ResizedBody)
+    return await _outcome(agents(request).store(query.cell).claims.resized(host, claim_id, asked.token, asked.amounts))
+
+
+@router.put(
+    f"{CLAIM}/local",
+    summary="Report local work",
+    responses=answers({200: OutcomeAnswer}, *WRITTEN),
+    openapi_extra=body(LocalBody),
+)
+async def report_local_work(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
+    """Record work that the host runs without a claim, or new amounts of such work."""
+    asked = await read(request, LocalBody)
+    claims = agents(request).store(query.cell).claims
+    return await _outcome(
+        claims.report_local(host, claim_id, asked.amounts, asked.project, asked.consumer, asked.token)
+    )
+
+
+async def _outcome(call: Awaitable[ScriptResult]) -> Response:
+    return responses.answer(OutcomeAnswer.of(await call))

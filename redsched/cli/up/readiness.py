@@ -21,6 +21,8 @@ from redsched.settings import Settings
 ASK_EVERY_S = 0.05
 ASK_TIMEOUT_S = 5.0
 START_TIMEOUT_S = 120.0
+MAX_HOSTS = 1000
+"""The most hosts that are read."""
 COMMON = ("VCPU", "MEMORY_MB")
 
 
@@ -40,11 +42,14 @@ def ready(everything: LocalStack) -> None:
 
 
 def _standing(everything: LocalStack) -> dict[str, Any]:
-    """Return what /readyz answers; of an API that may refuse this process, what the workers' files say."""
+    """Return what /readyz answers; of one that may refuse this process, what workers' files and the store say."""
     if everything.is_open:
         return ask(f"{everything.workers.url}/readyz")
-    missing = everything.workers.registry.missing()
-    return {"detail": f"worker {missing[0]} has not caught up"} if missing else {"status": "ready"}
+    if missing := everything.workers.registry.missing():
+        return {"detail": f"worker {missing[0]} has not caught up"}
+    expected = min(everything.simulated + everything.options.agent, MAX_HOSTS)
+    reported = len(uvloop.run(_hosts(everything.url, everything.settings))) if expected else 0
+    return {"status": "ready"} if reported >= expected else {"detail": f"{reported} of {expected} hosts have reported"}
 
 
 def first_request(everything: LocalStack) -> dict[str, int]:
@@ -65,7 +70,7 @@ def smallest(slot: SlotView) -> int:
 
 async def _hosts(url: str, settings: Settings) -> Sequence[HostView]:
     async with Scheduler.connect(url, settings, on_demand=True, read_only=True) as scheduler:
-        return (await scheduler.hosts.list(limit=1000)).items
+        return (await scheduler.hosts.list(limit=MAX_HOSTS)).items
 
 
 def ask(url: str) -> dict[str, Any]:

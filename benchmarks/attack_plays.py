@@ -66,9 +66,9 @@ async def _connected(stage: Stage) -> Any:
         await connection.close()
 
 
-async def _send(stage: Stage, connection: Connection, path: str, body: bytes) -> None:
+async def _send(stage: Stage, connection: Connection, path: str, body: bytes, method: str = "POST") -> None:
     try:
-        stage.statuses[(await connection.request("POST", path, body)).status] += 1
+        stage.statuses[(await connection.request(method, path, body)).status] += 1
     except (OSError, EOFError, TimeoutError):
         stage.statuses[0] += 1
         await connection.open_again()
@@ -242,7 +242,7 @@ async def _put(stage: Stage, path: str, bodies: list[bytes]) -> None:
     number = 0
     async with _connected(stage) as connection:
         while number < len(bodies) or stage.goes_on:
-            await _send(stage, connection, path.format(f"attack{number % 4}"), bodies[number % len(bodies)])
+            await _send(stage, connection, path.format(f"attack{number % 4}"), bodies[number % len(bodies)], "PUT")
             number += 1
 
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from random import Random
 from urllib.parse import urlsplit
 
 import psutil
@@ -30,15 +31,16 @@ PAUSE_S = 0.02
 TIMEOUT_S = 60.0
 GRACE_S = 90.0
 """How much longer than its time a play may take, before it is given up."""
-FLEET = """hosts:
-  - name: a{{n}}
+FLEET = """  - name: {name}{{n}}
     repeat: {hosts}
     zone: az1
     lease_s: 600
     inventories: {{VCPU: {{total: 1024}}, MEMORY_MB: {{total: 4Ti}}}}
     pools:
 """
-GPU = "      gpu{}: {{inventories: {{CUSTOM_GPU_MILLI: {{total: 1000}}}}}}\n"
+GPU = "      gpu{}: {{inventories: {{CUSTOM_GPU_MILLI: {{total: {}}}}}}}\n"
+KINDS = 20
+"""Kinds of hosts, which differ in their GPUs, so that they do not share a search of pools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Row:
     worker_mb: float
     grown_mb: float
     cpu_s: float
+    failures: int
     statuses: dict[int, int]
 
 
@@ -121,6 +124,7 @@ def play(name: str, url: str, pid: int, seconds: float, scale: int = 1) -> Row:
         after_mb,
         after_mb - before_mb,
         sum(worker.cpu_times()[:2]) - before_s,
+        healthz.failures,
         dict(sorted(stage.statuses.items())),
     )
 
@@ -135,8 +139,14 @@ def fleet_file(hosts: int) -> Iterator[str]:
     """Yield the name of a fleet file."""
     with tempfile.TemporaryDirectory(prefix="redsched-attacks-") as folder:
         file = Path(folder) / "fleet.yaml"
-        file.write_text(FLEET.format(hosts=hosts) + "".join(GPU.format(number) for number in range(8)))
+        file.write_text("hosts:\n" + "".join(_hosts(kind, max(1, hosts // KINDS)) for kind in range(KINDS)))
         yield str(file)
+
+
+def _hosts(kind: int, hosts: int) -> str:
+    rng = Random(kind)
+    gpus = "".join(GPU.format(number, rng.randrange(200, 480)) for number in range(8))
+    return FLEET.format(name=chr(ord("a") + kind), hosts=hosts) + gpus
 
 
 def run(hosts: int, seconds: float, names: Sequence[str]) -> Iterator[Row]:

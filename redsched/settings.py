@@ -40,6 +40,9 @@ class Settings(BaseModel):
         description="URL of the store: redis://, rediss://, unix://, sentinel:// or cluster://. "
         "Empty: `up` starts a private one.",
     )
+    redis_password_file: str = Field(
+        "", description="File with the store's password alone, accessible to its owner alone. Empty: that of the URL."
+    )
     cells: tuple[str, ...] = Field(("c1",), description="The cells this process schedules over, comma-separated.")
     mirror_cells: str = Field(
         "",
@@ -180,6 +183,9 @@ class Settings(BaseModel):
         "", description="Command or http(s) URL that starts, stops and resizes work. Empty: confirm at once."
     )
     hook_timeout_s: Seconds = Field(300.0, description="How long a hook may run.")
+    hook_env: tuple[str, ...] = Field(
+        (), description="Further variables of the agent's environment that a hook gets, comma-separated."
+    )
     work_watch_s: Seconds = Field(
         2.0, description="How often the agent checks that the work that hooks named still runs."
     )
@@ -202,6 +208,22 @@ class Settings(BaseModel):
     @classmethod
     def _split_list(cls, value: object) -> object:
         return tuple(path.strip() for path in value.split(",") if path.strip()) if isinstance(value, str) else value
+
+    @field_validator("hook_env", mode="before")
+    @classmethod
+    def _split_variables(cls, value: object) -> object:
+        return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+
+    @field_validator("hook_env")
+    @classmethod
+    def _check_variables(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) or name.upper().startswith(PREFIX):
+                raise InvalidRequest(
+                    f"hook_env has {name[:80]!r}: name variables, such as MY_REGION, and none of {PREFIX}*, which are "
+                    "the settings of the agent"
+                )
+        return names
 
     @field_validator("*", mode="before")
     @classmethod

@@ -8,6 +8,8 @@ from starlette.requests import Request
 from starlette.types import Receive
 
 from redsched import aio
+from redsched.api.access.in_progress import waiting
+from redsched.api.problems import TooManyRequests
 from redsched.errors import NotConfirmed
 
 T = TypeVar("T")
@@ -16,8 +18,17 @@ T = TypeVar("T")
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """Return the result of `work`, or cancel it when the client disconnects. The body must have been read.
 
-    Raises NotConfirmed when the client disconnected first.
+    Raises NotConfirmed when the client disconnected first, TooManyRequests if its caller has too many that wait.
     """
+    try:
+        with waiting(request.scope):
+            return await _unless_gone(request, work)
+    except TooManyRequests:
+        work.close()  # it has not begun
+        raise
+
+
+async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     doing = asyncio.ensure_future(work)
     going = asyncio.ensure_future(gone(request.receive))
     try:

@@ -75,6 +75,12 @@ class TooManyConnections(Unavailable):
     problem, title = "too-many-connections", "Too many connections"
 
 
+class TooManyRequests(Unavailable):
+    """The caller has too much in progress in this worker. `facts` has `limit`, which one, and `most`."""
+
+    problem, title, status = "too-many-requests", "The caller has too many requests in progress", 429
+
+
 class NotReady(Unavailable):
     """Not every worker has caught up yet."""
 

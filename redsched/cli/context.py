@@ -6,6 +6,7 @@ Imports no scheduler, whose modules would double the time that agents take to st
 import gc
 import os
 import pwd
+import sys
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -17,6 +18,12 @@ from redsched.errors import InvalidRequest
 from redsched.origin import Origin
 from redsched.settings import Settings, load
 from redsched.store.store import Store
+from redsched.store.topology.password import FILE_SETTING, has_password
+
+PASSWORD_SHOWN = (
+    "redsched: warning: --url has a password, which every user of this machine can read in the list of processes: set "
+    f"REDSCHED_REDIS_URL instead, or leave it out and name a file with it in {FILE_SETTING}"
+)
 
 Result = TypeVar("Result")
 
@@ -33,6 +40,8 @@ def settings_for(url: str = "", is_service: bool = False, given: Mapping[str, st
     settings = _load({name: text for name, text in (given or {}).items() if text})
     is_chosen = is_service or "log_level" in settings.model_fields_set
     logs.configure(settings.log_level if is_chosen else "warning")
+    if url and has_password(url):
+        print(PASSWORD_SHOWN, file=sys.stderr)
     return settings.model_copy(update={"redis_url": url}) if url else settings
 
 

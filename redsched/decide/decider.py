@@ -6,7 +6,6 @@
 A decision is a proposal: the claim script tries its candidates in the given order, and makes the final decision.
 """
 
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from random import Random
@@ -15,8 +14,10 @@ from redsched.cache.columns import Columns
 from redsched.decide.aggregates import per_revision
 from redsched.decide.explain.changes import Effort, takes_now
 from redsched.decide.explain.explain import explain_steps
+from redsched.decide.filters import rules_of
 from redsched.decide.filters.demands import keeps_projects
 from redsched.decide.filters.limits import has_limits, host_limits
+from redsched.decide.gains import Gains
 from redsched.decide.gang import Found, Kind, PickPolicy, find, listed, requests_of, rules_of_places
 from redsched.decide.gang.summary import best_score, hosts_that_fit, named, refusal
 from redsched.decide.host_rules import HostRulesCache
@@ -24,6 +25,7 @@ from redsched.decide.overlay import Overlay
 from redsched.decide.pick import choose
 from redsched.decide.plugins.registry import PluginRegistry, multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
+from redsched.decide.remembered import Remembered
 from redsched.decide.result import Decision, Explanation, Miss, Place
 from redsched.decide.steps import Steps, Undecided, finished
 from redsched.decide.top_hosts import Entry
@@ -45,7 +47,7 @@ class Decider:
         self._registry = known or plugin_registry(settings)
         self._remembered = remembered
         self._host_rules = HostRulesCache(columns, remembered)
-        self._profiles: OrderedDict[tuple[Hashable, str | None], RequestProfile] = OrderedDict()
+        self._profiles: Remembered[tuple[Hashable, str | None], RequestProfile] = Remembered(remembered)
         # Usually no filter reads the project, so requests of all projects share a shape.
         self._by_project = per_revision(lambda declared: self._registry.reads_projects or keeps_projects(declared))
         self._has_limits = per_revision(lambda declared: has_limits(declared, settings))
@@ -127,6 +129,11 @@ class Decider:
             overlay.end(row, claim)
             return takes_now(profile, row)
 
+    def gains(self, request: Request) -> Gains:
+        """Return what tells whether changes may have made room for a request that was refused."""
+        requests = [one for _, one in requests_of(request)]
+        return Gains(self._columns, requests, [rules_of(one, self._registry.filters) for one in requests])
+
     def limits(self, places: Iterable[Place]) -> dict[str, HostLimit]:
         """Return the limits on claims of each candidate of these places, for hosts that have a limit."""
         if not self._has_limits(self._columns):
@@ -199,15 +206,12 @@ class Decider:
             profile = RequestProfile(self._columns, unnamed, weighing, filters, host_rules)
             if not remember:
                 return profile
-            self._profiles[key] = profile
-            if len(self._profiles) > self._remembered:
-                self._profiles.popitem(last=False)
+            self._profiles.add(key, profile)
         else:
-            self._profiles.move_to_end(key)
             try:
                 profile.refresh()
             except TooMuchWork:
-                del self._profiles[key]  # it is refreshed in part only
+                self._profiles.forget(key)  # it is refreshed in part only
                 raise
         return profile
 

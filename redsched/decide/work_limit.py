@@ -35,9 +35,8 @@ class _Collections:
 
     def __init__(self) -> None:
         self.spent_s = self._began_s = 0.0
-        gc.callbacks.append(self._on_phase)
 
-    def _on_phase(self, phase: str, _: dict[str, int]) -> None:
+    def on_phase(self, phase: str, _: dict[str, int]) -> None:
         if phase == "start":
             self._began_s = clock()
         else:
@@ -45,6 +44,13 @@ class _Collections:
 
 
 _collections = _Collections()
+
+
+def _count_collection(phase: str, about: dict[str, int]) -> None:
+    _collections.on_phase(phase, about)
+
+
+gc.callbacks.append(_count_collection)
 
 
 def _now_s() -> float:

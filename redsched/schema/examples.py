@@ -189,6 +189,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "hosts": 2,
         "fits": 1,
         "unsearched": 0,
+        "cut_short": False,
         "reasons": [{"reason": "VCPU", "hosts": 1}],
         "nearest": [MISS],
         "exceeded": [],

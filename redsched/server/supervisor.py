@@ -17,8 +17,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from prometheus_client.multiprocess import mark_process_dead
-
 from redsched import logs
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
 from redsched.server import processes
@@ -100,6 +98,9 @@ class Workers:
 
     def revive(self) -> None:
         """Restart workers that have died, each at most once a second. Call it periodically."""
+        # Here, because the command of the agent imports this module, and is installed without it.
+        from prometheus_client.multiprocess import mark_process_dead
+
         for number, process in enumerate(self._processes):
             if process.exit_code is None or time.monotonic() - self._started_at[number] < RESTART_PAUSE_S:
                 continue
@@ -135,7 +136,7 @@ class Workers:
                 one.close()
 
     def _launch(self, number: int, started: Callable[[ChildProcess], None]) -> None:
-        registry = WorkerRegistry(self.folder, number, len(self._sockets), self._hosts)
+        registry = WorkerRegistry(self.folder, number, len(self._sockets), self._hosts, self.host)
         serve = importlib.import_module(WORKER).serve
         processes.start(f"redsched-api{number}", partial(self._serve, serve, registry), self._environment, started)
 

@@ -3,10 +3,11 @@
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, Self
+from typing import Self
 
 from redsched import logs
-from redsched.auth.private_file import FileVersion, check_private, version_of
+from redsched.auth.certificates import load_authorities, load_pair
+from redsched.auth.private_file import FileVersion, version_of
 from redsched.errors import InvalidRequest
 from redsched.settings import Settings
 
@@ -36,24 +37,11 @@ class TlsFiles:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
         context.set_alpn_protocols(["http/1.1"])
-        try:
-            check_private(f"the TLS key {self.key}", self.key.stat())
-            context.load_cert_chain(self.cert, self.key, _refuse_password)
-        except (OSError, ssl.SSLError) as error:
-            raise InvalidRequest(
-                f"certificate {self.cert} and key {self.key} cannot be used: {_reason(error)}: check both files"
-            ) from error
+        load_pair(context, self.cert, self.key)
         if self.ca is not None:
-            self._require_certificates(context, self.ca)
+            load_authorities(context, self.ca)
+            context.verify_mode = ssl.CERT_REQUIRED
         return context
-
-    @staticmethod
-    def _require_certificates(context: ssl.SSLContext, ca: Path) -> None:
-        try:
-            context.load_verify_locations(ca)
-        except (OSError, ssl.SSLError) as error:
-            raise InvalidRequest(f"authorities {ca} cannot be used: {_reason(error)}: check the file") from error
-        context.verify_mode = ssl.CERT_REQUIRED
 
     def versions(self) -> list[FileVersion | None]:
         """Return the present version of each file."""
@@ -84,12 +72,3 @@ class TlsContexts:
             log.warning("tls_files_refused", reason=error.detail, used="the former certificate")
         else:
             log.info("tls_files_loaded", cert=str(self._files.cert))
-
-
-def _reason(error: OSError) -> str:
-    # An error of OpenSSL has its source location in its text.
-    return str(getattr(error, "reason", None) or error.strerror or error)
-
-
-def _refuse_password() -> NoReturn:
-    raise InvalidRequest("the TLS key has a passphrase, which nobody is there to type: write it without one")

@@ -26,12 +26,16 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 from redsched.store.store import Store
 from tests.support.builders.cells import usual_settings
-from tests.support.processes.served_api import serving
+from tests.support.processes.served_api import AgentToken, serving
 from tests.support.store_users import url_as
 from tests.support.waiting import wait_until
 
 H1 = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
 TWO = {"VCPU": 2, "MEMORY_MB": 1024}
+
+HOSTS = ["h1", "h2", "h3", *(f"sim-{number:05}" for number in range(1, 61))]
+PROJECTS = ["", "web", "ops"]
+"""What the agents' token is for."""
 
 DIGEST = "d" * 32
 """The digest of the request that all claims here belong to."""
@@ -83,6 +87,8 @@ class World:
     """The URL of the API that agents use; '' if they use the store."""
     has_users: bool = False
     """Whether agents connect as users of their role. A server that restarts has forgotten them."""
+    token: AgentToken | None = None
+    """The token that agents send to the API."""
     _running: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(
@@ -91,7 +97,7 @@ class World:
         """Start an agent in this process, as a user for agents of its hosts, and wait until its hosts are open."""
         ready = asyncio.Event()
         url = self.url_of_agent([one.name for one in hosts])
-        task = asyncio.create_task(run(quick(api=self.api, **changes), url, hosts, self.folder / journal, ready))
+        task = asyncio.create_task(run(quick(**self.link, **changes), url, hosts, self.folder / journal, ready))
         self._running.append(task)
         opened = asyncio.create_task(ready.wait())
         await asyncio.wait([task, opened], return_when=asyncio.FIRST_COMPLETED, timeout=30)
@@ -104,6 +110,11 @@ class World:
     def url_of_agent(self, hosts: Sequence[str]) -> str:
         """Return the URL that the agent of these hosts connects to."""
         return url_as(self.url, StoreRole.AGENT, hosts) if self.has_users else self.url
+
+    @property
+    def link(self) -> dict[str, object]:
+        """The settings of agents that say what they connect to."""
+        return {} if self.token is None else {"api": self.api, "token_file": str(self.token.path)}
 
     async def stop(self, task: "asyncio.Task[None]") -> None:
         """Stop an agent gracefully."""
@@ -227,8 +238,11 @@ async def world(request: pytest.FixtureRequest, clean_store: str, tmp_path: Path
         store = await stack.enter_async_context(Store.connect(clean_store, usual_settings()))
         cell = store.cell("c1")
         await cell.init()
-        api = await stack.enter_async_context(serving(api_settings(clean_store))) if request.param == "rest" else ""
-        made = World(clean_store, cell, tmp_path, api, has_users=True)
+        made = World(clean_store, cell, tmp_path, has_users=True)
+        if request.param == "rest":
+            made.token = AgentToken(tmp_path, HOSTS, PROJECTS)
+            served = serving(api_settings(clean_store), made.token.authenticator)
+            made.api = await stack.enter_async_context(served)
         stack.push_async_callback(made.close)
         yield made
 
@@ -282,7 +296,7 @@ def start_process() -> Iterator[StartProcess]:
         return await asyncio.to_thread(start_now, world)
 
     def start_now(world: World) -> Process:
-        settings = quick(hook=world.hook, api=world.api).model_dump(mode="json", exclude_defaults=True)
+        settings = quick(hook=world.hook, **world.link).model_dump(mode="json", exclude_defaults=True)
         arguments = [
             world.url_of_agent(["h1"]),
             str(world.folder / "journal.sqlite"),

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.cli import warm
+from tests.support import secret_watch
 from tests.support.waiting import wait_until_sync
 
 COMMAND = (sys.executable, "-m", "redsched.cli")
@@ -28,6 +29,11 @@ class Ran:
     exit_code: int
     output: str
     errors: str
+
+    def __post_init__(self) -> None:
+        """Look for secrets in what it printed."""
+        secret_watch.look("output of the command", self.output)
+        secret_watch.look("errors of the command", self.errors)
 
     def json(self) -> dict[str, Any]:
         """Return the output of a command that ran with --json."""

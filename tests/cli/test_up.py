@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from redsched.store.embedded.server import PrivateServer
 from tests.cli.parts import COMMAND, ask, check_nothing_left, curl, descendants, run, running, runs, up
+from tests.support.secret_watch import MARK
 from tests.support.waiting import wait_until_sync
 
 
@@ -130,6 +132,20 @@ def test_a_broken_fleet_is_one_line(tmp_path: Path) -> None:
 def test_data_beside_a_given_store_is_refused(store: str, tmp_path: Path) -> None:
     environment = {"REDSCHED_REDIS_URL": store}
     run("up", "--port", "0", "--data", str(tmp_path), environment=environment).check_failed(2, "--data")
+
+
+def test_no_process_shows_the_password_of_the_store(fresh_server: PrivateServer) -> None:
+    """Neither in the list of processes, nor in what `up` prints."""
+    password = f"{MARK}up"
+    with fresh_server.client() as client:
+        client.execute_command("ACL", "SETUSER", "redsched", "on", f">{password}", "~*", "&*", "+@all")
+    url = fresh_server.url.replace("unix://", f"unix://redsched:{password}@")
+    with up("--fleet", "2", environment={"REDSCHED_REDIS_URL": url}) as started:
+        processes = [started.process.pid, *descendants(started.process.pid)]
+        assert len(processes) >= 4  # a worker, the agent, the fleet
+        assert not [pid for pid in processes if MARK.encode() in _command(pid)]
+        ended = started.end(signal.SIGINT)
+    assert MARK not in ended.output + ended.errors
 
 
 @pytest.mark.parametrize("command", [("api", "--port", "0"), ("agent", "--fleet", "2")])

@@ -71,6 +71,8 @@ class TokenFile:
         self._path = Path(path) if path else None
         self._version: FileVersion | None = None
         self._token = ""
+        self._unusable = ""
+        """The reason that was logged last."""
         if self._path is not None:
             self._version = version_of(self._path)
             self._token = read_secret(self._path)
@@ -81,12 +83,19 @@ class TokenFile:
             return self._token
         self._version = version
         try:
-            self._token = read_secret(self._path)
+            token = read_secret(self._path)
         except InvalidRequest as error:
-            _log.error("token file cannot be used, keeping the last token", reason=error.detail)
-        else:
+            self._log_once(error.detail)
+            return self._token
+        if token != self._token:
+            self._token, self._unusable = token, ""
             _log.info("token read again", path=str(self._path))
         return self._token
+
+    def _log_once(self, reason: str) -> None:
+        if reason != self._unusable:
+            self._unusable = reason
+            _log.error("token file cannot be used, keeping the last token", reason=reason)
 
     def look_again(self) -> None:
         """Read the file at the next call even if it seems unchanged: its token was refused."""

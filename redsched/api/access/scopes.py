@@ -64,6 +64,7 @@ READ_OWN_CLAIMS = RoutePolicy(tenant=Extent.PROJECTS, agent=Extent.HOSTS, reader
 OWN_CLAIMS = RoutePolicy(tenant=Extent.PROJECTS, agent=Extent.HOSTS)
 OWN_PROJECTS_OR_DRY_RUNS = RoutePolicy(tenant=Extent.PROJECTS, reader=Extent.DRY_RUNS)
 OWN_HOSTS = RoutePolicy(agent=Extent.HOSTS)
+AGENTS = RoutePolicy(agent=Extent.ALL)
 READ_OWN_HOSTS = RoutePolicy(agent=Extent.HOSTS, reader=Extent.ALL)
 
 SCOPES: Mapping[tuple[str, str], RoutePolicy] = {
@@ -88,6 +89,25 @@ SCOPES: Mapping[tuple[str, str], RoutePolicy] = {
     ("PATCH", "/v1/hosts/{host}/report"): OWN_HOSTS,
     ("POST", "/v1/hosts/{host}/heartbeat"): OWN_HOSTS,
     ("GET", "/v1/hosts/{host}/inbox"): READ_OWN_HOSTS,
+    ("GET", "/v1/agent"): AGENTS,
+    ("POST", "/v1/agent/heartbeats"): OWN_HOSTS,
+    ("POST", "/v1/agent/inboxes"): OWN_HOSTS,
+    ("POST", "/v1/agent/claim-ids"): OWN_HOSTS,
+    ("POST", "/v1/agent/claims"): OWN_HOSTS,
+    ("PUT", "/v1/agent/hosts/{host}/report"): OWN_HOSTS,
+    ("POST", "/v1/agent/hosts/{host}/attest"): OWN_HOSTS,
+    ("POST", "/v1/agent/hosts/{host}/raise-epoch"): OWN_HOSTS,
+    ("POST", "/v1/agent/hosts/{host}/texts/missing"): OWN_HOSTS,
+    ("GET", "/v1/agent/hosts/{host}/claims/{claim_id}/texts"): OWN_HOSTS,
+    ("PUT", "/v1/agent/hosts/{host}/claims/{claim_id}/texts"): OWN_HOSTS,
+    ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/accept"): OWN_HOSTS,
+    ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/confirm"): OWN_HOSTS,
+    ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/renew"): OWN_HOSTS,
+    ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/fail"): OWN_HOSTS,
+    ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/work-ended"): OWN_HOSTS,
+    ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/gone"): OWN_HOSTS,
+    ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/resized"): OWN_HOSTS,
+    ("PUT", "/v1/agent/hosts/{host}/claims/{claim_id}/local"): OWN_HOSTS,
     ("GET", "/v1/hosts"): READ,
     ("GET", "/v1/hosts/{host}"): READ_OWN_HOSTS,
     ("GET", "/v1/hosts/{host}/drain"): READ_OWN_HOSTS,

@@ -4,17 +4,19 @@ The responses have the outcomes of the store's scripts, because agents decide on
 themselves. So the store being in another epoch, or a claim that has ended, is no error here.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
 from redsched.api import responses
+from redsched.api.access.agents import check_held, check_report, own_cell, own_host, own_project
+from redsched.api.access.callers import caller_of
 from redsched.api.disconnect import unless_gone
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read, read_large
 from redsched.api.routes.common import KNOWN_QUERY, ClaimId, HostName, refuse_query, scheduler
-from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown
+from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, Unauthenticated
 from redsched.model import EndReason
 from redsched.scheduler.agents.service import AgentService
 from redsched.schema.requests.agents import (
@@ -50,6 +52,7 @@ from redsched.schema.responses import (
     TextNamesAnswer,
     TextsAnswer,
 )
+from redsched.store.cell import CellStore
 from redsched.store.codec.results import ScriptResult
 
 router = APIRouter(prefix="/v1/agent", tags=["agents"], dependencies=[KNOWN_QUERY])
@@ -67,6 +70,18 @@ REPORT = {
 def agents(request: Request) -> AgentService:
     """Return the service of agents of this process."""
     return scheduler(request).agents
+
+
+def store_in(request: Request, query: CellQuery, hosts: Iterable[str] = ()) -> CellStore:
+    """Return the commands of a cell that the caller may use for these hosts; the gate has checked the path's host.
+
+    Raises Forbidden, NotFound, InvalidRequest.
+    """
+    caller, store = caller_of(request.scope), agents(request).store(query.cell)
+    own_cell(caller, store.name)
+    for host in hosts:
+        own_host(caller, host)
+    return store
 
 
 @router.get("", summary="Describe the fleet to an agent", responses=answers({200: AgentAnswer}, InvalidRequest))
@@ -92,7 +107,7 @@ async def send_heartbeats(request: Request, query: InCell) -> Response:
     """
     asked = await read(request, HeartbeatsBody)
     beats = [(host, one.lease_s, one.agent) for host, one in asked.hosts.items()]
-    found = await agents(request).heartbeats(query.cell, beats)
+    found = await agents(request).heartbeats(store_in(request, query, asked.hosts), beats)
     return responses.answer({"hosts": {host: OutcomeAnswer.of(one) for host, one in found.items()}})
 
 
@@ -105,7 +120,10 @@ async def send_heartbeats(request: Request, query: InCell) -> Response:
 async def read_inboxes(request: Request, query: InCell) -> Response:
     """Return the notifications of hosts; with `wait_s`, wait for the first one."""
     asked = await read(request, InboxesBody)
-    found = await unless_gone(request, agents(request).inboxes(query.cell, asked.after, asked.wait_s))
+    store = store_in(request, query, asked.after)
+    found = await unless_gone(request, agents(request).inboxes(store, asked.after, asked.wait_s))
+    if asked.wait_s and not request.app.state.is_valid(caller_of(request.scope)):
+        raise Unauthenticated("the token was revoked or has expired while the request waited: send a valid one")
     return responses.answer(InboxesAnswer.of(found))
 
 
@@ -118,7 +136,7 @@ async def read_inboxes(request: Request, query: InCell) -> Response:
 async def list_claim_ids(request: Request, query: InCell) -> Response:
     """Return the ids of the claims on each of some hosts."""
     asked = await read(request, HostsBody)
-    found = await agents(request).store(query.cell).hosts.claim_ids_of(asked.hosts)
+    found = await store_in(request, query, asked.hosts).hosts.claim_ids_of(asked.hosts)
     return responses.answer({"ids": dict(zip(asked.hosts, map(sorted, found), strict=True))})
 
 
@@ -131,7 +149,8 @@ async def list_claim_ids(request: Request, query: InCell) -> Response:
 async def read_claims(request: Request, query: InCell) -> Response:
     """Return those of the claims that have a placement on one of the hosts."""
     asked = await read(request, ClaimsOfHostsBody)
-    return responses.answer({"claims": await agents(request).claims(query.cell, asked.hosts, asked.ids)})
+    store = store_in(request, query, asked.hosts)
+    return responses.answer({"claims": await agents(request).claims(store, asked.hosts, asked.ids)})
 
 
 # -- calls of one host
@@ -146,6 +165,7 @@ async def read_claims(request: Request, query: InCell) -> Response:
 async def report_host_of_agent(request: Request, host: HostName) -> Response:
     """Replace a host's report, without attesting to the epoch. OK, ALREADY_DONE or NOT_OWNER."""
     asked = await read_large(request, AgentReportBody, host)
+    check_report(caller_of(request.scope), asked)
     return responses.answer(ReportedAnswer.of(await agents(request).report(asked, asked.agent)))
 
 
@@ -158,9 +178,9 @@ async def report_host_of_agent(request: Request, host: HostName) -> Response:
 async def attest_host(request: Request, host: HostName, query: InCell) -> Response:
     """Restore what the host's journal holds. OK, ALREADY_DONE, WRONG_EPOCH, UNKNOWN (report first) or NOT_OWNER."""
     asked = await read_large(request, AttestBody)
-    found = await agents(request).attest(
-        query.cell, host, asked.epoch, asked.agent, asked.held, asked.ended, asked.lease_s
-    )
+    check_held(caller_of(request.scope), asked.held)
+    store = store_in(request, query)
+    found = await agents(request).attest(store, host, asked.epoch, asked.agent, asked.held, asked.ended, asked.lease_s)
     return responses.answer(AttestedAnswer.of(found))
 
 
@@ -173,7 +193,7 @@ async def attest_host(request: Request, host: HostName, query: InCell) -> Respon
 async def raise_epoch(request: Request, host: HostName, query: InCell) -> Response:
     """Start a new epoch unless the store's is above `above`. OK or ALREADY_DONE; 503 if this host has just done it."""
     asked = await read(request, RaiseEpochBody)
-    return await _outcome(agents(request).raise_epoch(query.cell, host, asked.above))
+    return await _outcome(agents(request).raise_epoch(store_in(request, query), host, asked.above))
 
 
 @router.post(
@@ -185,7 +205,7 @@ async def raise_epoch(request: Request, host: HostName, query: InCell) -> Respon
 async def list_missing_texts(request: Request, host: HostName, query: InCell) -> Response:  # noqa: ARG001 - whose token it is
     """Return the names of texts that the store no longer has: requests of claims, and lists of alternates."""
     asked = await read_large(request, TextNamesBody)
-    return responses.answer({"missing": await agents(request).store(query.cell).texts.missing(asked.names)})
+    return responses.answer({"missing": await store_in(request, query).texts.missing(asked.names)})
 
 
 # -- calls about one claim of a host
@@ -200,7 +220,8 @@ async def read_texts(
     request: Request, host: HostName, claim_id: ClaimId, query: Annotated[TextsQuery, Query()]
 ) -> Response:
     """Return texts that a claim on this host refers to: its request, and its list of alternates."""
-    return responses.answer({"texts": await agents(request).texts(query.cell, host, claim_id, query.name)})
+    found = await agents(request).texts(store_in(request, query), host, claim_id, query.name)
+    return responses.answer({"texts": found})
 
 
 @router.put(
@@ -213,7 +234,7 @@ async def read_texts(
 async def restore_text(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
     """Restore a text that the store has lost, and that a claim on this host refers to."""
     asked = await read(request, TextBody)
-    await agents(request).restore_text(query.cell, host, claim_id, asked.name, asked.text)
+    await agents(request).restore_text(store_in(request, query), host, claim_id, asked.name, asked.text)
     return responses.nothing()
 
 
@@ -226,7 +247,7 @@ async def restore_text(request: Request, host: HostName, claim_id: ClaimId, quer
 async def accept_claim(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
     """Record that the host has accepted a claim and is about to start its work."""
     asked = await read(request, AcceptBody)
-    claims = agents(request).store(query.cell).claims
+    claims = store_in(request, query).claims
     return await _outcome(claims.accept(host, claim_id, asked.token, asked.lease_s, asked.entry_id))
 
 
@@ -239,7 +260,7 @@ async def accept_claim(request: Request, host: HostName, claim_id: ClaimId, quer
 async def confirm_claim_of_host(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
     """Record that the work runs."""
     asked = await read(request, AgentConfirmBody)
-    claims = agents(request).store(query.cell).claims
+    claims = store_in(request, query).claims
     return await _outcome(claims.confirm(host, claim_id, asked.token, epoch=asked.epoch))
 
 
@@ -252,7 +273,7 @@ async def confirm_claim_of_host(request: Request, host: HostName, claim_id: Clai
 async def renew_claim_of_host(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
     """Renew the lease of a claim that is not active yet."""
     asked = await read(request, AgentRenewBody)
-    return await _outcome(agents(request).store(query.cell).claims.renew(host, claim_id, asked.token, asked.lease_s))
+    return await _outcome(store_in(request, query).claims.renew(host, claim_id, asked.token, asked.lease_s))
 
 
 @router.post(
@@ -264,7 +285,7 @@ async def renew_claim_of_host(request: Request, host: HostName, claim_id: ClaimI
 async def fail_claim_of_host(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
     """Record a failure. With `is_gone`, the amounts are free at once."""
     asked = await read(request, AgentFailBody)
-    claims = agents(request).store(query.cell).claims
+    claims = store_in(request, query).claims
     return await _outcome(claims.fail(host, claim_id, asked.token, asked.is_gone, reason=asked.reason))
 
 
@@ -277,9 +298,7 @@ async def fail_claim_of_host(request: Request, host: HostName, claim_id: ClaimId
 async def report_work_ended(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
     """Record that the work has ended, without ending the claim."""
     asked = await read(request, WorkEndedBody)
-    return await _outcome(
-        agents(request).store(query.cell).claims.work_ended(host, claim_id, asked.token, asked.reason)
-    )
+    return await _outcome(store_in(request, query).claims.work_ended(host, claim_id, asked.token, asked.reason))
 
 
 @router.post(
@@ -291,7 +310,7 @@ async def report_work_ended(request: Request, host: HostName, claim_id: ClaimId,
 async def report_work_gone(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
     """Free a claim's amounts: nothing is left of its work."""
     asked = await read(request, GoneBody)
-    end_reason, claims = EndReason(asked.end_reason), agents(request).store(query.cell).claims
+    end_reason, claims = EndReason(asked.end_reason), store_in(request, query).claims
     return await _outcome(
         claims.gone(host, claim_id, asked.token, end_reason, asked.external, asked.entry_id, reason=asked.reason)
     )
@@ -306,7 +325,7 @@ async def report_work_gone(request: Request, host: HostName, claim_id: ClaimId, 
 async def report_resized(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
     """Record the amounts that the work has now: the requested or the old ones."""
     asked = await read(request, ResizedBody)
-    return await _outcome(agents(request).store(query.cell).claims.resized(host, claim_id, asked.token, asked.amounts))
+    return await _outcome(store_in(request, query).claims.resized(host, claim_id, asked.token, asked.amounts))
 
 
 @router.put(
@@ -318,7 +337,8 @@ async def report_resized(request: Request, host: HostName, claim_id: ClaimId, qu
 async def report_local_work(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
     """Record work that the host runs without a claim, or new amounts of such work."""
     asked = await read(request, LocalBody)
-    claims = agents(request).store(query.cell).claims
+    own_project(caller_of(request.scope), claim_id, asked.project)
+    claims = store_in(request, query).claims
     return await _outcome(
         claims.report_local(host, claim_id, asked.amounts, asked.project, asked.consumer, asked.token)
     )

@@ -68,7 +68,7 @@ class AgentService:
 
     async def attest(
         self,
-        cell: str,
+        store: CellStore,
         host: str,
         epoch: str,
         stamp: AgentStamp,
@@ -78,20 +78,20 @@ class AgentService:
     ) -> AttestAnswer:
         """Attest to an epoch with all claims that the host knows. Raises InvalidRequest."""
         check_attested(held, ended, epoch)
-        return await self.store(cell).hosts.attest(host, epoch, stamp, held, ended, lease_s)
+        return await store.hosts.attest(host, epoch, stamp, held, ended, lease_s)
 
-    async def heartbeats(self, cell: str, beats: Sequence[tuple[str, int, AgentStamp]]) -> dict[str, ScriptResult]:
+    async def heartbeats(
+        self, store: CellStore, beats: Sequence[tuple[str, int, AgentStamp]]
+    ) -> dict[str, ScriptResult]:
         """Renew the leases of hosts: name, lease_s and stamp of each. Returns the outcomes by host."""
-        hosts = self.store(cell).hosts
-        answers = await aio.gather(hosts.heartbeat(host, lease_s, stamp) for host, lease_s, stamp in beats)
+        answers = await aio.gather(store.hosts.heartbeat(host, lease_s, stamp) for host, lease_s, stamp in beats)
         return {host: answer for (host, _, _), answer in zip(beats, answers, strict=True)}
 
-    async def raise_epoch(self, cell: str, host: str, above: str) -> ScriptResult:
+    async def raise_epoch(self, store: CellStore, host: str, above: str) -> ScriptResult:
         """Start a new epoch unless the current one is above `above`, which the host has seen.
 
         Raises ClaimState for an epoch far in the future, and Settling for a host that has just started another one.
         """
-        store = self.store(cell)
         clock, seen = await store.tick(), Token.parse(f"{above}.0")
         if seen.epoch_ms > clock.now_ms + AHEAD_MS:
             raise ClaimState(f"epoch {above} is more than a day ahead of the store's clock: no store has issued it")
@@ -111,9 +111,8 @@ class AgentService:
 
     # -- inboxes
 
-    async def inboxes(self, cell: str, after: Mapping[str, str], wait_s: float) -> Inboxes:
+    async def inboxes(self, store: CellStore, after: Mapping[str, str], wait_s: float) -> Inboxes:
         """Return the notifications of hosts after the entries `after`; wait up to `wait_s` seconds for the first."""
-        store = self.store(cell)
         if store.name not in self._feeds:
             self._feeds[store.name] = InboxFeed(store, self._poll_s)
         return await self._feeds[store.name].read(after, wait_s)
@@ -125,24 +124,22 @@ class AgentService:
 
     # -- claims and texts
 
-    async def claims(self, cell: str, hosts: Collection[str], ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    async def claims(self, store: CellStore, hosts: Collection[str], ids: Sequence[str]) -> dict[str, dict[str, str]]:
         """Return by id the hashes of those of the claims that have a placement on one of these hosts."""
-        found = await self.store(cell).claims.read(ids)
+        found = await store.claims.read(ids)
         return {one: _shown(claim) for one, claim in found.items() if _is_on(claim, hosts)}
 
-    async def texts(self, cell: str, host: str, claim_id: str, names: Collection[str]) -> dict[str, str]:
+    async def texts(self, store: CellStore, host: str, claim_id: str, names: Collection[str]) -> dict[str, str]:
         """Return texts that a claim refers to, by name; none if it is not, or no longer, on this host."""
-        store = self.store(cell)
         claim = await _claim_on(store, host, claim_id)
         known = texts_of(claim.id, claim.raw) if claim is not None else ()
         return await store.texts.read([name for name in known if name in names])
 
-    async def restore_text(self, cell: str, host: str, claim_id: str, name: str, text: str) -> None:
+    async def restore_text(self, store: CellStore, host: str, claim_id: str, name: str, text: str) -> None:
         """Restore a text that the store has lost, if a claim on this host refers to it.
 
         Raises InvalidRequest for a text that is not the one.
         """
-        store = self.store(cell)
         claim = await _claim_on(store, host, claim_id)
         if claim is None or name not in texts_of(claim.id, claim.raw):
             return

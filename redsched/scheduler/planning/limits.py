@@ -14,8 +14,10 @@ STRETCH_S = 0.04
 """How long one decision holds the event loop at most. What surrounds it takes a few milliseconds."""
 TOTAL_S = 0.25
 """How long all decisions on one request may hold the event loop together."""
+CHECK_S = 0.02
+"""How long the check of a request that waits may take. Beyond that it counts as hard."""
 AT_ONCE_S = 0.1
-"""The same for work in the background, which decides again later."""
+"""How long a decision in the background may hold it: it is made again later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,12 @@ class DecisionLimits:
         if self.planner is None:
             return WorkLimit(self.plan_s or TOTAL_S, self.plan_s or TOTAL_S)
         return WorkLimit(STRETCH_S, TOTAL_S)
+
+    def of_check(self) -> "WorkLimit":
+        """Return the limit for one check whether a request that waits may fit now."""
+        from redsched.decide.work_limit import WorkLimit
+
+        return WorkLimit(CHECK_S, CHECK_S)
 
     def of_explanation(self, at_once: bool = False) -> "WorkLimit":
         """Return the limit for explaining a refusal: in steps, or `at_once`, while no other task runs."""

@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, TypeVar
 
 from redsched import aio, logs
-from redsched.errors import RedschedError, Unavailable
+from redsched.errors import PlannerBusy, RedschedError, Unavailable
 from redsched.forks import detach, signals_held_back
 
 T = TypeVar("T")
@@ -42,12 +42,6 @@ Job = Callable[[float], Any]
 """Does the work in up to so many seconds. Runs in the fork; what it returns or raises is pickled."""
 Fork = Callable[[Callable[[], "Forked"]], Awaitable["Forked"]]
 """Calls a function that forks, at a moment when the columns are as the job needs them."""
-
-
-class PlannerBusy(Unavailable):
-    """Other hard requests wait already."""
-
-    problem, title = "planner-busy", "Other hard requests wait"
 
 
 class Forked:

@@ -4,6 +4,7 @@ import secrets
 import time
 from collections.abc import Callable
 
+from redsched.decide.gains import Gains
 from redsched.decide.work_limit import WorkLimit
 from redsched.model import Request
 from redsched.scheduler.cells import Cell
@@ -24,6 +25,7 @@ class SchedulingAttempt:
         "catch_up",
         "decide_s",
         "full_cells",
+        "gains",
         "held",
         "home",
         "is_hard",
@@ -80,6 +82,8 @@ class SchedulingAttempt:
         """The most searches in vain of a pass. Doubled after each, or hosts that change could delay it for ever."""
         self.refusals: dict[str, PendingRefusal | RuledOut] = {}
         """By cell, why nothing fitted."""
+        self.gains: dict[str, Gains] = {}
+        """By cell, what tells whether room may have come free while the request waits."""
         self.home: Cell | None = None
         """The cell that the caller's own ids are bound to, if there are several cells."""
         self.pinned: Cell | None = None

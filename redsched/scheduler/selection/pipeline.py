@@ -24,7 +24,7 @@ from redsched.decide.steps import Undecided
 from redsched.decide.work_limit import TooMuchWork, within
 from redsched.errors import NotDurable, NotFound, NoValidHost, QuotaExceeded, RedschedError, TooHard
 from redsched.model import Request
-from redsched.pacing import in_slices
+from redsched.pacing import TurnQueue, in_slices
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.planning.limits import DecisionLimits, too_hard
 from redsched.scheduler.quotas.enforcement import Quotas
@@ -58,6 +58,7 @@ class SelectionPipeline:
         self._router = CellRouter(cells, ids, self._elsewhere, self._rng)
         self._limits = limits
         self._hard = HardRequests(cells, self._elsewhere, limits)
+        self._turns, self._explaining = TurnQueue(), asyncio.Lock()
         self._running = 0
 
     async def run(self, attempt: SchedulingAttempt) -> Selections:
@@ -81,9 +82,24 @@ class SelectionPipeline:
                     return known
 
     def may_fit(self, attempt: SchedulingAttempt) -> bool:
-        """Return whether the request has a place according to the columns as they are, without catching up."""
-        fits_here = any(cell.decider.decide(attempt.resolved, self._rng).places for cell in self._cells.here)
+        """Return whether the request may have a place according to the columns as they are, without catching up."""
+        fits_here = any(self._may_fit_in(attempt, cell) for cell in self._cells.here)
         return fits_here or self._elsewhere.may_fit(attempt)
+
+    def _may_fit_in(self, attempt: SchedulingAttempt, cell: Cell) -> bool:
+        gains = attempt.gains.get(cell.name)
+        if gains is None or gains.columns is not cell.updater.columns:
+            gains = attempt.gains[cell.name] = cell.decider.gains(attempt.resolved)
+        try:
+            with self._limits.of_check().working():
+                if not gains.may_matter():
+                    return False
+                if not self._hard.is_known(attempt) and not cell.decider.decide(attempt.resolved, self._rng).places:
+                    return False
+        except TooMuchWork:
+            self._hard.note(attempt)
+        del attempt.gains[cell.name]  # until the attempt has been made, it may fit
+        return True
 
     def _hosts(self) -> int:
         return sum(len(cell.updater.columns) for cell in self._cells.here)
@@ -179,6 +195,7 @@ class SelectionPipeline:
         if self._running > 1:
             # Requests that arrive together apply all of their replies first, and then share the work of deciding.
             await asyncio.sleep(0)
+        await self._turns.wait()
         return [self._propose(attempt, cell) for cell in cells]
 
     async def _decide_elsewhere(self, attempt: SchedulingAttempt, best: Proposal, decided: set[Cell]) -> Proposal:
@@ -194,8 +211,11 @@ class SelectionPipeline:
 
     def _propose(self, attempt: SchedulingAttempt, cell: Cell) -> Proposal:
         started, updater = time.perf_counter(), cell.updater
-        with attempt.limit.working():
-            decision = cell.decider.decide(attempt.resolved, self._rng, attempt.max_searches)
+        try:
+            with attempt.limit.working():
+                decision = cell.decider.decide(attempt.resolved, self._rng, attempt.max_searches)
+        finally:
+            self._turns.spent(time.perf_counter() - started)
         proposal = Proposal(cell, decision, updater.epoch, updater.seq)
         if attempt.catch_up:
             attempt.refusals.pop(cell.name, None)
@@ -261,10 +281,12 @@ class SelectionPipeline:
             if cell.is_here or cell.name in attempt.refusals
         ]
         settled = all(one.settled for one in refusals)
-        if attempt.waits_for_room:
-            # Requests have to enter the queue in the order in which they came.
-            return refusal(settled, attempt.request, [one.found_at_once() for one in refusals])
-        return refusal(settled, attempt.request, [await one.found() for one in refusals])
+        # One after the other: slices of many refusals would all be part of one turn of the loop.
+        async with self._explaining:
+            if attempt.waits_for_room:
+                # Requests have to enter the queue in the order in which they came.
+                return refusal(settled, attempt.request, [one.found_at_once() for one in refusals])
+            return refusal(settled, attempt.request, [await one.found() for one in refusals])
 
 
 def _lacks_places(attempt: SchedulingAttempt, best: Proposal) -> bool:

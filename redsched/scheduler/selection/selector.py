@@ -75,6 +75,8 @@ class Selector:
                 lambda: self._pipeline.may_fit(attempt),
                 attempt.request.queue_timeout_s,
                 refused,
+                key=attempt.request.digest(),
+                is_hard=lambda: attempt.is_hard,
             )
 
     async def _place_now(self, attempt: SchedulingAttempt) -> Selections:

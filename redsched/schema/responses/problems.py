@@ -85,3 +85,6 @@ class NoValidHostProblem(Problem):
 
     reasons: list[ReasonCount] | None = None
     nearest: list[Miss] | None = None
+    cut_short: Annotated[
+        bool | None, Field(description="true: the search for changes took too long, so that some may be missing.")
+    ] = None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pydantic import ValidationError
 
 from redsched.agent.collectors.base import Named
 from redsched.agent.hooks import command
@@ -31,6 +32,7 @@ from redsched.errors import InvalidRequest
 from redsched.origin import Origin
 from redsched.settings import Settings
 from tests.agent.conftest import held_work
+from tests.support.secret_watch import MARK
 from tests.support.waiting import wait_until
 
 WORK = held_work(
@@ -84,6 +86,26 @@ async def test_a_hook_gets_the_verb_the_claim_the_token_and_the_host(tmp_path: P
         "pids": [7],
         **({"former_slots": {}} if verb is Verb.RESIZE else {}),
     }
+
+
+async def test_a_hook_does_not_get_the_environment_of_the_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That may hold passwords: a hook gets what any program needs, what a setting names, and its order."""
+    monkeypatch.setenv("REDSCHED_REDIS_URL", f"redis://:{MARK}hook@store")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", f"{MARK}aws")
+    monkeypatch.setenv("LC_TIME", "C")
+    monkeypatch.setenv("MY_REGION", "north")
+    settings = Settings(hook=script(tmp_path, "/usr/bin/env"), hook_env="MY_REGION,NOT_SET")
+    got = dict(line.split("=", 1) for line in (await hook_of(settings).run(START)).decode().splitlines())
+    assert {"PATH", "LC_TIME", "MY_REGION", "REDSCHED_TOKEN"} <= set(got)
+    assert not [name for name, value in got.items() if MARK in value or name == "REDSCHED_REDIS_URL"]
+
+
+@pytest.mark.parametrize("names", ["REDSCHED_REDIS_URL", "a b", "X=1"])
+def test_a_setting_cannot_pass_on_the_agents_settings(names: str) -> None:
+    with pytest.raises(ValidationError, match="hook_env"):
+        Settings(hook_env=names)
 
 
 async def test_a_hook_gets_from_which_pools_the_claim_takes(tmp_path: Path) -> None:

@@ -2,15 +2,24 @@
 
 import asyncio
 import contextlib
+import hashlib
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fastapi import FastAPI
 
 from redsched.aio import end
 from redsched.api import worker
+from redsched.api.app import create_app
+from redsched.auth.access_token import new_token
+from redsched.auth.authenticator import Authenticator
+from redsched.auth.caller import UNRESTRICTED, Caller
+from redsched.auth.watched_file import WatchedTokenFile
 from redsched.server.registry import WorkerRegistry
 from redsched.settings import Settings
-from tests.api.parts import app_of
 
 
 class _QuietServer(worker._Server):
@@ -21,10 +30,35 @@ class _QuietServer(worker._Server):
         yield
 
 
+class _Switched(Authenticator):
+    """An authenticator that stands for another one, so that an app can be used again with other tokens."""
+
+    def __init__(self) -> None:
+        self.now: Authenticator | None = None
+
+    async def identify(self, token: str) -> Caller:
+        return await self.now.identify(token) if self.now is not None else UNRESTRICTED
+
+    def still_valid(self, caller: Caller) -> bool:
+        return self.now.still_valid(caller) if self.now is not None else True
+
+    async def watch_file(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+
+
+_APPS: dict[str, tuple[FastAPI, _Switched]] = {}
+"""Apps by their settings: FastAPI compiles an app's routes on its first requests, slower than most tests."""
+
+
 @asynccontextmanager
-async def serving(settings: Settings, port: int = 0) -> AsyncIterator[str]:
+async def serving(settings: Settings, authenticator: Authenticator | None = None, port: int = 0) -> AsyncIterator[str]:
     """Serve the API with these settings, and yield its URL."""
-    app = app_of(settings)
+    name = repr(settings)
+    if name not in _APPS:
+        switched = _Switched()
+        _APPS[name] = create_app(settings, authenticator=switched), switched
+    app, switched = _APPS[name]
+    switched.now, app.state.closing = authenticator, asyncio.Event()
     with socket.create_server(("127.0.0.1", port)) as listener:
         async with app.router.lifespan_context(app):
             limits = worker.connection_limits(settings)
@@ -37,3 +71,45 @@ async def serving(settings: Settings, port: int = 0) -> AsyncIterator[str]:
                 server.should_exit = True
                 await asyncio.wait([task], timeout=10)
                 await end(task)
+
+
+@dataclass
+class AgentToken:
+    """An agent's token: the file that the agent reads, and the authenticator's file with its digest."""
+
+    folder: Path
+    hosts: Collection[str]
+    projects: Collection[str] = ("",)
+    path: Path = field(init=False)
+    watched: WatchedTokenFile = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.path, self._tokens = self.folder / "token", self.folder / "tokens.yaml"
+        self.write("agent")
+        self.allow("agent")
+        self.watched = WatchedTokenFile(self._tokens)
+
+    @property
+    def authenticator(self) -> Authenticator:
+        return Authenticator(self.watched)
+
+    def write(self, token_id: str) -> None:
+        """Write a new token into the agent's file. The API does not know it yet."""
+        _write_private(self.path, new_token(token_id))
+
+    def allow(self, *token_ids: str) -> None:
+        """Make the API accept the token in the agent's file if it is named, and no other."""
+        digest = hashlib.sha256(self.path.read_bytes().strip()).hexdigest()
+        hosts, projects = ", ".join(self.hosts), ", ".join(f'"{one}"' for one in self.projects)
+        entries = [
+            f'- {{id: {one}, sha256: "{digest}", role: agent, hosts: [{hosts}], projects: [{projects}]}}\n'
+            for one in token_ids
+        ]
+        _write_private(self._tokens, f"tokens:\n{''.join(entries)}" if entries else "tokens: []\n")
+
+
+def _write_private(path: Path, text: str) -> None:
+    new = path.with_suffix(".new")
+    new.touch(mode=0o600)
+    new.write_text(text)
+    new.replace(path)

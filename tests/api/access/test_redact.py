@@ -42,10 +42,10 @@ def test_each_word_that_is_a_host_is_hidden(text: str, shown: str) -> None:
 
 def test_all_texts_of_an_error_are_searched() -> None:
     """Its own kind stays, and so does the error itself: others may log it."""
-    error = ClaimState("on its way to h2 from h1", {"state": "claimed", "hosts": ["h2"], "h2": {"on": ("h2", 3)}})
+    error = ClaimState("on its way to h2 from h1", {"state": "claimed", "hosts": ["h2"], "on": {"h2": ("h2", 3)}})
     shown = redactor().error(error)
     assert (type(shown), shown.detail, str(shown)) == (ClaimState, "on its way to a host from h1", shown.detail)
-    assert shown.facts == {"state": "claimed", "hosts": ["a host"], "a host": {"on": ["a host", 3]}}
+    assert shown.facts == {"state": "claimed", "hosts": ["a host"], "on": {"a host": ["a host", 3]}}
     assert error.detail == "on its way to h2 from h1"
 
 

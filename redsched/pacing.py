@@ -23,6 +23,9 @@ SLICE_S = 0.005
 STEPS_S = 0.002
 """The same for steps of which one may take as long again."""
 
+TURN_S = 0.02
+"""How much work of many tasks one turn of the loop takes: requests that arrive together share some of it."""
+
 SHARDS = 128
 RUN = 5000
 """Items sorted at once, which takes some milliseconds."""
@@ -86,7 +89,7 @@ class TurnQueue:
 
     async def wait(self) -> None:
         """Return at once unless this turn of the loop is used up: then in a later turn."""
-        if self._spent_s < SLICE_S and not self._waiting:
+        if self._spent_s < TURN_S and not self._waiting:
             return
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)

@@ -210,12 +210,12 @@ class SelectionPipeline:
         return best
 
     def _propose(self, attempt: SchedulingAttempt, cell: Cell) -> Proposal:
-        started, updater = time.perf_counter(), cell.updater
+        started, worked, updater = time.perf_counter(), time.thread_time(), cell.updater
         try:
             with attempt.limit.working():
                 decision = cell.decider.decide(attempt.resolved, self._rng, attempt.max_searches)
         finally:
-            self._turns.spent(time.perf_counter() - started)
+            self._turns.spent(time.thread_time() - worked)
         proposal = Proposal(cell, decision, updater.epoch, updater.seq)
         if attempt.catch_up:
             attempt.refusals.pop(cell.name, None)

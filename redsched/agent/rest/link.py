@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from redsched import logs
+from redsched import aio, logs
 from redsched.agent.link import Watch
 from redsched.agent.rest import wire
 from redsched.agent.rest.client import ApiClient
@@ -52,7 +52,15 @@ class RestLink:
             known = (await client.first())["cells"]
             if missing := sorted(set(cells) - set(known)):
                 raise NotFound(f"the API at {client.url} has no cell {missing[0]!r}: it serves {', '.join(known)}")
-            yield cls(client)
+            link = cls(client)
+            try:
+                yield link
+            finally:
+                await aio.finish(link._close())
+
+    async def _close(self) -> None:
+        for cell in self._cells.values():
+            await cell.close()
 
     def cell(self, name: str) -> "RestCellLink":
         """Return the calls to one cell."""
@@ -69,6 +77,10 @@ class RestCellLink:
         self.name = name
         self._query = (("cell", name),)
         self._heartbeats = HeartbeatBatcher(self._send_heartbeats)
+
+    async def close(self) -> None:
+        """End what no caller waits for."""
+        await self._heartbeats.close()
 
     async def report(self, report: HostReport, stamp: AgentStamp) -> ReportAnswer:
         """PUT .../report."""

@@ -11,13 +11,14 @@ from starlette.routing import Route
 
 from redsched.api import openapi, problems
 from redsched.api.access.changes import ClaimProjects
-from redsched.api.access.gate import Gate, Identifies
+from redsched.api.access.gate import Gate
 from redsched.api.fast_path import FastPath
 from redsched.api.methods import ImpliedMethods
 from redsched.api.metrics import Metrics
 from redsched.api.plain_paths import PlainPaths
 from redsched.api.readiness import ReadinessMonitor
 from redsched.api.routes import agents, changes, claims, declared, events, hosts, quotas, reports, selections, service
+from redsched.auth.authenticator import Authenticator
 from redsched.errors import StoreUnavailable
 from redsched.scheduler import Scheduler
 from redsched.server.registry import WorkerRegistry
@@ -38,13 +39,12 @@ ROUTERS = (
 )
 
 
-def create_app(
-    settings: Settings, registry: WorkerRegistry | None = None, authenticator: Identifies | None = None
-) -> FastAPI:
+def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> FastAPI:
     """Return the API over the store of `settings`. Its startup raises StoreUnavailable without a usable store.
 
-    Without an authenticator everybody may do everything.
+    Without `auth` in the settings everybody may do everything. Raises InvalidRequest for an invalid token file.
     """
+    authenticator = Authenticator.of(settings)
     # Serve /docs from this process: the network of a fleet often has no internet access.
     app = FastAPIOffline(
         title="redsched",
@@ -52,7 +52,7 @@ def create_app(
         summary="A shared-state scheduler on Redis: which host takes this, and is it really mine?",
         openapi_tags=[{"name": name, "description": about} for name, about in openapi.TAGS.items()],
         generate_unique_id_function=lambda route: route.name,
-        lifespan=_lifespan(settings, registry or WorkerRegistry()),
+        lifespan=_lifespan(settings, registry or WorkerRegistry(), authenticator),
         redirect_slashes=False,
     )
     app.state.settings = settings
@@ -71,7 +71,9 @@ def create_app(
     return app
 
 
-def _lifespan(settings: Settings, registry: WorkerRegistry) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _lifespan(
+    settings: Settings, registry: WorkerRegistry, authenticator: Authenticator | None
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if not settings.redis_url:
@@ -83,14 +85,17 @@ def _lifespan(settings: Settings, registry: WorkerRegistry) -> Callable[[FastAPI
             app.state.scheduler = scheduler
             app.state.claim_projects = ClaimProjects(scheduler)
             app.state.readiness = ReadinessMonitor(scheduler, registry, metrics)
-            keeping = asyncio.create_task(app.state.readiness.keep(app.state.closing))
-            waiting = asyncio.create_task(_end_waits(scheduler, app.state.closing))
+            tasks = [
+                asyncio.create_task(app.state.readiness.keep(app.state.closing)),
+                asyncio.create_task(_end_waits(scheduler, app.state.closing)),
+            ]
+            if authenticator is not None:
+                tasks.append(asyncio.create_task(authenticator.watch_file(app.state.closing)))
             try:
                 yield
             finally:
                 app.state.closing.set()
-                await waiting
-                await keeping
+                await asyncio.gather(*tasks)
 
     return lifespan
 

@@ -12,6 +12,8 @@ from redsched.model import Request
 
 HEADER = "Idempotency-Key"
 PATTERN = r"^[!-~]{1,255}$"
+PREFIXED_BYTES = 7
+"""The length of a digest after a prefix of a claim id: as long as the longest id allows with the longest prefix."""
 
 PARAMETER = {
     "name": HEADER,
@@ -40,6 +42,13 @@ def _ids(asked: Request, keys: list[str], caller: Caller) -> tuple[str, ...]:
         raise InvalidRequest(f"{HEADER} is given {len(keys)} times: give it once")
     if not re.search(PATTERN, keys[0]):
         raise InvalidRequest(f"{HEADER}: must be 1 to 255 visible ASCII characters, not {keys[0][:80]!r}")
-    salt = f"{asked.project}\n" if caller.role is Role.TENANT else ""
-    stem = hashlib.blake2b(f"{salt}{keys[0]}".encode(), digest_size=16).hexdigest()
-    return tuple(f"{caller.claim_prefix}key-{stem}-{number}" for number in range(asked.places))
+    stem = _stem(keys[0], asked.project, caller)
+    return tuple(f"{stem}-{number}" for number in range(asked.places))
+
+
+def _stem(key: str, project: str, caller: Caller) -> str:
+    """Return the common beginning of the ids. Those of tenants cannot meet each other, whatever keys they choose."""
+    if caller.role is not Role.TENANT:
+        return f"key-{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}"
+    digest = hashlib.blake2b(f"{project}\n{key}".encode(), digest_size=PREFIXED_BYTES if caller.claim_prefix else 16)
+    return f"{caller.claim_prefix}key-{digest.hexdigest()}"

@@ -12,8 +12,10 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import TypeAdapter
 
+from redsched.api.access.scopes import SCOPES
 from redsched.api.problems import MEDIA_TYPE, BodyTooLarge, InternalError, UnsupportedMediaType, all_problems
 from redsched.errors import (
+    Forbidden,
     InvalidRequest,
     NotConfirmed,
     NotDurable,
@@ -25,6 +27,7 @@ from redsched.errors import (
     SchemaMismatch,
     Settling,
     StoreUnavailable,
+    Unauthenticated,
     Unavailable,
 )
 from redsched.model import Aggregate, Quota, Request, ServerGroup
@@ -55,6 +58,15 @@ LOCATED = {
 """The statuses with a `Location` header, and what it refers to."""
 
 ETAG = {"schema": {"type": "string"}, "description": "ETag of the declared state, for `If-Match`.", "required": True}
+
+TOKEN = "token"
+"""The name of the security scheme."""
+SCHEME = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A token of `redsched token new`, or of an OpenID Connect provider. Not needed where REDSCHED_AUTH "
+    "is not set.",
+}
 
 BODY = (BodyTooLarge, UnsupportedMediaType, InvalidRequest)
 """The errors of every route that reads a body."""
@@ -114,6 +126,8 @@ def _merged(known: dict[str, Any] | None, error: type[RedschedError]) -> dict[st
     if issubclass(error, Unavailable):
         wait = {"schema": {"type": "integer"}, "description": "Seconds to wait before retrying the request."}
         found["headers"] = {"Retry-After": wait}
+    if issubclass(error, Unauthenticated):
+        found["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "`Bearer`."}}
     if issubclass(error, PreconditionFailed):
         found["headers"] = {
             "ETag": {"schema": ETAG["schema"], "description": "The current ETag. Absent if the object does not exist."}
@@ -151,10 +165,28 @@ def _with_models(plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, 
         _, schema = TypeAdapter.json_schemas(adapters, ref_template=REF)  # type: ignore[arg-type]
         schema["$defs"]["ProblemType"]["enum"] = [f"/problems/{name}" for name in all_problems()]
         document.setdefault("components", {}).setdefault("schemas", {}).update(schema["$defs"])
+        document["components"]["securitySchemes"] = {TOKEN: SCHEME}
+        _add_security(document)
         _add_examples(document)
         return document
 
     return openapi
+
+
+def _add_security(document: dict[str, Any]) -> None:
+    """Add to each operation whether it needs a token, and how it answers without a sufficient one."""
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            policy = SCOPES[method.upper(), path]
+            operation["security"] = [] if policy.is_open else [{TOKEN: []}]
+            for error in () if policy.is_open else (Unauthenticated, Forbidden):
+                _add_error(operation["responses"], error)
+
+
+def _add_error(responses: dict[str, Any], error: type[RedschedError]) -> None:
+    known = responses.get(str(error.status))
+    added = _merged(known, error)
+    responses[str(error.status)] = added if known is None else {**known, "description": added["description"]}
 
 
 def _add_examples(document: dict[str, Any]) -> None:

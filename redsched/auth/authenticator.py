@@ -10,6 +10,8 @@ from typing import Self
 from redsched import logs
 from redsched.auth.access_token import digest_of, id_of
 from redsched.auth.caller import Caller
+from redsched.auth.oidc.bearer import REFUSED, BearerTokens, OidcCaller, is_bearer_token
+from redsched.auth.oidc.key_set import KeySet
 from redsched.auth.token_file import TokenEntry
 from redsched.auth.watched_file import WatchedTokenFile
 from redsched.errors import Unauthenticated
@@ -17,9 +19,6 @@ from redsched.settings import Settings
 
 MAX_TOKEN_CHARACTERS = 16_384
 LOOK_EVERY_S = 1.0
-REFUSED = "the token is not valid: send one that has neither expired nor been revoked"
-"""For each token that is wrong in any way: the text must not tell which ids exist."""
-
 _NO_DIGEST = bytes(32)
 """What the digests of unknown ids are compared with, so that they take the same time. No token has this digest."""
 
@@ -31,6 +30,7 @@ class Authenticator:
 
     def __init__(self, file: WatchedTokenFile) -> None:
         self._file = file
+        self._bearer: BearerTokens | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> Self | None:
@@ -40,10 +40,13 @@ class Authenticator:
     async def identify(self, token: str) -> Caller:
         """Return the caller of a token. Raises Unauthenticated.
 
-        Of tokens of the file, only one with the right secret is told that it has expired.
+        All errors have one text, which does not tell whether an id exists. Only those about a token that is genuine say
+        more: that it has expired, or that the claims of a provider's token give it no role.
         """
         if len(token) > MAX_TOKEN_CHARACTERS:
             raise Unauthenticated(REFUSED)
+        if is_bearer_token(token) and (bearer := self._bearer_tokens()) is not None:
+            return await bearer.identify(token)
         entry = self._file.contents.tokens.get(id_of(token))
         if not hmac.compare_digest(digest_of(token), entry.digest if entry else _NO_DIGEST) or entry is None:
             raise Unauthenticated(REFUSED)
@@ -51,11 +54,15 @@ class Authenticator:
 
     def still_valid(self, caller: Caller) -> bool:
         """Return whether a caller that was identified has neither expired nor been revoked or changed since."""
+        if _has_expired(caller):
+            return False
+        if isinstance(caller, OidcCaller):
+            return caller.config is self._file.contents.oidc
         entry = self._file.contents.tokens.get(caller.id)
-        return entry is not None and entry.caller is caller and not _has_expired(caller)
+        return entry is not None and entry.caller is caller
 
     async def watch_file(self, stop: asyncio.Event) -> None:
-        """Read the file again whenever it has changed, until `stop` is set."""
+        """Read the file again whenever it has changed, and a provider's keys when they are old, until `stop` is set."""
         while not stop.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), LOOK_EVERY_S)
@@ -65,8 +72,21 @@ class Authenticator:
         try:
             # Off the loop: a large file takes seconds to parse, and a file system may hang.
             await asyncio.to_thread(self._file.look)
+            if (bearer := self._bearer_tokens()) is not None:
+                bearer.keys.refresh()
         except Exception:  # whatever it is, later changes must not go unnoticed
             log.exception("token_file_not_checked")
+
+    def _bearer_tokens(self) -> BearerTokens | None:
+        """Return the tokens of the provider that the file names now; None if it names none."""
+        config, before = self._file.contents.oidc, self._bearer
+        if config is None:
+            self._bearer = None
+        elif before is None:
+            self._bearer = BearerTokens(config, KeySet(config.issuer, config.jwks_url))
+        elif before.config is not config:
+            self._bearer = before.following(config)
+        return self._bearer
 
 
 def _unexpired(entry: TokenEntry) -> Caller:

@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from redsched.auth import role_fields
 from redsched.auth.access_token import PREFIX, check_id
 from redsched.auth.caller import Caller
+from redsched.auth.oidc.config import OidcConfig, read_oidc
 from redsched.auth.private_file import read_private
 from redsched.errors import InvalidRequest
 from redsched.model.validation import shown
@@ -25,8 +26,9 @@ from redsched.yaml_io import parse_yaml
 
 MAX_BYTES = 2**20
 """About 8,000 tokens, which take 4 s of processor time to parse; one token may be for many hosts."""
-SECTIONS = frozenset(("tokens",))
+SECTIONS = frozenset(("tokens", "oidc"))
 TOKEN_FIELDS = role_fields.FIELDS | {"id", "sha256", "expires"}
+Part = TypeVar("Part")
 _DIGEST = re.compile("[0-9a-fA-F]{64}\\Z")
 
 
@@ -44,14 +46,16 @@ class TokenFile:
 
     tokens: Mapping[str, TokenEntry]
     """By id."""
+    oidc: OidcConfig | None = None
 
     def keeping(self, earlier: "TokenFile") -> "TokenFile":
         """Return the same contents with the objects of an earlier version for all that has not changed."""
-        return TokenFile({name: _same(entry, earlier.tokens.get(name)) for name, entry in self.tokens.items()})
+        tokens = {name: _same(entry, earlier.tokens.get(name)) for name, entry in self.tokens.items()}
+        return TokenFile(tokens, _same(self.oidc, earlier.oidc))
 
 
-def _same(entry: TokenEntry, earlier: TokenEntry | None) -> TokenEntry:
-    return earlier if earlier is not None and earlier == entry else entry
+def _same(new: Part, earlier: Part | None) -> Part:
+    return earlier if earlier is not None and earlier == new else new
 
 
 def read_token_file(path: Path) -> TokenFile:
@@ -68,8 +72,15 @@ def parse_token_file(text: str) -> TokenFile:
     document = parse_yaml(text, quotes=False)
     if document is None:
         raise InvalidRequest("it is empty: add a token with `redsched token new`")
+    return check_document(document)
+
+
+def check_document(document: object) -> TokenFile:
+    """Return the contents of a parsed token file. Raises InvalidRequest with one line that names the entry."""
     given = role_fields.mapping("it", document, SECTIONS)
-    return TokenFile(tokens=_tokens(given.get("tokens")))
+    oidc = read_oidc(given["oidc"]) if "oidc" in given else None
+    has_only_oidc = oidc is not None and "tokens" not in given
+    return TokenFile({} if has_only_oidc else _tokens(given.get("tokens")), oidc)
 
 
 def _tokens(value: object) -> dict[str, TokenEntry]:

@@ -118,6 +118,21 @@ NOUNS: Mapping[str, Noun] = {
             "Create a shared pool, or change its inventory. Claimed amounts do not change.",
         ),
     ),
+    "token": Noun(
+        "Access tokens: who may call the API, by the token file.",
+        {
+            "list": Entry(
+                "verbs.tokens:list_tokens", "List the access tokens of the token file, without their digests."
+            ),
+            "new": Entry(
+                "verbs.tokens:new", "Create an access token, print it once, and write its digest into the token file."
+            ),
+            "revoke": Entry(
+                "verbs.tokens:revoke",
+                "Remove an access token from the token file. Processes that use the file refuse it within seconds.",
+            ),
+        },
+    ),
 }
 
 VERBS: Mapping[str, Entry] = {

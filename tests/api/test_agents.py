@@ -15,6 +15,7 @@ from redsched.model.tokens import Token
 from redsched.scheduler.agents import service
 from redsched.settings import Settings
 from tests.api.parts import check_problem, select
+from tests.support.processes.served_api import authenticate
 from tests.support.waiting import wait_until
 
 AGENT = {"journal": "j", "nonce": "n", "number": 1}
@@ -65,7 +66,8 @@ class Api:
 @asynccontextmanager
 async def api_over(url: str) -> AsyncIterator[Api]:
     names = Names()
-    app = create_app(Settings(redis_url=url, poll_s=0.01), authenticator=names)
+    app = create_app(Settings(redis_url=url, poll_s=0.01))
+    authenticate(app, names)
     async with app.router.lifespan_context(app):
         await app.state.scheduler.init()
         yield Api(app, names)

@@ -11,7 +11,8 @@ import pytest
 import structlog
 
 from redsched.auth import authenticator as module
-from redsched.auth.authenticator import REFUSED, Authenticator
+from redsched.auth.authenticator import Authenticator
+from redsched.auth.oidc.bearer import REFUSED
 from redsched.auth.watched_file import WatchedTokenFile
 from redsched.errors import InvalidRequest, Unauthenticated
 from redsched.settings import Settings

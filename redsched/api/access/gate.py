@@ -5,7 +5,6 @@ own projects and own claims is checked by the routes, because only they know the
 """
 
 from collections.abc import Iterable
-from typing import Protocol
 
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -16,6 +15,7 @@ from redsched.api.access.callers import CALLER, STRANGER
 from redsched.api.access.policies import Policies
 from redsched.api.access.scopes import Extent, RoutePolicy
 from redsched.api.problems import problem
+from redsched.auth.authenticator import Authenticator
 from redsched.auth.caller import UNRESTRICTED, Caller, Role
 from redsched.errors import Forbidden, RedschedError, Unauthenticated
 from redsched.origin import Origin
@@ -25,20 +25,10 @@ MAX_TOKEN_BYTES = 8192
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
-class Identifies(Protocol):
-    """The authenticator: it finds the caller that a token stands for."""
-
-    async def identify(self, token: str) -> Caller:
-        """Return the caller. Raises Unauthenticated."""
-
-    def still_valid(self, caller: Caller) -> bool:
-        """Return whether the caller's token is neither expired nor revoked."""
-
-
 class Gate:
     """Lets a request pass with its caller in the scope, or answers 401 or 403. Without `authenticator` all may pass."""
 
-    def __init__(self, app: ASGIApp, routes: Iterable[Route], authenticator: Identifies | None) -> None:
+    def __init__(self, app: ASGIApp, routes: Iterable[Route], authenticator: Authenticator | None) -> None:
         self._app = app
         self._policies = Policies(routes)
         self._authenticator = authenticator
@@ -58,7 +48,7 @@ class Gate:
         finally:
             origin.leave(entered)
 
-    async def _admitted(self, authenticator: Identifies, scope: Scope) -> Caller:
+    async def _admitted(self, authenticator: Authenticator, scope: Scope) -> Caller:
         """Return the caller of a request that may pass. Raises Unauthenticated, Forbidden, Unavailable."""
         policy, parameters = self._policies.find(scope["method"], scope["path"])
         if policy is not None and policy.is_open:
@@ -72,7 +62,7 @@ class Gate:
         return caller
 
 
-async def _guest(authenticator: Identifies, scope: Scope) -> Caller:
+async def _guest(authenticator: Authenticator, scope: Scope) -> Caller:
     """Return the caller of an open route, who needs no token."""
     try:
         return await authenticator.identify(bearer(scope["headers"]))

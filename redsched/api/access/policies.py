@@ -1,6 +1,5 @@
 """Find the policy of a request: the row of the route that the router will choose for it."""
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Any
@@ -17,14 +16,16 @@ class Policies:
     """The policies of an app's routes, by method, in the order in which the router tries them."""
 
     def __init__(self, routes: Iterable[Route], rows: Rows = SCOPES) -> None:
-        self._by_method: dict[str, list[tuple[re.Pattern[str], RoutePolicy | None]]] = {}
-        self._by_path: list[tuple[re.Pattern[str], RoutePolicy | None]] = []
-        for route in routes:
-            methods = sorted((route.methods or set()) - {"HEAD"})
-            for method in methods:
-                row = rows.get((method, route.path))
-                self._by_method.setdefault(method, []).append((route.path_regex, row))
-                self._by_path.append((route.path_regex, row))
+        declared = [
+            (method, route.path_regex, rows.get((method, route.path)))
+            for route in routes
+            for method in sorted((route.methods or set()) - {"HEAD"})
+        ]
+        self._by_path = [(pattern, policy) for _, pattern, policy in declared]
+        self._by_method = {
+            method: [(pattern, policy) for one, pattern, policy in declared if one == method]
+            for method in {method for method, _, _ in declared}
+        }
 
     def find(self, method: str, path: str) -> tuple[RoutePolicy | None, Mapping[str, Any]]:
         """Return the policy of a request and the parameters of its path; None if no route takes it.

@@ -25,6 +25,8 @@ BODY = "redsched.body"
 """The scope's key of the body, once it has been read."""
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NEAREST = re.compile(r"(nearest(?: for [^ ]+)?) [A-Za-z0-9][A-Za-z0-9._-]*:")
+"""Where a refusal names the nearest host: it is hidden even if the request has the same word."""
 _CLAIM_FIELDS = ("claim", "end_reason", "reason")
 
 IsHost = Callable[[str], bool]
@@ -41,7 +43,7 @@ def hide_in_text(text: str, is_hidden: IsHost) -> str:
             return HIDDEN
         return HIDDEN + word[len(name) :] if name != word and is_hidden(name) else word
 
-    return _WORD.sub(shown, text)
+    return _WORD.sub(shown, _NEAREST.sub(rf"\1 {HIDDEN}:", text))
 
 
 class Redactor:
@@ -51,11 +53,9 @@ class Redactor:
         caller = caller_of(request.scope)
         self.is_off = sees_hosts(caller)
         self._request = request
-        self._caller = caller
-        self._scheduler = request.app.state.scheduler
-        self._visible = caller.hosts | request.scope.get(OWN_HOSTS, frozenset())
-        self._hidden: set[str] = set()
         self._sent: frozenset[str] | None = None
+        self._caller = caller
+        self._visible: frozenset[str] = caller.hosts | request.scope.get(OWN_HOSTS, frozenset())
 
     def text(self, text: str, visible: Collection[str] = ()) -> str:
         """Return the text without the names of hosts, except the visible ones."""
@@ -65,7 +65,6 @@ class Redactor:
         """Return the error without the names of hosts, in its texts and its facts."""
         if self.is_off:
             return error
-        self._hidden |= {str(one.get("host", "")) for one in error.facts.get("nearest", ())} - self._visible
         attempts = error.facts.get("failed_attempts", ())
         self._visible |= {str(one.get("host", "")) for one in attempts}  # of the caller's own claims
         shown = copy.copy(error)
@@ -91,7 +90,6 @@ class Redactor:
         """Return the explanation without the names of hosts and other claims."""
         if self.is_off:
             return found
-        self._hidden |= {one.host for one in found.nearest}
         return replace(found, nearest=tuple(map(self._miss, found.nearest)), checks=())
 
     def event(self, event: EventView) -> EventView:
@@ -117,9 +115,9 @@ class Redactor:
         return replace(change, fields=fields)
 
     def _is_hidden(self, word: str) -> bool:
-        if word in self._hidden or word in self._visible:
-            return word in self._hidden
-        return bool(self._scheduler.knows_host(word)) and word not in self._words_sent()
+        if word in self._visible or not self._request.app.state.scheduler.knows_host(word):
+            return False
+        return word not in self._words_sent()
 
     def _words_sent(self) -> frozenset[str]:
         """Return the words of the request itself: hiding one that is repeated would tell that it is a host."""

@@ -37,7 +37,9 @@ class RoutePolicy:
         """Return how far a role may use the route."""
         if self.is_open or role is Role.OPERATOR:
             return Extent.ALL
-        return {Role.TENANT: self.tenant, Role.AGENT: self.agent, Role.READER: self.reader}[role]
+        if role is Role.TENANT:
+            return self.tenant
+        return self.agent if role is Role.AGENT else self.reader
 
     def either(self, other: "RoutePolicy") -> "RoutePolicy":
         """Return the policy of those who may use this route or the other."""

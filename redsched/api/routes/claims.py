@@ -47,7 +47,7 @@ PLACE_201 = answers({201: ClaimAnswer, 200: ClaimAnswer}, *REFUSED, NoValidHost,
 async def list_claims(request: Request, query: Annotated[ClaimsQuery, Query()]) -> Response:
     """Return a page of claims, sorted by host, then id. Ended claims are not listed."""
     wanted = restrict.claim_filter(caller(request), query)
-    page = await _listed(request, wanted, query) if wanted else Page[Claim](())
+    page: Page[Claim] = await _listed(request, wanted, query) if wanted else Page(())
     return responses.answer(ClaimsAnswer.of(page))
 
 
@@ -222,7 +222,7 @@ async def _bulk(
     **more: Any,
 ) -> Response:
     if wanted is None:
-        return responses.answer(BulkAnswer.of(Page[BulkResult](())))
+        return responses.answer(BulkAnswer.of(Page(())))
     found = await verb(wanted, dry_run=query.dry_run, limit=query.limit, after=query.after, **more)
     page = Page(tuple(map(Redactor(request).result, found.items)), found.next)
     if not any(one.outcome is BulkOutcome.ENDING for one in page.items):

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol, cast
 
 from fastapi import FastAPI
 
 from redsched.aio import end
 from redsched.api import worker
-from redsched.api.access.gate import Identifies
 from redsched.api.app import create_app
 from redsched.auth.access_token import new_token
 from redsched.auth.authenticator import Authenticator
@@ -29,6 +29,20 @@ class _QuietServer(worker._Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+class Identifies(Protocol):
+    """An authenticator."""
+
+    async def identify(self, token: str) -> Caller: ...
+
+    def still_valid(self, caller: Caller) -> bool: ...
+
+
+def authenticate(app: FastAPI, authenticator: Identifies) -> None:
+    """Have an app without authentication ask this authenticator from now on."""
+    cast(Any, app.middleware_stack)._authenticator = authenticator
+    app.state.is_valid = authenticator.still_valid
 
 
 @dataclass
@@ -54,7 +68,8 @@ async def serving(settings: Settings, authenticator: Identifies | None = None, p
     name = repr(settings)
     if name not in _APPS:
         switched = _Switched()
-        _APPS[name] = create_app(settings, authenticator=switched), switched
+        _APPS[name] = create_app(settings), switched
+        authenticate(_APPS[name][0], switched)
     app, switched = _APPS[name]
     switched.now, app.state.closing = authenticator, asyncio.Event()
     with socket.create_server(("127.0.0.1", port)) as listener:

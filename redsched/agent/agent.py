@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from dataclasses import dataclass, field
 from functools import partial
 
-from redsched import logs
+from redsched import logs, origin
 from redsched.agent.backoff import StoreBackoff
 from redsched.agent.claims.context import LifecycleContext
 from redsched.agent.claims.steps import ClaimSteps
@@ -23,12 +23,13 @@ from redsched.agent.collectors.local_file import LocalFile
 from redsched.agent.hooks.base import Hook
 from redsched.agent.host_session import Host
 from redsched.agent.journal.journal import Journal
-from redsched.agent.link import AgentLink, CellLink, Watch
+from redsched.agent.link import AgentLink, CellLink, InboxWatch
 from redsched.agent.monitor import HostMonitor
 from redsched.agent.timers import TimerQueue
 from redsched.aio import end_all, finish
 from redsched.errors import OtherAgent, RedschedError, Unavailable
 from redsched.model import Claim
+from redsched.origin import Origin, agent_of
 from redsched.settings import Settings
 
 MAX_AT_ONCE = 128
@@ -94,7 +95,7 @@ class Agent:
         loops = [self._each(self._beats, self._sync), self._each(self._looks, self._observe), self._prune()]
         for name, hosts in self._by_cell.items():
             on_epoch = partial(self._compare_filled, hosts)
-            watch = Watch(self.backoff, hosts, self.settings.poll_s, self._handle_inbox, on_epoch)
+            watch = InboxWatch(self.backoff, hosts, self.settings.poll_s, self._handle_inbox, on_epoch)
             loops.append(self.link.cell(name).watch(watch))
         loops += [self._read_inboxes(), self._compare()]
         loops.append(WorkMonitor(self.hosts, self._claim_tasks, self.settings.work_watch_s).run())
@@ -142,6 +143,7 @@ class Agent:
         self._slots.release()
 
     async def _turn(self, turns: TimerQueue[Host], host: Host, act: Callable[[Host], Awaitable[float]]) -> None:
+        origin.enter(Origin(agent_of(host.name)))
         try:
             next_s = await act(host)
         except OtherAgent as error:

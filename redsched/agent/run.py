@@ -69,7 +69,7 @@ def hook_of(settings: Settings) -> Hook:
         return NoHook()
     if settings.hook.startswith(("http:", "https:")):
         return UrlHook(settings.hook, settings.hook_timeout_s)
-    return CommandHook(settings.hook, settings.hook_timeout_s)
+    return CommandHook(settings.hook, settings.hook_timeout_s, settings.hook_env)
 
 
 def default_journal(settings: Settings, collectors: Sequence[Collector]) -> Path:

@@ -12,11 +12,15 @@ from starlette.routing import Route
 from redsched.api import openapi, problems
 from redsched.api.access.changes import ClaimProjects
 from redsched.api.access.gate import Gate
+from redsched.api.access.in_progress import InProgress
+from redsched.api.access_log import AccessLog
+from redsched.api.browsers import Browsers, TrustedHosts
 from redsched.api.fast_path import FastPath
 from redsched.api.methods import ImpliedMethods
 from redsched.api.metrics import Metrics
 from redsched.api.plain_paths import PlainPaths
 from redsched.api.readiness import ReadinessMonitor
+from redsched.api.request_ids import RequestIds
 from redsched.api.routes import agents, changes, claims, declared, events, hosts, quotas, reports, selections, service
 from redsched.auth.authenticator import Authenticator
 from redsched.errors import StoreUnavailable
@@ -39,12 +43,16 @@ ROUTERS = (
 )
 
 
-def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> FastAPI:
+def create_app(
+    settings: Settings, registry: WorkerRegistry | None = None, authenticator: Authenticator | None = None
+) -> FastAPI:
     """Return the API over the store of `settings`. Its startup raises StoreUnavailable without a usable store.
 
-    Without `auth` in the settings everybody may do everything. Raises InvalidRequest for an invalid token file.
+    `authenticator` takes the place of the one that `auth` of the settings asks for; without both, everybody may do
+    everything. Raises InvalidRequest for an invalid token file.
     """
-    authenticator = Authenticator.of(settings)
+    registry = registry or WorkerRegistry()
+    authenticator = authenticator or Authenticator.of(settings)
     # Serve /docs from this process: the network of a fleet often has no internet access.
     app = FastAPIOffline(
         title="redsched",
@@ -52,7 +60,7 @@ def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> Fa
         summary="A shared-state scheduler on Redis: which host takes this, and is it really mine?",
         openapi_tags=[{"name": name, "description": about} for name, about in openapi.TAGS.items()],
         generate_unique_id_function=lambda route: route.name,
-        lifespan=_lifespan(settings, registry or WorkerRegistry(), authenticator),
+        lifespan=_lifespan(settings, registry, authenticator),
         redirect_slashes=False,
     )
     app.state.settings = settings
@@ -67,7 +75,9 @@ def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> Fa
     # Outside what FastAPI adds around all middleware, so it comes last.
     inside = PlainPaths(FastPath(app.build_middleware_stack()))
     app.state.is_valid = authenticator.still_valid if authenticator else lambda _: True
-    app.middleware_stack = Gate(inside, app.state.routes, authenticator)
+    gated = Gate(InProgress(inside), app.state.routes, authenticator)
+    checked = Browsers(gated, TrustedHosts.of(settings, registry.bound))
+    app.middleware_stack = RequestIds(AccessLog(checked) if settings.access_log else checked)
     return app
 
 
@@ -81,9 +91,12 @@ def _lifespan(
                 "no store is configured: set REDSCHED_REDIS_URL, or use `redsched up`, which starts one"
             )
         app.state.metrics = metrics = Metrics()
-        async with Scheduler.connect(settings.redis_url, settings, observe=metrics.observe) as scheduler:
+        async with Scheduler.connect(
+            settings.redis_url, settings, observe=metrics.observe, plan_apart=True
+        ) as scheduler:
             app.state.scheduler = scheduler
             app.state.claim_projects = ClaimProjects(scheduler)
+            app.state.change_log = None
             app.state.readiness = ReadinessMonitor(scheduler, registry, metrics)
             tasks = [
                 asyncio.create_task(app.state.readiness.keep(app.state.closing)),

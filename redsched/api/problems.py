@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from redsched import errors, logs
+from redsched import errors, logs, origin
 from redsched.api.access.redact import redact_error
 from redsched.api.methods import allowed_methods
 from redsched.errors import InvalidRequest, PreconditionFailed, RedschedError, Unavailable
@@ -75,6 +75,12 @@ class TooManyConnections(Unavailable):
     problem, title = "too-many-connections", "Too many connections"
 
 
+class TooManyRequests(Unavailable):
+    """The caller has too much in progress in this worker. `facts` has `limit`, which one, and `most`."""
+
+    problem, title, status = "too-many-requests", "The caller has too many requests in progress", 429
+
+
 class NotReady(Unavailable):
     """Not every worker has caught up yet."""
 
@@ -102,7 +108,9 @@ def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> R
         all_headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, PreconditionFailed) and "tag" in error.facts:
         all_headers["ETag"] = f'"{error.facts["tag"]}"'
-    return Response(to_json(members(error)), error.status, all_headers, MEDIA_TYPE)
+    request_id = origin.current().request_id
+    body = {**members(error), "request_id": request_id} if request_id else members(error)
+    return Response(to_json(body), error.status, all_headers, MEDIA_TYPE)
 
 
 async def _on_error(request: Request, error: Exception) -> Response:

@@ -16,6 +16,7 @@ from redsched import aio, logs
 from redsched.cache.feed import Gap
 from redsched.cache.replica import CellReplica
 from redsched.errors import RedschedError, StoreUnavailable
+from redsched.pacing import paced
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
@@ -148,7 +149,7 @@ class ReplicaUpdater:
             self._notify_listeners()
 
     def _begin(self) -> None:
-        self._task = asyncio.create_task(self._run(), name=f"redsched-updater-{self.cell.name}")
+        self._task = aio.detached(self._run(), name=f"redsched-updater-{self.cell.name}")
 
     async def stop(self) -> None:
         """Stop the task; all waiting callers raise StoreUnavailable."""
@@ -258,7 +259,8 @@ class ReplicaUpdater:
             try:
                 await self._read_to_end()
                 pause = self._settings.poll_s
-                for one in waiting:
+                # Replies wait until all have read: each of them sees the same instant.
+                async for one in paced(waiting):
                     one.take()
             except RedschedError as error:
                 log.warning("feed read failed", cell=self.cell.name, problem=error.detail)

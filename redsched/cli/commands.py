@@ -156,6 +156,7 @@ VERBS: Mapping[str, Entry] = {
     "init": Entry(
         "verbs.store:init", "Declare the cells new, so that no scheduler waits for hosts that never existed."
     ),
+    "acl": Entry("verbs.acl:acl", "Print the permissions of a user of the store, as a command or for an ACL file."),
     "upgrade": Entry("verbs.store:upgrade", "Lock out of the cells older releases that cannot run beside this one."),
 }
 

@@ -143,6 +143,10 @@ class Claim:
     amounts: Amounts
     project: str = ""
     consumer: str = ""
+    actor: str = ""
+    """Who made it (see `redsched.origin`); '' if not known."""
+    request_id: str = ""
+    """The request that made it; '' if not known."""
     digest: str = ""
     end_reason: EndReason | None = None
     claimed_at_ms: int | None = None

@@ -27,6 +27,7 @@ from redsched.scheduler.background.expiry import Expiry
 from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.request_cache import RequestCache
+from redsched.scheduler.planning.limits import DecisionLimits
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.store import Store
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from redsched.scheduler.mirroring.cell_tasks import CellTasks
     from redsched.scheduler.mirroring.mirrors import Mirrors
     from redsched.scheduler.observe.events import EventService
+    from redsched.scheduler.planning.planner import Planner
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
     from redsched.scheduler.quotas.shares import QuotaShares
@@ -63,7 +65,9 @@ class Components:
         settings: Settings,
         plugins: "Callable[[], PluginRegistry]",
         observe: "Observe | None" = None,
+        planner: "Planner | None" = None,
     ) -> None:
+        self.limits = DecisionLimits(settings.plan_limit_s, planner)
         self.store = store
         self.settings = settings
         self.replicas = LoadedReplicas(settings.loaded_cells)
@@ -217,8 +221,9 @@ class Components:
         from redsched.scheduler.selection.pipeline import SelectionPipeline
         from redsched.scheduler.selection.selector import Selector
 
-        pipeline = SelectionPipeline(self.cells, ClaimIds(self.cells), self.enforcement, self.replicas)
-        return Selector(pipeline, self.wait_queue, self.until_active, self.settings.select_timeout_s, self._observe)
+        pipeline = SelectionPipeline(self.cells, ClaimIds(self.cells), self.enforcement, self.replicas, self.limits)
+        timeout_s = self.settings.select_timeout_s
+        return Selector(pipeline, self.wait_queue, self.until_active, timeout_s, self.limits, self._observe)
 
     def build(self) -> None:
         """Build every component."""
@@ -233,6 +238,8 @@ class Components:
         Raises StoreUnavailable.
         """
         async with AsyncExitStack() as stack:
+            if self.limits.planner is not None:
+                stack.push_async_callback(self.limits.planner.stop)
             stack.push_async_callback(self.mirrors.stop)
             await self.mirrors.start()
             stack.push_async_callback(self.shares.stop)

@@ -32,11 +32,13 @@ from redsched.model import (
     Request,
 )
 from redsched.settings import Settings
+from redsched.store.access.roles import StoreRole
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 from redsched.store.store import Store
 from tests.support.builders.cells import usual_settings
 from tests.support.processes.served_api import AgentToken, serving
+from tests.support.store_users import url_as
 from tests.support.waiting import wait_until
 
 H1 = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
@@ -95,6 +97,8 @@ class World:
     folder: Path
     api: str = ""
     """The URL of the API that agents use; '' if they use the store."""
+    has_users: bool = False
+    """Whether agents connect as users of their role. A server that restarts has forgotten them."""
     token: AgentToken | None = None
     """The token that agents send to the API."""
     _running: list[asyncio.Task[None]] = field(default_factory=list)
@@ -102,9 +106,10 @@ class World:
     async def start(
         self, hosts: Sequence[Collector | HostReport] = (H1,), journal: str = "journal.sqlite", **changes: object
     ) -> "asyncio.Task[None]":
-        """Start an agent in this process and wait until its hosts are open."""
+        """Start an agent in this process, as a user for agents of its hosts, and wait until its hosts are open."""
         ready = asyncio.Event()
-        task = asyncio.create_task(run(quick(**self.link, **changes), self.url, hosts, self.folder / journal, ready))
+        url = self.url_of_agent([one.name for one in hosts])
+        task = asyncio.create_task(run(quick(**self.link, **changes), url, hosts, self.folder / journal, ready))
         self._running.append(task)
         opened = asyncio.create_task(ready.wait())
         await asyncio.wait([task, opened], return_when=asyncio.FIRST_COMPLETED, timeout=30)
@@ -113,6 +118,10 @@ class World:
             task.result()
         assert ready.is_set()
         return task
+
+    def url_of_agent(self, hosts: Sequence[str]) -> str:
+        """Return the URL that the agent of these hosts connects to."""
+        return url_as(self.url, StoreRole.AGENT, hosts) if self.has_users else self.url
 
     @property
     def link(self) -> dict[str, object]:
@@ -241,7 +250,7 @@ async def world(request: pytest.FixtureRequest, clean_store: str, tmp_path: Path
         store = await stack.enter_async_context(Store.connect(clean_store, usual_settings()))
         cell = store.cell("c1")
         await cell.init()
-        made = World(clean_store, cell, tmp_path)
+        made = World(clean_store, cell, tmp_path, has_users=True)
         if request.param == "rest":
             made.token = AgentToken(tmp_path, HOSTS, PROJECTS)
             served = serving(api_settings(clean_store), made.token.authenticator)
@@ -300,7 +309,11 @@ def start_process() -> Iterator[StartProcess]:
 
     def start_now(world: World) -> Process:
         settings = quick(hook=world.hook, **world.link).model_dump(mode="json", exclude_defaults=True)
-        arguments = [world.url, str(world.folder / "journal.sqlite"), json.dumps(settings)]
+        arguments = [
+            world.url_of_agent(["h1"]),
+            str(world.folder / "journal.sqlite"),
+            json.dumps(settings),
+        ]
         process = Process(
             subprocess.Popen([sys.executable, "-c", AGENT, *arguments], stdout=subprocess.PIPE, text=True)
         )

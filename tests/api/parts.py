@@ -70,7 +70,7 @@ async def client_of(settings: Settings, is_new: bool = False) -> AsyncIterator[h
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://api") as client,
+        httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
     ):
         if is_new:
             await app.state.scheduler.init()

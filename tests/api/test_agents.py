@@ -9,13 +9,13 @@ import httpx
 import pytest
 
 from redsched.api.app import create_app
+from redsched.auth.authenticator import Authenticator
 from redsched.auth.caller import Caller, Role
 from redsched.errors import Unauthenticated
 from redsched.model.tokens import Token
 from redsched.scheduler.agents import service
 from redsched.settings import Settings
 from tests.api.parts import check_problem, select
-from tests.support.processes.served_api import authenticate
 from tests.support.waiting import wait_until
 
 AGENT = {"journal": "j", "nonce": "n", "number": 1}
@@ -27,7 +27,7 @@ OPERATOR, H1 = (
 ELSEWHERE = Caller("elsewhere", Role.AGENT, hosts=frozenset({"h1"}), cell="c2")
 
 
-class Names:
+class Names(Authenticator):
     """An authenticator whose tokens are the callers' ids. `revoked`: those that are not valid any more."""
 
     def __init__(self) -> None:
@@ -38,6 +38,9 @@ class Names:
             if one.id == token:
                 return one
         raise Unauthenticated("no")
+
+    async def watch_file(self, stop: asyncio.Event) -> None:
+        await stop.wait()
 
     def still_valid(self, caller: Caller) -> bool:
         return caller.id not in self.revoked
@@ -66,8 +69,7 @@ class Api:
 @asynccontextmanager
 async def api_over(url: str) -> AsyncIterator[Api]:
     names = Names()
-    app = create_app(Settings(redis_url=url, poll_s=0.01))
-    authenticate(app, names)
+    app = create_app(Settings(redis_url=url, poll_s=0.01), authenticator=names)
     async with app.router.lifespan_context(app):
         await app.state.scheduler.init()
         yield Api(app, names)
@@ -174,7 +176,7 @@ async def test_a_wait_ends_with_a_notification_with_the_token_and_with_the_proce
     async with api.of(OPERATOR) as operator, api.of(H1) as agent:
 
         def wait(after: str = "") -> "asyncio.Task[httpx.Response]":
-            asked = {"after": {"h1": after}, "wait_s": 60}
+            asked = {"after": {"h1": after}, "timeout_s": 60}
             return asyncio.create_task(agent.post("/v1/agent/inboxes", json=asked, timeout=60))
 
         first = wait()

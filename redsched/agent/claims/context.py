@@ -14,6 +14,7 @@ from redsched.agent.host_session import Host
 from redsched.agent.journal.schema import JournalEntry
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, Placement
 from redsched.model.tokens import is_newer_token
+from redsched.origin import Origin
 from redsched.store.codec.claim_codec import counting_objects
 from redsched.store.codec.claim_fields import alternates_from, alternates_name, record_of
 from redsched.store.codec.outcomes import Outcome
@@ -75,7 +76,9 @@ class LifecycleContext:
     async def adopt(self, known: JournalEntry, resized: JournalEntry) -> JournalEntry:
         """Write a placement's newer token to the journal. Its work still has the amounts from before the resizes."""
         before = (known.before or known.amounts) if resized.resizing_to else {}
-        work = dataclasses.replace(known, token=resized.token, record=resized.record, before=before)
+        work = dataclasses.replace(
+            known, token=resized.token, record=resized.record, before=before, origin=resized.origin
+        )
         await self.write(work)
         return work
 
@@ -162,6 +165,7 @@ def work_of(claim: Claim, placement: Placement) -> JournalEntry:
         # STARTING is kept: the work may be running, and a release would free a CLAIMED placement at once.
         state=ClaimStatus.STARTING if placement.state is ClaimStatus.STARTING else ClaimStatus.CLAIMED,
         moves=_moved_from(claim, placement),
+        origin=Origin(claim.actor, claim.request_id),
     )
 
 

@@ -32,7 +32,11 @@ class EndSteps:
         was_active = known.was_active or known.state is ClaimStatus.ACTIVE
         record = {**known.record, "end_reason": end_reason.value} if end_reason else known.record
         work = dataclasses.replace(
-            known, record=record, state=ClaimStatus.ENDING, was_active=was_active and not gang_failed
+            known,
+            record=record,
+            state=ClaimStatus.ENDING,
+            was_active=was_active and not gang_failed,
+            origin=work.origin,
         )
         # Durable before the hook runs: after a crash, the host must not attest it as active in a new epoch.
         await self._context.write(work)

@@ -76,6 +76,8 @@ class HookRequest:
             "slots": dict(work.resizing_to or work.amounts),
             "project": work.project,
             "consumer": work.consumer,
+            "actor": work.origin.actor,
+            "request_id": work.origin.request_id,
             "alternates": [host for host in self.alternates if host != self.host],
         }
         if work.named is not None:

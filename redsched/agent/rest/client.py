@@ -79,16 +79,16 @@ class ApiClient:
         path: str,
         body: object = None,
         query: Sequence[tuple[str, str]] = (),
-        wait_s: float = 0.0,
+        timeout_s: float = 0.0,
     ) -> Mapping[str, Any]:
-        """Return the reply to a request; `wait_s` is how long the API may wait before it replies.
+        """Return the reply to a request; `timeout_s` is how long the API may wait before it replies.
 
         Raises OutcomeUnknown if it was sent and no reply came, StoreUnavailable, and what the reply says. A refused
         token is an outage too: the agent goes on once there is another one.
         """
         try:
-            if wait_s:
-                return await self._call(method, path, body, query, wait_s)
+            if timeout_s:
+                return await self._call(method, path, body, query, timeout_s)
             async with self._at_once:
                 return await self._call(method, path, body, query)
         except _REFUSED as error:
@@ -101,11 +101,11 @@ class ApiClient:
         path: str,
         body: object = None,
         query: Sequence[tuple[str, str]] = (),
-        wait_s: float = 0.0,
+        timeout_s: float = 0.0,
     ) -> Mapping[str, Any]:
         import httpx
 
-        timeout = httpx.Timeout(self._reply_timeout_s, read=self._reply_timeout_s + wait_s, pool=None)
+        timeout = httpx.Timeout(self._reply_timeout_s, read=self._reply_timeout_s + timeout_s, pool=None)
         token = self._token.token()
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:

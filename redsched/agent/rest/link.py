@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from redsched import aio, logs
-from redsched.agent.link import Watch
+from redsched.agent.link import InboxWatch
 from redsched.agent.rest import wire
 from redsched.agent.rest.client import ApiClient
 from redsched.agent.rest.heartbeats import Beats, HeartbeatBatcher
@@ -126,12 +126,12 @@ class RestCellLink:
             found.update((await self._notifications(dict.fromkeys(some, ""), 0.0)).entries)
         return [list(found.get(host, ())) for host in hosts]
 
-    async def watch(self, watch: Watch) -> None:
+    async def watch(self, watch: InboxWatch) -> None:
         """POST /v1/agent/inboxes, waiting."""
         await watch_inboxes(self._notifications, watch)
 
-    async def _notifications(self, after: Mapping[str, str], wait_s: float) -> Notifications:
-        reply = await self._post("/v1/agent/inboxes", {"after": dict(after), "wait_s": wait_s}, wait_s)
+    async def _notifications(self, after: Mapping[str, str], timeout_s: float) -> Notifications:
+        reply = await self._post("/v1/agent/inboxes", {"after": dict(after), "timeout_s": timeout_s}, timeout_s)
         entries = {host: wire.entries_from(one) for host, one in reply["entries"].items()}
         return Notifications(reply["epoch"], reply["reset"], entries)
 
@@ -234,8 +234,8 @@ class RestCellLink:
     async def _verb(self, host: str, claim_id: str, verb: str, token: str, **more: Any) -> ScriptResult:
         return wire.outcome_from(await self._post(f"{_claim(host, claim_id)}/{verb}", {"token": token, **more}))
 
-    async def _post(self, path: str, body: object, wait_s: float = 0.0) -> Mapping[str, Any]:
-        return await self._client.call("POST", path, body, self._query, wait_s)
+    async def _post(self, path: str, body: object, timeout_s: float = 0.0) -> Mapping[str, Any]:
+        return await self._client.call("POST", path, body, self._query, timeout_s)
 
 
 def _claim(host: str, claim_id: str) -> str:

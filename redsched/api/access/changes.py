@@ -2,12 +2,12 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
 
 from redsched.api.access.redact import Redactor
 from redsched.auth.caller import Caller
 from redsched.errors import NotFound, RedschedError
-from redsched.scheduler import Change, Reset, Scheduler
+from redsched.scheduler import Change, Scheduler
 
 MOST_CLAIMS = 20_000
 """The claims whose projects are remembered, as many as a scheduler keeps changes."""
@@ -57,11 +57,7 @@ class ClaimProjects:
 
 
 async def own_changes(
-    caller: Caller, projects: ClaimProjects, redactor: Redactor, changes: AsyncIterator[Change | Reset]
-) -> AsyncIterator[Change | Reset]:
-    """Yield the changes of the caller's own claims, without what else has changed on their hosts."""
-    async for one in changes:
-        if isinstance(one, Reset):
-            yield one
-        elif await projects.of(one) in caller.projects:
-            yield redactor.change(one)
+    caller: Caller, projects: ClaimProjects, redactor: Redactor, changes: Sequence[Change]
+) -> list[Change | None]:
+    """Return the changes of the caller's own claims, without what else has changed on their hosts; None for others."""
+    return [redactor.change(one) if await projects.of(one) in caller.projects else None for one in changes]

@@ -20,8 +20,10 @@ from redsched.errors import (
     NotFound,
     NoValidHost,
     OutcomeUnknown,
+    PlannerBusy,
     QuotaExceeded,
     Settling,
+    TooHard,
 )
 from redsched.schema.requests.queries import ExplainQuery
 from redsched.schema.responses import ExplanationAnswer, SelectionsAnswer
@@ -68,6 +70,8 @@ EXAMPLES = {
         NotConfirmed,
         NotFound,
         ClaimState,
+        TooHard,
+        PlannerBusy,
         Settling,
         OutcomeUnknown,
     ),
@@ -96,7 +100,7 @@ async def select(request: Request) -> Response:
     "/v1/explain",
     dependencies=[KNOWN_QUERY],
     summary="Explain a selection",
-    responses=answers({200: ExplanationAnswer}, *BODY, NotFound, NoValidHost, Settling),
+    responses=answers({200: ExplanationAnswer}, *BODY, NotFound, NoValidHost, TooHard, PlannerBusy, Settling),
     openapi_extra=body(model.Request, EXAMPLES),
 )
 async def explain(request: Request, query: Annotated[ExplainQuery, Query()]) -> Response:

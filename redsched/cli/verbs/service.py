@@ -8,7 +8,16 @@ import typer
 from redsched.agent.collectors.base import load_collector
 from redsched.agent.collectors.fleet import fleet as read_fleet
 from redsched.agent.run import run as run_agent
+from redsched.auth.authenticator import Authenticator
 from redsched.cli.context import checked_url, settings_for
+from redsched.cli.exposure import (
+    BehindProxyOption,
+    ExposureOptions,
+    InsecureOption,
+    TlsCaOption,
+    TlsCertOption,
+    TlsKeyOption,
+)
 from redsched.cli.options import Url
 from redsched.cli.shutdown import run_until_ended, until_ended
 from redsched.server.supervisor import Workers
@@ -35,11 +44,24 @@ TokenFileOption = Annotated[
 ]
 
 
-def api(host: HostOption = "127.0.0.1", port: PortOption = 8080, workers: WorkersOption = 1, url: Url = "") -> None:
+def api(
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8080,
+    workers: WorkersOption = 1,
+    tls_cert: TlsCertOption = "",
+    tls_key: TlsKeyOption = "",
+    tls_ca: TlsCaOption = "",
+    behind_proxy: BehindProxyOption = "",
+    insecure: InsecureOption = False,
+    url: Url = "",
+) -> None:
     """Serve the REST API over a store until Ctrl-C."""
-    environment = {"REDSCHED_REDIS_URL": checked_url(settings_for(url, is_service=True))}
-    with until_ended(), Workers(host, port, workers) as serving:
-        serving.start(environment)
+    exposure = ExposureOptions(tls_cert, tls_key, tls_ca, behind_proxy)
+    settings = settings_for(url, is_service=True, given=exposure.settings())
+    store = checked_url(settings)
+    Authenticator.of(settings)  # only to check the token file
+    with until_ended(), Workers(host, port, workers, settings=settings, insecure=insecure) as serving:
+        serving.start({"REDSCHED_REDIS_URL": store, **exposure.environment()})
         print(f"the API listens on {serving.url}, its documentation is at {serving.url}/docs", flush=True)
         while True:
             serving.revive()

@@ -111,11 +111,11 @@ class AgentService:
 
     # -- inboxes
 
-    async def inboxes(self, store: CellStore, after: Mapping[str, str], wait_s: float) -> Inboxes:
-        """Return the notifications of hosts after the entries `after`; wait up to `wait_s` seconds for the first."""
+    async def inboxes(self, store: CellStore, after: Mapping[str, str], timeout_s: float) -> Inboxes:
+        """Return the notifications of hosts after the entries `after`; wait up to `timeout_s` seconds for the first."""
         if store.name not in self._feeds:
             self._feeds[store.name] = InboxFeed(store, self._poll_s)
-        return await self._feeds[store.name].read(after, wait_s)
+        return await self._feeds[store.name].read(after, timeout_s)
 
     async def close(self) -> None:
         """End all waits."""

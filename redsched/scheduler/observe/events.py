@@ -35,6 +35,8 @@ class EventFilter:
     project: OneOf = None
     host: OneOf = None
     kind: OneOf = None
+    actor: OneOf = None
+    request_id: OneOf = None
     owners: frozenset[str] | None = None
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ from redsched.model import MAX_ATTEMPTS, MAX_CLASSES, MAX_HOST_CLAIMS, AgentStam
 from redsched.model.declared import MAX_TOPOLOGIES
 from redsched.model.types import GivenName
 from redsched.model.validation import check_name
+from redsched.origin import MAX_ACTOR, MAX_REQUEST_ID
 from redsched.scheduler import EndedPlacement, JournaledClaim
 from redsched.schema.types import GivenCounted, GivenEpoch, GivenLeaseS, GivenNeed, GivenSlot, GivenTopology, Strict
 from redsched.store.codec.claim_fields import ALTERNATES, FIELDS, record_with
@@ -26,6 +27,8 @@ class HeldClaimBody(JournaledClaim):
     slots: Annotated[Mapping[GivenSlot, GivenNeed], Field(max_length=MAX_CLASSES, description="Amounts by slot.")]
     project: Annotated[GivenName | Literal[""], _ABOUT["project"]] = ""
     consumer: Annotated[GivenName | Literal[""], _ABOUT["consumer"]] = ""
+    actor: Annotated[str, Field(pattern=rf"^[^\x00-\x1f\x7f]{{0,{MAX_ACTOR}}}$"), _ABOUT["actor"]] = ""
+    request_id: Annotated[str, Field(pattern=rf"^[A-Za-z0-9._-]{{0,{MAX_REQUEST_ID}}}$"), _ABOUT["request_id"]] = ""
     digest: Annotated[str, Field(pattern="^[0-9a-f]{0,64}$")] = ""
     group: Annotated[GivenName | Literal[""], _ABOUT["group"]] = ""
     counted: Annotated[

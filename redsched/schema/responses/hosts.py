@@ -154,6 +154,8 @@ class InboxEntryAnswer(Answer, shows=InboxEntry):
     op: Literal["claim", "resize", "end"]
     claim_id: str
     token: str
+    actor: Annotated[str, From("origin.actor"), Field(description="Who caused it; empty if not known.")]
+    request_id: Annotated[str, From("origin.request_id"), Field(description="The request that caused it, likewise.")]
 
 
 class InboxAnswer(Answer):

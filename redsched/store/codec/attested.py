@@ -22,6 +22,7 @@ from redsched.model.validation import (
     parse_int,
     shown,
 )
+from redsched.origin import Origin, checked
 from redsched.store.codec.claim_fields import AMOUNT, FIELDS, RESIZING_TO, amounts_in
 from redsched.store.codec.results import EndedPlacement, JournaledClaim
 
@@ -156,7 +157,17 @@ def _counted(topology: str, text: str) -> None:
         check_label_value(topology, text)
 
 
+def _actor(text: str) -> None:
+    checked(Origin(actor=text))
+
+
+def _request_id(text: str) -> None:
+    checked(Origin(request_id=text))
+
+
 _PLAIN: Mapping[str, Check] = {
+    "actor": _actor,
+    "request_id": _request_id,
     "project": _name,
     "consumer": _name,
     "group": _name,

@@ -13,6 +13,7 @@ from typing import Any
 import redis.asyncio as redis
 
 from redsched.model import AgentStamp, Amounts, Candidate, HostReport, Inventory
+from redsched.origin import Origin
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.client.script_client import ScriptClient
@@ -48,9 +49,16 @@ class DeclaredKeysRunner(ScriptClient):
 
     operator: PlainClient
 
-    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False) -> Reply:
+    async def run(
+        self,
+        name: str,
+        keys: Sequence[str],
+        arguments: Sequence[str | int],
+        durable: bool = False,
+        origins: Sequence[Origin] = (),
+    ) -> Reply:
         before, writes = self._look(keys, ("ACL", "SETUSER", USER, "resetkeys", *(f"~{key}" for key in keys)))
-        reply = await super().run(name, keys, arguments, durable)
+        reply = await super().run(name, keys, arguments, durable, origins)
         if reply[0] in (b"ALREADY_DONE", "ALREADY_DONE") and name not in ALREADY_DONE_NOTES:
             after, writes_after = self._look(keys)
             is_new_epoch = after[0] != before[0]

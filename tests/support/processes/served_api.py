@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, cast
 
 from fastapi import FastAPI
 
@@ -31,25 +30,11 @@ class _QuietServer(worker._Server):
         yield
 
 
-class Identifies(Protocol):
-    """An authenticator."""
-
-    async def identify(self, token: str) -> Caller: ...
-
-    def still_valid(self, caller: Caller) -> bool: ...
-
-
-def authenticate(app: FastAPI, authenticator: Identifies) -> None:
-    """Have an app without authentication ask this authenticator from now on."""
-    cast(Any, app.middleware_stack)._authenticator = authenticator
-    app.state.is_valid = authenticator.still_valid
-
-
-@dataclass
-class _Switched:
+class _Switched(Authenticator):
     """An authenticator that stands for another one, so that an app can be used again with other tokens."""
 
-    now: Identifies | None = None
+    def __init__(self) -> None:
+        self.now: Authenticator | None = None
 
     async def identify(self, token: str) -> Caller:
         return await self.now.identify(token) if self.now is not None else UNRESTRICTED
@@ -57,24 +42,28 @@ class _Switched:
     def still_valid(self, caller: Caller) -> bool:
         return self.now.still_valid(caller) if self.now is not None else True
 
+    async def watch_file(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+
 
 _APPS: dict[str, tuple[FastAPI, _Switched]] = {}
 """Apps by their settings: FastAPI compiles an app's routes on its first requests, slower than most tests."""
 
 
 @asynccontextmanager
-async def serving(settings: Settings, authenticator: Identifies | None = None, port: int = 0) -> AsyncIterator[str]:
+async def serving(settings: Settings, authenticator: Authenticator | None = None, port: int = 0) -> AsyncIterator[str]:
     """Serve the API with these settings, and yield its URL."""
     name = repr(settings)
     if name not in _APPS:
         switched = _Switched()
-        _APPS[name] = create_app(settings), switched
-        authenticate(_APPS[name][0], switched)
+        _APPS[name] = create_app(settings, authenticator=switched), switched
     app, switched = _APPS[name]
     switched.now, app.state.closing = authenticator, asyncio.Event()
     with socket.create_server(("127.0.0.1", port)) as listener:
         async with app.router.lifespan_context(app):
-            server = _QuietServer(worker._config(app), app.state.closing, WorkerRegistry())
+            limits = worker.connection_limits(settings)
+            config = worker._config(app, limits)
+            server = _QuietServer(config, limits, None, app.state.closing, WorkerRegistry())
             task = asyncio.create_task(server.serve([listener]))
             try:
                 yield f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -23,7 +23,7 @@ from redsched.agent.collectors.local_file import LocalFile
 from redsched.agent.hooks.base import Hook
 from redsched.agent.host_session import Host
 from redsched.agent.journal.journal import Journal
-from redsched.agent.link import AgentLink, CellLink, Watch
+from redsched.agent.link import AgentLink, CellLink, InboxWatch
 from redsched.agent.monitor import HostMonitor
 from redsched.agent.timers import TimerQueue
 from redsched.aio import end_all, finish
@@ -95,7 +95,7 @@ class Agent:
         loops = [self._each(self._beats, self._sync), self._each(self._looks, self._observe), self._prune()]
         for name, hosts in self._by_cell.items():
             on_epoch = partial(self._compare_filled, hosts)
-            watch = Watch(self.backoff, hosts, self.settings.poll_s, self._handle_inbox, on_epoch)
+            watch = InboxWatch(self.backoff, hosts, self.settings.poll_s, self._handle_inbox, on_epoch)
             loops.append(self.link.cell(name).watch(watch))
         loops += [self._read_inboxes(), self._compare()]
         loops.append(WorkMonitor(self.hosts, self._claim_tasks, self.settings.work_watch_s).run())

@@ -7,7 +7,7 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 
-from redsched.agent.link import Watch
+from redsched.agent.link import InboxWatch
 from redsched.store.cell import CellStore
 from redsched.store.inbox_changes import LONGEST_PAUSE_S, MAX_CHANGES, InboxChanges
 
@@ -23,7 +23,7 @@ class InboxWatcher:
     """Watches the inboxes of one cell's hosts in the store itself."""
 
     cell: CellStore
-    watch: Watch
+    watch: InboxWatch
     _changes: InboxChanges = field(init=False)
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ from redsched.store.codec.results import (
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class InboxWatch:
     """What to watch for in a cell. `hosts` is the agent's own dict: hosts that stop leave it."""
 
     backoff: StoreBackoff
@@ -69,8 +69,8 @@ class CellLink(Protocol):
     async def inboxes(self, hosts: Sequence[str]) -> list[list[InboxEntry]]:
         """Return the notifications in some hosts' inboxes."""
 
-    async def watch(self, watch: Watch) -> None:
-        """Watch the inboxes of hosts until cancelled."""
+    async def watch(self, watch: InboxWatch) -> None:
+        """InboxWatch the inboxes of hosts until cancelled."""
 
     # -- claims
 
@@ -103,7 +103,7 @@ class CellLink(Protocol):
     ) -> ScriptResult:
         """Record that the work could not be started. `is_gone`: nothing is left of it.
 
-        `objects`: what counts the claim besides its host, as a hint that may save a call.
+        `objects`: what counts the claim besides its host, which may save a call.
         """
 
     async def work_ended(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:

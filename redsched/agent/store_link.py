@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from redsched.agent.inbox import InboxWatcher
-from redsched.agent.link import Watch
+from redsched.agent.link import InboxWatch
 from redsched.model import AgentStamp, Amounts, Claim, EndReason, HostReport
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import (
@@ -63,7 +63,7 @@ class StoreCellLink:
         """Read the inboxes over the connection that carries the reports."""
         return await self._cell.hosts.inboxes(hosts)
 
-    async def watch(self, watch: Watch) -> None:
+    async def watch(self, watch: InboxWatch) -> None:
         """Poll the inboxes of few hosts, or the feed for many."""
         await InboxWatcher(self._cell, watch).run()
 

@@ -162,7 +162,7 @@ INBOX_ENTRY: dict[str, Any] = {
     "claim_id": "6f1c",
     "token": TOKEN,
 }
-OUTCOME: dict[str, Any] = {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "facts": []}
+OUTCOME: dict[str, Any] = {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "details": []}
 
 ANSWERS: dict[str, dict[str, Any]] = {
     "AboutAnswer": {
@@ -205,7 +205,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "HostsAnswer": {"hosts": [HOST], "next": None},
     "InboxAnswer": {"entries": [INBOX_ENTRY]},
     "InboxesAnswer": {"epoch": EPOCH, "reset": False, "entries": {"h17": [INBOX_ENTRY]}},
-    "OutcomeAnswer": {**OUTCOME, "facts": ["starting"]},
+    "OutcomeAnswer": {**OUTCOME, "details": ["starting"]},
     "QuotaAnswer": QUOTA,
     "QuotasAnswer": {"quotas": [QUOTA], "next": None},
     "ReadyAnswer": {"status": "ready", "detail": "caught up", "hosts": 2, "workers": 1},

@@ -18,7 +18,7 @@ _log = logs.get_logger("redsched.store")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class InboxNews:
     """One read: the number of changes, and the hosts of those that may have added a notification, in their order.
 
     `is_elsewhere`: the feed is interrupted, by another epoch or by missing entries, so anything may have changed.
@@ -45,17 +45,17 @@ class InboxChanges:
             end = await self.feed.end()
             self._after, self.clock = end.entry_id, end.clock
 
-    async def look(self) -> Seen:
+    async def look(self) -> InboxNews:
         """Read the next changes. After an interruption, the next read begins at the end again."""
         await self.begin()
         poll = await self.feed.poll(self._after, MAX_CHANGES)
         if self._is_elsewhere(poll):
             self._after = ""
-            return Seen(1, is_elsewhere=True)
+            return InboxNews(1, is_elsewhere=True)
         if poll.changes:
             self._after, self._seq = poll.changes[-1].entry_id, poll.changes[-1].seq
         hosts = [one.name for one in poll.changes if one.kind == "host" and one.op in _INBOX_OPS]
-        return Seen(len(poll.changes), hosts)
+        return InboxNews(len(poll.changes), hosts)
 
     def _is_elsewhere(self, poll: Poll) -> bool:
         """Return whether the feed is interrupted, by another epoch or missing entries."""

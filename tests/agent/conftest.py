@@ -19,7 +19,18 @@ from redsched.agent.collectors.base import Collector
 from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.run import run
 from redsched.aio import end
-from redsched.model import Candidate, Claim, ClaimStatus, EndReason, HostReport, Inventory, OnExit, Placement, Reason
+from redsched.model import (
+    Candidate,
+    Claim,
+    ClaimStatus,
+    EndReason,
+    HostReport,
+    Inventory,
+    OnExit,
+    Placement,
+    Reason,
+    Request,
+)
 from redsched.settings import Settings
 from redsched.store.access.roles import StoreRole
 from redsched.store.cell import CellStore
@@ -37,8 +48,9 @@ HOSTS = ["h1", "h2", "h3", *(f"sim-{number:05}" for number in range(1, 61))]
 PROJECTS = ["", "web", "ops"]
 """What the agents' token is for."""
 
-DIGEST = "d" * 32
-"""The digest of the request that all claims here belong to."""
+WEB = Request({"VCPU": 2}, consumer="web")
+REQUEST, DIGEST = WEB.canonical(), WEB.digest()
+"""The request that all claims here belong to, and its digest."""
 
 
 def held_work(

@@ -8,7 +8,7 @@ import pytest
 
 from redsched.agent.backoff import StoreBackoff
 from redsched.agent.inbox import FEW, InboxWatcher
-from redsched.agent.link import Watch
+from redsched.agent.link import InboxWatch
 from redsched.aio import end
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import Change, Clock, FeedEnd, InboxEntry, Poll
@@ -58,7 +58,9 @@ class Noted:
         self.feed, self.notifications, self.elsewhere = feed, list[str](), 0
         hosts = {name: name for name in names}
         cell = cast(CellStore, feed)
-        self.watch = InboxWatcher(cell, Watch(StoreBackoff(), hosts, 0.001, self.notifications.append, self._elsewhere))
+        self.watch = InboxWatcher(
+            cell, InboxWatch(StoreBackoff(), hosts, 0.001, self.notifications.append, self._elsewhere)
+        )
         self.task = asyncio.create_task(self.watch.run())
 
     def _elsewhere(self) -> None:

@@ -1,11 +1,11 @@
 """Requests to the API with the agent's token. Problems become the errors that the store's calls raise."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from redsched import errors
+from redsched import aio, errors
 from redsched.agent.rest.endpoint import TokenFile, checked_api, tls_of
 from redsched.errors import (
     Forbidden,
@@ -26,6 +26,9 @@ AT_ONCE = 32
 """Requests at a time, besides those that wait for notifications."""
 KEEP_S = 4.0
 """How long an idle connection is kept: less than the API keeps it, or requests would meet its end."""
+
+CONNECTED_S = 0.01
+"""How often an abandoned request is looked at while it connects."""
 
 _ERRORS: Mapping[str, type[RedschedError]] = {
     one.problem: one
@@ -76,16 +79,16 @@ class ApiClient:
         path: str,
         body: object = None,
         query: Sequence[tuple[str, str]] = (),
-        wait_s: float = 0.0,
+        timeout_s: float = 0.0,
     ) -> Mapping[str, Any]:
-        """Return the reply to a request; `wait_s` is how long the API may wait before it replies.
+        """Return the reply to a request; `timeout_s` is how long the API may wait before it replies.
 
         Raises OutcomeUnknown if it was sent and no reply came, StoreUnavailable, and what the reply says. A refused
         token is an outage too: the agent goes on once there is another one.
         """
         try:
-            if wait_s:
-                return await self._call(method, path, body, query, wait_s)
+            if timeout_s:
+                return await self._call(method, path, body, query, timeout_s)
             async with self._at_once:
                 return await self._call(method, path, body, query)
         except _REFUSED as error:
@@ -98,17 +101,18 @@ class ApiClient:
         path: str,
         body: object = None,
         query: Sequence[tuple[str, str]] = (),
-        wait_s: float = 0.0,
+        timeout_s: float = 0.0,
     ) -> Mapping[str, Any]:
         import httpx
 
-        timeout = httpx.Timeout(self._reply_timeout_s, read=self._reply_timeout_s + wait_s, pool=None)
+        timeout = httpx.Timeout(self._reply_timeout_s, read=self._reply_timeout_s + timeout_s, pool=None)
         token = self._token.token()
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
-            reply = await self._client.request(
+            request = self._client.build_request(
                 method, path, json=body, params=list(query), headers=headers, timeout=timeout
             )
+            reply = await self._send(request)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise StoreUnavailable(f"the API at {self.url} cannot be reached: {_about(error)}") from error
         except httpx.HTTPError as error:
@@ -116,6 +120,26 @@ class ApiClient:
         if reply.is_success:
             return self._content(reply)
         raise self._error(reply)
+
+    async def _send(self, request: "httpx.Request") -> "httpx.Response":
+        """Send a request. If the caller is cancelled while it connects, end it only once it has connected.
+
+        uvloop leaves a socket open if connecting is cancelled.
+        """
+        connecting = set[str]()
+
+        async def trace(event: str, _: object) -> None:
+            name, _, step = event.rpartition(".")
+            if name.endswith("connect_tcp"):
+                connecting.add(name) if step == "started" else connecting.discard(name)
+
+        request.extensions = {**request.extensions, "trace": trace}
+        sending = asyncio.ensure_future(self._client.send(request))
+        try:
+            return await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            await aio.finish(_end_connected(sending, connecting))
+            raise
 
     def _content(self, reply: "httpx.Response") -> Mapping[str, Any]:
         if not reply.content:
@@ -142,6 +166,15 @@ class ApiClient:
         if reply.status_code == 429:
             return StoreUnavailable(f"the API at {self.url} has too much to do: {detail}")
         return InvalidRequest(f"the API at {self.url} answers {reply.status_code}: {detail}")
+
+
+async def _end_connected(sending: "asyncio.Future[httpx.Response]", connecting: Collection[str]) -> None:
+    while connecting and not sending.done():
+        await asyncio.wait([sending], timeout=CONNECTED_S)
+    sending.cancel()
+    await asyncio.wait([sending])
+    if not sending.cancelled():
+        sending.exception()  # nobody is left to tell
 
 
 def _about(error: Exception) -> str:

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from redsched import logs
-from redsched.agent.link import Watch
+from redsched import aio, logs
+from redsched.agent.link import InboxWatch
 from redsched.agent.rest import wire
 from redsched.agent.rest.client import ApiClient
 from redsched.agent.rest.heartbeats import Beats, HeartbeatBatcher
@@ -52,7 +52,15 @@ class RestLink:
             known = (await client.first())["cells"]
             if missing := sorted(set(cells) - set(known)):
                 raise NotFound(f"the API at {client.url} has no cell {missing[0]!r}: it serves {', '.join(known)}")
-            yield cls(client)
+            link = cls(client)
+            try:
+                yield link
+            finally:
+                await aio.finish(link._close())
+
+    async def _close(self) -> None:
+        for cell in self._cells.values():
+            await cell.close()
 
     def cell(self, name: str) -> "RestCellLink":
         """Return the calls to one cell."""
@@ -69,6 +77,10 @@ class RestCellLink:
         self.name = name
         self._query = (("cell", name),)
         self._heartbeats = HeartbeatBatcher(self._send_heartbeats)
+
+    async def close(self) -> None:
+        """End what no caller waits for."""
+        await self._heartbeats.close()
 
     async def report(self, report: HostReport, stamp: AgentStamp) -> ReportAnswer:
         """PUT .../report."""
@@ -114,12 +126,12 @@ class RestCellLink:
             found.update((await self._notifications(dict.fromkeys(some, ""), 0.0)).entries)
         return [list(found.get(host, ())) for host in hosts]
 
-    async def watch(self, watch: Watch) -> None:
+    async def watch(self, watch: InboxWatch) -> None:
         """POST /v1/agent/inboxes, waiting."""
         await watch_inboxes(self._notifications, watch)
 
-    async def _notifications(self, after: Mapping[str, str], wait_s: float) -> Notifications:
-        reply = await self._post("/v1/agent/inboxes", {"after": dict(after), "wait_s": wait_s}, wait_s)
+    async def _notifications(self, after: Mapping[str, str], timeout_s: float) -> Notifications:
+        reply = await self._post("/v1/agent/inboxes", {"after": dict(after), "timeout_s": timeout_s}, timeout_s)
         entries = {host: wire.entries_from(one) for host, one in reply["entries"].items()}
         return Notifications(reply["epoch"], reply["reset"], entries)
 
@@ -222,8 +234,8 @@ class RestCellLink:
     async def _verb(self, host: str, claim_id: str, verb: str, token: str, **more: Any) -> ScriptResult:
         return wire.outcome_from(await self._post(f"{_claim(host, claim_id)}/{verb}", {"token": token, **more}))
 
-    async def _post(self, path: str, body: object, wait_s: float = 0.0) -> Mapping[str, Any]:
-        return await self._client.call("POST", path, body, self._query, wait_s)
+    async def _post(self, path: str, body: object, timeout_s: float = 0.0) -> Mapping[str, Any]:
+        return await self._client.call("POST", path, body, self._query, timeout_s)
 
 
 def _claim(host: str, claim_id: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from redsched import aio
-from redsched.agent.link import Watch
+from redsched.agent.link import InboxWatch
 from redsched.store.codec.results import InboxEntry
 
 MOST = 200
@@ -27,13 +27,13 @@ Wait = Callable[[Mapping[str, str], float], Awaitable[Notifications]]
 """Return the notifications of hosts after the given entries, waiting for some seconds."""
 
 
-async def watch_inboxes(wait: Wait, watch: Watch) -> None:
-    """Watch the inboxes of an agent's hosts in one cell until cancelled."""
+async def watch_inboxes(wait: Wait, watch: InboxWatch) -> None:
+    """InboxWatch the inboxes of an agent's hosts in one cell until cancelled."""
     names = list(watch.hosts)
     await aio.gather(_watch_some(wait, watch, names[first : first + MOST]) for first in range(0, len(names), MOST))
 
 
-async def _watch_some(wait: Wait, watch: Watch, names: Sequence[str]) -> None:
+async def _watch_some(wait: Wait, watch: InboxWatch, names: Sequence[str]) -> None:
     after, epoch = dict.fromkeys(names, ""), ""
     while after := {name: entry_id for name, entry_id in after.items() if name in watch.hosts}:
         found = await watch.backoff.call(lambda asked=after: wait(asked, WAIT_S))  # type: ignore[misc]

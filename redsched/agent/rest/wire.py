@@ -55,7 +55,7 @@ def ended_body(one: EndedPlacement) -> dict[str, Any]:
 
 def outcome_from(reply: Mapping[str, Any]) -> ScriptResult:
     """Return the reply of a script."""
-    return ScriptResult(Outcome(reply["outcome"]), reply["epoch"], reply["now_ms"], tuple(reply["facts"]))
+    return ScriptResult(Outcome(reply["outcome"]), reply["epoch"], reply["now_ms"], tuple(reply["details"]))
 
 
 def reported_from(reply: Mapping[str, Any]) -> ReportAnswer:

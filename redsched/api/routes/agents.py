@@ -118,11 +118,11 @@ async def send_heartbeats(request: Request, query: InCell) -> Response:
     openapi_extra=body(InboxesBody),
 )
 async def read_inboxes(request: Request, query: InCell) -> Response:
-    """Return the notifications of hosts; with `wait_s`, wait for the first one."""
+    """Return the notifications of hosts; with `timeout_s`, wait for the first one."""
     asked = await read(request, InboxesBody)
     store = store_in(request, query, asked.after)
-    found = await unless_gone(request, agents(request).inboxes(store, asked.after, asked.wait_s))
-    if asked.wait_s and not request.app.state.is_valid(caller_of(request.scope)):
+    found = await unless_gone(request, agents(request).inboxes(store, asked.after, asked.timeout_s))
+    if asked.timeout_s and not request.app.state.is_valid(caller_of(request.scope)):
         raise Unauthenticated("the token was revoked or has expired while the request waited: send a valid one")
     return responses.answer(InboxesAnswer.of(found))
 

@@ -14,7 +14,7 @@ from redsched import aio, logs
 from redsched.errors import Unavailable
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import InboxEntry
-from redsched.store.inbox_changes import LONGEST_PAUSE_S, MAX_CHANGES, InboxChanges, Seen
+from redsched.store.inbox_changes import LONGEST_PAUSE_S, MAX_CHANGES, InboxChanges, InboxNews
 
 GROWTH = 1.5
 MAX_IDLE = 20
@@ -58,11 +58,11 @@ class InboxFeed:
         self._changes = InboxChanges(store.name, store.feed)
         self._is_closed = False
 
-    async def read(self, after: Mapping[str, str], wait_s: float) -> Inboxes:
-        """Return the notifications after the entries `after`, by host; wait up to `wait_s` for the first of them."""
-        if wait_s <= 0:
+    async def read(self, after: Mapping[str, str], timeout_s: float) -> Inboxes:
+        """Return the notifications after the entries `after`, by host; wait up to `timeout_s` for the first of them."""
+        if timeout_s <= 0:
             return Inboxes("", False, await self._read(after))
-        until_s = aio.now_s() + wait_s
+        until_s = aio.now_s() + timeout_s
         with self._listening(after) as waiter:
             await self._until_started(until_s)
             while True:
@@ -131,7 +131,7 @@ class InboxFeed:
             if seen.count < MAX_CHANGES:
                 await asyncio.sleep(pause_s)
 
-    def _wake_up(self, seen: Seen) -> None:
+    def _wake_up(self, seen: InboxNews) -> None:
         if seen.is_elsewhere:
             for waiter in self._waiters:
                 waiter.reset = True

@@ -111,11 +111,11 @@ class AgentService:
 
     # -- inboxes
 
-    async def inboxes(self, store: CellStore, after: Mapping[str, str], wait_s: float) -> Inboxes:
-        """Return the notifications of hosts after the entries `after`; wait up to `wait_s` seconds for the first."""
+    async def inboxes(self, store: CellStore, after: Mapping[str, str], timeout_s: float) -> Inboxes:
+        """Return the notifications of hosts after the entries `after`; wait up to `timeout_s` seconds for the first."""
         if store.name not in self._feeds:
             self._feeds[store.name] = InboxFeed(store, self._poll_s)
-        return await self._feeds[store.name].read(after, wait_s)
+        return await self._feeds[store.name].read(after, timeout_s)
 
     async def close(self) -> None:
         """End all waits."""
@@ -144,7 +144,8 @@ class AgentService:
         if claim is None or name not in texts_of(claim.id, claim.raw):
             return
         _check_text(claim, name, text)
-        if await store.texts.missing([name]):
+        # A request is restored as often as hosts like: its text is the one with this digest. A list could be another.
+        if name != alternates_name(claim_id) or await store.texts.missing([name]):
             await store.texts.restore(name, text)
 
 

@@ -91,11 +91,11 @@ class InboxesBody(Strict):
         dict[GivenName, EntryId],
         Field(min_length=1, max_length=MAX_HOSTS, description="By host, the last `entry_id` read. Empty: none."),
     ]
-    wait_s: Annotated[
+    timeout_s: Annotated[
         float, Field(ge=0, le=MAX_INBOX_WAIT_S, description="How long to wait if there is no notification.")
     ] = 0
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"after": {"h17": ""}, "wait_s": 20}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"after": {"h17": ""}, "timeout_s": 20}]})
 
 
 class HostsBody(Strict):

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from redsched.scheduler.agents.inbox_feed import Inboxes
-from redsched.schema.answer import Answer
+from redsched.schema.answer import Answer, From
 from redsched.schema.responses.hosts import InboxEntryAnswer
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import AttestAnswer, ReportAnswer, ScriptResult
@@ -18,12 +18,12 @@ class AgentAnswer(Answer):
 
 
 class OutcomeAnswer(Answer, shows=ScriptResult):
-    """The outcome of a call, and the store's epoch and time (Unix, ms). `facts` depend on the call and its outcome."""
+    """The outcome of a call, and the store's epoch and time (Unix, ms). `details` depend on call and outcome."""
 
     outcome: Outcome
     epoch: str
     now_ms: int
-    facts: list[str]
+    details: Annotated[list[str], From(lambda result: list(result.facts))]
 
 
 class ReportedAnswer(Answer, shows=ReportAnswer):

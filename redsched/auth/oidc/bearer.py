@@ -17,7 +17,7 @@ from redsched.errors import InvalidRequest, Unauthenticated
 LEEWAY_S = 30.0
 """How far the clocks of the provider and of this machine may differ."""
 MAX_KNOWN = 1024
-MAX_SUBJECT = 255
+MAX_SUBJECT = 250
 ID_PREFIX = "oidc:"
 """Begins the ids of callers: the ids of tokens in the token file have no colon."""
 REQUIRED = ["exp", "iss", "aud", "sub"]

@@ -1,5 +1,6 @@
 """The table of routes and roles: each route has a row, and each row is what happens."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.api.access.matrix import BEGIN, END, matrix
 from tests.api.access.parts import STRANGERS, TOKENS, Callers, settle
 from tests.api.parts import NEED, REPORT, app_of, check_problem, held
 from tests.auth.parts import token
+from tests.support.openapi import openapi_document
 
 ROUTES = app_of(Settings()).state.routes
 ROWS = sorted({(method, route.path) for route in ROUTES for method in route.methods - {"HEAD"}})
@@ -40,6 +42,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/v1/quotas/{project}"): {"limits": {"VCPU": 5}},
 }
 QUERIES = {
+    ("GET", "/v1/agent/hosts/{host}/claims/{claim_id}/texts"): "?name=alternates:web-1",
     ("DELETE", "/v1/hosts/{host}"): "?force=true",
     ("DELETE", "/v1/aggregates/{name}"): "?force=true",
     ("DELETE", "/v1/claims"): "?project=web",
@@ -77,13 +80,26 @@ def test_the_documented_matrix_is_the_table() -> None:
     assert shown == matrix(), "run: python -m tests.api.access.matrix"
 
 
+def example(row: tuple[str, str]) -> Any:
+    """Return the example of the body of an agent's route in the OpenAPI document, about h1 and web-1; None without."""
+    if not row[1].startswith("/v1/agent"):
+        return None
+    operation = openapi_document()["paths"][row[1]][row[0].lower()]
+    if "requestBody" not in operation:
+        return None
+    [content] = operation["requestBody"]["content"].values()
+    found = content["example"] if "example" in content else next(iter(content["examples"].values()))["value"]
+    text = json.dumps({**found, **({"wait_s": 0} if "wait_s" in found else {})})
+    return json.loads(text.replace("h17", "h1").replace("6f1c", "web-1"))
+
+
 def target(row: tuple[str, str], claims: dict[str, dict[str, Any]]) -> tuple[str, Any]:
     """Return the path and the body of a request for the route, about what belongs to web and h1."""
     _, path = row
     claim_id = "web-shelved" if path.endswith("/unshelve") else "web-1"
     kind = path.split("/")[2] if path.count("/") > 1 else ""
     filled = path.format(claim_id=claim_id, host="h1", name=NAMES.get(kind, ""), project="web")
-    body = BODIES.get(row)
+    body = BODIES.get(row) or example(row)
     if body and "token" in body:
         body = {**body, "token": claims["web-1"]["token"]}
     return filled + QUERIES.get(row, ""), body
@@ -136,6 +152,8 @@ async def test_callers_of_others_change_nothing(api: Callers, clean_store: str, 
             expected = {403}
         if "{" not in row[1] and row[1] not in ("/v1/selections", "/v1/explain"):
             expected = {200}  # what it lists is the caller's own, or nothing
+        if row[1].startswith("/v1/agent/"):
+            expected = {403}  # whether the host is in the path or in the body
         if row[1] == "/v1/claims/{claim_id}/events":
             expected = {200}
         assert answer.status_code in expected, (who, answer.text)

@@ -23,9 +23,10 @@ HOSTS = ("h1", "h2", "h3")
 
 
 def alike(answer: httpx.Response, claim_id: str) -> tuple[int, str, list[tuple[str, str]]]:
-    """Return all of a response but the id that it was asked for."""
-    headers = [(name, value) for name, value in answer.headers.items() if name != "content-length"]
-    return answer.status_code, answer.text.replace(claim_id, "ID"), headers
+    """Return all of a response but the id that it was asked for, and the id of the request."""
+    headers = [one for one in answer.headers.items() if one[0] not in ("content-length", "x-request-id")]
+    text = answer.text.replace(answer.headers.get("x-request-id", "none"), "REQUEST").replace(claim_id, "ID")
+    return answer.status_code, text, headers
 
 
 @pytest.mark.parametrize("verb", [*VERBS, "unshelve", "get", "events", "release", "release-token", "release-force"])

@@ -281,7 +281,7 @@ async def test_bulk_results_name_no_other_host(api: Callers) -> None:
 
 async def test_a_refusal_does_not_tell_whether_a_word_of_the_request_is_a_host(settled: Callers) -> None:
     """Words of a request are repeated as they are: hiding one would tell that it names a host."""
-    for word in ("h2", "h9"):
+    for word in (*HOSTS, "h9"):
         group = {"name": word, "resources": {"VCPU": 1000}}
         found = await settled.send("web", "POST", "/v1/selections", json={"groups": [group], "project": "web"})
         assert found.status_code == 409

@@ -55,12 +55,14 @@ class Api:
 
     def of(self, caller: Caller) -> httpx.AsyncClient:
         headers = {"Authorization": f"Bearer {caller.id}"}
-        return httpx.AsyncClient(transport=self._transport, base_url="http://api", headers=headers)
+        return httpx.AsyncClient(transport=self._transport, base_url="http://127.0.0.1", headers=headers)
 
     async def attested(self) -> str:
         """Report h1 and attest; return the epoch."""
         async with self.of(H1) as agent:
-            epoch = (await agent.put("/v1/agent/hosts/h1/report", json=REPORT)).json()["epoch"]
+            answer = await agent.put("/v1/agent/hosts/h1/report", json=REPORT)
+            assert answer.status_code == 200, answer.text
+            epoch = answer.json()["epoch"]
             answer = await agent.post("/v1/agent/hosts/h1/attest", json={"epoch": epoch, "agent": AGENT})
             assert answer.json()["outcome"] in ("OK", "ALREADY_DONE"), answer.text
             return str(epoch)

@@ -111,15 +111,20 @@ async def test_a_revoked_token_stops_nothing_and_a_new_one_is_used_at_once(clean
             token.allow()
             token.watched.look()
             await wait_until(lambda: is_down(world), timeout=30, what="the lease expires without heartbeats")
-            await world.place("b")
             assert not task.done()
             assert world.calls("stop") == []
             token.write("another")
             token.allow("another")
             token.watched.look()
+            await wait_until(lambda: is_up(world), timeout=30, what="the host is back")
+            await world.place("b")
             await world.reaches("b", ClaimStatus.ACTIVE)
             assert world.calls("stop") == []
             await world.close()
+
+
+async def is_up(world: World) -> bool:
+    return (await world.host()).get("alive") == "1"
 
 
 async def is_down(world: World) -> bool:

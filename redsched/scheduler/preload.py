@@ -7,6 +7,7 @@ import structlog  # noqa: F401
 
 import redsched.cache.snapshot
 import redsched.decide.plugins.registry
+import redsched.scheduler.agents.service
 import redsched.scheduler.audit.audit
 import redsched.scheduler.background.maintenance
 import redsched.scheduler.background.reconciler

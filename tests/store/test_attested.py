@@ -15,6 +15,8 @@ from redsched.store.codec.results import EndedPlacement, JournaledClaim
 EPOCH = "1790000000000-9f3a12cd"
 T1, T2, T3 = (f"{EPOCH}.{number}" for number in (1, 2, 3))
 FULL = {
+    "actor": "oidc:ann",
+    "request_id": "5f3a-1.2",
     "project": "web",
     "consumer": "shop",
     "digest": "d" * 32,
@@ -56,6 +58,9 @@ def test_all_that_a_journal_can_contain_passes() -> None:
         {"state": "active"},
         {"token": T3},
         {"placement.1-a.1.state": "active"},
+        {"actor": "a\nb"},
+        {"actor": "a" * 256},
+        {"request_id": "a b"},
         {"project": "web\r\n"},
         {"project": "{x}"},
         {"digest": "XYZ"},

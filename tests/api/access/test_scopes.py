@@ -89,7 +89,7 @@ def example(row: tuple[str, str]) -> Any:
         return None
     [content] = operation["requestBody"]["content"].values()
     found = content["example"] if "example" in content else next(iter(content["examples"].values()))["value"]
-    text = json.dumps({**found, **({"wait_s": 0} if "wait_s" in found else {})})
+    text = json.dumps({**found, **({"timeout_s": 0} if "timeout_s" in found else {})})
     return json.loads(text.replace("h17", "h1").replace("6f1c", "web-1"))
 
 

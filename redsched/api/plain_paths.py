@@ -8,7 +8,7 @@ from redsched.schema.parsing import shown_text
 
 
 class PlainPaths:
-    """ASGI middleware, outside all other: it refuses a path with an encoded slash or backslash."""
+    """ASGI middleware, inside the gate: it refuses a path with an encoded slash or backslash."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

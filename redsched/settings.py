@@ -204,15 +204,10 @@ class Settings(BaseModel):
     def _split(cls, value: object) -> object:
         return tuple(name.strip() for name in value.split(",")) if isinstance(value, str) else value
 
-    @field_validator("nova_filters", "nova_weighers", "behind_proxy", "trusted_hosts", mode="before")
+    @field_validator("nova_filters", "nova_weighers", "behind_proxy", "trusted_hosts", "hook_env", mode="before")
     @classmethod
     def _split_list(cls, value: object) -> object:
-        return tuple(path.strip() for path in value.split(",") if path.strip()) if isinstance(value, str) else value
-
-    @field_validator("hook_env", mode="before")
-    @classmethod
-    def _split_variables(cls, value: object) -> object:
-        return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+        return tuple(one.strip() for one in value.split(",") if one.strip()) if isinstance(value, str) else value
 
     @field_validator("hook_env")
     @classmethod

@@ -29,6 +29,7 @@ from redsched.agent.timers import TimerQueue
 from redsched.aio import end_all, finish
 from redsched.errors import OtherAgent, RedschedError, Unavailable
 from redsched.model import Claim
+from redsched.model.limits import MAX_CALL_CLAIMS, MAX_CALL_HOSTS
 from redsched.origin import Origin, agent_of
 from redsched.settings import Settings
 
@@ -36,10 +37,10 @@ MAX_AT_ONCE = 128
 """The most hosts that call the store at the same time."""
 
 MAX_HOOKS = 16
-MAX_READ = 200
+MAX_READ = MAX_CALL_HOSTS
 """The most hosts whose inboxes or claims are read in one round trip."""
 
-MAX_CLAIMS_READ = 500
+MAX_CLAIMS_READ = MAX_CALL_CLAIMS
 AGAIN_S = 5.0
 """Pause before a host retries after an error other than an unavailable store."""
 

@@ -70,7 +70,7 @@ class CellLink(Protocol):
         """Return the notifications in some hosts' inboxes."""
 
     async def watch(self, watch: InboxWatch) -> None:
-        """InboxWatch the inboxes of hosts until cancelled."""
+        """Watch the inboxes of hosts until cancelled."""
 
     # -- claims
 

@@ -21,7 +21,19 @@ from redsched.api.metrics import Metrics
 from redsched.api.plain_paths import PlainPaths
 from redsched.api.readiness import ReadinessMonitor
 from redsched.api.request_ids import RequestIds
-from redsched.api.routes import agents, changes, claims, declared, events, hosts, quotas, reports, selections, service
+from redsched.api.routes import (
+    agent_claims,
+    agents,
+    changes,
+    claims,
+    declared,
+    events,
+    hosts,
+    quotas,
+    reports,
+    selections,
+    service,
+)
 from redsched.auth.authenticator import Authenticator
 from redsched.errors import StoreUnavailable
 from redsched.scheduler import Scheduler
@@ -33,6 +45,7 @@ ROUTERS = (
     selections.router,
     claims.router,
     agents.router,
+    agent_claims.router,
     reports.router,
     hosts.router,
     declared.router,

@@ -48,7 +48,7 @@ class TrustedHosts:
 
 
 class Browsers:
-    """ASGI middleware, outside all other: it refuses requests of foreign pages, and those for a host not trusted."""
+    """ASGI middleware, outside the gate: it refuses requests of foreign pages, and those for a host not trusted."""
 
     def __init__(self, app: ASGIApp, trusted: TrustedHosts | None) -> None:
         self._app, self._trusted = app, trusted

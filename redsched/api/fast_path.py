@@ -16,7 +16,7 @@ from redsched.errors import RedschedError
 
 
 class FastPath:
-    """ASGI middleware, outside all other, that handles one route itself and passes on all other requests."""
+    """ASGI middleware, outside that of FastAPI, that handles one route itself and passes on all other requests."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

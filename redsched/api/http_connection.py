@@ -6,7 +6,6 @@ for each connection of the process, ends those that take too long in a phase.
 """
 # ruff: noqa: D102 - methods without a docstring are those of asyncio.Protocol and of the parser's callbacks
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -223,12 +222,17 @@ class HttpConnection(HttpToolsProtocol):
         self.transport.close()
 
 
-def close_idlest(connections: Iterable[Any], but: object = None) -> bool:
-    """Close the connection that has waited longest for its client; return False if all others are in use."""
+def close_idlest(connections: set[Any], but: object = None) -> bool:
+    """Close the connection that has waited longest for its client; return False if all others are in use.
+
+    It leaves the set at once: the loop closes it later, and until then others may arrive, each of which needs a place.
+    """
     idle = [(one.idle_since_s, one) for one in connections if one is not but and one.idle_since_s is not None]
     if not idle:
         return False
-    min(idle, key=lambda one: one[0])[1].abort()
+    idlest = min(idle, key=lambda one: one[0])[1]
+    idlest.abort()
+    connections.discard(idlest)
     return True
 
 

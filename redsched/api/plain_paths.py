@@ -16,7 +16,7 @@ _REFUSED = re.compile(rb"%(?:2f|5c|[01][0-9a-f]|7f)", re.IGNORECASE)
 
 
 class PlainPaths:
-    """ASGI middleware, outside all other: it refuses a path with an encoded slash, backslash or control character."""
+    """ASGI middleware, inside the gate: it refuses a path with an encoded slash, backslash or control character."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

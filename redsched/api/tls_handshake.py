@@ -79,6 +79,7 @@ class TlsHandshake:
     def __init__(self, accepted: socket.socket, limits: ConnectionLimits, http: HttpConnection) -> None:
         self._socket, self._limits, self._http = accepted, limits, http
         self._task: asyncio.Task[None] | None = None
+        self._has_begun = False
         self.idle_since_s = aio.now_s()
 
     def begin(self, contexts: TlsContexts) -> None:
@@ -100,11 +101,15 @@ class TlsHandshake:
         """End the connection."""
         if self._task is not None:
             self._task.cancel()
+        if not self._has_begun:  # then the task never runs, and nothing else would close the socket
+            self._http.connections.discard(self)
+            self._socket.close()
 
     shutdown = abort
     """What uvicorn calls when it stops."""
 
     async def _shake_hands(self, contexts: TlsContexts) -> None:
+        self._has_begun = True
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: self._http,

@@ -11,6 +11,8 @@ from redsched.model.validation import check_name
 
 PREFIX = "rst_"
 SECRET_BYTES = 32
+MAX_TOKEN_BYTES = 8192
+"""The longest token that a request may have: those of OpenID Connect may have a few KB."""
 SECRET_LENGTH = 43
 """Characters of 32 bytes in base64url. They may be `_` too, and so may those of the id: only the length separates."""
 

@@ -10,14 +10,13 @@ from typing import Self
 from redsched import logs
 from redsched.auth.access_token import digest_of, id_of
 from redsched.auth.caller import Caller
-from redsched.auth.oidc.bearer import REFUSED, BearerTokens, OidcCaller, is_bearer_token
 from redsched.auth.oidc.key_set import KeySet
+from redsched.auth.oidc.verification import REFUSED, OidcCaller, OidcTokens, is_jwt
 from redsched.auth.token_file import TokenEntry
 from redsched.auth.watched_file import WatchedTokenFile
 from redsched.errors import Unauthenticated
 from redsched.settings import Settings
 
-MAX_TOKEN_CHARACTERS = 16_384
 LOOK_EVERY_S = 1.0
 _NO_DIGEST = bytes(32)
 """What the digests of unknown ids are compared with, so that they take the same time. No token has this digest."""
@@ -30,7 +29,7 @@ class Authenticator:
 
     def __init__(self, file: WatchedTokenFile) -> None:
         self._file = file
-        self._bearer: BearerTokens | None = None
+        self._oidc: OidcTokens | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> Self | None:
@@ -43,10 +42,8 @@ class Authenticator:
         All errors have one text, which does not tell whether an id exists. Only those about a token that is genuine say
         more: that it has expired, or that the claims of a provider's token give it no role.
         """
-        if len(token) > MAX_TOKEN_CHARACTERS:
-            raise Unauthenticated(REFUSED)
-        if is_bearer_token(token) and (bearer := self._bearer_tokens()) is not None:
-            return await bearer.identify(token)
+        if is_jwt(token) and (oidc := self._oidc_tokens()) is not None:
+            return await oidc.identify(token)
         entry = self._file.contents.tokens.get(id_of(token))
         if not hmac.compare_digest(digest_of(token), entry.digest if entry else _NO_DIGEST) or entry is None:
             raise Unauthenticated(REFUSED)
@@ -72,21 +69,21 @@ class Authenticator:
         try:
             # Off the loop: a large file takes seconds to parse, and a file system may hang.
             await asyncio.to_thread(self._file.look)
-            if (bearer := self._bearer_tokens()) is not None:
-                bearer.keys.refresh()
+            if (oidc := self._oidc_tokens()) is not None:
+                oidc.keys.refresh()
         except Exception:  # whatever it is, later changes must not go unnoticed
             log.exception("token_file_not_checked")
 
-    def _bearer_tokens(self) -> BearerTokens | None:
+    def _oidc_tokens(self) -> OidcTokens | None:
         """Return the tokens of the provider that the file names now; None if it names none."""
-        config, before = self._file.contents.oidc, self._bearer
+        config, before = self._file.contents.oidc, self._oidc
         if config is None:
-            self._bearer = None
+            self._oidc = None
         elif before is None:
-            self._bearer = BearerTokens(config, KeySet(config.issuer, config.jwks_url))
+            self._oidc = OidcTokens(config, KeySet(config.issuer, config.jwks_url))
         elif before.config is not config:
-            self._bearer = before.following(config)
-        return self._bearer
+            self._oidc = before.following(config)
+        return self._oidc
 
 
 def _unexpired(entry: TokenEntry) -> Caller:

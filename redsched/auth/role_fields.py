@@ -15,14 +15,14 @@ MAX_LIMIT = 1_000_000
 ROLE = "role"
 
 _COMMON = frozenset((ROLE, "limits"))
-OF_ROLE: Mapping[Role, frozenset[str]] = {
+FIELDS_OF_ROLE: Mapping[Role, frozenset[str]] = {
     Role.TENANT: _COMMON | {"projects", "claim_prefix", "sees_hosts"},
     Role.AGENT: _COMMON | {"hosts", "cell", "zones", "labels", "traits", "projects"},
     Role.OPERATOR: _COMMON,
     Role.READER: _COMMON,
 }
 """The fields that each role may have."""
-NEEDED: Mapping[Role, str] = {Role.TENANT: "projects", Role.AGENT: "hosts"}
+NEEDED_FIELD: Mapping[Role, str] = {Role.TENANT: "projects", Role.AGENT: "hosts"}
 """The field without which a caller of the role could do nothing."""
 
 
@@ -32,16 +32,16 @@ def read_role(given: Mapping[str, Any], is_partial: bool = False) -> dict[str, A
     `given` has known fields only.
     """
     role = _role(given.get(ROLE))
-    if foreign := sorted(given.keys() - OF_ROLE[role]):
+    if foreign := sorted(given.keys() - FIELDS_OF_ROLE[role]):
         raise InvalidRequest(f"{foreign[0]} is not for the role {role}: remove it, or choose another role")
     found = {name: _READERS[name](name, value) for name, value in given.items() if name != ROLE}
-    needed = NEEDED.get(role)
+    needed = NEEDED_FIELD.get(role)
     if needed and not is_partial and not found.get(needed):
         raise InvalidRequest(f"{needed} is empty: the role {role} needs at least one")
     return {ROLE: role, **found}
 
 
-def mapping(what: str, value: object, known: Iterable[str]) -> dict[str, Any]:
+def check_mapping(what: str, value: object, known: Iterable[str]) -> dict[str, Any]:
     """Return `value` if it is a mapping with known fields only, else raise InvalidRequest."""
     if not isinstance(value, dict):
         raise InvalidRequest(f"{what} must be a mapping of fields to values, not {shown_kind(value)}")
@@ -116,7 +116,7 @@ def _flag(field: str, value: object) -> bool:
 
 
 def _limits(field: str, value: object) -> Limits:
-    given = mapping(field, value, (one.name for one in fields(Limits)))
+    given = check_mapping(field, value, (one.name for one in fields(Limits)))
     for name, limit in given.items():
         check_range(f"{field}.{name}", limit, 1 if name == "requests" else 0, MAX_LIMIT)
     return Limits(**given)

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
+from redsched.auth.access_token import MAX_TOKEN_BYTES
 from redsched.auth.private_file import read_private
 from redsched.errors import InvalidRequest
-
-MAX_BYTES = 16_384
 
 
 def read_secret(path: Path) -> str:
@@ -13,7 +12,7 @@ def read_secret(path: Path) -> str:
 
     The text is not checked otherwise: it may be a token of an OpenID Connect provider.
     """
-    text = read_private("token file", path, MAX_BYTES)
+    text = read_private("token file", path, MAX_TOKEN_BYTES + len("\r\n"))
     secret = text.removesuffix("\n").removesuffix("\r")
     # The value is never shown: it may be the right secret with something beside it.
     if not secret:

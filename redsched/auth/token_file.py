@@ -77,7 +77,7 @@ def parse_token_file(text: str) -> TokenFile:
 
 def check_document(document: object) -> TokenFile:
     """Return the contents of a parsed token file. Raises InvalidRequest with one line that names the entry."""
-    given = role_fields.mapping("it", document, SECTIONS)
+    given = role_fields.check_mapping("it", document, SECTIONS)
     oidc = read_oidc(given["oidc"]) if "oidc" in given else None
     has_only_oidc = oidc is not None and "tokens" not in given
     return TokenFile({} if has_only_oidc else _tokens(given.get("tokens")), oidc)
@@ -103,7 +103,7 @@ def _named_entry(number: int, given: object) -> TokenEntry:
     token_id = given.get("id") if isinstance(given, dict) else None
     name = f" ({token_id})" if isinstance(token_id, str) and not token_id.startswith(PREFIX) else ""
     try:
-        return _entry(role_fields.mapping("it", given, TOKEN_FIELDS))
+        return _entry(role_fields.check_mapping("it", given, TOKEN_FIELDS))
     except InvalidRequest as error:
         raise InvalidRequest(f"token {number}{name[:80]}: {error}") from error
 

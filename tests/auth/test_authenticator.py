@@ -12,7 +12,7 @@ import structlog
 
 from redsched.auth import authenticator as module
 from redsched.auth.authenticator import Authenticator
-from redsched.auth.oidc.bearer import REFUSED
+from redsched.auth.oidc.verification import REFUSED
 from redsched.auth.watched_file import WatchedTokenFile
 from redsched.errors import InvalidRequest, Unauthenticated
 from redsched.settings import Settings

@@ -5,7 +5,7 @@ not have, because the key may be at the target by now. It checks the declared ke
 each command: a script that removes a key and touches it afterwards stops there, with its earlier writes done. In a
 slot that does not move, nothing happens. So every script of the test suite runs behind `guard.lua`, which raises an
 error in such a case. A second check compares the keys of each call with the names in the script's header, and those
-that follow with `script_keys.FURTHER`.
+that follow with `script_keys.KINDS_OF_FURTHER_KEYS`.
 
 `install` patches this process, and processes that import `tests` and inherit `GUARDED`.
 """
@@ -126,8 +126,8 @@ def wrong_keys(names: Sequence[str], keys: Sequence[str]) -> list[str]:
 
 def wrong_further_keys(script: str, keys: Sequence[str]) -> list[str]:
     """Return the keys behind those of the header whose kind `redsched acl` does not know of."""
-    known = script_keys.FURTHER.get(script, frozenset())
-    return [f"not in script_keys.FURTHER: {key}" for key in keys if _kind(key) not in known]
+    known = script_keys.KINDS_OF_FURTHER_KEYS.get(script, frozenset())
+    return [f"not in script_keys.KINDS_OF_FURTHER_KEYS: {key}" for key in keys if _kind(key) not in known]
 
 
 def _kind(key: str) -> str:

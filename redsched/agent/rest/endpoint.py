@@ -1,11 +1,12 @@
 """Where the API is, how its certificate is verified, and the token that is sent to it."""
 
-import ipaddress
 import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from redsched import logs
+from redsched.auth.addresses import is_this_machine
+from redsched.auth.certificates import load_authorities, load_pair
 from redsched.auth.private_file import FileVersion, version_of
 from redsched.auth.secret_file import read_secret
 from redsched.errors import InvalidRequest
@@ -26,7 +27,7 @@ def checked_api(settings: Settings) -> str:
         raise InvalidRequest("the API's URL has a user or password: put a token into a file and name it as token_file")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise InvalidRequest(f"the API's URL {settings.api[:200]!r} is not one: give https://HOST:PORT")
-    if parts.scheme == "http" and not is_loopback(parts.hostname) and not settings.api_insecure:
+    if parts.scheme == "http" and not is_this_machine(parts.hostname) and not settings.api_insecure:
         raise InvalidRequest(
             f"{url} is plain http to another machine: the token could be read on the way. Use https, or --insecure "
             "(REDSCHED_API_INSECURE) in a network where nobody listens"
@@ -34,33 +35,18 @@ def checked_api(settings: Settings) -> str:
     return url
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is this machine's own."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def tls_of(settings: Settings) -> ssl.SSLContext:
     """Return how to verify the API, and the client certificate for it. Raises InvalidRequest."""
     if bool(settings.api_cert) != bool(settings.api_key):
         raise InvalidRequest("a client certificate needs both api_cert and api_key: give both or neither")
-    try:
-        context = ssl.create_default_context(cafile=settings.api_ca or None)
-        if settings.api_cert:
-            # An encrypted key would make OpenSSL ask for its password at the terminal.
-            context.load_cert_chain(settings.api_cert, settings.api_key, password=_no_password)
-    except (OSError, ValueError) as error:
-        files = ", ".join(one for one in (settings.api_ca, settings.api_cert, settings.api_key) if one)
-        raise InvalidRequest(f"the certificates of the API cannot be used ({files}): {error}") from error
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if settings.api_ca:
+        load_authorities(context, Path(settings.api_ca))
+    else:
+        context.load_default_certs()
+    if settings.api_cert:
+        load_pair(context, Path(settings.api_cert), Path(settings.api_key))
     return context
-
-
-def _no_password() -> str:
-    raise ValueError("the key is encrypted: store it without a password, in a file that only its owner may read")
 
 
 class TokenFile:

@@ -6,13 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from redsched import aio
 from redsched.errors import StoreUnavailable
 from redsched.model import AgentStamp
+from redsched.model.limits import MAX_CALL_HOSTS
 from redsched.store.codec.results import ScriptResult
 
 GATHERED_IN_LEASE = 20
 LONGEST_GATHER_S = 1.0
 """How long the first heartbeat of a request waits for those of other hosts: this, or a part of its lease."""
-MOST = 200
-"""The most hosts of one request."""
 
 Beats = Mapping[str, tuple[int, AgentStamp]]
 """The lease and the sender of each heartbeat, by host."""
@@ -29,7 +28,7 @@ class HeartbeatBatcher:
 
     async def beat(self, host: str, lease_s: int, stamp: AgentStamp) -> ScriptResult:
         """Send a heartbeat with the next request, and return its outcome. Raises what the request raises."""
-        if self._next is None or self._replies is None or len(self._next) >= MOST:
+        if self._next is None or self._replies is None or len(self._next) >= MAX_CALL_HOSTS:
             self._next = {}
             self._replies = asyncio.create_task(self._send_soon(self._next, lease_s))
             self._running.add(self._replies)

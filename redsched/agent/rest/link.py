@@ -11,7 +11,8 @@ from redsched.agent.rest.client import ApiClient
 from redsched.agent.rest.heartbeats import Beats, HeartbeatBatcher
 from redsched.agent.rest.watcher import Notifications, watch_inboxes
 from redsched.errors import InvalidRequest, NotFound
-from redsched.model import AgentStamp, Amounts, Claim, EndReason, HostReport
+from redsched.model import MAX_HOST_CLAIMS, AgentStamp, Amounts, Claim, EndReason, HostReport
+from redsched.model.limits import MAX_CALL_CLAIMS, MAX_CALL_HOSTS, MAX_REASON
 from redsched.settings import Settings
 from redsched.store.codec.fields import claim_from
 from redsched.store.codec.results import (
@@ -22,14 +23,6 @@ from redsched.store.codec.results import (
     ReportAnswer,
     ScriptResult,
 )
-
-MAX_HOSTS = 200
-"""The most hosts of one request."""
-MAX_IDS = 500
-"""The most claims that one request reads."""
-MAX_ENDED = 5000
-"""The most ended placements of one attestation: the newest, of those that the journal remembers."""
-MAX_REASON = 1000
 
 _log = logs.get_logger("redsched.agent")
 
@@ -97,11 +90,12 @@ class RestCellLink:
         lease_s: int,
     ) -> AttestAnswer:
         """POST .../attest."""
+        # Of the ended placements that the journal remembers, the newest.
         body = {
             "epoch": epoch,
             "agent": wire.stamp_body(stamp),
             "held": [wire.held_body(one) for one in held],
-            "ended": [wire.ended_body(one) for one in ended[-MAX_ENDED:]],
+            "ended": [wire.ended_body(one) for one in ended[-MAX_HOST_CLAIMS:]],
             "lease_s": lease_s,
         }
         return wire.attested_from(await self._post(f"/v1/agent/hosts/{host}/attest", body))
@@ -122,7 +116,7 @@ class RestCellLink:
     async def inboxes(self, hosts: Sequence[str]) -> list[list[InboxEntry]]:
         """POST /v1/agent/inboxes, without waiting."""
         found = dict[str, Sequence[InboxEntry]]()
-        for some in _parts(hosts, MAX_HOSTS):
+        for some in _parts(hosts, MAX_CALL_HOSTS):
             found.update((await self._notifications(dict.fromkeys(some, ""), 0.0)).entries)
         return [list(found.get(host, ())) for host in hosts]
 
@@ -138,14 +132,14 @@ class RestCellLink:
     async def claim_ids_of(self, hosts: Sequence[str]) -> list[set[str]]:
         """POST /v1/agent/claim-ids."""
         found = dict[str, list[str]]()
-        for some in _parts(hosts, MAX_HOSTS):
+        for some in _parts(hosts, MAX_CALL_HOSTS):
             found.update((await self._post("/v1/agent/claim-ids", {"hosts": list(some)}))["ids"])
         return [set(found[host]) for host in hosts]
 
     async def claims(self, hosts: Collection[str], ids: Sequence[str]) -> dict[str, Claim]:
         """POST /v1/agent/claims."""
         found = dict[str, Claim]()
-        for some in _parts(ids, MAX_IDS):
+        for some in _parts(ids, MAX_CALL_CLAIMS):
             reply = await self._post("/v1/agent/claims", {"hosts": list(hosts), "ids": list(some)})
             found |= {one: claim_from(self.name, one, fields) for one, fields in reply["claims"].items()}
         return found

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from redsched import aio
 from redsched.agent.link import InboxWatch
+from redsched.model.limits import MAX_CALL_HOSTS
 from redsched.store.codec.results import InboxEntry
 
-MOST = 200
-"""The most hosts of one request."""
 WAIT_S = 20.0
 """How long the API waits before it replies that there is nothing: shorter than proxies keep a silent connection."""
 
@@ -28,9 +27,10 @@ Wait = Callable[[Mapping[str, str], float], Awaitable[Notifications]]
 
 
 async def watch_inboxes(wait: Wait, watch: InboxWatch) -> None:
-    """InboxWatch the inboxes of an agent's hosts in one cell until cancelled."""
+    """Watch the inboxes of an agent's hosts in one cell until cancelled."""
     names = list(watch.hosts)
-    await aio.gather(_watch_some(wait, watch, names[first : first + MOST]) for first in range(0, len(names), MOST))
+    starts = range(0, len(names), MAX_CALL_HOSTS)
+    await aio.gather(_watch_some(wait, watch, names[first : first + MAX_CALL_HOSTS]) for first in starts)
 
 
 async def _watch_some(wait: Wait, watch: InboxWatch, names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The gate: ASGI middleware outside all other, which authenticates each request before its body is read.
+"""The gate: ASGI middleware outside all that reads a body, which authenticates each request before its body is read.
 
 It checks the role against the table of routes (scopes.py), and for agents the host in the path. What the table calls
 own projects and own claims is checked by the routes, because only they know the claim.
@@ -12,16 +12,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from redsched import origin
 from redsched.api.access.agents import own_host
 from redsched.api.access.callers import CALLER, STRANGER
-from redsched.api.access.policies import Policies
-from redsched.api.access.scopes import Extent, RoutePolicy
+from redsched.api.access.policies import RoutePolicies
+from redsched.api.access.scopes import Access, RoutePolicy
 from redsched.api.problems import problem
+from redsched.auth.access_token import MAX_TOKEN_BYTES
 from redsched.auth.authenticator import Authenticator
 from redsched.auth.caller import UNRESTRICTED, Caller, Role
 from redsched.errors import Forbidden, RedschedError, Unauthenticated
 from redsched.origin import Origin
 
-MAX_TOKEN_BYTES = 8192
-"""The longest token: those of OpenID Connect may have a few KB."""
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
@@ -30,7 +29,7 @@ class Gate:
 
     def __init__(self, app: ASGIApp, routes: Iterable[Route], authenticator: Authenticator | None) -> None:
         self._app = app
-        self._policies = Policies(routes)
+        self._policies = RoutePolicies(routes)
         self._authenticator = authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 - the protocol is ASGI
@@ -85,7 +84,7 @@ def bearer(headers: Iterable[tuple[bytes, bytes]]) -> str:
 
 
 def _check_role(caller: Caller, policy: RoutePolicy, scope: Scope) -> None:
-    if policy.extent(caller.role) is Extent.NONE:
+    if policy.access(caller.role) is Access.NONE:
         raise Forbidden(
             f"the role {caller.role} may not use this route with {scope['method']}: see the table of routes and roles "
             "in the documentation, or ask an operator"

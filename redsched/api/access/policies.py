@@ -12,7 +12,7 @@ from redsched.errors import Forbidden
 Rows = Mapping[tuple[str, str], RoutePolicy]
 
 
-class Policies:
+class RoutePolicies:
     """The policies of an app's routes, by method, in the order in which the router tries them."""
 
     def __init__(self, routes: Iterable[Route], rows: Rows = SCOPES) -> None:

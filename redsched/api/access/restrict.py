@@ -83,7 +83,7 @@ def bulk_filter(caller: Caller, query: BulkQuery, force: bool = False) -> ClaimF
     return claim_filter(caller, query)
 
 
-def projects(caller: Caller) -> tuple[str, ...] | None:
+def visible_projects(caller: Caller) -> tuple[str, ...] | None:
     """Return the projects that a caller is restricted to; None for no restriction, and for none one that nobody has."""
     return None if sees_all_claims(caller) else tuple(caller.projects) or (NOBODY,)
 
@@ -93,7 +93,7 @@ def event_filter(caller: Caller, wanted: EventFilter) -> EventFilter:
     if sees_all_claims(caller):
         return wanted
     refuse_hosts(caller, wanted.host)
-    return replace(wanted, owners=caller.projects)
+    return replace(wanted, of_projects=caller.projects)
 
 
 def _with_project(caller: Caller, asked: Request) -> Request:

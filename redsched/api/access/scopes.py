@@ -11,8 +11,8 @@ from enum import StrEnum
 from redsched.auth.caller import Role
 
 
-class Extent(StrEnum):
-    """How far a role may use a route."""
+class Access(StrEnum):
+    """What a role may do with a route."""
 
     NONE = "no"
     ALL = "yes"
@@ -28,15 +28,15 @@ class Extent(StrEnum):
 class RoutePolicy:
     """Who may use a route. `is_open`: everyone, without a token."""
 
-    tenant: Extent = Extent.NONE
-    agent: Extent = Extent.NONE
-    reader: Extent = Extent.NONE
+    tenant: Access = Access.NONE
+    agent: Access = Access.NONE
+    reader: Access = Access.NONE
     is_open: bool = False
 
-    def extent(self, role: Role) -> Extent:
-        """Return how far a role may use the route."""
+    def access(self, role: Role) -> Access:
+        """Return what a role may do with the route."""
         if self.is_open or role is Role.OPERATOR:
-            return Extent.ALL
+            return Access.ALL
         if role is Role.TENANT:
             return self.tenant
         return self.agent if role is Role.AGENT else self.reader
@@ -44,28 +44,29 @@ class RoutePolicy:
     def either(self, other: "RoutePolicy") -> "RoutePolicy":
         """Return the policy of those who may use this route or the other."""
 
-        def wider(one: Extent, another: Extent) -> Extent:
-            return another if one is Extent.NONE else one
-
         return RoutePolicy(
-            wider(self.tenant, other.tenant),
-            wider(self.agent, other.agent),
-            wider(self.reader, other.reader),
+            _either(self.tenant, other.tenant),
+            _either(self.agent, other.agent),
+            _either(self.reader, other.reader),
             self.is_open or other.is_open,
         )
 
 
+def _either(one: Access, other: Access) -> Access:
+    return other if one is Access.NONE else one
+
+
 OPEN = RoutePolicy(is_open=True)
 OPERATORS = RoutePolicy()
-READ = RoutePolicy(reader=Extent.ALL)
-OWN_PROJECTS = RoutePolicy(tenant=Extent.PROJECTS)
-READ_OWN_PROJECTS = RoutePolicy(tenant=Extent.PROJECTS, reader=Extent.ALL)
-READ_OWN_CLAIMS = RoutePolicy(tenant=Extent.PROJECTS, agent=Extent.HOSTS, reader=Extent.ALL)
-OWN_CLAIMS = RoutePolicy(tenant=Extent.PROJECTS, agent=Extent.HOSTS)
-OWN_PROJECTS_OR_DRY_RUNS = RoutePolicy(tenant=Extent.PROJECTS, reader=Extent.DRY_RUNS)
-OWN_HOSTS = RoutePolicy(agent=Extent.HOSTS)
-AGENTS = RoutePolicy(agent=Extent.ALL)
-READ_OWN_HOSTS = RoutePolicy(agent=Extent.HOSTS, reader=Extent.ALL)
+READ = RoutePolicy(reader=Access.ALL)
+OWN_PROJECTS = RoutePolicy(tenant=Access.PROJECTS)
+READ_OWN_PROJECTS = RoutePolicy(tenant=Access.PROJECTS, reader=Access.ALL)
+READ_OWN_CLAIMS = RoutePolicy(tenant=Access.PROJECTS, agent=Access.HOSTS, reader=Access.ALL)
+OWN_CLAIMS = RoutePolicy(tenant=Access.PROJECTS, agent=Access.HOSTS)
+OWN_PROJECTS_OR_DRY_RUNS = RoutePolicy(tenant=Access.PROJECTS, reader=Access.DRY_RUNS)
+OWN_HOSTS = RoutePolicy(agent=Access.HOSTS)
+AGENTS = RoutePolicy(agent=Access.ALL)
+READ_OWN_HOSTS = RoutePolicy(agent=Access.HOSTS, reader=Access.ALL)
 
 SCOPES: Mapping[tuple[str, str], RoutePolicy] = {
     ("POST", "/v1/selections"): OWN_PROJECTS_OR_DRY_RUNS,

@@ -11,35 +11,24 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from redsched.api import responses
-from redsched.api.access.agents import check_held, check_report, own_cell, own_host, own_project, without_foreign
+from redsched.api.access.agents import check_held, check_report, own_cell, own_host, without_foreign
 from redsched.api.access.callers import caller_of
 from redsched.api.disconnect import unless_gone
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read, read_large
-from redsched.api.routes.common import KNOWN_QUERY, ClaimId, HostName, refuse_query, scheduler
+from redsched.api.routes.common import KNOWN_QUERY, HostName, refuse_query, scheduler
 from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, Unauthenticated
-from redsched.model import EndReason
 from redsched.scheduler.agents.service import AgentService
 from redsched.schema.requests.agents import (
-    AcceptBody,
-    AgentConfirmBody,
-    AgentFailBody,
-    AgentRenewBody,
     AgentReportBody,
     AttestBody,
     CellQuery,
     ClaimsOfHostsBody,
-    GoneBody,
     HeartbeatsBody,
     HostsBody,
     InboxesBody,
-    LocalBody,
     RaiseEpochBody,
-    ResizedBody,
-    TextBody,
     TextNamesBody,
-    TextsQuery,
-    WorkEndedBody,
 )
 from redsched.schema.responses import (
     AgentAnswer,
@@ -51,7 +40,6 @@ from redsched.schema.responses import (
     OutcomeAnswer,
     ReportedAnswer,
     TextNamesAnswer,
-    TextsAnswer,
 )
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import ScriptResult
@@ -60,7 +48,6 @@ router = APIRouter(prefix="/v1/agent", tags=["agents"], dependencies=[KNOWN_QUER
 
 InCell = Annotated[CellQuery, Query()]
 WRITTEN = (*BODY, NotFound, OutcomeUnknown)
-CLAIM = "/hosts/{host}/claims/{claim_id}"
 REPORT = {
     "zone": "az1",
     "inventories": {"VCPU": {"total": 64}, "MEMORY_MB": {"total": 262144}},
@@ -83,6 +70,11 @@ def store_in(request: Request, query: CellQuery, hosts: Iterable[str] = ()) -> C
     for host in hosts:
         own_host(caller, host)
     return store
+
+
+async def outcome_of(call: Awaitable[ScriptResult]) -> Response:
+    """Return the response to a call whose reply is an outcome."""
+    return responses.answer(OutcomeAnswer.of(await call))
 
 
 @router.get("", summary="Describe the fleet to an agent", responses=answers({200: AgentAnswer}, InvalidRequest))
@@ -195,7 +187,7 @@ async def attest_host(request: Request, host: HostName, query: InCell) -> Respon
 async def raise_epoch(request: Request, host: HostName, query: InCell) -> Response:
     """Start a new epoch unless the store's is above `above`. OK or ALREADY_DONE; 503 if this host has just done it."""
     asked = await read(request, RaiseEpochBody)
-    return await _outcome(agents(request).raise_epoch(store_in(request, query), host, asked.above))
+    return await outcome_of(agents(request).raise_epoch(store_in(request, query), host, asked.above))
 
 
 @router.post(
@@ -208,143 +200,3 @@ async def list_missing_texts(request: Request, host: HostName, query: InCell) ->
     """Return the names of texts that the store no longer has: requests of claims, and lists of alternates."""
     asked = await read_large(request, TextNamesBody)
     return responses.answer({"missing": await store_in(request, query).texts.missing(asked.names)})
-
-
-# -- calls about one claim of a host
-
-
-@router.get(
-    f"{CLAIM}/texts",
-    summary="Read texts of a claim",
-    responses=answers({200: TextsAnswer}, InvalidRequest, NotFound),
-)
-async def read_texts(
-    request: Request, host: HostName, claim_id: ClaimId, query: Annotated[TextsQuery, Query()]
-) -> Response:
-    """Return texts that a claim on this host refers to: its request, and its list of alternates."""
-    found = await agents(request).texts(store_in(request, query), host, claim_id, query.name)
-    return responses.answer({"texts": found})
-
-
-@router.put(
-    f"{CLAIM}/texts",
-    status_code=204,
-    summary="Restore a text of a claim",
-    responses=answers({204: None}, *WRITTEN),
-    openapi_extra=body(TextBody),
-)
-async def restore_text(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
-    """Restore a text that the store has lost, and that a claim on this host refers to."""
-    asked = await read(request, TextBody)
-    await agents(request).restore_text(store_in(request, query), host, claim_id, asked.name, asked.text)
-    return responses.nothing()
-
-
-@router.post(
-    f"{CLAIM}/accept",
-    summary="Accept a claim",
-    responses=answers({200: OutcomeAnswer}, *WRITTEN),
-    openapi_extra=body(AcceptBody),
-)
-async def accept_claim(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
-    """Record that the host has accepted a claim and is about to start its work."""
-    asked = await read(request, AcceptBody)
-    claims = store_in(request, query).claims
-    return await _outcome(claims.accept(host, claim_id, asked.token, asked.lease_s, asked.entry_id))
-
-
-@router.post(
-    f"{CLAIM}/confirm",
-    summary="Confirm that a claim's work runs",
-    responses=answers({200: OutcomeAnswer}, *WRITTEN),
-    openapi_extra=body(AgentConfirmBody),
-)
-async def confirm_claim_of_host(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
-    """Record that the work runs."""
-    asked = await read(request, AgentConfirmBody)
-    claims = store_in(request, query).claims
-    return await _outcome(claims.confirm(host, claim_id, asked.token, epoch=asked.epoch))
-
-
-@router.post(
-    f"{CLAIM}/renew",
-    summary="Renew a claim's lease",
-    responses=answers({200: OutcomeAnswer}, *WRITTEN),
-    openapi_extra=body(AgentRenewBody),
-)
-async def renew_claim_of_host(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
-    """Renew the lease of a claim that is not active yet."""
-    asked = await read(request, AgentRenewBody)
-    return await _outcome(store_in(request, query).claims.renew(host, claim_id, asked.token, asked.lease_s))
-
-
-@router.post(
-    f"{CLAIM}/fail",
-    summary="Report that a claim's work could not be started",
-    responses=answers({200: OutcomeAnswer}, *WRITTEN),
-    openapi_extra=body(AgentFailBody),
-)
-async def fail_claim_of_host(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
-    """Record a failure. With `is_gone`, the amounts are free at once."""
-    asked = await read(request, AgentFailBody)
-    claims = store_in(request, query).claims
-    return await _outcome(claims.fail(host, claim_id, asked.token, asked.is_gone, reason=asked.reason))
-
-
-@router.post(
-    f"{CLAIM}/work-ended",
-    summary="Report that a claim's work has ended by itself",
-    responses=answers({200: OutcomeAnswer}, *WRITTEN),
-    openapi_extra=body(WorkEndedBody),
-)
-async def report_work_ended(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
-    """Record that the work has ended, without ending the claim."""
-    asked = await read(request, WorkEndedBody)
-    return await _outcome(store_in(request, query).claims.work_ended(host, claim_id, asked.token, asked.reason))
-
-
-@router.post(
-    f"{CLAIM}/gone",
-    summary="Report that a claim's work is gone",
-    responses=answers({200: OutcomeAnswer}, *WRITTEN),
-    openapi_extra=body(GoneBody),
-)
-async def report_work_gone(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
-    """Free a claim's amounts: nothing is left of its work."""
-    asked = await read(request, GoneBody)
-    end_reason, claims = EndReason(asked.end_reason), store_in(request, query).claims
-    return await _outcome(
-        claims.gone(host, claim_id, asked.token, end_reason, asked.external, asked.entry_id, reason=asked.reason)
-    )
-
-
-@router.post(
-    f"{CLAIM}/resized",
-    summary="Report that a claim's work was resized",
-    responses=answers({200: OutcomeAnswer}, *WRITTEN),
-    openapi_extra=body(ResizedBody),
-)
-async def report_resized(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
-    """Record the amounts that the work has now: the requested or the old ones."""
-    asked = await read(request, ResizedBody)
-    return await _outcome(store_in(request, query).claims.resized(host, claim_id, asked.token, asked.amounts))
-
-
-@router.put(
-    f"{CLAIM}/local",
-    summary="Report local work",
-    responses=answers({200: OutcomeAnswer}, *WRITTEN),
-    openapi_extra=body(LocalBody),
-)
-async def report_local_work(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
-    """Record work that the host runs without a claim, or new amounts of such work."""
-    asked = await read(request, LocalBody)
-    own_project(caller_of(request.scope), claim_id, asked.project)
-    claims = store_in(request, query).claims
-    return await _outcome(
-        claims.report_local(host, claim_id, asked.amounts, asked.project, asked.consumer, asked.token)
-    )
-
-
-async def _outcome(call: Awaitable[ScriptResult]) -> Response:
-    return responses.answer(OutcomeAnswer.of(await call))

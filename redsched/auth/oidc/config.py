@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from redsched.auth.oidc.fetch import check_url
-from redsched.auth.role_fields import FIELDS, ROLE, mapping, read_role
+from redsched.auth.role_fields import FIELDS, ROLE, check_mapping, read_role
 from redsched.errors import InvalidRequest
 from redsched.model.validation import shown
 
@@ -47,7 +47,7 @@ class OidcConfig:
 def read_oidc(value: object) -> OidcConfig:
     """Return the section's content. Raises InvalidRequest."""
     try:
-        return _read(mapping("it", value, OIDC_FIELDS))
+        return _read(check_mapping("it", value, OIDC_FIELDS))
     except InvalidRequest as error:
         raise InvalidRequest(f"oidc: {error}") from error
 
@@ -77,7 +77,7 @@ def _roles(value: object, is_partial: bool) -> dict[str, dict[str, Any]]:
 
 def _role(name: str, given: object, is_partial: bool) -> dict[str, Any]:
     try:
-        fields = mapping("it", given, FIELDS)
+        fields = check_mapping("it", given, FIELDS)
         return read_role(fields, is_partial and fields.get(ROLE) == "tenant")
     except InvalidRequest as error:
         raise InvalidRequest(f"roles: {name}: {error}") from error

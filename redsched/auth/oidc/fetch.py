@@ -1,13 +1,14 @@
 """Reading JSON from a provider over HTTPS, within limits of size and time and without redirects. Blocks."""
 
-import ipaddress
 import json
 import time
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
+from redsched.auth.addresses import is_this_machine
 from redsched.errors import InvalidRequest
 
 SOCKET_TIMEOUT_S = 5.0
@@ -35,17 +36,11 @@ def check_url(what: str, url: str) -> str:
         is_whole = bool(parts.hostname) and parts.port != 0 and not (parts.username or parts.password or parts.fragment)
     except ValueError:
         is_whole = False
-    if not is_whole or (parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or ""))):
+    if not is_whole or (
+        parts.scheme != "https" and not (parts.scheme == "http" and is_this_machine(parts.hostname or ""))
+    ):
         raise InvalidRequest(f"{what} {url[:80]!r} must be an https:// URL; http:// is for this machine only")
     return url
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host's name or address means this machine."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def fetch_json(url: str) -> dict[str, Any]:
@@ -56,7 +51,7 @@ def fetch_json(url: str) -> dict[str, Any]:
     except HTTPError as error:
         with error:
             raise FetchFailed(f"{url} answered with status {error.code}") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, HTTPException, ValueError, RecursionError) as error:
         reason = error.reason if isinstance(error, URLError) else error
         raise FetchFailed(f"{url}: {reason or type(error).__name__}") from error
     if not isinstance(found, dict):
@@ -66,7 +61,7 @@ def fetch_json(url: str) -> dict[str, Any]:
 
 def _fetch(url: str) -> bytes:
     deadline = time.monotonic() + MAX_TIME_S
-    proxies = [ProxyHandler({})] if is_loopback(urlsplit(url).hostname or "") else []
+    proxies = [ProxyHandler({})] if is_this_machine(urlsplit(url).hostname or "") else []
     opener = build_opener(_NoRedirects, *proxies)
     content = b""
     with opener.open(Request(url, headers={"Accept": "application/json"}), timeout=SOCKET_TIMEOUT_S) as response:

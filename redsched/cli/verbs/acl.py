@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
+from redsched.auth.private_file import read_private
 from redsched.cli.context import settings_for
 from redsched.cli.options import Url
 from redsched.errors import InvalidRequest
 from redsched.model.validation import check_name
 from redsched.store.access.roles import StoreRole
 from redsched.store.access.rules import PLACEHOLDER, StoreUser, rules_of
+from redsched.store.topology.password import MAX_BYTES
 
 
 def acl(
@@ -30,7 +32,7 @@ def acl(
         typer.Option(
             "--password-file",
             metavar="FILE",
-            help="File with the password, of which only the SHA-256 is printed; - for stdin.",
+            help="Private file with the password, of which only the SHA-256 is printed; - for stdin.",
             show_default="a placeholder",
         ),
     ] = "",
@@ -53,10 +55,7 @@ def acl(
 
 def _password(file: str) -> str:
     """Return the first line of a file, without its end."""
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"the password file {file!r} cannot be read: {error}") from error
+    text = sys.stdin.read() if file == "-" else read_private("password file", Path(file), MAX_BYTES)
     password = text.partition("\n")[0].rstrip("\r")
     if not password:
         raise InvalidRequest(f"the password file {file!r} begins with an empty line: write the password into it")

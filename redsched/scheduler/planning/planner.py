@@ -17,6 +17,7 @@ import os
 import pickle
 import resource
 import signal
+import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, TypeVar
@@ -153,6 +154,8 @@ def _run(job: Job, limit_s: float, pipe: int, parent: int) -> NoReturn:
         data = memoryview(pickle.dumps(found))
         while data:
             data = data[os.write(pipe, data) :]
+    except BaseException:  # nothing of the parent's stack may run in the fork
+        os.write(2, traceback.format_exc().encode())  # what `sys.stderr` has may be closed
     finally:
         os._exit(0)
 

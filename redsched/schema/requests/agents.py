@@ -8,16 +8,12 @@ from pydantic.config import JsonDict
 
 from redsched.model import MAX_HOST_CLAIMS, AgentStamp, EndReason, HostReport
 from redsched.model.claims import plain_text
-from redsched.model.limits import MAX_HOST_SLOTS
+from redsched.model.limits import MAX_CALL_CLAIMS, MAX_CALL_HOSTS, MAX_HOST_SLOTS, MAX_REASON
 from redsched.model.types import Amount, GivenName, GivenToken
 from redsched.scheduler import EndedPlacement, JournaledClaim
 from redsched.schema.types import GivenEpoch, GivenLeaseS, GivenNeed, GivenSlot, Strict
 
-MAX_HOSTS = 200
-"""The most hosts of one call: an agent with more makes several."""
-MAX_IDS = 500
 MAX_INBOX_WAIT_S = 60
-MAX_REASON = 1000
 MAX_TEXT = 65_536
 TOKEN = "1790000000000-9f3a12cd.4711"
 EPOCH = "1790000000000-9f3a12cd"
@@ -28,7 +24,7 @@ EntryId = Annotated[
 ]
 TextName = Annotated[str, Field(pattern=r"^(request:[0-9a-f]{1,64}|alternates:[A-Za-z0-9][A-Za-z0-9._-]{0,62})$")]
 ReasonText = Annotated[str, Field(max_length=MAX_REASON, description="Why, as text."), AfterValidator(plain_text)]
-Hosts = Annotated[tuple[GivenName, ...], Field(min_length=1, max_length=MAX_HOSTS)]
+Hosts = Annotated[tuple[GivenName, ...], Field(min_length=1, max_length=MAX_CALL_HOSTS)]
 
 
 class CellQuery(Strict):
@@ -72,7 +68,7 @@ class Beat(Strict):
 class HeartbeatsBody(Strict):
     """Heartbeats of hosts, by host."""
 
-    hosts: Annotated[dict[GivenName, Beat], Field(min_length=1, max_length=MAX_HOSTS)]
+    hosts: Annotated[dict[GivenName, Beat], Field(min_length=1, max_length=MAX_CALL_HOSTS)]
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"hosts": {"h17": {"lease_s": 30, "agent": AGENT}}}]})
 
@@ -90,7 +86,7 @@ class InboxesBody(Strict):
 
     after: Annotated[
         dict[GivenName, EntryId],
-        Field(min_length=1, max_length=MAX_HOSTS, description="By host, the last `entry_id` read. Empty: none."),
+        Field(min_length=1, max_length=MAX_CALL_HOSTS, description="By host, the last `entry_id` read. Empty: none."),
     ]
     timeout_s: Annotated[
         float, Field(ge=0, le=MAX_INBOX_WAIT_S, description="How long to wait if there is no notification.")
@@ -110,7 +106,7 @@ class HostsBody(Strict):
 class ClaimsOfHostsBody(HostsBody):
     """Some hosts, and the ids of claims on them."""
 
-    ids: Annotated[tuple[GivenName, ...], Field(max_length=MAX_IDS)]
+    ids: Annotated[tuple[GivenName, ...], Field(max_length=MAX_CALL_CLAIMS)]
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"hosts": ["h17"], "ids": ["6f1c"]}]})
 

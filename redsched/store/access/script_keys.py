@@ -13,7 +13,7 @@ _OBJECTS = frozenset({"host", "claims", "inbox", "server_group", "pool", "gang",
 _REASON = _OBJECTS | {"reason"}
 _PLACING = _OBJECTS | {"claim", "attributes", "alternates", "request"}
 
-FURTHER: Mapping[str, frozenset[str]] = {
+KINDS_OF_FURTHER_KEYS: Mapping[str, frozenset[str]] = {
     "accept": _OBJECTS,
     "attest": _OBJECTS | {"claim"},
     "audit": frozenset({"claim"}),
@@ -54,7 +54,7 @@ _OF_HEADER: Mapping[str, frozenset[str]] = {
 def kinds_of(script: str) -> frozenset[str]:
     """Return the kinds of the keys that calls of a script declare."""
     named = (_of_header(name) for name in load_all()[script].keys.names)
-    return FURTHER.get(script, frozenset()).union(*named)
+    return KINDS_OF_FURTHER_KEYS.get(script, frozenset()).union(*named)
 
 
 def _of_header(name: str) -> frozenset[str]:

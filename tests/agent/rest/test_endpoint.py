@@ -9,6 +9,8 @@ from redsched.agent.rest.client import ApiClient
 from redsched.agent.rest.endpoint import TokenFile, checked_api, tls_of
 from redsched.errors import InvalidRequest
 from redsched.settings import Settings
+from tests.auth.parts import write
+from tests.support.certificates import Authority
 
 
 @pytest.mark.parametrize(
@@ -48,11 +50,14 @@ def test_a_certificate_needs_its_key_and_files_have_to_exist(tmp_path: Path) -> 
         tls_of(Settings(api_ca=str(tmp_path / "none.pem")))
 
 
-def write(path: Path, text: str, mode: int = 0o600) -> None:
-    path.unlink(missing_ok=True)
-    path.touch(mode)
-    path.chmod(mode)
-    path.write_text(text)
+def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    own = authority.sign("h1", "h1")
+    given = {"api_ca": str(authority.ca), "api_cert": str(own.cert), "api_key": str(own.key)}
+    assert tls_of(Settings(**given)).get_ca_certs()
+    own.key.chmod(0o640)
+    with pytest.raises(InvalidRequest, match="mode 0640"):
+        tls_of(Settings(**given))
 
 
 def test_a_token_is_read_again_when_its_file_changes(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ def matrix() -> str:
     """Return the table in Markdown."""
     lines = [f"| route | {' | '.join(ROLES)} |", "|---|---|---|---|---|"]
     for (method, path), policy in SCOPES.items():
-        extents = ["open"] * len(ROLES) if policy.is_open else [str(policy.extent(role)) for role in ROLES]
-        lines.append(f"| `{method} {path}` | {' | '.join(extents)} |")
+        cells = ["open"] * len(ROLES) if policy.is_open else [str(policy.access(role)) for role in ROLES]
+        lines.append(f"| `{method} {path}` | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

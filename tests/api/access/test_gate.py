@@ -9,7 +9,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from redsched import origin
 from redsched.api.access.callers import caller_of
-from redsched.api.access.gate import MAX_TOKEN_BYTES, Gate, bearer
+from redsched.api.access.gate import Gate, bearer
+from redsched.auth.access_token import MAX_TOKEN_BYTES
 from redsched.auth.authenticator import Authenticator
 from redsched.auth.caller import UNRESTRICTED, Caller
 from redsched.errors import Unauthenticated

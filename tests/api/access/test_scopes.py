@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from redsched.api.access.policies import Policies
-from redsched.api.access.scopes import SCOPES, Extent
+from redsched.api.access.policies import RoutePolicies
+from redsched.api.access.scopes import SCOPES, Access
 from redsched.auth.caller import Role
 from redsched.errors import Forbidden
 from redsched.settings import Settings
@@ -62,15 +62,15 @@ def test_every_route_has_a_row_and_every_row_a_route() -> None:
 def test_a_route_without_a_row_is_refused() -> None:
     rows = {row: policy for row, policy in SCOPES.items() if row != ("GET", "/v1/hosts")}
     with pytest.raises(Forbidden):
-        Policies(ROUTES, rows).find("GET", "/v1/hosts")
+        RoutePolicies(ROUTES, rows).find("GET", "/v1/hosts")
 
 
 def test_head_and_options_follow_the_methods_of_the_path() -> None:
-    policies = Policies(ROUTES)
+    policies = RoutePolicies(ROUTES)
     assert policies.find("HEAD", "/v1/hosts")[0] is SCOPES["GET", "/v1/hosts"]
     options, _ = policies.find("OPTIONS", "/v1/quotas/web")
     assert options is not None
-    assert (options.tenant, options.reader, options.agent) == (Extent.PROJECTS, Extent.ALL, Extent.NONE)
+    assert (options.tenant, options.reader, options.agent) == (Access.PROJECTS, Access.ALL, Access.NONE)
     assert policies.find("OPTIONS", "/nothing")[0] is None
 
 
@@ -130,8 +130,8 @@ async def test_strangers_and_other_roles_change_nothing_and_learn_nothing(
         if row != ("GET", "/v1/changes"):
             check_problem(answer, 401, "unauthenticated")
     for role, who in BY_ROLE.items():
-        extent = SCOPES[row].extent(role)
-        if extent in (Extent.NONE, Extent.DRY_RUNS):
+        access = SCOPES[row].access(role)
+        if access in (Access.NONE, Access.DRY_RUNS):
             answer = await send(api, who, row, path, body)
             assert answer.status_code == 403, (who, answer.text)
     assert held(clean_store) == before
@@ -144,7 +144,7 @@ async def test_callers_of_others_change_nothing(api: Callers, clean_store: str, 
     path, body = target(row, claims)
     before = held(clean_store)
     for role, who in OTHER.items():
-        if SCOPES[row].extent(role) is Extent.NONE:
+        if SCOPES[row].access(role) is Access.NONE:
             continue
         answer = await send(api, who, row, path, body)
         expected = {403} if "{host}" in path or row[1] in ("/v1/selections", "/v1/explain") else {404}
@@ -166,7 +166,7 @@ async def test_callers_of_others_change_nothing(api: Callers, clean_store: str, 
 async def test_each_role_may_do_what_its_row_says(api: Callers, row: tuple[str, str]) -> None:
     claims = await settle(api)
     path, body = target(row, claims)
-    allowed = [who for role, who in BY_ROLE.items() if SCOPES[row].extent(role) not in (Extent.NONE, Extent.DRY_RUNS)]
+    allowed = [who for role, who in BY_ROLE.items() if SCOPES[row].access(role) not in (Access.NONE, Access.DRY_RUNS)]
     for number, who in enumerate(allowed):
         answer = await send(api, who, row, path, body)
         assert answer.status_code not in (401, 403), (who, answer.text)
@@ -176,8 +176,8 @@ async def test_each_role_may_do_what_its_row_says(api: Callers, row: tuple[str, 
 
 
 async def test_a_reader_may_send_dry_runs(settled: Callers) -> None:
-    for row, extents in SCOPES.items():
-        if extents.reader is Extent.DRY_RUNS:
+    for row, policy in SCOPES.items():
+        if policy.reader is Access.DRY_RUNS:
             path, body = target(row, {})
             dry = {"json": {**body, "claim": False}} if body else {}
             joined = path if body else f"{path}&dry_run=true"

@@ -1,9 +1,10 @@
 """TLS of the API, over real sockets: who is let in, what ends the connection, and renewal without a restart."""
 
 import asyncio
+import socket
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,24 @@ async def test_idle_handshakes_count_as_connections(authority: Authority) -> Non
         assert len(server.server_state.connections) <= 21
         for _, writer in idle:
             writer.close()
+
+
+@contextmanager
+def at_once(port: int, count: int) -> Iterator[None]:
+    """Open connections while the event loop cannot accept any."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        yield
+
+
+async def test_handshakes_that_arrive_together_take_no_more_places_than_there_are(authority: Authority) -> None:
+    """One that gives way before it has begun leaves its place and its socket too."""
+    few = ConnectionLimits(connections=5, head_s=60, body_s=60, reader_s=60)
+    async with served(few, TlsContexts(files_of(authority.sign("api")))) as (server, _, port):
+        with at_once(port, 40):
+            assert (await ask(port, trusting(authority.ca))).startswith(b"HTTP/1.1 200 ")
+            assert len(server.server_state.connections) <= 6
 
 
 async def test_a_server_that_stops_waits_for_no_handshake(authority: Authority) -> None:

@@ -1,6 +1,8 @@
 """A provider's keys: fetched when needed, not often, kept when that fails, and from nowhere else."""
 
 import asyncio
+import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,9 @@ import yaml
 from redsched.auth import authenticator as authenticator_module
 from redsched.auth.authenticator import Authenticator
 from redsched.auth.oidc import fetch, key_set
-from redsched.auth.oidc.bearer import REFUSED
 from redsched.auth.oidc.fetch import FetchFailed
 from redsched.auth.oidc.key_set import KeySet, fetch_keys
+from redsched.auth.oidc.verification import REFUSED
 from redsched.errors import Unauthenticated
 from tests.auth.oidc.provider import DISCOVERY, KEYS, Provider, public_jwk
 from tests.auth.parts import authenticator, document, entry, token, write
@@ -200,6 +202,23 @@ def test_a_provider_that_cannot_be_reached_is_reported(oidc: Provider, kind: str
     url = "http://127.0.0.1:1/keys" if kind == "none listens" else oidc.issuer.replace("http:", "https:")
     with pytest.raises(FetchFailed, match=url):
         keys_of(oidc, url)
+
+
+def test_a_provider_that_does_not_speak_http_is_reported(oidc: Provider) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        other = threading.Thread(target=greet, args=(listener,))
+        other.start()
+        with pytest.raises(FetchFailed, match="SSH-2"):
+            keys_of(oidc, f"http://127.0.0.1:{listener.getsockname()[1]}/keys")
+        other.join()
+
+
+def greet(listener: socket.socket) -> None:
+    """Answer one request as another protocol does."""
+    client, _ = listener.accept()
+    with client:
+        client.recv(65_536)
+        client.sendall(b"SSH-2.0-x\r\n")
 
 
 def test_keys_that_are_not_for_signatures_are_left_out(oidc: Provider) -> None:

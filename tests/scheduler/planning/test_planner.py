@@ -122,6 +122,15 @@ async def test_a_fork_that_dies_fails_its_job_alone() -> None:
     assert one.pids == []
 
 
+async def test_a_defect_in_a_job_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    def job(_: float) -> None:
+        raise KeyError("no such column")
+
+    with pytest.raises(Unavailable):
+        await run(Planner(2.0), job)
+    assert "KeyError: 'no such column'" in capfd.readouterr().err
+
+
 async def test_what_needs_more_gets_all_of_the_limit() -> None:
     """First all get a second; the result of that says whether it was enough."""
     one = Planner(5.0)

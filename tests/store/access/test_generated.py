@@ -8,7 +8,7 @@ import pytest
 from redsched.store.access.key_kinds import BETWEEN_CELLS, IN_ORDER, OF_CELL
 from redsched.store.access.roles import StoreRole, work_of
 from redsched.store.access.script_commands import commands_in, commands_of
-from redsched.store.access.script_keys import FURTHER, kinds_of
+from redsched.store.access.script_keys import KINDS_OF_FURTHER_KEYS, kinds_of
 from redsched.store.client.scripts import includes, load_all, scripts
 from redsched.store.codec.keys import Keys
 from redsched.store.embedded.server import PrivateServer
@@ -66,7 +66,7 @@ def test_each_kind_of_key_is_in_the_list_of_kinds() -> None:
 def test_the_keys_of_each_script_are_of_known_kinds(name: str) -> None:
     """The guard of all suites compares the further keys of every call with this table."""
     assert kinds_of(name) <= OF_CELL | BETWEEN_CELLS
-    assert load_all()[name].keys.is_open is (name in FURTHER)
+    assert load_all()[name].keys.is_open is (name in KINDS_OF_FURTHER_KEYS)
 
 
 def test_a_reader_runs_no_script_that_writes() -> None:

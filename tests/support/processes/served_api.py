@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import hashlib
 import socket
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager
@@ -20,6 +19,7 @@ from redsched.auth.caller import UNRESTRICTED, Caller
 from redsched.auth.watched_file import WatchedTokenFile
 from redsched.server.registry import WorkerRegistry
 from redsched.settings import Settings
+from tests.auth.parts import document, entry, write
 
 
 class _QuietServer(worker._Server):
@@ -30,23 +30,23 @@ class _QuietServer(worker._Server):
         yield
 
 
-class _Switched(Authenticator):
+class _ReplaceableAuthenticator(Authenticator):
     """An authenticator that stands for another one, so that an app can be used again with other tokens."""
 
     def __init__(self) -> None:
-        self.now: Authenticator | None = None
+        self.replacement: Authenticator | None = None
 
     async def identify(self, token: str) -> Caller:
-        return await self.now.identify(token) if self.now is not None else UNRESTRICTED
+        return await self.replacement.identify(token) if self.replacement is not None else UNRESTRICTED
 
     def still_valid(self, caller: Caller) -> bool:
-        return self.now.still_valid(caller) if self.now is not None else True
+        return self.replacement.still_valid(caller) if self.replacement is not None else True
 
     async def watch_file(self, stop: asyncio.Event) -> None:
         await stop.wait()
 
 
-_APPS: dict[str, tuple[FastAPI, _Switched]] = {}
+_APPS: dict[str, tuple[FastAPI, _ReplaceableAuthenticator]] = {}
 """Apps by their settings: FastAPI compiles an app's routes on its first requests, slower than most tests."""
 
 
@@ -55,10 +55,10 @@ async def serving(settings: Settings, authenticator: Authenticator | None = None
     """Serve the API with these settings, and yield its URL."""
     name = repr(settings)
     if name not in _APPS:
-        switched = _Switched()
-        _APPS[name] = create_app(settings, authenticator=switched), switched
-    app, switched = _APPS[name]
-    switched.now, app.state.closing = authenticator, asyncio.Event()
+        replaceable = _ReplaceableAuthenticator()
+        _APPS[name] = create_app(settings, authenticator=replaceable), replaceable
+    app, replaceable = _APPS[name]
+    replaceable.replacement, app.state.closing = authenticator, asyncio.Event()
     with socket.create_server(("127.0.0.1", port)) as listener:
         async with app.router.lifespan_context(app):
             limits = worker.connection_limits(settings)
@@ -95,21 +95,10 @@ class AgentToken:
 
     def write(self, token_id: str) -> None:
         """Write a new token into the agent's file. The API does not know it yet."""
-        _write_private(self.path, new_token(token_id))
+        write(self.path, new_token(token_id))
 
     def allow(self, *token_ids: str) -> None:
         """Make the API accept the token in the agent's file if it is named, and no other."""
-        digest = hashlib.sha256(self.path.read_bytes().strip()).hexdigest()
-        hosts, projects = ", ".join(self.hosts), ", ".join(f'"{one}"' for one in self.projects)
-        entries = [
-            f'- {{id: {one}, sha256: "{digest}", role: agent, hosts: [{hosts}], projects: [{projects}]}}\n'
-            for one in token_ids
-        ]
-        _write_private(self._tokens, f"tokens:\n{''.join(entries)}" if entries else "tokens: []\n")
-
-
-def _write_private(path: Path, text: str) -> None:
-    new = path.with_suffix(".new")
-    new.touch(mode=0o600)
-    new.write_text(text)
-    new.replace(path)
+        fields = {"role": "agent", "hosts": list(self.hosts), "projects": list(self.projects)}
+        entries = [entry(self.path.read_text(), **fields | {"id": one}) for one in token_ids]
+        write(self._tokens, document(*entries))

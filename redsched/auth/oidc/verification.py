@@ -4,7 +4,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from redsched import logs
 from redsched.auth.access_token import PREFIX, digest_of
@@ -13,6 +13,9 @@ from redsched.auth.oidc.config import OidcConfig
 from redsched.auth.oidc.key_set import KeySet
 from redsched.auth.role_fields import project_name
 from redsched.errors import InvalidRequest, Unauthenticated
+
+if TYPE_CHECKING:
+    from jwt import PyJWK
 
 LEEWAY_S = 30.0
 """How far the clocks of the provider and of this machine may differ."""
@@ -36,7 +39,7 @@ class OidcCaller(Caller):
     """By which its role was found; it is not valid any more under another one."""
 
 
-class BearerTokens:
+class OidcTokens:
     """The tokens of one provider. The callers of verified ones are cached: a signature takes 0.1 ms."""
 
     def __init__(self, config: OidcConfig, keys: KeySet) -> None:
@@ -44,10 +47,10 @@ class BearerTokens:
         self._known: OrderedDict[bytes, OidcCaller] = OrderedDict()
         self._known_version = keys.version
 
-    def following(self, config: OidcConfig) -> "BearerTokens":
+    def following(self, config: OidcConfig) -> "OidcTokens":
         """Return these tokens under another configuration. The keys stay if they are of the same provider."""
         source = (config.issuer, config.jwks_url)
-        return BearerTokens(config, self.keys if self.keys.source == source else KeySet(*source))
+        return OidcTokens(config, self.keys if self.keys.source == source else KeySet(*source))
 
     async def identify(self, token: str) -> Caller:
         """Return the caller of a token. Raises Unauthenticated."""
@@ -77,16 +80,8 @@ class BearerTokens:
             algorithm, key_id = header.get("alg"), header.get("kid")
             if algorithm not in self.config.algorithms or "crit" in header or not isinstance(key_id, str | None):
                 raise jwt.InvalidAlgorithmError("the header is not accepted")
-            for key in await self.keys.find(key_id, algorithm):
-                return jwt.decode(  # the first: key ids are unique
-                    token,
-                    key,
-                    algorithms=list(self.config.algorithms),
-                    audience=self.config.audience,
-                    issuer=self.config.issuer,
-                    leeway=LEEWAY_S,
-                    options=OPTIONS,  # type: ignore[arg-type]  # a TypedDict
-                )
+            if keys := await self.keys.find(key_id, algorithm):
+                return self._decoded(token, keys[0])  # key ids are unique
         except jwt.ExpiredSignatureError:  # the signature was right
             raise _expired() from None
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
@@ -95,6 +90,19 @@ class BearerTokens:
         if not self.keys.has_keys:
             raise Unauthenticated("the keys of the OpenID Connect provider cannot be fetched: try again in a minute")
         raise Unauthenticated(REFUSED)
+
+    def _decoded(self, token: str, key: "PyJWK") -> Mapping[str, Any]:
+        import jwt
+
+        return jwt.decode(
+            token,
+            key,
+            algorithms=list(self.config.algorithms),
+            audience=self.config.audience,
+            issuer=self.config.issuer,
+            leeway=LEEWAY_S,
+            options=OPTIONS,  # type: ignore[arg-type]  # a TypedDict
+        )
 
     def _caller(self, claims: Mapping[str, Any]) -> OidcCaller:
         """Return the caller that verified claims describe. Raises Unauthenticated."""
@@ -118,7 +126,7 @@ class BearerTokens:
             raise Unauthenticated(f"the token's claim {self.config.projects_claim!r}: {error}") from None
 
 
-def is_bearer_token(token: str) -> bool:
+def is_jwt(token: str) -> bool:
     """Return whether a text may be a JSON Web Token."""
     return token.count(".") == 2 and not token.startswith(PREFIX)
 

@@ -14,8 +14,8 @@ from jwt.algorithms import HMACAlgorithm
 
 from redsched.auth.authenticator import Authenticator
 from redsched.auth.caller import Role
-from redsched.auth.oidc import bearer
-from redsched.auth.oidc.bearer import LEEWAY_S, REFUSED
+from redsched.auth.oidc import verification
+from redsched.auth.oidc.verification import LEEWAY_S, REFUSED
 from redsched.errors import Unauthenticated
 from tests.auth.oidc.provider import KEYS, Provider, private_key, public_jwk
 from tests.auth.parts import authenticator, document, entry, token, write
@@ -187,17 +187,17 @@ async def test_a_subject_that_would_not_fit_into_a_log_line_is_refused(
 async def test_a_subject_cannot_be_the_id_of_another_token(oidc: Provider, tmp_path: Path) -> None:
     text = document(entry(token("alice")), oidc=oidc.config())
     auth = authenticator(write(tmp_path / "tokens.yaml", text))
-    static, bearer_caller = await auth.identify(token("alice")), await auth.identify(oidc.token())
-    assert (static.id, bearer_caller.id) == ("alice", "oidc:alice")
+    static, oidc_caller = await auth.identify(token("alice")), await auth.identify(oidc.token())
+    assert (static.id, oidc_caller.id) == ("alice", "oidc:alice")
     assert auth.still_valid(static)
-    assert auth.still_valid(bearer_caller)
+    assert auth.still_valid(oidc_caller)
 
 
 async def test_only_so_many_callers_are_cached(
     auth: Authenticator, oidc: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bearer, "MAX_KNOWN", 3)
+    monkeypatch.setattr(verification, "MAX_KNOWN", 3)
     for number in range(5):
         await auth.identify(oidc.token(sub=f"u{number}"))
-    assert auth._bearer is not None
-    assert [one.id for one in auth._bearer._known.values()] == ["oidc:u2", "oidc:u3", "oidc:u4"]
+    assert auth._oidc is not None
+    assert [one.id for one in auth._oidc._known.values()] == ["oidc:u2", "oidc:u3", "oidc:u4"]

@@ -28,6 +28,7 @@ CHECKS = [
     openapi_checks.unsupported_method,
 ]
 
+
 def without_tokens(document: dict[str, Any]) -> dict[str, Any]:
     """Return the document for an API without authentication, which this one is: tests/api/access tries the other."""
     paths = {
@@ -46,7 +47,7 @@ def map_body(_context: Any, body: Any) -> Any:
     """Limit the timeouts of a request to one second, so that no test waits long."""
     if not isinstance(body, dict):
         return body
-    waits = [name for name in ("queue_timeout_s", "confirm_timeout_s") if isinstance(body.get(name), int)]
+    waits = [name for name in ("queue_timeout_s", "confirm_timeout_s", "timeout_s") if isinstance(body.get(name), int)]
     shorter = {name: min(body[name], 1) for name in waits}
     return {**body, **shorter} | ({"confirm_timeout_s": 1} if body.get("until") == "active" else {})
 

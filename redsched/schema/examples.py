@@ -38,8 +38,6 @@ CLAIM: dict[str, Any] = {
     "slots": AMOUNTS,
     "project": "web",
     "consumer": "shop",
-    "actor": "web-ci",
-    "request_id": "9f3a12cd47115d0e",
     "server_group": "web",
     "end_reason": None,
     "claimed_at_ms": AT_MS,
@@ -167,8 +165,6 @@ INBOX_ENTRY: dict[str, Any] = {
     "op": "claim",
     "claim_id": "6f1c",
     "token": TOKEN,
-    "actor": "web-ci",
-    "request_id": "9f3a12cd47115d0e",
 }
 OUTCOME: dict[str, Any] = {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "details": []}
 

@@ -17,6 +17,7 @@ from redsched.api.problems import BodyTooLarge, UnsupportedMediaType
 from redsched.errors import InvalidRequest
 from redsched.model.limits import MAX_REQUEST_BYTES
 from redsched.schema.parsing import Model, parse
+from redsched.schema.requests.reports import check_report_size
 
 
 async def read(request: Request, model: type[Model], name: str = "") -> Model:
@@ -30,6 +31,13 @@ async def read(request: Request, model: type[Model], name: str = "") -> Model:
 async def read_large(request: Request, model: type[Model], name: str = "") -> Model:
     """Return the body of an object that may be as large as max_body_bytes: a report or a declaration."""
     return parse(await read_bytes(request), model, name)
+
+
+async def read_report(request: Request, model: type[Model], host: str) -> Model:
+    """Return the body of a report of the host. Raises as `read` does."""
+    text = await read_bytes(request)
+    check_report_size(text)
+    return parse(text, model, host)
 
 
 async def read_if_any(request: Request, model: type[Model]) -> Model:

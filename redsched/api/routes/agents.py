@@ -15,7 +15,7 @@ from redsched.api.access.agents import check_held, check_report, own_cell, own_h
 from redsched.api.access.callers import caller_of
 from redsched.api.disconnect import unless_gone
 from redsched.api.openapi import BODY, answers, body
-from redsched.api.request_body import read, read_large
+from redsched.api.request_body import read, read_large, read_report
 from redsched.api.routes.common import KNOWN_QUERY, HostName, refuse_query, scheduler
 from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, Unauthenticated
 from redsched.scheduler.agents.service import AgentService
@@ -157,7 +157,7 @@ async def read_claims(request: Request, query: InCell) -> Response:
 )
 async def report_host_of_agent(request: Request, host: HostName) -> Response:
     """Replace a host's report, without attesting to the epoch. OK, ALREADY_DONE or NOT_OWNER."""
-    asked = await read_large(request, AgentReportBody, host)
+    asked = await read_report(request, AgentReportBody, host)
     check_report(caller_of(request.scope), asked)
     return responses.answer(ReportedAnswer.of(await agents(request).report(asked, asked.agent)))
 

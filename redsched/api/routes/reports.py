@@ -9,7 +9,7 @@ from pydantic_core import to_json
 from redsched.api import responses
 from redsched.api.access.agents import check_report, without_foreign
 from redsched.api.openapi import BODY, answers, body
-from redsched.api.request_body import read, read_large, read_object
+from redsched.api.request_body import read, read_object, read_report
 from redsched.api.routes.common import KNOWN_QUERY, HostName, caller, scheduler
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent, OutcomeUnknown, Settling
 from redsched.schema import declarations
@@ -52,7 +52,7 @@ PATCH = {"labels": {"rack": "r5"}, "inventories": {"MEMORY_MB": {"reserved": 204
 )
 async def report_host(request: Request, host: HostName) -> Response:
     """Replace a host's report. Its claims are not replaced: a claim ends only if `ended` lists it."""
-    return await _report(request, await read_large(request, ReportBody, host))
+    return await _report(request, await read_report(request, ReportBody, host))
 
 
 @router.patch(

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
+from redsched import aio
 from redsched.api.app import create_app
 from redsched.auth.authenticator import Authenticator
 from redsched.auth.caller import Caller, Role
@@ -149,6 +151,7 @@ async def test_a_text_has_to_be_the_one_that_was_lost(api: Api) -> None:
         text = (await agent.get(path, params={"name": name})).json()["texts"][name]
         forged = text.replace("4096", "1")
         check_problem(await agent.put(path, json={"name": name, "text": forged}), 422, "invalid-request")
+        check_problem(await agent.put(path, json={"name": name, "text": "[" * 60_000}), 422, "invalid-request")
         assert (await agent.put(path, json={"name": name, "text": text})).status_code == 204
         # Of a claim that is not on the host, nothing is read or written.
         elsewhere = "/v1/agent/hosts/h1/claims/unknown/texts"
@@ -171,6 +174,43 @@ async def test_a_host_raises_the_epoch_seldom_and_never_into_the_future(
         assert (await agent.post(path, json={"above": epoch})).json()["outcome"] == "ALREADY_DONE"
         monkeypatch.setattr(service, "RAISE_PAUSE_S", 0.0)
         assert (await agent.post(path, json={"above": first["epoch"]})).json()["outcome"] == "OK"
+
+
+async def test_who_raises_epochs_again_and_again_waits_longer_each_time_whichever_host_it_names(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each new epoch stops the whole cell until its hosts have attested."""
+    epoch, now_s = await api.attested(), 1000.0
+    monkeypatch.setattr(service, "aio", SimpleNamespace(now_s=lambda: now_s, gather=aio.gather))
+
+    async def raise_it(who: Caller, host: str) -> httpx.Response:
+        nonlocal epoch
+        async with api.of(who) as client:
+            answer = await client.post(f"/v1/agent/hosts/{host}/raise-epoch", json={"above": epoch})
+        epoch = answer.json().get("epoch", epoch)
+        return answer
+
+    for times in range(3):
+        assert (await raise_it(OPERATOR, f"h{times}")).json()["outcome"] == "OK"
+        now_s += service.RAISE_PAUSE_S * 2**times - 1
+        check_problem(await raise_it(OPERATOR, "another"), 503, "settling")
+        now_s += 1
+    assert (await raise_it(H1, "h1")).json()["outcome"] == "OK"
+    now_s += 2 * service.MAX_RAISE_PAUSE_S + 1
+    assert (await raise_it(OPERATOR, "h1")).json()["outcome"] == "OK"
+    now_s += service.RAISE_PAUSE_S
+    assert (await raise_it(OPERATOR, "h1")).json()["outcome"] == "OK"
+
+
+async def test_reasons_cannot_write_on_terminals(api: Api) -> None:
+    await api.attested()
+    async with api.of(OPERATOR) as operator, api.of(H1) as agent:
+        claim = await select(operator)
+        path = f"/v1/agent/hosts/h1/claims/{claim['claim_id']}/fail"
+        body = {"token": claim["token"], "is_gone": True, "reason": "no disk\x1b]0;owned\x07\x9b2J\nline 2"}
+        assert (await agent.post(path, json=body)).json()["outcome"] == "OK"
+        found = (await operator.get(f"/v1/claims/{claim['claim_id']}")).json()
+        assert found["reason"]["text"] == "no disk ]0;owned  2J\nline 2"
 
 
 async def test_a_wait_ends_with_a_notification_with_the_token_and_with_the_process(api: Api) -> None:

@@ -33,7 +33,7 @@ READING: dict[str, Sequence[str]] = {
     "export": (),
 }
 """The commands that only read, with their arguments."""
-WITHOUT_STORE = {"acl", "replay", "up"}
+WITHOUT_STORE = {"acl", "replay", "up", "token new", "token list", "token revoke"}
 """Commands that connect to no store, or to one of their own."""
 SET_UP = (
     ("quota", "set", "web", "VCPU=100"),

@@ -13,6 +13,8 @@ from redsched.auth.caller import Role
 from redsched.auth.token_file import read_token_file
 from tests.cli.parts import Ran, run
 
+pytestmark = pytest.mark.shows_secret  # printing a token is what `token new` is for
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:

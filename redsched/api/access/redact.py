@@ -16,7 +16,7 @@ from redsched.api.access.callers import caller_of, sees_hosts
 from redsched.auth.caller import Caller, Role
 from redsched.errors import RedschedError
 from redsched.model import Claim, Reason
-from redsched.scheduler import BulkResult, Change, EventView, Explanation, Miss, Selection, Selections
+from redsched.scheduler import BulkResult, Change, EventView, Explanation, HostView, Miss, Selection, Selections
 
 HIDDEN = "a host"
 OWN_HOSTS = "redsched.own_hosts"
@@ -113,6 +113,14 @@ class Redactor:
             if name in _CLAIM_FIELDS or name.startswith("held.")
         }
         return replace(change, fields=fields)
+
+    def host(self, host: HostView) -> HostView:
+        """Return a host as its agent may see it, without what its claims found on others when they were to be moved."""
+        if self.is_off:
+            return host
+        unmovable = {claim_id: self.text(why) for claim_id, why in host.unmovable.items()}
+        failed_moves = {claim_id: replace(one, reason="") for claim_id, one in host.failed_moves.items()}
+        return replace(host, unmovable=unmovable, failed_moves=failed_moves)
 
     def _is_hidden(self, word: str) -> bool:
         if word in self._visible or not self._request.app.state.scheduler.knows_host(word):

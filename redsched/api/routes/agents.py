@@ -5,12 +5,13 @@ themselves. So the store being in another epoch, or a claim that has ended, is n
 """
 
 from collections.abc import Awaitable, Iterable
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
 from redsched.api import responses
-from redsched.api.access.agents import check_held, check_report, own_cell, own_host
+from redsched.api.access.agents import check_held, check_report, own_cell, own_host, without_foreign
 from redsched.api.access.callers import caller_of
 from redsched.api.disconnect import unless_gone
 from redsched.api.openapi import BODY, answers, body
@@ -170,10 +171,11 @@ async def report_host_of_agent(request: Request, host: HostName) -> Response:
 async def attest_host(request: Request, host: HostName, query: InCell) -> Response:
     """Restore what the host's journal holds. OK, ALREADY_DONE, WRONG_EPOCH, UNKNOWN (report first) or NOT_OWNER."""
     asked = await read_large(request, AttestBody)
-    check_held(caller_of(request.scope), asked.held)
-    store = store_in(request, query)
-    found = await agents(request).attest(store, host, asked.epoch, asked.agent, asked.held, asked.ended, asked.lease_s)
-    return responses.answer(AttestedAnswer.of(found))
+    caller, store = caller_of(request.scope), store_in(request, query)
+    check_held(caller, asked.held)
+    held, foreign = await without_foreign(caller, store, host, asked.held)
+    found = await agents(request).attest(store, host, asked.epoch, asked.agent, held, asked.ended, asked.lease_s)
+    return responses.answer(AttestedAnswer.of(replace(found, drop=(*found.drop, *foreign))))
 
 
 @router.post(

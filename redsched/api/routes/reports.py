@@ -1,12 +1,13 @@
 """/v1/hosts/{host}/report, heartbeat and inbox: for agents without access to Redis."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic_core import to_json
 
 from redsched.api import responses
-from redsched.api.access.agents import check_report
+from redsched.api.access.agents import check_report, without_foreign
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read, read_large, read_object
 from redsched.api.routes.common import KNOWN_QUERY, HostName, caller, scheduler
@@ -89,6 +90,8 @@ async def read_inbox(request: Request, host: HostName, query: Annotated[InboxQue
 
 
 async def _report(request: Request, asked: ReportBody) -> Response:
-    check_report(caller(request), asked)
-    found = await scheduler(request).hosts.report(asked, asked.agent, asked.epoch, asked.claims, asked.ended)
-    return responses.answer(ReportAnswer.of(found))
+    by, known = caller(request), scheduler(request)
+    check_report(by, asked)
+    held, foreign = await without_foreign(by, known.agents.store(asked.cell), asked.name, asked.claims)
+    found = await known.hosts.report(asked, asked.agent, asked.epoch, held, asked.ended)
+    return responses.answer(ReportAnswer.of(replace(found, drop=(*found.drop, *foreign))))

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from redsched import aio
+from redsched import aio, origin
 from redsched.errors import ClaimState, InvalidRequest, Settling
 from redsched.model import MAX_ALTERNATES, AgentStamp, Claim, HostReport, Request
 from redsched.model.limits import check_size
@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 AHEAD_MS = 24 * 3600 * 1000
 """How far an epoch that a host has seen may be ahead of the store's clock."""
 RAISE_PAUSE_S = 10.0
-"""The time within which one host may start one new epoch: each costs every host of the cell an attestation."""
+"""The time within which one caller may start one new epoch: each costs every host of the cell an attestation.
+
+It doubles with each epoch that the caller starts, up to MAX_RAISE_PAUSE_S, until it starts none for twice that time.
+"""
+MAX_RAISE_PAUSE_S = 3600.0
 MAX_RAISES = 10_000
 PRIVATE = frozenset(("call_id",))
 """Fields of claims that no host gets."""
@@ -44,7 +48,8 @@ class AgentService:
         self._hosts = hosts
         self._poll_s = poll_s
         self._feeds: dict[str, InboxFeed] = {}
-        self._raised_at_s: dict[tuple[str, str], float] = {}
+        self._raised: dict[tuple[str, str], tuple[float, int]] = {}
+        """By cell and caller: when it started an epoch last, and how many it has started."""
 
     def store(self, cell: str) -> CellStore:
         """Return the commands of a cell; '' is the only one. Raises NotFound, and InvalidRequest without a name."""
@@ -90,24 +95,27 @@ class AgentService:
     async def raise_epoch(self, store: CellStore, host: str, above: str) -> ScriptResult:
         """Start a new epoch unless the current one is above `above`, which the host has seen.
 
-        Raises ClaimState for an epoch far in the future, and Settling for a host that has just started another one.
+        Raises ClaimState for an epoch far in the future, and Settling for a caller that has started another one lately.
         """
         clock, seen = await store.tick(), Token.parse(f"{above}.0")
         if seen.epoch_ms > clock.now_ms + AHEAD_MS:
             raise ClaimState(f"epoch {above} is more than a day ahead of the store's clock: no store has issued it")
-        key, now_s = (store.name, host), aio.now_s()
+        key, now_s = (store.name, origin.current().actor or host), aio.now_s()
+        at_s, times = self._raised.get(key, (now_s, 0))
+        pause_s = min(RAISE_PAUSE_S * 2 ** (times - 1), MAX_RAISE_PAUSE_S) if times else 0.0
         is_needed = Token.parse(f"{clock.epoch}.0").epoch_ms <= seen.epoch_ms
-        if is_needed and now_s < self._raised_at_s.get(key, -RAISE_PAUSE_S) + RAISE_PAUSE_S:
-            raise Settling(f"host {host} has started an epoch within the last {RAISE_PAUSE_S:g} s: try again")
+        if is_needed and now_s < at_s + pause_s:
+            raise Settling(f"host {host} or its token has started an epoch within the last {pause_s:g} s: try again")
         answer = await store.raise_epoch(above)
         if answer.outcome is Outcome.OK:
             self._note_raised(key, now_s)
         return answer
 
     def _note_raised(self, key: tuple[str, str], now_s: float) -> None:
-        if len(self._raised_at_s) >= MAX_RAISES:
-            self._raised_at_s = {one: at_s for one, at_s in self._raised_at_s.items() if now_s < at_s + RAISE_PAUSE_S}
-        self._raised_at_s[key] = now_s
+        forget_s = now_s - 2 * MAX_RAISE_PAUSE_S
+        if len(self._raised) >= MAX_RAISES or self._raised.get(key, (now_s, 0))[0] < forget_s:
+            self._raised = {one: known for one, known in self._raised.items() if known[0] > forget_s}
+        self._raised[key] = now_s, min(self._raised.get(key, (now_s, 0))[1] + 1, 32)
 
     # -- inboxes
 

@@ -183,11 +183,11 @@ class MigrationService:
         return cell, at or claim, known
 
     async def _end_failed(self, cell: Cell, claim: Claim) -> Claim:
-        check_outcome(claim, await self._abandon(cell, claim), ending=True)
+        check_outcome(claim, await self._abandon(cell, claim, claim.retry_from or claim.token), ending=True)
         return await self._read(cell, claim.id)
 
-    async def _abandon(self, cell: Cell, claim: Claim, token: str = "", for_caller: bool = True) -> ScriptResult:
-        """End a claim for good; with the `token` of the failed placement, only if it is still the last placement.
+    async def _abandon(self, cell: Cell, claim: Claim, token: str, for_caller: bool = True) -> ScriptResult:
+        """End a claim for good, if the failed placement, which has the `token`, is still the last one.
 
         An unshelved claim that could not be started is shelved again. Only an end that is reported to a caller is
         repeated in later epochs: the scheduler may be connected to a replaced primary, where no host can confirm.
@@ -199,7 +199,7 @@ class MigrationService:
         if for_caller and answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE, Outcome.ENDING):
             # The store may lose this like any release, so it is logged for replay.
             cell.released.note(claim.id, answer, end_reason)
-            await self._cells.release_elsewhere(claim.id, cell)
+            await self._cells.release_elsewhere(claim, cell)
         return answer
 
     async def _read(self, cell: Cell, claim_id: str) -> Claim:

@@ -125,7 +125,7 @@ class ClaimService:
         answer = await cell.store.claims.shelve(claim.host, claim.id, token, counted_by(claim))
         check_outcome(claim, answer, ending=True)
         cell.released.note(claim.id, answer, EndReason.SHELVED)
-        await self._cells.release_elsewhere(claim.id, cell, others)
+        await self._cells.release_elsewhere(claim, cell, others)
         return await self.get(claim.id)
 
     async def release(self, claim_id: str, token: str = "", force: bool = False) -> bool:
@@ -152,7 +152,7 @@ class ClaimService:
         check_outcome(claim, answer, ending=True)
         if answer.facts[0]:
             cell.released.note(claim.id, answer, how=how)
-            await self._cells.release_elsewhere(claim.id, cell, others, shelved=True)
+            await self._cells.release_elsewhere(claim, cell, others, shelved=True)
         return answer
 
     async def _find(self, claim_id: str, token: str) -> tuple[Cell, Claim]:

@@ -103,7 +103,7 @@ class HostService:
         known = [one for one in held if one.token]
         result = await self._attest(cell, report, answer, stamp, epoch, known, ended)
         if result.attested:
-            await _restore_alternates(cell, known)
+            await _restore_alternates(cell, report.name, known)
         if result.attested and answer.outcome is Outcome.OK:
             await self._resized(cell, report.name, known)
             await self._claim_local(cell, report.name, [one for one in held if not one.token])
@@ -309,8 +309,11 @@ def _pools(parents: Mapping[str, str], traits: Iterable[str]) -> dict[str, PoolV
     return {name: PoolView(parents[name].strip("/"), frozenset(of[name])) for name in sorted(parents)}
 
 
-async def _restore_alternates(cell: Cell, held: Sequence[JournaledClaim]) -> None:
-    """Restore the lists of alternates that the store has lost."""
-    lists = {alternates_name(one.id): alternates_text(one.alternates) for one in held if one.alternates}
+async def _restore_alternates(cell: Cell, host: str, held: Sequence[JournaledClaim]) -> None:
+    """Restore the lists of alternates that the store has lost, of claims that are on the host."""
+    with_lists = [one for one in held if one.alternates]
+    claims = await cell.store.claims.read([one.id for one in with_lists]) if with_lists else {}
+    here = [one for one in with_lists if one.id in claims and host in claims[one.id].hosts]
+    lists = {alternates_name(one.id): alternates_text(one.alternates) for one in here}
     for batch in chunks(await cell.store.texts.missing(lists)):
         await aio.gather(cell.store.texts.restore(name, lists[name]) for name in batch)

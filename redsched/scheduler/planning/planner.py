@@ -7,7 +7,7 @@
 
 A fork has the columns, the caches and the plugins of its parent, for the cost of copying page tables. There are two
 lanes, each with one fork at a time: all jobs are first tried for QUICK_S, so that those that take half a second do not
-wait for those that take all of `plan_limit_s`. A few jobs may wait, and a project has at most half of these.
+wait for those that take all of `plan_limit_s`. A few jobs may wait, and a project or caller has at most half of these.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, TypeVar
 
-from redsched import aio, logs
+from redsched import aio, logs, origin
 from redsched.errors import PlannerBusy, RedschedError, Unavailable
 from redsched.forks import detach, signals_held_back
 
@@ -86,8 +86,8 @@ class Planner:
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
         self._quick, self._slow = asyncio.Lock(), asyncio.Lock()
-        self._jobs: Counter[str] = Counter()
-        """The jobs that wait or run, by project."""
+        self._jobs: Counter[tuple[str, str]] = Counter()
+        """The jobs that wait or run, by project and caller: a caller may have many projects."""
         self._running: set[Forked] = set()
 
     @property
@@ -100,11 +100,12 @@ class Planner:
 
         Raises what the job raises, PlannerBusy, and Unavailable if the fork died.
         """
-        if self._jobs.total() >= MAX_WAITING or self._jobs[project] >= MAX_WAITING // 2:
+        asker = (project, origin.current().actor)
+        if self._is_full(*asker):
             raise PlannerBusy(
                 f"{self._jobs.total()} requests that take long to decide wait already: try again, or ask for less"
             )
-        self._jobs[project] += 1
+        self._jobs[asker] += 1
         try:
             async with self._quick:
                 found = await self._forked(job, min(QUICK_S, self._limit_s), fork)
@@ -112,10 +113,16 @@ class Planner:
                 async with self._slow:
                     found = await self._forked(job, self._limit_s, fork)
         finally:
-            self._jobs[project] -= 1
+            self._jobs[asker] -= 1
+            self._jobs += Counter()  # without zeros
         if isinstance(found, RedschedError):
             raise found
         return found
+
+    def _is_full(self, project: str, actor: str) -> bool:
+        of_project = sum(count for (one, _), count in self._jobs.items() if one == project)
+        of_actor = sum(count for (_, one), count in self._jobs.items() if one and one == actor)
+        return self._jobs.total() >= MAX_WAITING or max(of_project, of_actor) >= MAX_WAITING // 2
 
     async def stop(self) -> None:
         """End all forks. Their jobs fail."""

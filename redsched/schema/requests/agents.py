@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from redsched.model import MAX_HOST_CLAIMS, AgentStamp, EndReason, HostReport
+from redsched.model.claims import plain_text
 from redsched.model.limits import MAX_CALL_CLAIMS, MAX_CALL_HOSTS, MAX_HOST_SLOTS, MAX_REASON
 from redsched.model.types import Amount, GivenName, GivenToken
 from redsched.scheduler import EndedPlacement, JournaledClaim
@@ -22,7 +23,7 @@ EntryId = Annotated[
     str, Field(pattern=r"^([0-9]{1,19}(-[0-9]{1,19})?)?$", description="The id of a notification in the host's inbox.")
 ]
 TextName = Annotated[str, Field(pattern=r"^(request:[0-9a-f]{1,64}|alternates:[A-Za-z0-9][A-Za-z0-9._-]{0,62})$")]
-ReasonText = Annotated[str, Field(max_length=MAX_REASON, description="Why, as text.")]
+ReasonText = Annotated[str, Field(max_length=MAX_REASON, description="Why, as text."), AfterValidator(plain_text)]
 Hosts = Annotated[tuple[GivenName, ...], Field(min_length=1, max_length=MAX_CALL_HOSTS)]
 
 

@@ -30,6 +30,7 @@ class HeldClaimBody(JournaledClaim):
     actor: Annotated[str, Field(pattern=rf"^[^\x00-\x1f\x7f]{{0,{MAX_ACTOR}}}$"), _ABOUT["actor"]] = ""
     request_id: Annotated[str, Field(pattern=rf"^[A-Za-z0-9._-]{{0,{MAX_REQUEST_ID}}}$"), _ABOUT["request_id"]] = ""
     digest: Annotated[str, Field(pattern="^[0-9a-f]{0,64}$")] = ""
+    claimed_at_ms: Annotated[Annotated[int, Field(ge=0)] | None, _ABOUT["claimed_at_ms"]] = None
     group: Annotated[GivenName | Literal[""], _ABOUT["group"]] = ""
     counted: Annotated[
         Mapping[GivenTopology, GivenCounted], Field(max_length=MAX_TOPOLOGIES + 3), _ABOUT["counted"]

@@ -35,7 +35,7 @@ KINDS_OF_FURTHER_KEYS: Mapping[str, frozenset[str]] = {
     "repair_gone_host": _OBJECTS | {"claim"},
     "repair_host": frozenset({"claim"}),
     "replace": _PLACING,
-    "resize": _OBJECTS,
+    "resize": _REASON,
     "resized": _OBJECTS,
     "restore": _OBJECTS | {"claim"},
     "work_ended": _REASON,

@@ -10,8 +10,9 @@ from redsched.api.access.callers import CALLER
 from redsched.api.access.redact import BODY, OWN_HOSTS, Redactor, hide_in_text
 from redsched.auth.caller import UNRESTRICTED, Caller, Role
 from redsched.errors import ClaimState, NoValidHost, RedschedError
-from redsched.model import Claim, ClaimStatus, Reason
-from redsched.scheduler import Change
+from redsched.model import Claim, ClaimStatus, HostStatus, Reason
+from redsched.scheduler import Change, HostView
+from redsched.scheduler.results import FailedMoves
 
 HOSTS = frozenset(("h1", "h2", "node-3.rack"))
 TENANT = Caller("web", Role.TENANT, projects=frozenset(("web",)))
@@ -95,3 +96,16 @@ def test_a_change_shows_its_claim_alone() -> None:
     fields = {"claim": "web-1", "claimed.VCPU": "7", "reason": "h1 left for h2", "held.VCPU": "1", "alive": "1"}
     shown = redactor().change(Change("c1", 7, "host", "h1", 3, "moved", fields))
     assert shown.fields == {"claim": "web-1", "reason": "h1 left for a host", "held.VCPU": "1"}
+
+
+def test_the_agent_of_a_host_is_not_shown_what_its_claims_found_on_others() -> None:
+    host = HostView(
+        "h1", "c1", "az1", HostStatus.DRAINING, True, True, 1, 30, 0, {}, frozenset(), {}, {}, 2,
+        draining="move",
+        unmovable={"web-1": "none of 3 hosts can take 1 VCPU; nearest h2: 1 VCPU less"},
+        failed_moves={"web-2": FailedMoves(1, 5, "the disk of h2 is full: /srv/db")},
+    )  # fmt: skip
+    shown = redactor(Caller("of-h1", Role.AGENT, hosts=frozenset(("h1",)))).host(host)
+    assert shown.unmovable == {"web-1": "none of 3 hosts can take 1 VCPU; nearest a host: 1 VCPU less"}
+    assert shown.failed_moves == {"web-2": FailedMoves(1, 5, "")}
+    assert redactor(UNRESTRICTED).host(host) is host

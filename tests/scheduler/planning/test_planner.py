@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from redsched import origin
 from redsched.errors import NoValidHost, PlannerBusy, TooHard, Unavailable
 from redsched.model import GangMember, HostReport, Inventory, Pool, Request
+from redsched.origin import Origin
 from redsched.scheduler import Scheduler
 from redsched.scheduler.planning import limits, planner
 from redsched.scheduler.planning.planner import Forked, Planner
@@ -146,6 +148,24 @@ async def test_what_needs_more_gets_all_of_the_limit() -> None:
     one = Planner(5.0)
     found = await one.run(lambda limit_s: limit_s, "", as_fork(None), lambda found: found < 5)
     assert found == 5.0
+
+
+async def test_a_caller_with_many_projects_has_half_of_the_places() -> None:
+    one, half = Planner(5.0), planner.MAX_WAITING // 2
+    entered = origin.enter(Origin("greedy"))
+    tasks = [asyncio.create_task(run(one, _for_ever, f"p{number}")) for number in range(half)]
+    await wait_until(lambda: one._jobs.total() == half, what="all have come")
+    with pytest.raises(PlannerBusy):
+        await run(one, _for_ever, "another")
+    origin.leave(entered)
+    entered = origin.enter(Origin("modest"))
+    tasks.append(asyncio.create_task(run(one, _for_ever, "another")))
+    await wait_until(lambda: one._jobs.total() == half + 1, what="that of another caller has come")
+    origin.leave(entered)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    assert (one.pids, one._jobs) == ([], {})
 
 
 async def test_few_may_wait() -> None:

@@ -43,12 +43,11 @@ class _LazyLogger:
 
 
 def _add_origin(_logger: object, _method: str, event: "EventDict") -> "EventDict":
-    """Add who caused what is logged, and by which request, unless the event names them itself."""
+    """Add who caused what is logged, and by which request, unless the event names them itself; '' names nobody."""
     current = origin.current()
-    if current.actor:
-        event.setdefault("actor", current.actor)
-    if current.request_id:
-        event.setdefault("request_id", current.request_id)
+    for name, value in (("actor", current.actor), ("request_id", current.request_id)):
+        if not event.setdefault(name, value):
+            del event[name]
     return event
 
 

@@ -227,7 +227,7 @@ class Agent:
         was_waiting = bool(self._unopened)
         self._unopened.discard(host.name)
         if was_waiting and not self._unopened:
-            _log.info("every host is open for claims", hosts=len(self.hosts))
+            _log.info("every host is open for claims", actor="", hosts=len(self.hosts))
             self.ready.set()
         self._claim_tasks[host.name].drop(drop)
         self._inboxes.set(host, 0.0)
@@ -237,7 +237,7 @@ class Agent:
         if not host.epoch:
             # One log line for all hosts: ten thousand of them leave an epoch together.
             if not self._unopened:
-                _log.info("hosts have to attest again", first=host.name)
+                _log.info("hosts have to attest again", actor="", first=host.name)
             self._unopened.add(host.name)
         self._beats.set(host, random.uniform(0.0, SPREAD_S))
 

@@ -77,9 +77,8 @@ class Cell:
         return self.is_mirrored or self.updater.is_loaded
 
     def has_made(self, claim_id: str) -> bool:
-        """Return whether an id has the form that schedulers generate for this cell: its name, a dot, a unique part."""
-        name, dot, rest = claim_id.rpartition(".")
-        return bool(dot) and name == self.name and _UNIQUE.fullmatch(rest) is not None
+        """Return whether an id has the form that schedulers generate for this cell."""
+        return made_for(self.name, claim_id)
 
     async def read_at_head(self, read: Callable[[], T]) -> T:
         """Call `read` on columns that include every store reply before this call, and every claim expiry due by then.
@@ -112,6 +111,12 @@ class Cell:
         down = [host.host for host in answer.looked_at if host.cause == Cause.DOWN]
         if down:
             await self.expiry.mark_down(down)
+
+
+def made_for(cell: str, claim_id: str) -> bool:
+    """Return whether an id has the form that schedulers generate for a cell: its name, a dot, a unique part."""
+    name, dot, rest = claim_id.rpartition(".")
+    return bool(dot) and name == cell and _UNIQUE.fullmatch(rest) is not None
 
 
 def no_such_host(name: str) -> NotFound:

@@ -29,6 +29,8 @@ PLACEMENT: dict[str, Any] = {
 }
 CLAIM: dict[str, Any] = {
     "claim_id": "6f1c",
+    "actor": "web-ci",
+    "request_id": "5f3a9c1e7b2d4680",
     "cell": "c1",
     "host": "h17",
     "state": "active",
@@ -155,6 +157,8 @@ BULK: dict[str, Any] = {"claim_id": "6f1c", "host": "h17", "state": "active", "o
 
 EPOCH = "1790000000000-9f3a12cd"
 INBOX_ENTRY: dict[str, Any] = {
+    "actor": "web-ci",
+    "request_id": "5f3a9c1e7b2d4680",
     "entry_id": f"{AT_MS}-0",
     "number": 7,
     "epoch": EPOCH,

@@ -42,6 +42,7 @@ def test_up_alone_has_a_curl_that_works_too() -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("--fleet", "2")])
+@pytest.mark.shows_secret  # `token new` prints it
 def test_the_curl_of_an_up_with_authentication_sends_a_token(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """From a file: other users of the machine see command lines. `up` does not know the token."""
     file = str(tmp_path / "tokens.yaml")

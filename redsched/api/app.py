@@ -8,6 +8,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from redsched.api import openapi, problems
 from redsched.api.access.changes import ClaimProjects
@@ -85,13 +86,19 @@ def create_app(
     app.add_middleware(ImpliedMethods)
     problems.install(app)
     openapi.install(app)
-    # Outside what FastAPI adds around all middleware, so it comes last.
-    inside = PlainPaths(FastPath(app.build_middleware_stack()))
     app.state.is_valid = authenticator.still_valid if authenticator else lambda _: True
-    gated = Gate(InProgress(inside), app.state.routes, authenticator)
-    checked = Browsers(gated, TrustedHosts.of(settings, registry.bound))
-    app.middleware_stack = RequestIds(AccessLog(checked) if settings.access_log else checked)
+    # Outside what FastAPI adds around all middleware, so it comes last.
+    app.middleware_stack = _gated(app, settings, TrustedHosts.of(settings, registry.bound), authenticator)
     return app
+
+
+def _gated(
+    app: FastAPI, settings: Settings, trusted: TrustedHosts | None, authenticator: Authenticator | None
+) -> ASGIApp:
+    """Return the app inside the middleware that identifies requests and refuses those that may not pass."""
+    inside = InProgress(PlainPaths(FastPath(app.build_middleware_stack())))
+    checked = Browsers(Gate(inside, app.state.routes, authenticator), trusted)
+    return RequestIds(AccessLog(checked) if settings.access_log else checked)
 
 
 def _lifespan(

@@ -1,8 +1,8 @@
 """Shared parts of the route tests: hosts and claims to start with, bad bodies, and a dump of the store."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import httpx
@@ -10,7 +10,9 @@ import redis
 from fastapi import FastAPI
 
 from redsched.api.app import create_app
+from redsched.server.supervisor import Workers
 from redsched.settings import Settings
+from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 
 REPORT: dict[str, Any] = {
@@ -45,6 +47,17 @@ async def declare_new(settings: Settings) -> None:
     async with Store.connect(settings.redis_url, settings) as store:
         for name in settings.cells:
             await store.cell(name).init()
+
+
+@contextmanager
+def worker_over(server: PrivateServer, **environment: str) -> Iterator[str]:
+    """Yield the URL of a worker over a new store, which does not wait for hosts to attest."""
+    with redis.Redis(unix_socket_path=str(server.socket), protocol=2) as client:
+        client.flushall()
+    asyncio.run(declare_new(Settings(redis_url=server.url)))
+    with Workers("127.0.0.1", 0, 1) as workers:
+        workers.start({"REDSCHED_REDIS_URL": server.url, **environment})
+        yield workers.url
 
 
 _APPS: dict[str, FastAPI] = {}

@@ -164,8 +164,8 @@ def ask(url: str) -> dict[str, object]:
 
 
 def curl(line: str, token: str = "") -> dict[str, object]:
-    """Send the request of a printed curl line, with TOKEN set, and return the JSON response."""
-    words = shlex.split(line.replace("$TOKEN", token))
+    """Send the request of a printed curl line, with the token as its file of headers, and return the JSON response."""
+    words = shlex.split(line.replace("@me.header", f"'Authorization: Bearer {token}'"))
     method, url, body = words[words.index("-X") + 1], words[3], words[-1]
     pairs = (words[number + 1].partition(": ") for number, word in enumerate(words) if word == "-H")
     headers = {name: value for name, _, value in pairs}

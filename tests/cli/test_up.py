@@ -44,12 +44,12 @@ def test_up_alone_has_a_curl_that_works_too() -> None:
 @pytest.mark.parametrize("arguments", [(), ("--fleet", "2")])
 @pytest.mark.shows_secret  # `token new` prints it
 def test_the_curl_of_an_up_with_authentication_sends_a_token(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """The token itself is not printed: `up` does not know it."""
+    """From a file: other users of the machine see command lines. `up` does not know the token."""
     file = str(tmp_path / "tokens.yaml")
     token = run("token", "new", "me", "--role", "operator", "--file", file).output.strip()
     with up("--no-agent", *arguments, environment={"REDSCHED_AUTH": file}) as started:
         assert file in started.said["auth"]
-        assert '-H "Authorization: Bearer $TOKEN"' in started.said["try"]
+        assert "-H @me.header" in started.said["try"]
         answer = curl(started.said["try"], token)
         assert "selections" in answer if arguments else answer["outcome"] == "OK"
         ended = started.end(signal.SIGINT)

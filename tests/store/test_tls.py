@@ -21,11 +21,12 @@ from redsched.store.embedded.server import find_servers
 from redsched.store.store import Store
 from redsched.store.topology.url import parse
 from tests.support.certificates import Authority, Pair
+from tests.support.secret_watch import MARK
 from tests.support.setups.node import HOST, Node, free_port, started
 from tests.support.waiting import wait_until_sync
 
 PATIENT = {"cells": "c1", "reply_timeout_s": 2.0}
-PASSWORD = "hunter2secret"
+PASSWORD = f"{MARK}tls"
 
 
 def _with_tls() -> list[ServerBinary]:

@@ -6,10 +6,11 @@ from redsched.settings import Settings
 from redsched.store.access.roles import StoreRole
 from redsched.store.access.rules import StoreUser, rules_of
 from tests.support.plain_client import plain_client
+from tests.support.secret_watch import MARK
 
 CELLS = ("c1", "a", "b")
 """The cells of the suites."""
-PASSWORD = "secret"
+PASSWORD = f"{MARK}store"
 
 
 def url_as(url: str, role: StoreRole, hosts: Sequence[str] = (), cells: Sequence[str] = CELLS) -> str:

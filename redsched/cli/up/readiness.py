@@ -29,7 +29,7 @@ COMMON = ("VCPU", "MEMORY_MB")
 def ready(everything: LocalStack) -> None:
     """Wait until /readyz reports ready. Raises StoreUnavailable, with what is missing, after START_TIMEOUT_S."""
     deadline = time.monotonic() + START_TIMEOUT_S
-    while (said := _standing(everything)).get("status") != "ready":
+    while (said := _readiness(everything)).get("status") != "ready":
         everything.look()
         gone = everything.gone_agents()
         if gone:
@@ -41,7 +41,7 @@ def ready(everything: LocalStack) -> None:
         time.sleep(ASK_EVERY_S)
 
 
-def _standing(everything: LocalStack) -> dict[str, Any]:
+def _readiness(everything: LocalStack) -> dict[str, Any]:
     """Return what /readyz answers; of one that may refuse this process, what workers' files and the store say."""
     if everything.is_open:
         return ask(f"{everything.workers.url}/readyz")

@@ -6,7 +6,8 @@ from redsched.cli.up.readiness import first_request
 from redsched.cli.up.stack import LocalStack
 from redsched.store.topology.url import Kind, parse, without_password
 
-AUTHORIZATION = '-H "Authorization: Bearer $TOKEN" '
+HEADER_FILE = "me.header"
+"""A file with the header of a token: on the command line of curl, other users of the machine could see the token."""
 FIRST_HOST = {"inventories": {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 16_384}}}
 
 
@@ -56,12 +57,13 @@ def _redis_cli(everything: LocalStack) -> str:
 
 def _auth(everything: LocalStack) -> dict[str, str]:
     path = everything.settings.auth
-    return {"auth": f"tokens of {path}: set TOKEN to one of an operator for the next line"} if path else {}
+    header = f"`Authorization: Bearer TOKEN`, with one of an operator, into {HEADER_FILE}"
+    return {"auth": f"tokens of {path}: for the next line, write {header}"} if path else {}
 
 
 def _curl(everything: LocalStack) -> str:
     url = everything.workers.url
-    options = _tls(everything) + (AUTHORIZATION if everything.settings.auth else "")
+    options = _tls(everything) + (f"-H @{HEADER_FILE} " if everything.settings.auth else "")
     resources = first_request(everything)
     if resources:
         return _line("POST", f"{url}/v1/selections", options, {"resources": resources})

@@ -32,30 +32,28 @@ class DecisionLimits:
 
     def of_request(self) -> "WorkLimit":
         """Return the limit for the decisions on one request."""
-        from redsched.decide.work_limit import WorkLimit
-
         if self.planner is None:
-            return WorkLimit(self.plan_s or TOTAL_S, self.plan_s or TOTAL_S)
-        return WorkLimit(STRETCH_S, TOTAL_S)
+            return _limit(self.plan_s or TOTAL_S, self.plan_s or TOTAL_S)
+        return _limit(STRETCH_S, TOTAL_S)
 
     def of_check(self) -> "WorkLimit":
         """Return the limit for one check whether a request that waits may fit now."""
-        from redsched.decide.work_limit import WorkLimit
-
-        return WorkLimit(CHECK_S, CHECK_S)
+        return _limit(CHECK_S, CHECK_S)
 
     def of_explanation(self, at_once: bool = False) -> "WorkLimit":
         """Return the limit for explaining a refusal: in steps, or `at_once`, while no other task runs."""
-        from redsched.decide.work_limit import WorkLimit
-
-        return WorkLimit(STRETCH_S, STRETCH_S if at_once else TOTAL_S)
+        return _limit(STRETCH_S, STRETCH_S if at_once else TOTAL_S)
 
 
 def background_limit() -> "WorkLimit":
     """Return the limit for one decision on the place of an existing claim: to move it, or to start it again."""
-    from redsched.decide.work_limit import WorkLimit
+    return _limit(AT_ONCE_S, AT_ONCE_S)
 
-    return WorkLimit(AT_ONCE_S, AT_ONCE_S)
+
+def _limit(stretch_s: float, total_s: float) -> "WorkLimit":
+    from redsched.decide.work_limit import WorkLimit  # which needs numpy
+
+    return WorkLimit(stretch_s, total_s)
 
 
 def too_hard(request: Request, hosts: int, cut: "TooMuchWork") -> TooHard:

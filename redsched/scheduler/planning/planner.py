@@ -49,14 +49,17 @@ class Forked:
     """A fork that runs a job."""
 
     def __init__(self, job: Job, limit_s: float) -> None:
-        parent = os.getpid()
+        """Fork. Raises Unavailable if the system has no room for one more process."""
         end, start = os.pipe()
-        with signals_held_back():
-            self.pid = os.fork()
-            if self.pid == 0:
-                _run(job, limit_s, start, parent)
-        os.close(start)
         self._pipe = os.fdopen(end, "rb", buffering=0)
+        try:
+            self.pid = _fork(job, limit_s, start)
+        except OSError as error:
+            self._pipe.close()
+            log.warning("planner not forked", reason=error.strerror)
+            raise Unavailable("no process could be started to decide on the request: try again") from error
+        finally:
+            os.close(start)
 
     async def result(self) -> Any:
         """Return what the job returned or raised. Raises EOFError if the fork ended without."""
@@ -137,6 +140,16 @@ class Planner:
         finally:
             await aio.finish(one.end())
             self._running.discard(one)
+
+
+def _fork(job: Job, limit_s: float, pipe: int) -> int:
+    """Return the process id of a fork that runs the job."""
+    parent = os.getpid()
+    with signals_held_back():
+        pid = os.fork()
+        if pid == 0:
+            _run(job, limit_s, pipe, parent)
+    return pid
 
 
 def _run(job: Job, limit_s: float, pipe: int, parent: int) -> NoReturn:

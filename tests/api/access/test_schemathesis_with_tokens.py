@@ -1,24 +1,20 @@
 """Schemathesis with authentication on: requests of each role, and without a token, get only declared responses."""
 
-import asyncio
 import itertools
 import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import redis
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi_checks
 
-from redsched.server.supervisor import Workers
-from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
 from tests.api.access.parts import TOKENS, bearer, token_file
-from tests.api.parts import declare_new
-from tests.support.openapi import openapi_document
+from tests.api.parts import worker_over
+from tests.support.openapi import openapi_document, with_short_waits
 
 EXAMPLES = 10
 CHECKS = [
@@ -37,25 +33,15 @@ schema = schemathesis.openapi.from_dict(openapi_document()).exclude(path="/v1/ch
 
 @schema.hook
 def map_body(_context: Any, body: Any) -> Any:
-    """Limit the timeouts of a request to one second, so that no test waits long."""
-    if not isinstance(body, dict):
-        return body
-    waits = [name for name in ("queue_timeout_s", "confirm_timeout_s") if isinstance(body.get(name), int)]
-    return {**body, **{name: min(body[name], 1) for name in waits}} | (
-        {"confirm_timeout_s": 1} if body.get("until") == "active" else {}
-    )
+    return with_short_waits(body)
 
 
 @pytest.fixture(scope="module")
 def base_url(server: PrivateServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the URL of a worker with authentication over a new store."""
-    with redis.Redis(unix_socket_path=str(server.socket), protocol=2) as client:
-        client.flushall()
-    asyncio.run(declare_new(Settings(redis_url=server.url)))
     file = token_file(tmp_path_factory.mktemp("tokens"))
-    with Workers("127.0.0.1", 0, 1) as workers:
-        workers.start({"REDSCHED_REDIS_URL": server.url, "REDSCHED_AUTH": os.fspath(file)})
-        yield workers.url
+    with worker_over(server, REDSCHED_AUTH=os.fspath(file)) as url:
+        yield url
 
 
 @schema.parametrize()

@@ -1,6 +1,7 @@
 """Decisions that take too long are made in a fork: claimed like others, true refusals, bounded, and ended in time."""
 
 import asyncio
+import errno
 import os
 from collections.abc import AsyncIterator
 from typing import Any
@@ -129,6 +130,17 @@ async def test_a_defect_in_a_job_is_printed(capfd: pytest.CaptureFixture[str]) -
     with pytest.raises(Unavailable):
         await run(Planner(2.0), job)
     assert "KeyError: 'no such column'" in capfd.readouterr().err
+
+
+async def test_a_system_without_room_for_a_fork_refuses_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "fork", refuse)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(Unavailable, match="no process could be started"):
+        await run(Planner(2.0), lambda _: None)
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 async def test_what_needs_more_gets_all_of_the_limit() -> None:

@@ -24,9 +24,10 @@ from redsched.store.topology.connection import reader_client
 from redsched.store.topology.router import router_to
 from redsched.store.topology.url import parse
 from tests.support.plain_client import PlainClient, plain_client
+from tests.support.secret_watch import MARK
 
 HOUR_S = 3600
-USER, PASSWORD = "declared-keys", "secret"
+USER, PASSWORD = "declared-keys", f"{MARK}keys"
 WRITES = "rdb_changes_since_last_save:"
 
 State = dict[str, Any]

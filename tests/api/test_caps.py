@@ -12,7 +12,7 @@ from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.model.limits import MAX_CELL_SLOTS, MAX_CONDITIONS, MAX_HOST_CLAIMS, MAX_HOST_SLOTS, MAX_REQUEST_BYTES
 from redsched.schema.parsing import parse
-from redsched.schema.requests.reports import ReportBody
+from redsched.schema.requests.reports import ReportBody, check_report_size
 from redsched.settings import Settings
 from tests.api.parts import NEED, REPORT, check_problem, client_of, put_host
 
@@ -114,6 +114,17 @@ def test_a_megabyte_of_mistakes_is_refused_quickly(body: dict[str, Any]) -> None
         parse(text, Request)
     assert time.process_time() - started < 1
     assert len(to_json(refused.value.facts)) < 10_000
+
+
+def test_a_large_report_is_refused_before_its_inventories_are_built() -> None:
+    """Building 16,384 of them took 0.17 s of the loop. What else is wrong with a report, parsing it describes."""
+    classes = {f"CUSTOM_{'X' * 60}{number:02}": {"total": 1} for number in range(64)}
+    report = {"pools": {f"p{number}": {"inventories": classes} for number in range(MAX_HOST_SLOTS // 64)}}
+    check_report_size(to_json(report))
+    with pytest.raises(InvalidRequest, match=f"has {MAX_HOST_SLOTS + 1} entries: at most {MAX_HOST_SLOTS}"):
+        check_report_size(to_json({**report, "inventories": {"VCPU": {"total": 1}}}))
+    for other in (to_json({"pools": [1] * 40_000}), to_json([1] * 40_000), b"{" * 70_000):
+        check_report_size(other)
 
 
 async def test_a_cell_has_a_limited_number_of_columns(large_api: httpx.AsyncClient) -> None:

@@ -11,6 +11,7 @@ import redis
 
 from benchmarks.claim_work import Measured, cpu_of, requests
 from redsched.model import Candidate, Request
+from redsched.origin import Origin
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.client.scripts import load_all
@@ -27,8 +28,16 @@ class _Recorder:
     command: tuple[Any, ...] = ()
     waits = False
 
-    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False) -> Reply:  # noqa: ARG002 - as the Runner has it
-        self.command = ("EVALSHA", load_all()[name].sha, len(keys), *keys, *arguments)
+    async def run(
+        self,
+        name: str,
+        keys: Sequence[str],
+        arguments: Sequence[str | int],
+        durable: bool = False,  # noqa: ARG002 - as the Runner has it
+        origins: Sequence[Origin] = (),
+    ) -> Reply:
+        script = load_all()[name]
+        self.command = ("EVALSHA", script.sha, len(keys), *keys, *script.with_origin(arguments, origins))
         raise _Recorded
 
 

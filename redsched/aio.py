@@ -5,6 +5,7 @@ Also the clock for timeouts. Depends on nothing else in redsched.
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator
+from contextvars import Context, copy_context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -17,11 +18,22 @@ def now_s() -> float:
     return asyncio.get_running_loop().time()
 
 
-class BackgroundTasks:
-    """Background tasks that outlive their caller. Iterating yields the running tasks."""
+def detached(work: Coroutine[Any, Any, T], name: str) -> "asyncio.Task[T]":
+    """Start work that is shared, or that goes on after its caller, as a task without the caller's context variables.
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    Otherwise the origin of the request that happens to start it would be that of all that it ever does.
+    """
+    return asyncio.create_task(work, name=name, context=Context())
+
+
+class BackgroundTasks:
+    """Background tasks that outlive their caller. Iterating yields the running tasks.
+
+    `inherits`: whether they keep the context variables of their caller, because each works for this caller alone.
+    """
+
+    def __init__(self, name: str, *, inherits: bool = False) -> None:
+        self._name, self._inherits = name, inherits
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __iter__(self) -> Iterator["asyncio.Task[None]"]:
@@ -29,7 +41,7 @@ class BackgroundTasks:
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
         """Start the work as a background task."""
-        task = asyncio.create_task(work, name=self._name)
+        task = asyncio.create_task(work, name=self._name, context=copy_context() if self._inherits else Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -18,6 +18,7 @@
     |-- PluginError                   internal-error         500     1   a user-supplied filter or weigher failed
     `-- Unavailable                                          503     5   try again
         |-- StoreUnavailable          store-unavailable      503     5   the store is unreachable or unusable
+        |-- PlannerBusy               planner-busy           503     5   too many hard requests wait
         |-- Settling                  settling               503     5   the store lost data; hosts are attesting
         |-- SchemaMismatch            wrong-release          503     5   another release owns the store's schema
         |-- NotDurable                not-durable            503     5   done, but on too few replicas or disks
@@ -149,6 +150,12 @@ class Unavailable(RedschedError):
 
 class StoreUnavailable(Unavailable):
     """The store is unreachable, or its configuration makes it unusable."""
+
+
+class PlannerBusy(Unavailable):
+    """Too many requests that take long to decide wait already."""
+
+    problem, title = "planner-busy", "Other hard requests wait"
 
 
 class Settling(Unavailable):

@@ -8,8 +8,10 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
+from redsched import origin
+
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+    from structlog.typing import EventDict, FilteringBoundLogger
 
 
 def get_logger(name: str) -> "FilteringBoundLogger":
@@ -40,6 +42,15 @@ class _LazyLogger:
         return getattr(_configured().get_logger(self._name), method)
 
 
+def _add_origin(_logger: object, _method: str, event: "EventDict") -> "EventDict":
+    """Add who caused what is logged, and by which request, unless the event names them itself; '' names nobody."""
+    current = origin.current()
+    for name, value in (("actor", current.actor), ("request_id", current.request_id)):
+        if not event.setdefault(name, value):
+            del event[name]
+    return event
+
+
 @cache
 def _configured() -> Any:
     import structlog
@@ -50,6 +61,7 @@ def _configured() -> Any:
             logger_factory=structlog.PrintLoggerFactory(sys.stderr),
             processors=[
                 structlog.contextvars.merge_contextvars,
+                _add_origin,
                 structlog.processors.add_log_level,
                 structlog.processors.TimeStamper(fmt="iso", utc=True),
                 # Plain tracebacks: rich ones print the values of locals, and with them the callers' data.

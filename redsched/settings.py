@@ -7,6 +7,7 @@ starts an epoch), are fields of the cell's `meta` hash instead: see docs/keys.md
 import json
 import os
 import re
+from ipaddress import ip_network
 from typing import Annotated, Any, Literal, Self, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
@@ -39,6 +40,9 @@ class Settings(BaseModel):
         description="URL of the store: redis://, rediss://, unix://, sentinel:// or cluster://. "
         "Empty: `up` starts a private one.",
     )
+    redis_password_file: str = Field(
+        "", description="File with the store's password alone, accessible to its owner alone. Empty: that of the URL."
+    )
     cells: tuple[str, ...] = Field(("c1",), description="The cells this process schedules over, comma-separated.")
     mirror_cells: str = Field(
         "",
@@ -62,6 +66,13 @@ class Settings(BaseModel):
     tick_s: Seconds = Field(1.0, description="How often a scheduler ticks the store's clock and sweeps what is due.")
     catch_up_timeout_s: Seconds = Field(5.0, description="How long a request waits for the feed before it returns 503.")
     select_timeout_s: Seconds = Field(10.0, description="How long a selection may retry before it returns 503.")
+
+    plan_limit_s: float = Field(
+        5.0,
+        ge=0,
+        le=60,
+        description="How long a decision may take that is too long for a worker's event loop; 0: none may.",
+    )
 
     candidates: int = Field(8, ge=1, le=64, description="Hosts that one claim call tries in order for each place.")
     pick_from: int = Field(
@@ -117,6 +128,18 @@ class Settings(BaseModel):
     events_keep_s: float = Field(86_400.0, ge=0, description="How long events are kept; 0: none is recorded.")
     events_most: int = Field(100_000, ge=1000, description="Maximum number of events in the log of a cell.")
 
+    auth: str = Field(
+        "", description="File (YAML) of the tokens that the API accepts, and their roles. Empty: no authentication."
+    )
+    tls_cert: str = Field("", description="File (PEM) of the API's certificate and its chain. Empty: no TLS.")
+    tls_key: str = Field("", description="File (PEM) of the certificate's key, accessible to its owner alone.")
+    tls_ca: str = Field("", description="File (PEM) of the authorities of clients' certificates. Empty: none needed.")
+    behind_proxy: tuple[str, ...] = Field(
+        (), description="Addresses and networks, comma-separated, from which alone the API accepts connections."
+    )
+    trusted_hosts: tuple[str, ...] = Field(
+        (), description="Host names under which clients reach the API, comma-separated. Empty: any, if there is auth."
+    )
     max_body_bytes: int = Field(
         1_048_576, ge=1024, description="Largest request body that the API accepts; larger ones get 413."
     )
@@ -125,8 +148,15 @@ class Settings(BaseModel):
     )
     head_timeout_s: Seconds = Field(10.0, description="How long a request line and headers may take to arrive.")
     body_timeout_s: Seconds = Field(30.0, description="How long a body may take to arrive.")
+    access_log: bool = Field(False, description="Log one line for each request to the API, at the level info.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged, to stderr.")
 
+    api: str = Field("", description="URL of the API that an agent without access to the store uses. Empty: the store.")
+    token_file: str = Field("", description="File with the token that the agent sends to that API. Empty: none.")
+    api_ca: str = Field("", description="File (PEM) with the authorities that may sign that API's certificate.")
+    api_cert: str = Field("", description="File (PEM) with the agent's own certificate for that API.")
+    api_key: str = Field("", description="File (PEM) with the key of api_cert.")
+    api_insecure: bool = Field(False, description="Allow plain http to an API on another machine.")
     host_name: str = Field("", description="The agent's host name. Empty: this machine's.")
     zone: str = Field("default", description="The zone of this machine.")
     labels: dict[str, str] = Field(default_factory=dict, description="Further labels of this machine, as JSON.")
@@ -157,6 +187,9 @@ class Settings(BaseModel):
         "", description="Command or http(s) URL that starts, stops and resizes work. Empty: confirm at once."
     )
     hook_timeout_s: Seconds = Field(300.0, description="How long a hook may run.")
+    hook_env: tuple[str, ...] = Field(
+        (), description="Further variables of the agent's environment that a hook gets, comma-separated."
+    )
     work_watch_s: Seconds = Field(
         2.0, description="How often the agent checks that the work that hooks named still runs."
     )
@@ -175,10 +208,21 @@ class Settings(BaseModel):
     def _split(cls, value: object) -> object:
         return tuple(name.strip() for name in value.split(",")) if isinstance(value, str) else value
 
-    @field_validator("nova_filters", "nova_weighers", mode="before")
+    @field_validator("nova_filters", "nova_weighers", "behind_proxy", "trusted_hosts", "hook_env", mode="before")
     @classmethod
-    def _split_paths(cls, value: object) -> object:
-        return tuple(path.strip() for path in value.split(",") if path.strip()) if isinstance(value, str) else value
+    def _split_list(cls, value: object) -> object:
+        return tuple(one.strip() for one in value.split(",") if one.strip()) if isinstance(value, str) else value
+
+    @field_validator("hook_env")
+    @classmethod
+    def _check_variables(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) or name.upper().startswith(PREFIX):
+                raise InvalidRequest(
+                    f"hook_env has {name[:80]!r}: name variables, such as MY_REGION, and none of {PREFIX}*, which are "
+                    "the settings of the agent"
+                )
+        return names
 
     @field_validator("*", mode="before")
     @classmethod
@@ -198,6 +242,18 @@ class Settings(BaseModel):
         if not cells or len(set(cells)) != len(cells) or max(map(len, cells)) > MAX_CELL_NAME:
             raise InvalidRequest(f"cells must be one or more different names of up to {MAX_CELL_NAME} characters")
         return cells
+
+    @field_validator("behind_proxy")
+    @classmethod
+    def _check_networks(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
+        for one in networks:
+            try:
+                ip_network(one, strict=False)
+            except ValueError:
+                raise InvalidRequest(
+                    f"behind_proxy has {one[:80]!r}: use IP addresses or networks, such as 10.0.0.5,10.1.0.0/16"
+                ) from None
+        return networks
 
     @field_validator("durability")
     @classmethod
@@ -252,6 +308,6 @@ def _decoded(name: str, text: str) -> Any:
         raise InvalidRequest(f"{PREFIX}{name.upper()} must be JSON: {error}") from error
 
 
-def load() -> Settings:
-    """Read the settings from the environment. Raises pydantic.ValidationError."""
-    return Settings()
+def load(**given: Any) -> Settings:
+    """Read the settings from the environment, but for those given. Raises pydantic.ValidationError."""
+    return Settings(**given)

@@ -22,8 +22,11 @@ def read_text(what: str, path: Path) -> str:
         raise InvalidRequest(f"{what} {path} cannot be read: {reason}") from error
 
 
-def parse_yaml(text: str) -> Any:
-    """Return the value of a YAML text. Raises InvalidRequest, in one line, if it is malformed."""
+def parse_yaml(text: str, quotes: bool = True) -> Any:
+    """Return the value of a YAML text. Raises InvalidRequest, in one line, if it is malformed.
+
+    `quotes`: whether the error may quote the text, which must not be shown where it may be a secret.
+    """
     try:
         loader = _Loader(text)
         try:
@@ -35,9 +38,21 @@ def parse_yaml(text: str) -> Any:
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
-        raise InvalidRequest(f"not YAML: {' '.join(str(error).split())}") from error
+        raise InvalidRequest(f"not YAML: {_problem(error, quotes)}") from error
     except RecursionError as error:
         raise InvalidRequest("not readable as YAML: nested too deeply") from error
+    except InvalidRequest:
+        raise
+    except (ValueError, LookupError, AttributeError, OverflowError) as error:
+        # PyYAML's constructors let these through: a date such as 2026-02-30, `!!bool maybe`, `!!timestamp soon`.
+        raise InvalidRequest(f"not YAML: a value is not of its type: {type(error).__name__}") from error
+
+
+def _problem(error: yaml.YAMLError, quotes: bool) -> str:
+    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    if quotes or mark is None:
+        return " ".join(str(error).split()) if quotes else "it has characters that YAML does not allow"
+    return f"line {mark.line + 1}, column {mark.column + 1} cannot be parsed"
 
 
 def _check_size(root: yaml.Node) -> None:

@@ -19,7 +19,7 @@ import uvloop
 
 from redsched import pacing
 from redsched.store.embedded.server import PrivateServer, ServerBinary
-from tests.support import guard
+from tests.support import guard, secret_watch
 from tests.support.plain_client import plain_client
 from tests.support.profiles import LONG, SHORT_EXAMPLES, SHORT_STEPS, load_profile, profile_name
 from tests.support.servers import ALL, USABLE, VALKEY, matrix, name_of, servers_of
@@ -38,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(YOUNG)
     config.addinivalue_line("markers", "long: played only in the long run (scripts/test --long)")
     config.addinivalue_line("markers", "slow: waits for processes for a minute or so, and begins before other tests")
+    config.pluginmanager.register(secret_watch, "secret-watch")
     load_profile()
     for name in [name for name in os.environ if name.startswith("REDSCHED_") and name not in OPTIONS]:
         del os.environ[name]

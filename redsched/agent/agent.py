@@ -8,10 +8,11 @@ import asyncio
 import random
 import uuid
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from redsched import logs
+from redsched import logs, origin
 from redsched.agent.backoff import StoreBackoff
 from redsched.agent.claims.context import LifecycleContext
 from redsched.agent.claims.steps import ClaimSteps
@@ -21,25 +22,25 @@ from redsched.agent.collectors.base import Collector
 from redsched.agent.collectors.local_file import LocalFile
 from redsched.agent.hooks.base import Hook
 from redsched.agent.host_session import Host
-from redsched.agent.inbox import InboxWatcher
 from redsched.agent.journal.journal import Journal
+from redsched.agent.link import AgentLink, CellLink, InboxWatch
 from redsched.agent.monitor import HostMonitor
 from redsched.agent.timers import TimerQueue
 from redsched.aio import end_all, finish
 from redsched.errors import OtherAgent, RedschedError, Unavailable
 from redsched.model import Claim
+from redsched.model.limits import MAX_CALL_CLAIMS, MAX_CALL_HOSTS
+from redsched.origin import Origin, agent_of
 from redsched.settings import Settings
-from redsched.store.cell import CellStore
-from redsched.store.store import Store
 
 MAX_AT_ONCE = 128
 """The most hosts that call the store at the same time."""
 
 MAX_HOOKS = 16
-MAX_READ = 200
+MAX_READ = MAX_CALL_HOSTS
 """The most hosts whose inboxes or claims are read in one round trip."""
 
-MAX_CLAIMS_READ = 500
+MAX_CLAIMS_READ = MAX_CALL_CLAIMS
 AGAIN_S = 5.0
 """Pause before a host retries after an error other than an unavailable store."""
 
@@ -53,7 +54,7 @@ _log = logs.get_logger("redsched.agent")
 class Agent:
     """The hosts of one process. `ready` is set once every host has been open for claims."""
 
-    store: Store
+    link: AgentLink
     journal: Journal
     settings: Settings
     hook: Hook
@@ -77,7 +78,7 @@ class Agent:
             self._add(collector, nonce, hooks)
 
     def _add(self, collector: Collector, nonce: str, hooks: asyncio.Semaphore) -> None:
-        cell, monitor = self.store.cell(collector.cell), HostMonitor(collector, self.journal, self.local_file)
+        cell, monitor = self.link.cell(collector.cell), HostMonitor(collector, self.journal, self.local_file)
         host = Host(cell, monitor, self.journal, self.settings, nonce, self._opened, self._closed)
         steps = ClaimSteps(LifecycleContext(host, self.backoff, self.hook, hooks))
         self._claim_tasks[host.name] = ClaimTasks(steps, lambda: self._inboxes.set(host, 0.0))
@@ -94,11 +95,9 @@ class Agent:
         """
         loops = [self._each(self._beats, self._sync), self._each(self._looks, self._observe), self._prune()]
         for name, hosts in self._by_cell.items():
-            cell = self.store.cell(name)
-            watch = InboxWatcher(
-                cell, self.backoff, hosts, self.settings.poll_s, self._handle_inbox, self._compare_filled
-            )
-            loops.append(watch.run())
+            on_epoch = partial(self._compare_filled, hosts)
+            watch = InboxWatch(self.backoff, hosts, self.settings.poll_s, self._handle_inbox, on_epoch)
+            loops.append(self.link.cell(name).watch(watch))
         loops += [self._read_inboxes(), self._compare()]
         loops.append(WorkMonitor(self.hosts, self._claim_tasks, self.settings.work_watch_s).run())
         tasks = [asyncio.create_task(self._guard(loop)) for loop in [*loops, self._journal_breaks()]]
@@ -145,6 +144,7 @@ class Agent:
         self._slots.release()
 
     async def _turn(self, turns: TimerQueue[Host], host: Host, act: Callable[[Host], Awaitable[float]]) -> None:
+        origin.enter(Origin(agent_of(host.name)))
         try:
             next_s = await act(host)
         except OtherAgent as error:
@@ -179,10 +179,10 @@ class Agent:
             for cell, hosts in _by_cell(await self._inboxes.due(MAX_READ)):
                 await self._read_inboxes_of(cell, [host for host in hosts if host.epoch])
 
-    async def _read_inboxes_of(self, cell: CellStore, hosts: list[Host]) -> None:
+    async def _read_inboxes_of(self, cell: CellLink, hosts: list[Host]) -> None:
         names = [host.name for host in hosts]
-        inboxes = await self.backoff.call(lambda: cell.hosts.inboxes(names))
-        claims = await self._read_claims(cell, {entry.claim_id for entries in inboxes for entry in entries})
+        inboxes = await self.backoff.call(lambda: cell.inboxes(names))
+        claims = await self._read_claims(cell, names, {entry.claim_id for entries in inboxes for entry in entries})
         for host, entries in zip(hosts, inboxes, strict=True):
             if host.name in self.hosts and entries:
                 self._claim_tasks[host.name].read_inbox(entries, claims)
@@ -195,23 +195,23 @@ class Agent:
                     if host.name in self.hosts:
                         self._compares.set(host, self.settings.compare_s * random.uniform(0.8, 1.2))
 
-    async def _compare_hosts(self, cell: CellStore, hosts: list[Host]) -> None:
+    async def _compare_hosts(self, cell: CellLink, hosts: list[Host]) -> None:
         if not hosts:
             return
         names = [host.name for host in hosts]
-        ids = await self.backoff.call(lambda: cell.hosts.claim_ids_of(names))
-        claims = await self._read_claims(cell, set().union(*ids))
+        ids = await self.backoff.call(lambda: cell.claim_ids_of(names))
+        claims = await self._read_claims(cell, names, set().union(*ids))
         for host, held in zip(hosts, ids, strict=True):
             if host.name in self.hosts:
                 host.monitor.forget_unknown(claims[one] for one in held & claims.keys())
                 self._claim_tasks[host.name].compare(held, claims)
                 self._claim_tasks[host.name].find_local(host.monitor.local)
 
-    async def _read_claims(self, cell: CellStore, ids: Iterable[str]) -> dict[str, Claim]:
+    async def _read_claims(self, cell: CellLink, hosts: Sequence[str], ids: Iterable[str]) -> dict[str, Claim]:
         wanted, found = sorted(ids), dict[str, Claim]()
         for first in range(0, len(wanted), MAX_CLAIMS_READ):
             batch = wanted[first : first + MAX_CLAIMS_READ]
-            found |= await self.backoff.call(lambda batch=batch: cell.claims.read(batch))  # type: ignore[misc]
+            found |= await self.backoff.call(lambda batch=batch: cell.claims(hosts, batch))  # type: ignore[misc]
         return found
 
     async def _prune(self) -> None:
@@ -227,7 +227,7 @@ class Agent:
         was_waiting = bool(self._unopened)
         self._unopened.discard(host.name)
         if was_waiting and not self._unopened:
-            _log.info("every host is open for claims", hosts=len(self.hosts))
+            _log.info("every host is open for claims", actor="", hosts=len(self.hosts))
             self.ready.set()
         self._claim_tasks[host.name].drop(drop)
         self._inboxes.set(host, 0.0)
@@ -237,15 +237,15 @@ class Agent:
         if not host.epoch:
             # One log line for all hosts: ten thousand of them leave an epoch together.
             if not self._unopened:
-                _log.info("hosts have to attest again", first=host.name)
+                _log.info("hosts have to attest again", actor="", first=host.name)
             self._unopened.add(host.name)
         self._beats.set(host, random.uniform(0.0, SPREAD_S))
 
-    def _handle_inbox(self, host: Host) -> None:
-        self._inboxes.set(host, 0.0)
+    def _handle_inbox(self, name: str) -> None:
+        self._inboxes.set(self.hosts[name], 0.0)
 
-    def _compare_filled(self, hosts: Iterable[Host]) -> None:
-        for host in hosts:
+    def _compare_filled(self, hosts: Mapping[str, Host]) -> None:
+        for host in hosts.values():
             self._inboxes.set(host, 0.0)
             self._beats.set(host, random.uniform(0.0, SPREAD_S))
 
@@ -264,8 +264,8 @@ class Agent:
             self._end(error)
 
 
-def _by_cell(hosts: Iterable[Host]) -> list[tuple[CellStore, list[Host]]]:
-    groups: dict[str, tuple[CellStore, list[Host]]] = {}
+def _by_cell(hosts: Iterable[Host]) -> list[tuple[CellLink, list[Host]]]:
+    groups: dict[str, tuple[CellLink, list[Host]]] = {}
     for host in hosts:
         groups.setdefault(host.cell.name, (host.cell, []))[1].append(host)
     return list(groups.values())

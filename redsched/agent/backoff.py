@@ -42,7 +42,7 @@ class StoreBackoff:
     def succeeded(self) -> None:
         """Record that the store has replied, and reset the back-off."""
         if self.is_down:
-            _log.info("store available again")
+            _log.info("store available again", actor="")
         self._pause_s = self._until_s = 0.0
         self._available.set()
 

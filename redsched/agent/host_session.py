@@ -1,4 +1,4 @@
-"""One host's session with the store: its reports, its attestation to the current epoch, its heartbeats.
+"""One host's session with the store, over its link: its reports, its attestation to the current epoch, its heartbeats.
 
     unknown --report--> reported --attest--> open --heartbeat--> open
        ^                   ^                  |
@@ -18,12 +18,12 @@ from redsched import aio, logs
 from redsched.agent.external import is_worth_sending
 from redsched.agent.journal.journal import Journal
 from redsched.agent.journal.schema import JournalEntry
+from redsched.agent.link import CellLink
 from redsched.agent.monitor import HostMonitor
 from redsched.errors import OtherAgent, StoreUnavailable
 from redsched.model import AgentStamp, HostReport
 from redsched.model.tokens import is_newer
 from redsched.settings import Settings
-from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import EndedPlacement, JournaledClaim, ReportAnswer
 
@@ -41,7 +41,7 @@ _log = logs.get_logger("redsched.agent")
 class Host:
     """One host of this process. `nonce` identifies the process; `on_open` gets the placements that the store drops."""
 
-    cell: CellStore
+    cell: CellLink
     monitor: HostMonitor
     journal: Journal
     settings: Settings
@@ -127,7 +127,7 @@ class Host:
 
     async def _send(self, report: HostReport) -> None:
         stamp = await self._stamp()
-        answer = await self.cell.hosts.report(report, stamp)
+        answer = await self.cell.report(report, stamp)
         self._check_owner(answer.outcome)
         self.record_reply(answer.epoch, answer.now_ms)
         await self._check_version(answer)
@@ -151,7 +151,7 @@ class Host:
             epoch = await self._leave_epoch()
             held, ended = await self._all_placements()
             stamp = await self._stamp()
-            answer = await self.cell.hosts.attest(self.name, epoch, stamp, held, ended, self.settings.lease_s)
+            answer = await self.cell.attest(self.name, epoch, stamp, held, ended, self.settings.lease_s)
             self._check_owner(answer.outcome)
             self.record_reply(answer.epoch, answer.now_ms)
             if answer.outcome is Outcome.UNKNOWN:
@@ -191,26 +191,30 @@ class Host:
 
     async def _placements_in_store(self) -> dict[str, str]:
         """Return the placements that the store has on this host, as claim ids by `placed`."""
-        claims = await self.cell.claims.read(await self.cell.hosts.claim_ids(self.name))
+        ids = (await self.cell.claim_ids_of([self.name]))[0]
+        claims = await self.cell.claims([self.name], sorted(ids))
         return {one.placed: claim.id for claim in claims.values() for one in claim.placements if one.host == self.name}
 
     async def _restore_texts(self) -> None:
         """Restore the requests and alternates that the store has lost, so that restored claims can be placed again."""
         known = self.journal.texts
-        names = {name for work in self.journal.pages[self.name].held.values() for name in work.texts}
-        missing = await self.cell.texts.missing(names & known.keys()) if names else []
+        names = {name: work.id for work in self.journal.pages[self.name].held.values() for name in work.texts}
+        kept = names.keys() & known.keys()
+        missing = await self.cell.missing_texts(self.name, kept) if kept else []
         for first in range(0, len(missing), MAX_TEXTS):
             batch = missing[first : first + MAX_TEXTS]
-            await aio.gather(self.cell.texts.restore(one, known[one]) for one in batch if one in known)
+            await aio.gather(
+                self.cell.restore_text(self.name, names[one], one, known[one]) for one in batch if one in known
+            )
 
     async def _raise_epoch_above(self, epoch: str, met: str) -> None:
         """Raise the epoch of a store that was rolled back. A higher epoch costs no more than attesting again."""
         _log.warning("the store has gone back; it starts a new epoch", host=self.name, had=epoch, met=met)
-        answer = await self.cell.raise_epoch(epoch)
+        answer = await self.cell.raise_epoch(self.name, epoch)
         self.record_reply(answer.epoch, answer.now_ms)
 
     async def _heartbeat(self) -> None:
-        answer = await self.cell.hosts.heartbeat(self.name, self._lease_s(), self._last_stamp())
+        answer = await self.cell.heartbeat(self.name, self._lease_s(), self._last_stamp())
         self._check_owner(answer.outcome)
         if is_newer(self.epoch, answer.epoch):
             await self._raise_epoch_above(self.epoch, answer.epoch)

@@ -5,93 +5,55 @@ The polling interval grows, and is reset as soon as an entry arrives.
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from redsched import logs
-from redsched.agent.backoff import StoreBackoff
-from redsched.agent.host_session import Host
+from redsched.agent.link import InboxWatch
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import Clock, Poll
+from redsched.store.inbox_changes import LONGEST_PAUSE_S, MAX_CHANGES, InboxChanges
 
 FEW = 8
 """Up to this many hosts of a cell, polling each inbox costs the store less than following the whole feed."""
 
-MAX_CHANGES = 1000
-LONGEST_FEED_PAUSE_S = 0.1
 LONGEST_INBOX_PAUSE_S = 0.5
 GROWTH = 1.5
-
-_INBOX_OPS = frozenset(("claimed", "resizing", "resized", "ending"))
-"""Changes that may have added an inbox entry."""
-
-_log = logs.get_logger("redsched.agent")
 
 
 @dataclass(slots=True)
 class InboxWatcher:
-    """Watches the inboxes of one cell's hosts. `hosts` is the agent's own dict: hosts that stop leave it."""
+    """Watches the inboxes of one cell's hosts in the store itself."""
 
     cell: CellStore
-    backoff: StoreBackoff
-    hosts: Mapping[str, Host]
-    poll_s: float
-    on_inbox: Callable[[Host], None]
-    on_epoch: Callable[[Iterable[Host]], None]
-    """Called with all hosts when the feed is interrupted by a gap, or by a new epoch, to which they must attest."""
-    _seq: int = field(default=0, init=False)
-    _after: str = field(default="", init=False)
-    _clock: Clock | None = field(default=None, init=False)
+    watch: InboxWatch
+    _changes: InboxChanges = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._changes = InboxChanges(self.cell.name, self.cell.feed)
 
     async def run(self) -> None:
         """Poll until cancelled."""
-        is_few = len(self.hosts) <= FEW
-        look, longest_s = (
-            (self._poll_inboxes, LONGEST_INBOX_PAUSE_S) if is_few else (self._follow, LONGEST_FEED_PAUSE_S)
-        )
-        pause_s = self.poll_s
+        is_few = len(self.watch.hosts) <= FEW
+        look, longest_s = (self._poll_inboxes, LONGEST_INBOX_PAUSE_S) if is_few else (self._follow, LONGEST_PAUSE_S)
+        pause_s = self.watch.poll_s
         while True:
             found = await look()
-            pause_s = self.poll_s if found else min(max(longest_s, self.poll_s), pause_s * GROWTH)
+            pause_s = self.watch.poll_s if found else min(max(longest_s, self.watch.poll_s), pause_s * GROWTH)
             if found < MAX_CHANGES:
                 await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))
 
     async def _poll_inboxes(self) -> int:
-        names = list(self.hosts)
-        inboxes = await self.backoff.call(lambda: self.cell.hosts.inboxes(names))
-        filled = [name for name, entries in zip(names, inboxes, strict=True) if entries and name in self.hosts]
+        names = list(self.watch.hosts)
+        inboxes = await self.watch.backoff.call(lambda: self.cell.hosts.inboxes(names))
+        filled = [name for name, entries in zip(names, inboxes, strict=True) if entries and name in self.watch.hosts]
         for name in filled:
-            self.on_inbox(self.hosts[name])
+            self.watch.on_inbox(name)
         return len(filled)
 
     async def _follow(self) -> int:
-        if not self._after:
-            # Start at the end: existing inbox entries are read when the hosts open.
-            end = await self.backoff.call(self.cell.feed.end)
-            self._after, self._clock = end.entry_id, end.clock
-        poll = await self.backoff.call(lambda: self.cell.feed.poll(self._after, MAX_CHANGES))
-        if self._is_elsewhere(poll):
-            self._after = ""
-            self.on_epoch(list(self.hosts.values()))
-            return 1
-        for change in poll.changes:
-            if change.kind == "host" and change.op in _INBOX_OPS and (host := self.hosts.get(change.name)):
-                self.on_inbox(host)
-        if poll.changes:
-            self._after, self._seq = poll.changes[-1].entry_id, poll.changes[-1].seq
-        return len(poll.changes)
-
-    def _is_elsewhere(self, poll: Poll) -> bool:
-        """Return whether the feed is interrupted, by another epoch or missing entries. All hosts are checked then."""
-        before, self._clock = self._clock, poll.clock
-        if before is None or poll.clock is None:
-            return before is not poll.clock
-        first = poll.changes[0].seq if poll.changes else self._seq + 1
-        is_gap = self._seq > 0 and first != self._seq + 1
-        is_elsewhere = poll.clock.epoch != before.epoch or poll.clock.seq < before.seq or is_gap
-        if is_elsewhere:
-            self._seq = 0
-            _log.info(
-                "feed continues on another server", cell=self.cell.name, epoch=poll.clock.epoch, seq=poll.clock.seq
-            )
-        return is_elsewhere
+        # Begins at the end of the feed: existing inbox entries are read when the hosts open.
+        seen = await self.watch.backoff.call(self._changes.look)
+        if seen.is_elsewhere:
+            self.watch.on_epoch()
+        for host in seen.hosts:
+            if host in self.watch.hosts:
+                self.watch.on_inbox(host)
+        return seen.count

@@ -3,7 +3,8 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from redsched.agent.agent import Agent
@@ -13,6 +14,8 @@ from redsched.agent.hooks.base import Hook, NoHook
 from redsched.agent.hooks.command import CommandHook
 from redsched.agent.hooks.http import UrlHook
 from redsched.agent.journal.journal import open_journal
+from redsched.agent.link import AgentLink
+from redsched.agent.store_link import StoreLink
 from redsched.errors import InvalidRequest
 from redsched.model import HostReport
 from redsched.settings import Settings
@@ -28,6 +31,8 @@ async def run(
 ) -> None:
     """Run the agent of `hosts` until cancelled; `ready` is set once each of them is open for claims.
 
+    It uses the API that the settings name, or else the store at `url`.
+
     When the agent ends, work keeps running, and the next process with the same journal finds it. Raises OtherAgent if
     other agents have all of the hosts, InvalidRequest for invalid hosts or settings, JournalBroken, and
     StoreUnavailable if the store cannot be used at the start. During later outages the agent retries.
@@ -38,11 +43,24 @@ async def run(
     local = LocalFile(Path(settings.local), [one.name for one in collectors]) if settings.local else None
     pages = open_journal(journal or default_journal(settings, collectors))
     try:
-        async with Store.connect(url, settings) as store:
-            agent = Agent(store, pages, settings, hook, collectors, ready or asyncio.Event(), local)
+        async with _link(settings, url, collectors) as link:
+            agent = Agent(link, pages, settings, hook, collectors, ready or asyncio.Event(), local)
             await agent.run()
     finally:
         await pages.close()
+
+
+@asynccontextmanager
+async def _link(settings: Settings, url: str, collectors: Sequence[Collector]) -> AsyncIterator[AgentLink]:
+    """Connect to the API, if the settings name one, or else to the store."""
+    if not settings.api:
+        async with Store.connect(url, settings) as store:
+            yield StoreLink(store)
+        return
+    from redsched.agent.rest import RestLink  # most agents use the store
+
+    async with RestLink.connect(settings, {one.cell for one in collectors}) as link:
+        yield link
 
 
 def hook_of(settings: Settings) -> Hook:
@@ -51,7 +69,7 @@ def hook_of(settings: Settings) -> Hook:
         return NoHook()
     if settings.hook.startswith(("http:", "https:")):
         return UrlHook(settings.hook, settings.hook_timeout_s)
-    return CommandHook(settings.hook, settings.hook_timeout_s)
+    return CommandHook(settings.hook, settings.hook_timeout_s, settings.hook_env)
 
 
 def default_journal(settings: Settings, collectors: Sequence[Collector]) -> Path:

@@ -8,14 +8,34 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from redsched.api import openapi, problems
+from redsched.api.access.changes import ClaimProjects
+from redsched.api.access.gate import Gate
+from redsched.api.access.in_progress import InProgress
+from redsched.api.access_log import AccessLog
+from redsched.api.browsers import Browsers, TrustedHosts
 from redsched.api.fast_path import FastPath
 from redsched.api.methods import ImpliedMethods
 from redsched.api.metrics import Metrics
 from redsched.api.plain_paths import PlainPaths
 from redsched.api.readiness import ReadinessMonitor
-from redsched.api.routes import changes, claims, declared, events, hosts, quotas, reports, selections, service
+from redsched.api.request_ids import RequestIds
+from redsched.api.routes import (
+    agent_claims,
+    agents,
+    changes,
+    claims,
+    declared,
+    events,
+    hosts,
+    quotas,
+    reports,
+    selections,
+    service,
+)
+from redsched.auth.authenticator import Authenticator
 from redsched.errors import StoreUnavailable
 from redsched.scheduler import Scheduler
 from redsched.server.registry import WorkerRegistry
@@ -25,6 +45,8 @@ from redsched.settings import Settings
 ROUTERS = (
     selections.router,
     claims.router,
+    agents.router,
+    agent_claims.router,
     reports.router,
     hosts.router,
     declared.router,
@@ -35,8 +57,16 @@ ROUTERS = (
 )
 
 
-def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> FastAPI:
-    """Return the API over the store of `settings`. Its startup raises StoreUnavailable without a usable store."""
+def create_app(
+    settings: Settings, registry: WorkerRegistry | None = None, authenticator: Authenticator | None = None
+) -> FastAPI:
+    """Return the API over the store of `settings`. Its startup raises StoreUnavailable without a usable store.
+
+    `authenticator` takes the place of the one that `auth` of the settings asks for; without both, everybody may do
+    everything. Raises InvalidRequest for an invalid token file.
+    """
+    registry = registry or WorkerRegistry()
+    authenticator = authenticator or Authenticator.of(settings)
     # Serve /docs from this process: the network of a fleet often has no internet access.
     app = FastAPIOffline(
         title="redsched",
@@ -44,7 +74,7 @@ def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> Fa
         summary="A shared-state scheduler on Redis: which host takes this, and is it really mine?",
         openapi_tags=[{"name": name, "description": about} for name, about in openapi.TAGS.items()],
         generate_unique_id_function=lambda route: route.name,
-        lifespan=_lifespan(settings, registry or WorkerRegistry()),
+        lifespan=_lifespan(settings, registry, authenticator),
         redirect_slashes=False,
     )
     app.state.settings = settings
@@ -56,12 +86,24 @@ def create_app(settings: Settings, registry: WorkerRegistry | None = None) -> Fa
     app.add_middleware(ImpliedMethods)
     problems.install(app)
     openapi.install(app)
+    app.state.is_valid = authenticator.still_valid if authenticator else lambda _: True
     # Outside what FastAPI adds around all middleware, so it comes last.
-    app.middleware_stack = PlainPaths(FastPath(app.build_middleware_stack()))
+    app.middleware_stack = _gated(app, settings, TrustedHosts.of(settings, registry.bound), authenticator)
     return app
 
 
-def _lifespan(settings: Settings, registry: WorkerRegistry) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _gated(
+    app: FastAPI, settings: Settings, trusted: TrustedHosts | None, authenticator: Authenticator | None
+) -> ASGIApp:
+    """Return the app inside the middleware that identifies requests and refuses those that may not pass."""
+    inside = InProgress(PlainPaths(FastPath(app.build_middleware_stack())))
+    checked = Browsers(Gate(inside, app.state.routes, authenticator), trusted)
+    return RequestIds(AccessLog(checked) if settings.access_log else checked)
+
+
+def _lifespan(
+    settings: Settings, registry: WorkerRegistry, authenticator: Authenticator | None
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if not settings.redis_url:
@@ -69,14 +111,29 @@ def _lifespan(settings: Settings, registry: WorkerRegistry) -> Callable[[FastAPI
                 "no store is configured: set REDSCHED_REDIS_URL, or use `redsched up`, which starts one"
             )
         app.state.metrics = metrics = Metrics()
-        async with Scheduler.connect(settings.redis_url, settings, observe=metrics.observe) as scheduler:
+        async with Scheduler.connect(
+            settings.redis_url, settings, observe=metrics.observe, plan_apart=True
+        ) as scheduler:
             app.state.scheduler = scheduler
+            app.state.claim_projects = ClaimProjects(scheduler)
+            app.state.change_log = None
             app.state.readiness = ReadinessMonitor(scheduler, registry, metrics)
-            keeping = asyncio.create_task(app.state.readiness.keep(app.state.closing))
+            tasks = [
+                asyncio.create_task(app.state.readiness.keep(app.state.closing)),
+                asyncio.create_task(_end_waits(scheduler, app.state.closing)),
+            ]
+            if authenticator is not None:
+                tasks.append(asyncio.create_task(authenticator.watch_file(app.state.closing)))
             try:
                 yield
             finally:
                 app.state.closing.set()
-                await keeping
+                await asyncio.gather(*tasks)
 
     return lifespan
+
+
+async def _end_waits(scheduler: Scheduler, closing: asyncio.Event) -> None:
+    """End the waits of agents for notifications once the process stops: they would keep it from stopping."""
+    await closing.wait()
+    await scheduler.agents.close()

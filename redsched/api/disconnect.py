@@ -5,8 +5,11 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from starlette.requests import Request
+from starlette.types import Receive
 
 from redsched import aio
+from redsched.api.access.in_progress import waiting
+from redsched.api.problems import TooManyRequests
 from redsched.errors import NotConfirmed
 
 T = TypeVar("T")
@@ -15,10 +18,19 @@ T = TypeVar("T")
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """Return the result of `work`, or cancel it when the client disconnects. The body must have been read.
 
-    Raises NotConfirmed when the client disconnected first.
+    Raises NotConfirmed when the client disconnected first, TooManyRequests if its caller has too many that wait.
     """
+    try:
+        with waiting(request.scope):
+            return await _unless_gone(request, work)
+    except TooManyRequests:
+        work.close()  # it has not begun
+        raise
+
+
+async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     doing = asyncio.ensure_future(work)
-    going = asyncio.ensure_future(_gone(request))
+    going = asyncio.ensure_future(gone(request.receive))
     try:
         await asyncio.wait((doing, going), return_when=asyncio.FIRST_COMPLETED)
         if not doing.done():
@@ -28,6 +40,7 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
         await aio.end_all((doing, going))
 
 
-async def _gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
+async def gone(receive: Receive) -> None:
+    """Wait until the client disconnects. The body must have been read."""
+    while (await receive())["type"] != "http.disconnect":
         pass

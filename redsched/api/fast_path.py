@@ -9,13 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from redsched.api.access.redact import redact_error
 from redsched.api.problems import fault, problem
 from redsched.api.routes.selections import PATH, select
 from redsched.errors import RedschedError
 
 
 class FastPath:
-    """ASGI middleware, outside all other, that handles one route itself and passes on all other requests."""
+    """ASGI middleware, outside that of FastAPI, that handles one route itself and passes on all other requests."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -36,4 +37,4 @@ async def _answer(request: Request) -> Response:
     try:
         return await select(request)
     except RedschedError as error:
-        return problem(error)
+        return problem(redact_error(request, error))

@@ -6,7 +6,6 @@ for each connection of the process, ends those that take too long in a phase.
 """
 # ruff: noqa: D102 - methods without a docstring are those of asyncio.Protocol and of the parser's callbacks
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -14,9 +13,13 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from redsched import aio
+from redsched import aio, origin
 from redsched.api.problems import BadHttp, HeadersTooLarge, RequestTimeout, TooManyConnections, problem
-from redsched.errors import RedschedError
+from redsched.api.request_head import problem_of_head
+from redsched.api.request_ids import new_request_id
+from redsched.errors import Forbidden, RedschedError
+from redsched.origin import Origin
+from redsched.server.exposure import Peers
 
 MAX_HEAD_BYTES = 32_768
 """The largest request line with all headers, and the largest trailers with chunk extensions."""
@@ -37,6 +40,12 @@ class ConnectionLimits:
     head_s: float
     body_s: float
     reader_s: float
+    peers: Peers | None = None
+    """Who may connect; None: everybody."""
+
+    def accept(self, peer: Any) -> bool:
+        """Return whether a peer may connect; `peer` is its address and port."""
+        return self.peers is None or (bool(peer) and self.peers.accept(peer[0]))
 
 
 class _Phase(Enum):
@@ -65,10 +74,16 @@ class HttpConnection(HttpToolsProtocol):
         self._body_bytes = 0
         self._framing_bytes = 0
         self._refusal: RedschedError | None = None
+        self.instead_of: Any = None
+        """What has counted as this connection so far: its TLS handshake."""
 
     def connection_made(self, transport: Any) -> None:
+        self.connections.discard(self.instead_of)
+        self.instead_of = None
         super().connection_made(transport)
-        if len(self.connections) > self._limits.connections and not _close_idlest(self.connections, but=self):
+        if not self._limits.accept(self.client):
+            self._refuse(Forbidden("connections are accepted from the proxy only: connect to that"))
+        elif len(self.connections) > self._limits.connections and not close_idlest(self.connections, but=self):
             self._refuse(TooManyConnections(f"all {self._limits.connections} connections are in use: try again"))
 
     def data_received(self, data: bytes) -> None:
@@ -78,9 +93,7 @@ class HttpConnection(HttpToolsProtocol):
         self._has_moved_on, before = False, self._body_bytes
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._refusal = BadHttp("the connection cannot be upgraded: send HTTP/1.1")
-        except httptools.HttpParserError:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._refusal = self._refusal or BadHttp("this is not valid HTTP/1.1: check what the client sends")
         else:
             self._count(len(data), self._body_bytes - before)
@@ -120,6 +133,11 @@ class HttpConnection(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        # Here and not once the parser stops: the application begins with the head.
+        upgrades = self.parser.should_upgrade()
+        self._refusal = problem_of_head(self.parser.get_http_version(), upgrades, self.headers)
+        if self._refusal is not None:
+            raise self._refusal
         self._enter(_Phase.BODY)
         super().on_headers_complete()
         if len(self.pipeline) > MAX_PIPELINED:
@@ -165,6 +183,10 @@ class HttpConnection(HttpToolsProtocol):
         elif self._phase is _Phase.BODY and now_s - self._since_s > self._limits.body_s and not self.pipeline:
             self._refuse(RequestTimeout(f"the body did not come within {self._limits.body_s:g} s: send it faster"))
 
+    def abort(self) -> None:
+        """End the connection without what is left to send."""
+        self.transport.abort()
+
     def _is_handling(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
@@ -190,7 +212,9 @@ class HttpConnection(HttpToolsProtocol):
         if self._is_handling():
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-            may_answer = not self.cycle.response_started
+            # An earlier request is being carried out: its client would take the problem for its response.
+            is_ahead = bool(self.pipeline) or self._phase is not _Phase.BODY
+            may_answer = not self.cycle.response_started and not is_ahead
         elif self._phase is _Phase.BODY and self.cycle is not None:
             may_answer = False  # it was answered before its body was complete
         if may_answer and not self.transport.is_closing():
@@ -198,16 +222,24 @@ class HttpConnection(HttpToolsProtocol):
         self.transport.close()
 
 
-def _close_idlest(connections: Iterable[Any], but: HttpConnection) -> bool:
-    """Close the connection that has waited longest for its client; return False if all others are in use."""
+def close_idlest(connections: set[Any], but: object = None) -> bool:
+    """Close the connection that has waited longest for its client; return False if all others are in use.
+
+    It leaves the set at once: the loop closes it later, and until then others may arrive, each of which needs a place.
+    """
     idle = [(one.idle_since_s, one) for one in connections if one is not but and one.idle_since_s is not None]
     if not idle:
         return False
-    min(idle, key=lambda one: one[0])[1].transport.abort()
+    idlest = min(idle, key=lambda one: one[0])[1]
+    idlest.abort()
+    connections.discard(idlest)
     return True
 
 
 def _response(error: RedschedError) -> bytes:
-    found = problem(error, {"Connection": "close"})
+    request_id = new_request_id()
+    caused_by = origin.enter(Origin("", request_id))
+    found = problem(error, {"Connection": "close", "X-Request-Id": request_id})
+    origin.leave(caused_by)
     headers = b"".join(b"%s: %s\r\n" % one for one in found.raw_headers)
     return STATUS_LINE[found.status_code] + headers + b"\r\n" + bytes(found.body)

@@ -6,11 +6,14 @@ from dataclasses import replace
 
 from starlette.requests import Request as HttpRequest
 
+from redsched.auth.caller import Caller, Role
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 
 HEADER = "Idempotency-Key"
 PATTERN = r"^[!-~]{1,255}$"
+PREFIXED_BYTES = 7
+"""The length of a digest after a prefix of a claim id: as long as the longest id allows with the longest prefix."""
 
 PARAMETER = {
     "name": HEADER,
@@ -23,18 +26,29 @@ PARAMETER = {
 """The header in the OpenAPI document."""
 
 
-def with_key(asked: Request, http: HttpRequest) -> Request:
-    """Return the request with the claim ids derived from its Idempotency-Key, if it has one. Raises InvalidRequest."""
+def with_key(asked: Request, http: HttpRequest, caller: Caller) -> Request:
+    """Return the request with the claim ids derived from its Idempotency-Key, if it has one. Raises InvalidRequest.
+
+    Tenants cannot meet each other's ids: a tenant's begin with its prefix, and depend on the project.
+    """
     keys = http.headers.getlist(HEADER)
-    return replace(asked, claim_ids=_ids(asked, keys)) if keys else asked
+    return replace(asked, claim_ids=_ids(asked, keys, caller)) if keys else asked
 
 
-def _ids(asked: Request, keys: list[str]) -> tuple[str, ...]:
+def _ids(asked: Request, keys: list[str], caller: Caller) -> tuple[str, ...]:
     if asked.claim_ids:
         raise InvalidRequest(f"{HEADER} and claim_ids both set the claim ids: use one of them")
     if len(keys) > 1:
         raise InvalidRequest(f"{HEADER} is given {len(keys)} times: give it once")
     if not re.search(PATTERN, keys[0]):
         raise InvalidRequest(f"{HEADER}: must be 1 to 255 visible ASCII characters, not {keys[0][:80]!r}")
-    stem = hashlib.blake2b(keys[0].encode(), digest_size=16).hexdigest()
-    return tuple(f"key-{stem}-{number}" for number in range(asked.places))
+    stem = _stem(keys[0], asked.project, caller)
+    return tuple(f"{stem}-{number}" for number in range(asked.places))
+
+
+def _stem(key: str, project: str, caller: Caller) -> str:
+    """Return the common beginning of the ids. Those of tenants cannot meet each other, whatever keys they choose."""
+    if caller.role is not Role.TENANT:
+        return f"key-{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}"
+    digest = hashlib.blake2b(f"{project}\n{key}".encode(), digest_size=PREFIXED_BYTES if caller.claim_prefix else 16)
+    return f"{caller.claim_prefix}key-{digest.hexdigest()}"

@@ -5,15 +5,20 @@ the document and references them by name.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
 from pydantic import TypeAdapter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
+from redsched.api.access.scopes import SCOPES
 from redsched.api.problems import MEDIA_TYPE, BodyTooLarge, InternalError, UnsupportedMediaType, all_problems
 from redsched.errors import (
+    Forbidden,
     InvalidRequest,
     NotConfirmed,
     NotDurable,
@@ -25,13 +30,14 @@ from redsched.errors import (
     SchemaMismatch,
     Settling,
     StoreUnavailable,
+    Unauthenticated,
     Unavailable,
 )
 from redsched.model import Aggregate, Quota, Request, ServerGroup
 from redsched.schema import examples, requests, responses
 from redsched.schema.answer import Answer
 from redsched.schema.parsing import adapter
-from redsched.schema.requests import declared, queries, reports, verbs
+from redsched.schema.requests import agents, declared, queries, reports, verbs
 from redsched.schema.responses import InvalidProblem, NotConfirmedProblem, NoValidHostProblem, Problem, QuotaProblem
 
 REF = "#/components/schemas/{model}"
@@ -40,7 +46,7 @@ TAGS = {
     "selections": "Select hosts and claim amounts on them.",
     "claims": "Claims and their lifecycle: confirm, renew, move, resize, shelve, release.",
     "hosts": "The hosts of the fleet, and operator actions on them.",
-    "agents": "Reports, heartbeats and inboxes, for agents without access to Redis.",
+    "agents": "Reports, heartbeats, inboxes and claims of hosts, for agents without access to Redis.",
     "declared": "Objects that operators declare: aggregates, server groups and shared pools.",
     "quotas": "Limits of projects, and the usage of claims.",
     "changes": "The feed of changes and the event log.",
@@ -55,6 +61,15 @@ LOCATED = {
 """The statuses with a `Location` header, and what it refers to."""
 
 ETAG = {"schema": {"type": "string"}, "description": "ETag of the declared state, for `If-Match`.", "required": True}
+
+TOKEN = "token"
+"""The name of the security scheme."""
+SCHEME = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A token of `redsched token new`, or of an OpenID Connect provider. Not needed where REDSCHED_AUTH "
+    "is not set.",
+}
 
 BODY = (BodyTooLarge, UnsupportedMediaType, InvalidRequest)
 """The errors of every route that reads a body."""
@@ -114,6 +129,8 @@ def _merged(known: dict[str, Any] | None, error: type[RedschedError]) -> dict[st
     if issubclass(error, Unavailable):
         wait = {"schema": {"type": "integer"}, "description": "Seconds to wait before retrying the request."}
         found["headers"] = {"Retry-After": wait}
+    if issubclass(error, Unauthenticated):
+        found["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "`Bearer`."}}
     if issubclass(error, PreconditionFailed):
         found["headers"] = {
             "ETag": {"schema": ETAG["schema"], "description": "The current ETag. Absent if the object does not exist."}
@@ -133,14 +150,29 @@ def _problem_model(error: type[RedschedError]) -> type[Problem]:
 
 def models() -> list[Any]:
     """Return what the document describes: requests and responses."""
-    found = [one for module in (declared, queries, reports, verbs) for one in vars(module).values()]
+    found = [one for module in (agents, declared, queries, reports, verbs) for one in vars(module).values()]
     bodies = [one for one in found if getattr(one, "__module__", "").startswith(requests.__name__)]
     return [Request, Aggregate, ServerGroup, Quota, *bodies, *(getattr(responses, name) for name in responses.__all__)]
 
 
 def install(app: FastAPI) -> None:
-    """Add all models to the OpenAPI document of `app`."""
+    """Add all models to the OpenAPI document of `app`, and serve it from memory.
+
+    Writing it takes 15 ms, and everybody may ask for it.
+    """
     app.openapi = _with_models(app.openapi)  # type: ignore[method-assign]
+    for place, route in enumerate(app.router.routes):
+        if isinstance(route, Route) and route.path == app.openapi_url:
+            app.router.routes[place] = Route(route.path, _endpoint(app.openapi), include_in_schema=False)
+
+
+def _endpoint(openapi: Callable[[], dict[str, Any]]) -> Callable[[HttpRequest], Awaitable[Response]]:
+    written = functools.cache(lambda: JSONResponse(openapi()).body)
+
+    async def get_openapi(_: HttpRequest) -> Response:
+        return Response(written(), media_type="application/json")
+
+    return get_openapi
 
 
 def _with_models(plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
@@ -151,10 +183,28 @@ def _with_models(plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, 
         _, schema = TypeAdapter.json_schemas(adapters, ref_template=REF)  # type: ignore[arg-type]
         schema["$defs"]["ProblemType"]["enum"] = [f"/problems/{name}" for name in all_problems()]
         document.setdefault("components", {}).setdefault("schemas", {}).update(schema["$defs"])
+        document["components"]["securitySchemes"] = {TOKEN: SCHEME}
+        _add_security(document)
         _add_examples(document)
         return document
 
     return openapi
+
+
+def _add_security(document: dict[str, Any]) -> None:
+    """Add to each operation whether it needs a token, and how it answers without a sufficient one."""
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            policy = SCOPES[method.upper(), path]
+            operation["security"] = [] if policy.is_open else [{TOKEN: []}]
+            for error in () if policy.is_open else (Unauthenticated, Forbidden):
+                _add_error(operation["responses"], error)
+
+
+def _add_error(responses: dict[str, Any], error: type[RedschedError]) -> None:
+    known = responses.get(str(error.status))
+    added = _merged(known, error)
+    responses[str(error.status)] = added if known is None else {**known, "description": added["description"]}
 
 
 def _add_examples(document: dict[str, Any]) -> None:

@@ -1,4 +1,10 @@
-"""Paths without encoded slashes: `/v1%2Fclaims` would reach a route that a proxy's rules for `/v1/` do not cover."""
+"""Paths without encoded slashes and control characters.
+
+`/v1%2Fclaims` would reach a route that a proxy's rules for `/v1/` do not cover. `/v1/changes%0A` would be served as
+that route, because `$` matches before a newline, and yet not be equal to its path.
+"""
+
+import re
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -6,21 +12,18 @@ from redsched.api.problems import problem
 from redsched.errors import InvalidRequest
 from redsched.schema.parsing import shown_text
 
+_REFUSED = re.compile(rb"%(?:2f|5c|[01][0-9a-f]|7f)", re.IGNORECASE)
+
 
 class PlainPaths:
-    """ASGI middleware, outside all other: it refuses a path with an encoded slash or backslash."""
+    """ASGI middleware, inside the gate: it refuses a path with an encoded slash, backslash or control character."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 - the protocol is ASGI
-        if scope["type"] != "http" or b"%" not in (raw := scope.get("raw_path", b"")) or not _hides_slash(raw):
+        if scope["type"] != "http" or b"%" not in (raw := scope.get("raw_path", b"")) or not _REFUSED.search(raw):
             return await self._app(scope, receive, send)
         shown = shown_text(raw.decode("ascii", "backslashreplace"))
-        refused = problem(InvalidRequest(f"the path {shown!r} has an encoded slash: no name has one, write / itself"))
-        return await refused(scope, receive, send)
-
-
-def _hides_slash(raw: bytes) -> bool:
-    lower = raw.lower()
-    return b"%2f" in lower or b"%5c" in lower
+        refusal = InvalidRequest(f"the path {shown!r} has an encoded slash or control character: no name has one")
+        return await problem(refusal)(scope, receive, send)

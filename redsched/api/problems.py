@@ -15,7 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from redsched import errors, logs
+from redsched import errors, logs, origin
+from redsched.api.access.redact import redact_error
 from redsched.api.methods import allowed_methods
 from redsched.errors import InvalidRequest, PreconditionFailed, RedschedError, Unavailable
 from redsched.schema.parsing import invalid, shown_text
@@ -74,6 +75,12 @@ class TooManyConnections(Unavailable):
     problem, title = "too-many-connections", "Too many connections"
 
 
+class TooManyRequests(Unavailable):
+    """The caller has too much in progress in this worker. `facts` has `limit`, which one, and `most`."""
+
+    problem, title, status = "too-many-requests", "The caller has too many requests in progress", 429
+
+
 class NotReady(Unavailable):
     """Not every worker has caught up yet."""
 
@@ -101,11 +108,13 @@ def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> R
         all_headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, PreconditionFailed) and "tag" in error.facts:
         all_headers["ETag"] = f'"{error.facts["tag"]}"'
-    return Response(to_json(members(error)), error.status, all_headers, MEDIA_TYPE)
+    request_id = origin.current().request_id
+    body = {**members(error), "request_id": request_id} if request_id else members(error)
+    return Response(to_json(body), error.status, all_headers, MEDIA_TYPE)
 
 
-async def _on_error(_request: Request, error: Exception) -> Response:
-    return problem(cast(RedschedError, error))
+async def _on_error(request: Request, error: Exception) -> Response:
+    return problem(redact_error(request, cast(RedschedError, error)))
 
 
 async def _on_invalid(_request: Request, error: Exception) -> Response:

@@ -12,10 +12,12 @@ from typing import Any
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 
+from redsched.api.access.redact import BODY
 from redsched.api.problems import BodyTooLarge, UnsupportedMediaType
 from redsched.errors import InvalidRequest
 from redsched.model.limits import MAX_REQUEST_BYTES
 from redsched.schema.parsing import Model, parse
+from redsched.schema.requests.reports import check_report_size
 
 
 async def read(request: Request, model: type[Model], name: str = "") -> Model:
@@ -29,6 +31,13 @@ async def read(request: Request, model: type[Model], name: str = "") -> Model:
 async def read_large(request: Request, model: type[Model], name: str = "") -> Model:
     """Return the body of an object that may be as large as max_body_bytes: a report or a declaration."""
     return parse(await read_bytes(request), model, name)
+
+
+async def read_report(request: Request, model: type[Model], host: str) -> Model:
+    """Return the body of a report of the host. Raises as `read` does."""
+    text = await read_bytes(request)
+    check_report_size(text)
+    return parse(text, model, host)
 
 
 async def read_if_any(request: Request, model: type[Model]) -> Model:
@@ -69,7 +78,8 @@ async def read_bytes(request: Request, most: int = sys.maxsize) -> bytes:
     except ClientDisconnect:
         # Not a fault: nobody gets this response, and nothing is logged.
         raise InvalidRequest("the client disconnected before it had sent the whole body") from None
-    return b"".join(chunks)
+    request.scope[BODY] = body = b"".join(chunks)
+    return body
 
 
 def _check_media_type(declared: str) -> None:

@@ -22,9 +22,12 @@ from redsched import aio, logs, pacing
 from redsched.api import metrics
 from redsched.api.app import create_app
 from redsched.api.http_connection import ConnectionLimits, HttpConnection
+from redsched.api.tls_handshake import TlsListener
 from redsched.errors import RedschedError
+from redsched.server.exposure import peers
 from redsched.server.registry import WorkerRegistry
 from redsched.server.supervisor import BACKLOG
+from redsched.server.tls import TlsContexts, TlsFiles
 from redsched.settings import Settings, load
 
 GRACE_S = 5
@@ -36,21 +39,49 @@ TICKS_A_SECOND = 10
 """How often uvicorn calls `on_tick`."""
 
 
-class _Server(uvicorn.Server):
+class LimitedServer(uvicorn.Server):
+    """uvicorn's server with the limits of connections, and with TLS if it gets `tls`."""
+
+    def __init__(self, config: uvicorn.Config, limits: ConnectionLimits, tls: TlsContexts | None) -> None:
+        super().__init__(config)
+        self._limits, self._tls = limits, tls
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept connections."""
+        if self._tls is None:
+            return await super().startup(sockets)
+        await super().startup([])  # it would keep TLS handshakes to itself
+        given = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
+        http = partial(HttpConnection, self._limits, **given)
+        self.servers = [TlsListener(one, self._limits, self._tls, http) for one in sockets or ()]  # type: ignore[misc]  # called like servers
+        return None
+
+    async def on_tick(self, counter: int) -> bool:
+        """Once a second, end the connections that are late, and load TLS files that have changed."""
+        if counter % TICKS_A_SECOND == 0:
+            close_late(self.server_state.connections)
+            if self._tls is not None:
+                self._tls.renew()
+        return await super().on_tick(counter)
+
+
+class _Server(LimitedServer):
     """Announces to the parent that it listens, and ends open event streams before it waits for connections to close."""
 
-    def __init__(self, config: uvicorn.Config, closing: asyncio.Event, registry: WorkerRegistry) -> None:
-        super().__init__(config)
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        limits: ConnectionLimits,
+        tls: TlsContexts | None,
+        closing: asyncio.Event,
+        registry: WorkerRegistry,
+    ) -> None:
+        super().__init__(config, limits, tls)
         self._closing, self._registry = closing, registry
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._registry.announce()
-
-    async def on_tick(self, counter: int) -> bool:
-        if counter % TICKS_A_SECOND == 0:
-            close_late(self.server_state.connections)
-        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._closing.set()
@@ -66,11 +97,14 @@ class _Server(uvicorn.Server):
 
 
 async def _serve(settings: Settings, registry: WorkerRegistry, listener: socket.socket) -> None:
+    files = TlsFiles.of(settings)
+    tls = None if files is None else TlsContexts(files)
     app = create_app(settings, registry)
     # The lifespan runs here and not in uvicorn, which would turn an error at startup into a traceback.
     async with app.router.lifespan_context(app):
         pacing.freeze_existing_objects()
-        await _Server(_config(app), app.state.closing, registry).serve([listener])
+        limits = connection_limits(settings)
+        await _Server(_config(app, limits), limits, tls, app.state.closing, registry).serve([listener])
 
 
 def close_late(connections: set[Any]) -> None:
@@ -88,14 +122,16 @@ def connection_limits(settings: Settings) -> ConnectionLimits:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     connections = max(1, min(settings.max_connections, soft - SPARE_FILES))
-    return ConnectionLimits(connections, settings.head_timeout_s, settings.body_timeout_s, READER_S)
+    return ConnectionLimits(
+        connections, settings.head_timeout_s, settings.body_timeout_s, READER_S, peers=peers(settings)
+    )
 
 
-def _config(app: FastAPI) -> uvicorn.Config:
+def _config(app: FastAPI, limits: ConnectionLimits) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         lifespan="off",
-        http=partial(HttpConnection, connection_limits(app.state.settings)),  # type: ignore[arg-type]  # called like a class
+        http=partial(HttpConnection, limits),  # type: ignore[arg-type]  # called like a class
         ws="none",
         access_log=False,
         proxy_headers=False,  # nothing reads the caller's address

@@ -32,6 +32,7 @@ class KeyedColumns(Generic[Scalar]):
         self.default = default
         self._columns: dict[str, NDArray[Scalar]] = {}
         self._in_pools: dict[str, tuple[str, ...]] = {}
+        self._unchecked: list[str] = []
         self._unset = self._blank(rows)
 
     def __getitem__(self, key: str) -> NDArray[Scalar]:
@@ -102,6 +103,26 @@ class KeyedColumns(Generic[Scalar]):
         """Reset all keys of a row to the default."""
         for column in self._columns.values():
             column[row] = self.default
+
+    def give_back(self, values: int) -> None:
+        """Drop the columns without any value, of the next ones that have about this number of elements together.
+
+        A key without a column reads the same. Called again and again, this checks all columns in turn.
+        """
+        if not self._unchecked:
+            self._unchecked = list(self._columns)
+        count = max(1, values // len(self._unset))
+        keys, self._unchecked = self._unchecked[:count], self._unchecked[count:]
+        blank = [key for key in keys if key in self._columns and self._is_blank(self._columns[key])]
+        for key in blank:
+            del self._columns[key]
+        if blank:
+            self._in_pools.clear()
+
+    def _is_blank(self, column: NDArray[Scalar]) -> bool:
+        if self.default != self.default:  # NaN does not equal itself
+            return bool(np.isnan(column).all())
+        return not (column != self.default).any()
 
     def grow(self, rows: int) -> None:
         """Make room for `rows` rows."""

@@ -9,6 +9,9 @@ from redsched.errors import InvalidRequest
 from redsched.model import GroupPolicy, ServerGroup
 from redsched.model.validation import MAX_AMOUNT, parse_int
 
+ORIGIN = ("actor", "request_id")
+"""Fields of an entry of the feed that say who caused the change, and are no fields of the object."""
+
 
 class AggregateState:
     """An aggregate: `metadata` by key. Its hosts are in the columns."""
@@ -92,7 +95,7 @@ class GroupState:
             elif kind == "count":
                 by, _, value = key.partition("=")
                 self._set_count(by, value, parse_int(text, MAX_AMOUNT) if text else 0)
-            else:
+            elif field not in ORIGIN:
                 definition[field] = text
         if definition:
             self._definition = {field: text for field, text in (self._definition | definition).items() if text}

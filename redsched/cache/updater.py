@@ -16,6 +16,7 @@ from redsched import aio, logs
 from redsched.cache.feed import Gap
 from redsched.cache.replica import CellReplica
 from redsched.errors import RedschedError, StoreUnavailable
+from redsched.pacing import paced
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 MAX_ENTRIES = 1000
 KEPT_CHANGES = 20_000
 LONGEST_PAUSE_S = 2.0
+GIVE_BACK_EVERY_S = 1.0
 
 T = TypeVar("T")
 
@@ -78,6 +80,7 @@ class ReplicaUpdater:
         self._ending: asyncio.Task[None] | None = None
         """The task of a replica that is being dropped."""
         self._is_closed = False
+        self._gave_back_at_s = 0.0
 
     @property
     def columns(self) -> "Columns":
@@ -148,7 +151,7 @@ class ReplicaUpdater:
             self._notify_listeners()
 
     def _begin(self) -> None:
-        self._task = asyncio.create_task(self._run(), name=f"redsched-updater-{self.cell.name}")
+        self._task = aio.detached(self._run(), name=f"redsched-updater-{self.cell.name}")
 
     async def stop(self) -> None:
         """Stop the task; all waiting callers raise StoreUnavailable."""
@@ -258,7 +261,8 @@ class ReplicaUpdater:
             try:
                 await self._read_to_end()
                 pause = self._settings.poll_s
-                for one in waiting:
+                # Replies wait until all have read: each of them sees the same instant.
+                async for one in paced(waiting):
                     one.take()
             except RedschedError as error:
                 log.warning("feed read failed", cell=self.cell.name, problem=error.detail)
@@ -271,10 +275,17 @@ class ReplicaUpdater:
                 log.exception("feed update failed", cell=self.cell.name)
                 _fail(waiting, StoreUnavailable(f"cell {self.cell.name}: the feed could not be applied: {error!r}"))
             self._apply_replies()
+            self._give_back()
             # Not wait_for: before Python 3.12 it can lose a cancellation that arrives together with the wake-up.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._wake.wait()
+
+    def _give_back(self) -> None:
+        now_s = aio.now_s()
+        if self.epoch and now_s - self._gave_back_at_s >= GIVE_BACK_EVERY_S:
+            self._gave_back_at_s = now_s
+            self.columns.give_back()
 
     async def _read_to_end(self) -> None:
         if not self._replica.epoch or self._needs_snapshot:

@@ -118,6 +118,21 @@ NOUNS: Mapping[str, Noun] = {
             "Create a shared pool, or change its inventory. Claimed amounts do not change.",
         ),
     ),
+    "token": Noun(
+        "Access tokens: who may call the API, by the token file.",
+        {
+            "list": Entry(
+                "verbs.tokens:list_tokens", "List the access tokens of the token file, without their digests."
+            ),
+            "new": Entry(
+                "verbs.tokens:new", "Create an access token, print it once, and write its digest into the token file."
+            ),
+            "revoke": Entry(
+                "verbs.tokens:revoke",
+                "Remove an access token from the token file. Processes that use the file refuse it within seconds.",
+            ),
+        },
+    ),
 }
 
 VERBS: Mapping[str, Entry] = {
@@ -141,6 +156,7 @@ VERBS: Mapping[str, Entry] = {
     "init": Entry(
         "verbs.store:init", "Declare the cells new, so that no scheduler waits for hosts that never existed."
     ),
+    "acl": Entry("verbs.acl:acl", "Print the permissions of a user of the store, as a command or for an ACL file."),
     "upgrade": Entry("verbs.store:upgrade", "Lock out of the cells older releases that cannot run beside this one."),
 }
 

@@ -4,39 +4,72 @@ Imports no scheduler, whose modules would double the time that agents take to st
 """
 
 import gc
-from collections.abc import Sequence
+import os
+import pwd
+import sys
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
 
 import uvloop
 from pydantic import ValidationError
 
-from redsched import aio, logs
+from redsched import aio, logs, origin
 from redsched.errors import InvalidRequest
+from redsched.origin import Origin
 from redsched.settings import Settings, load
 from redsched.store.store import Store
+from redsched.store.topology.password import FILE_SETTING, has_password
+
+PASSWORD_SHOWN = (
+    "redsched: warning: --url has a password, which every user of this machine can read in the list of processes: set "
+    f"REDSCHED_REDIS_URL instead, or leave it out and name a file with it in {FILE_SETTING}"
+)
+
+Result = TypeVar("Result")
 
 
-def settings_for(url: str = "", is_service: bool = False) -> Settings:
+def settings_for(url: str = "", is_service: bool = False, given: Mapping[str, str] | None = None) -> Settings:
     """Load the settings, with the store at `url` if given, and configure logging. Raises InvalidRequest.
 
+    `given`: settings that options of the command give, by name; empty ones are left to the environment.
     Services log their progress at the default level. Other commands print their results, so they log warnings only.
     """
     # What `main` has imported without collections stays: it is neither collected nor traversed from now on.
     gc.freeze()
     gc.enable()
-    settings = _load()
+    settings = _load({name: text for name, text in (given or {}).items() if text})
     is_chosen = is_service or "log_level" in settings.model_fields_set
     logs.configure(settings.log_level if is_chosen else "warning")
+    if url and has_password(url):
+        print(PASSWORD_SHOWN, file=sys.stderr)
     return settings.model_copy(update={"redis_url": url}) if url else settings
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run the work of a command and return its result. What it changes is recorded as done by this user."""
+    token = origin.enter(Origin(f"cli:{_user()}"))
+    try:
+        return uvloop.run(work)
+    finally:
+        origin.leave(token)
+
+
+def _user() -> str:
+    """Return the name of the user who runs this process; the number of one without a name."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def declare(settings: Settings) -> Sequence[str]:
     """Declare those cells of `settings` that are new, and return their names."""
-    return uvloop.run(_declare(checked_url(settings), settings))
+    return run(_declare(checked_url(settings), settings))
 
 
 def upgrade(settings: Settings) -> None:
     """Shut releases beside which this one cannot run out of the cells of `settings`."""
-    uvloop.run(_upgrade(checked_url(settings), settings))
+    run(_upgrade(checked_url(settings), settings))
 
 
 def checked_url(settings: Settings) -> str:
@@ -49,9 +82,9 @@ def checked_url(settings: Settings) -> str:
     return settings.redis_url
 
 
-def _load() -> Settings:
+def _load(given: Mapping[str, str]) -> Settings:
     try:
-        return load()
+        return load(**given)
     except ValidationError as error:
         raise InvalidRequest(_setting_problem(error)) from error
     except InvalidRequest as error:

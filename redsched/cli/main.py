@@ -54,6 +54,12 @@ def run(arguments: Sequence[str]) -> int:
         return _run(arguments)
     except RedschedError as error:
         return _refused(error)
+    except ModuleNotFoundError as error:
+        from redsched.extras import missing
+
+        if (found := missing(error)) is None:
+            raise
+        return _refused(found)
     except KeyboardInterrupt:
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):

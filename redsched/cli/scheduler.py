@@ -3,9 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import uvloop
-
-from redsched.cli.context import checked_url, settings_for
+from redsched.cli.context import checked_url, run, settings_for
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 
@@ -20,7 +18,7 @@ def with_scheduler(
     `on_demand` and `read_only`: as in `Scheduler.connect`, for commands that need no background tasks, or only read.
     """
     settings = settings_for(url)
-    return uvloop.run(_with_scheduler(checked_url(settings), settings, work, on_demand, read_only))
+    return run(_with_scheduler(checked_url(settings), settings, work, on_demand, read_only))
 
 
 async def _with_scheduler(

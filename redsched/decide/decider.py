@@ -6,7 +6,6 @@
 A decision is a proposal: the claim script tries its candidates in the given order, and makes the final decision.
 """
 
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from random import Random
@@ -15,8 +14,10 @@ from redsched.cache.columns import Columns
 from redsched.decide.aggregates import per_revision
 from redsched.decide.explain.changes import Effort, takes_now
 from redsched.decide.explain.explain import explain_steps
+from redsched.decide.filters import rules_of
 from redsched.decide.filters.demands import keeps_projects
 from redsched.decide.filters.limits import has_limits, host_limits
+from redsched.decide.gains import Gains
 from redsched.decide.gang import Found, Kind, PickPolicy, find, listed, requests_of, rules_of_places
 from redsched.decide.gang.summary import best_score, hosts_that_fit, named, refusal
 from redsched.decide.host_rules import HostRulesCache
@@ -24,9 +25,11 @@ from redsched.decide.overlay import Overlay
 from redsched.decide.pick import choose
 from redsched.decide.plugins.registry import PluginRegistry, multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
+from redsched.decide.remembered import Remembered
 from redsched.decide.result import Decision, Explanation, Miss, Place
 from redsched.decide.steps import Steps, Undecided, finished
 from redsched.decide.top_hosts import Entry
+from redsched.decide.work_limit import TooMuchWork, check_work
 from redsched.model import Claim, HostLimit, Request
 from redsched.settings import Settings
 
@@ -44,7 +47,7 @@ class Decider:
         self._registry = known or plugin_registry(settings)
         self._remembered = remembered
         self._host_rules = HostRulesCache(columns, remembered)
-        self._profiles: OrderedDict[tuple[Hashable, str | None], RequestProfile] = OrderedDict()
+        self._profiles: Remembered[tuple[Hashable, str | None], RequestProfile] = Remembered(remembered)
         # Usually no filter reads the project, so requests of all projects share a shape.
         self._by_project = per_revision(lambda declared: self._registry.reads_projects or keeps_projects(declared))
         self._has_limits = per_revision(lambda declared: has_limits(declared, settings))
@@ -53,7 +56,8 @@ class Decider:
         """Propose hosts for every place of a request, or refuse it with reasons.
 
         `rng` makes concurrent schedulers choose different hosts. Raises InvalidRequest for an unknown policy or
-        weigher; Undecided if a request for one place needs more than `max_searches` searches of pools in vain.
+        weigher; Undecided if a request for one place needs more than `max_searches` searches of pools in vain;
+        TooMuchWork beyond the limit in force (`redsched.decide.work_limit`).
         """
         if request.members or request.count > 1:
             return self._decide_many(request, rng)
@@ -84,7 +88,11 @@ class Decider:
 
         Raises InvalidRequest for an unknown policy or weigher.
         """
-        return finished(self._explain_steps(request, hosts, Effort()))
+        return finished(self.explain_steps(request, *hosts))
+
+    def explain_steps(self, request: Request, *hosts: str) -> Steps[Explanation]:
+        """Do what `explain` does, in steps. The first finds the counts, and the columns may change at each."""
+        return self._explain_steps(request, hosts, Effort())
 
     def refusal_steps(self, request: Request, max_tests: int) -> Steps[Explanation]:
         """Explain a refusal in steps. The first finds the counts and the nearest hosts, the others what helps there.
@@ -121,6 +129,11 @@ class Decider:
             overlay.end(row, claim)
             return takes_now(profile, row)
 
+    def gains(self, request: Request) -> Gains:
+        """Return what tells whether changes may have made room for a request that was refused."""
+        requests = [one for _, one in requests_of(request)]
+        return Gains(self._columns, requests, [rules_of(one, self._registry.filters) for one in requests])
+
     def limits(self, places: Iterable[Place]) -> dict[str, HostLimit]:
         """Return the limits on claims of each candidate of these places, for hosts that have a limit."""
         if not self._has_limits(self._columns):
@@ -156,10 +169,11 @@ class Decider:
         """Return the kinds of a call's places, without letting the shapes of a gang evict all others from the cache."""
         members = requests_of(request)
         known: dict[Hashable, RequestProfile] = {}
-        kinds = []
+        kinds = list[Kind]()
         for name, one in members:
             shape = one.shape_key()
             if shape not in known:
+                check_work(f"preparing member {len(kinds) + 1} of {len(members)}")
                 known[shape] = self._profile(one, shape, remember=len(members) <= self._remembered // 2)
             kinds.append(Kind(known[shape], one.count, name))
         return tuple(kinds)
@@ -192,12 +206,13 @@ class Decider:
             profile = RequestProfile(self._columns, unnamed, weighing, filters, host_rules)
             if not remember:
                 return profile
-            self._profiles[key] = profile
-            if len(self._profiles) > self._remembered:
-                self._profiles.popitem(last=False)
+            self._profiles.add(key, profile)
         else:
-            self._profiles.move_to_end(key)
-            profile.refresh()
+            try:
+                profile.refresh()
+            except TooMuchWork:
+                self._profiles.forget(key)  # it is refreshed in part only
+                raise
         return profile
 
 

@@ -4,7 +4,6 @@ Requests of different shapes mostly differ in their amounts. Which hosts are up,
 then known already, for all rows, from an earlier request.
 """
 
-from collections import OrderedDict
 from collections.abc import Hashable
 from operator import attrgetter
 from typing import Any
@@ -16,12 +15,15 @@ from redsched.cache.columns import Columns
 from redsched.cache.derived import RowCache
 from redsched.decide.filters import HOST_FILTERS, rules_of
 from redsched.decide.filters.hosts import DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING
+from redsched.decide.remembered import Remembered
 from redsched.decide.rules import Mask, Rows, Rule, depends_on_nothing
+from redsched.decide.work_limit import check_work
 from redsched.model import Request
 from redsched.model.json_codec import Fields, as_text
 
 NOT_FOR_THE_ASKING = frozenset((DOWN, NOT_ATTESTED, STATUS_DISABLED, STATUS_DRAINING))
 """Reasons that no change of a request can remove."""
+_TESTING = "testing what the hosts are"
 _usual_fields = attrgetter("zones", "required", "forbidden", "any_of", "root_required", "root_forbidden")
 _RARE_FIELDS = (
     *("hosts", "exclude_hosts", "member_of", "not_member_of"),
@@ -71,6 +73,7 @@ class HostRules:
     def _failed(self, rows: Rows) -> Any:
         failed = np.where(self._columns.present[rows], 0.0, np.inf)
         for rule in self._live:
+            check_work(_TESTING)
             weight = np.inf if rule.reason in NOT_FOR_THE_ASKING else 1.0
             failed = failed + np.where(rule.passes(self._columns, rows), 0.0, weight)
         return failed
@@ -78,6 +81,7 @@ class HostRules:
     def _passes(self, rows: Rows) -> Mask:
         passing = self._columns.present[rows]
         for rule in self._live:
+            check_work(_TESTING)
             passing = passing & rule.passes(self._columns, rows)
             if isinstance(rows, int) and not passing:
                 break
@@ -89,19 +93,15 @@ class HostRulesCache:
 
     def __init__(self, columns: Columns, remembered: int) -> None:
         self._columns = columns
-        self._remembered = remembered
-        self._known: OrderedDict[Hashable, HostRules] = OrderedDict()
+        self._known: Remembered[Hashable, HostRules] = Remembered(remembered)
 
     def of(self, request: Request, project: str | None) -> HostRules:
         """Return the rules for a request. `project` is its project if that matters, else None."""
         key = host_key(request), project
         found = self._known.get(key)
-        if found is not None:
-            self._known.move_to_end(key)
-            return found
-        found = self._known[key] = HostRules(self._columns, request)
-        if len(self._known) > self._remembered:
-            self._known.popitem(last=False)
+        if found is None:
+            found = HostRules(self._columns, request)
+            self._known.add(key, found)
         return found
 
 

@@ -29,6 +29,7 @@ from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule, depends_on_nothi
 from redsched.decide.scoring import score, scores
 from redsched.decide.scoring.weigher import Weighing
 from redsched.decide.top_hosts import Entry, TopHosts
+from redsched.decide.work_limit import TooMuchWork, check_work
 from redsched.model import Amounts, Candidate, Request
 
 Verified = tuple[Entry, Candidate]
@@ -37,6 +38,7 @@ ROWS_PER_CHANGE = 64
 """Evaluating all rows, from arrays that shapes share, costs less than one changed row among so many."""
 MAX_LOOKED_AT = 1024
 """The most hosts looked at together, if the pools of many fail."""
+TESTING = "testing what the hosts have left"
 FIRST_TOP_HOSTS, FRONT = 16, 128
 """The fewest hosts kept sorted per profile, if that many fit: at first, as many shapes are used once, and later."""
 
@@ -166,12 +168,13 @@ class RequestProfile:
     def open_rows(self) -> NDArray[np.intp]:
         """Return the rows that pass every rule, including the dynamic ones."""
         if self._open is None:
-            rows = np.flatnonzero(self.fitting)
+            rows, counts = np.flatnonzero(self.fitting), list[ReasonCount]()
             for rule in self.dynamic_rules():
+                check_work(TESTING)
                 passing = rule.passes(self.columns, rows)
-                self._dynamic_counts.append(ReasonCount(rule.reason, int(len(rows) - passing.sum())))
+                counts.append(ReasonCount(rule.reason, int(len(rows) - passing.sum())))
                 rows = rows[passing]
-            self._open = rows
+            self._open, self._dynamic_counts = rows, counts
         return self._open
 
     def assigned(self, row: int) -> list[Amounts]:
@@ -219,6 +222,7 @@ class RequestProfile:
         passing, left = self.columns.present, len(self.columns)
         for rule in self.rules:
             if left and not rule.idle(self.columns):
+                check_work("counting the hosts by reason")
                 passing = passing & rule.passes(self.columns, ALL_ROWS)
                 before, left = left, int(np.count_nonzero(passing))
                 yield ReasonCount(rule.reason, before - left)
@@ -267,8 +271,16 @@ class RequestProfile:
         if self.is_plain and not walk.is_done:
             walk.verified = [(entry, Candidate(entry[1], self.request.resources)) for entry in self.best(count)]
             walk.is_done = True
+        try:
+            return self._walk_on(walk, most)
+        except TooMuchWork:
+            self._walks.clear()  # a host that it was looking at must not be left out of the next one
+            raise
+
+    def _walk_on(self, walk: "_Walk", most: int | None) -> bool:
         in_vain = 0
         while not walk.is_done and in_vain != most:
+            check_work("searching the pools of hosts")
             in_vain += self._look_at_next(walk)
         return walk.is_done
 
@@ -307,10 +319,11 @@ class RequestProfile:
     def _best_of_open(self, count: int) -> list[Entry]:
         rows = self.open_rows()
         if self._ranked is None:
-            self._ranked = np.full(self.columns.size, -np.inf)
-            self._ranked[rows] = score(self.columns, self.request, self.weighing, rows)
+            ranked = np.full(self.columns.size, -np.inf)
+            ranked[rows] = score(self.columns, self.request, self.weighing, rows)
             if not self.is_plain:
-                self._ranked[self._assignments.failed()] = -np.inf
+                ranked[self._assignments.failed()] = -np.inf
+            self._ranked = ranked
         best = best_of_all(self._ranked, self.columns.order, count).tolist()
         return [(-self._ranked.item(row), self.columns.name(row), row) for row in best]
 
@@ -370,6 +383,7 @@ class RequestProfile:
         self._live = tuple(different.values())
         fitting = self._hosts.copy()
         for rule in self._live:
+            check_work(TESTING)
             fitting &= rule.passes(columns, ALL_ROWS)
         self.fitting = fitting
         self.passing = int(np.count_nonzero(fitting))

@@ -97,6 +97,7 @@ class Explanation:
 
     In a large fleet not every host's pools are searched for the counts alone: `unsearched` of the hosts that fit pass
     every rule, but their pools may fail. So `fits` is an upper bound, and the count of the reason `pools` a lower one.
+    With `cut_short`, the search for changes that would help took too long, and some that there are may be missing.
     `exceeded` has the limits of the project's quota that the request exceeds, independently of the hosts; None while
     hosts may still restore claims that count.
     """
@@ -108,3 +109,4 @@ class Explanation:
     checks: tuple[HostCheck, ...] = ()
     unsearched: int = 0
     exceeded: tuple[Exceeded, ...] | None = ()
+    cut_short: bool = False

@@ -103,6 +103,11 @@ class Placement:
         return Token.parse(self.root), Token.parse(self.placed)
 
 
+def plain_text(text: str) -> str:
+    """Return a text from outside without control characters, which terminals obey: they become spaces, not newlines."""
+    return "".join(one if one.isprintable() or one == "\n" else " " for one in text)
+
+
 def one_line(text: str) -> str:
     """Return a multi-line text as one line."""
     return "; ".join(line.strip() for line in text.splitlines() if line.strip())
@@ -143,6 +148,10 @@ class Claim:
     amounts: Amounts
     project: str = ""
     consumer: str = ""
+    actor: str = ""
+    """Who made it (see `redsched.origin`); '' if not known."""
+    request_id: str = ""
+    """The request that made it; '' if not known."""
     digest: str = ""
     end_reason: EndReason | None = None
     claimed_at_ms: int | None = None

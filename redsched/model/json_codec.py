@@ -73,7 +73,7 @@ def from_text(text: str, of: type[T], names: Mapping[str, Any]) -> T:
     """
     try:
         found: T = _made(of, json.loads(text), tuple(names.items()))
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
         # InvalidRequest is a ValueError too; include its message about the field in the sentence.
         raise InvalidRequest(f"not a {of.__name__} in JSON: {error}") from error
     return found

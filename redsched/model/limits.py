@@ -32,6 +32,12 @@ MAX_CELL_SLOTS = 4096
 """The most different slots that the hosts of a cell may report over REST: each is a column over all hosts."""
 MAX_HOST_CLAIMS = 5000
 """The most claims that a host may report over REST: one script reads all of them."""
+MAX_CALL_HOSTS = 200
+"""The most hosts of one call of an agent: an agent with more makes several calls."""
+MAX_CALL_CLAIMS = 500
+"""The most claims that one call of an agent reads."""
+MAX_REASON = 1000
+"""The most characters of the reason with which an agent reports the end or failure of work."""
 
 MAX_QUERY_ENTRIES = 200
 """The most lists, strings and numbers of one query."""

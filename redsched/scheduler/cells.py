@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from redsched import aio
 from redsched.cache.loaded import LoadedReplicas
@@ -77,9 +77,8 @@ class Cell:
         return self.is_mirrored or self.updater.is_loaded
 
     def has_made(self, claim_id: str) -> bool:
-        """Return whether an id has the form that schedulers generate for this cell: its name, a dot, a unique part."""
-        name, dot, rest = claim_id.rpartition(".")
-        return bool(dot) and name == self.name and _UNIQUE.fullmatch(rest) is not None
+        """Return whether an id has the form that schedulers generate for this cell."""
+        return made_for(self.name, claim_id)
 
     async def read_at_head(self, read: Callable[[], T]) -> T:
         """Call `read` on columns that include every store reply before this call, and every claim expiry due by then.
@@ -114,9 +113,20 @@ class Cell:
             await self.expiry.mark_down(down)
 
 
+def made_for(cell: str, claim_id: str) -> bool:
+    """Return whether an id has the form that schedulers generate for a cell: its name, a dot, a unique part."""
+    name, dot, rest = claim_id.rpartition(".")
+    return bool(dot) and name == cell and _UNIQUE.fullmatch(rest) is not None
+
+
 def no_such_host(name: str) -> NotFound:
     """Return the error for a host that no cell knows."""
     return NotFound(f"there is no host {name!r}: it has never reported, or was removed")
+
+
+def no_such_claim(claim_id: str) -> NotFound:
+    """Return the error for a claim that no cell knows."""
+    return NotFound(f"there is no claim {claim_id!r}: it never existed, or ended too long ago to be remembered")
 
 
 class Cells:
@@ -186,8 +196,13 @@ class Cells:
             # The host may have restored the claim after the first read, and its cell may have settled only then.
             known = await self._known_in_all([claim_id])
         if not known:
-            raise NotFound(f"there is no claim {claim_id!r}: it never existed, or ended too long ago to be remembered")
+            raise no_such_claim(claim_id)
         return [(cell, claims[claim_id]) for cell, claims in known]
+
+    async def refuse_unknown(self, claim_id: str) -> NoReturn:
+        """Raise what `find_claims` raises for an id that no cell knows, for callers who may not know the claim."""
+        await self.refuse_unsettled(f"claim {claim_id}")
+        raise no_such_claim(claim_id)
 
     async def known(self, claim_ids: Sequence[str]) -> tuple[Cell, dict[str, Claim]] | None:
         """Return the cell with the authoritative claims of these ids, and the claims by id; None if no cell has any."""
@@ -197,8 +212,9 @@ class Cells:
         """Return the cells that have any of these ids, each with its claims by id; the authoritative cell comes first.
 
         That is the cell with a live claim, else one with a shelved claim, else one whose claim is ending. If several
-        qualify, it is the cell that the first id is bound to, else the cell with the latest claim. A release or an
-        audit (audit/ids.py) ends the claims of the other cells.
+        qualify, it is the cell that the first id is bound to or was generated for, else the cell with the latest claim.
+        Local work comes last: its host chose the id. A release or an audit (audit/ids.py) ends the claims of the other
+        cells.
         """
         cells = list(self._cells.values())
         found = await aio.gather(cell.store.claims.read(claim_ids) for cell in cells)
@@ -207,26 +223,27 @@ class Cells:
         known = [(cell, claims) for cell, claims in zip(cells, held, strict=True) if claims]
         if len(known) > 1:
             bound = await cells[0].store.bindings.cell_of(claim_ids[0])
-            known.sort(key=lambda one: _precedence(one[0], one[1], bound))
+            known.sort(key=lambda one: _precedence(one[0], one[1], claim_ids[0], bound))
         return known
 
     async def release_elsewhere(
         self,
-        claim_id: str,
+        released: Claim,
         cell: Cell,
         known: Iterable[tuple[Cell, Claim]] | None = None,
         *,
         shelved: bool = False,
     ) -> None:
-        """Release the claims with this id in all cells but `cell`, and prevent hosts from restoring such claims there.
+        """Release the claims with a released one's id in all cells but `cell`, and keep hosts from restoring such ones.
 
         `known` are the claims with this id, if the caller has just read them. `shelved`: shelved claims are released
         too. Hosts always stop the work first, even if the caller forced the release in `cell`. After a wipe, an id may
         have claims in several cells until an audit finds them (audit/ids.py). Claims for local work are skipped: their
-        hosts run that work regardless of the store.
+        hosts run that work regardless of the store. Claims of other projects are too: who released this one owns none.
         """
         if len(self) == 1:
             return
+        claim_id = released.id
         if known is None:
             known = [(one, claims[claim_id]) for one, claims in await self._known_in_all([claim_id])]
         found = {one: claim for one, claim in known if one is not cell}
@@ -236,7 +253,8 @@ class Cells:
             if claim := (await other.store.claims.read([claim_id])).get(claim_id):
                 found[other] = claim
         for other, claim in found.items():
-            if not claim.is_local and _how_ended(claim) <= (_SHELVED if shelved else _LIVE):
+            is_same_owner = claim.project == released.project and not claim.is_local
+            if is_same_owner and _how_ended(claim) <= (_SHELVED if shelved else _LIVE):
                 answer = await other.store.claims.release(claim.host, claim_id, objects=counted_by(claim))
                 if answer.outcome is Outcome.UNKNOWN:  # the cell was wiped after the claim was read
                     await self.void_unknown(claim_id, [other])
@@ -268,10 +286,12 @@ class Cells:
         return [name for name, clock in zip(self._cells, clocks, strict=True) if not clock.settled]
 
 
-def _precedence(cell: Cell, claims: Mapping[str, Claim], bound: str) -> tuple[int, bool, int]:
+def _precedence(cell: Cell, claims: Mapping[str, Claim], first_id: str, bound: str) -> tuple[bool, int, bool, int]:
     """Return the sort key of a cell among cells that have claims with the same ids; the authoritative one is lowest."""
     last_ms = max(one.claimed_at_ms or 0 for one in claims.values())
-    return min(map(_how_ended, claims.values())), cell.name != bound, -last_ms
+    is_elsewhere = cell.name != bound and not cell.has_made(first_id)
+    is_local = all(one.is_local for one in claims.values())
+    return is_local, min(map(_how_ended, claims.values())), is_elsewhere, -last_ms
 
 
 def _how_ended(claim: Claim) -> int:

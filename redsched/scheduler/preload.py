@@ -7,6 +7,7 @@ import structlog  # noqa: F401
 
 import redsched.cache.snapshot
 import redsched.decide.plugins.registry
+import redsched.scheduler.agents.service
 import redsched.scheduler.audit.audit
 import redsched.scheduler.background.maintenance
 import redsched.scheduler.background.reconciler
@@ -20,9 +21,12 @@ import redsched.scheduler.hosts.service
 import redsched.scheduler.mirroring.cell_tasks
 import redsched.scheduler.mirroring.mirrors
 import redsched.scheduler.mirroring.writer
+import redsched.scheduler.observe.change_log
 import redsched.scheduler.observe.changes
 import redsched.scheduler.observe.events
 import redsched.scheduler.observe.usage
+import redsched.scheduler.planning.jobs
+import redsched.scheduler.planning.planner
 import redsched.scheduler.quotas.service
 import redsched.scheduler.scheduler
 import redsched.scheduler.selection.blockers

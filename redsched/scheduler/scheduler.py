@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from redsched.errors import InvalidRequest, RedschedError
-from redsched.model import Request
+from redsched.model import OneOf, Request
+from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.results import AuditReport, Change, Readiness, Reset, Selections, Stats, UsageRow
 from redsched.scheduler.wiring import Components, plugins_of
@@ -14,6 +15,8 @@ from redsched.store.store import Store
 
 if TYPE_CHECKING:
     from redsched.decide import Explanation
+    from redsched.decide.work_limit import WorkLimit
+    from redsched.scheduler.agents.service import AgentService
     from redsched.scheduler.backup.archive import Archive
     from redsched.scheduler.backup.import_ import Imported
     from redsched.scheduler.claims.bulk import BulkService
@@ -23,8 +26,10 @@ if TYPE_CHECKING:
     from redsched.scheduler.hosts.service import HostService
     from redsched.scheduler.mirroring.cell_tasks import CellTasks
     from redsched.scheduler.mirroring.mirrors import Mirrors
+    from redsched.scheduler.observe.change_log import ChangeLog, Render
     from redsched.scheduler.observe.events import EventService
     from redsched.scheduler.observe.usage import UsageBy
+    from redsched.scheduler.planning.planner import Planner
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
     from redsched.scheduler.selection.selector import Observe, Selector
@@ -67,6 +72,11 @@ class Scheduler:
     def hosts(self) -> "HostService":
         """Reads and verbs of hosts."""
         return self._components.hosts
+
+    @property
+    def agents(self) -> "AgentService":
+        """The calls of agents without access to the store."""
+        return self._components.agents
 
     @property
     def aggregates(self) -> "AggregateService":
@@ -119,6 +129,7 @@ class Scheduler:
         *,
         on_demand: bool = False,
         read_only: bool = False,
+        plan_apart: bool = False,
     ) -> AsyncIterator["Scheduler"]:
         """Open a scheduler whose replica has caught up. `observe` is called with the duration of each selection.
 
@@ -128,6 +139,9 @@ class Scheduler:
         With `read_only`, it writes nothing to the store, so that its user may be one who only reads. It has no
         background tasks either. Calls that write raise InvalidRequest.
 
+        With `plan_apart`, a decision that takes long does not hold the event loop but is made in a fork of this
+        process, for up to `plan_limit_s`; otherwise it is made on the event loop, for as long.
+
         Raises StoreUnavailable, InvalidRequest (an invalid URL; without `on_demand`, an invalid policy, weight or
         plugin), SchemaMismatch.
         """
@@ -136,7 +150,7 @@ class Scheduler:
         if not on_demand:
             plugins()
         async with Store.connect(url, settings, read_only=read_only) as store:
-            components = Components(store, settings, plugins, observe)
+            components = Components(store, settings, plugins, observe, _planner(settings) if plan_apart else None)
             if not on_demand:
                 components.build()
             async with components.on_demand() if on_demand else components.running():
@@ -145,8 +159,8 @@ class Scheduler:
     async def select(self, request: Request) -> Selections:
         """Claim a place for every member of the request, or show the places without claiming them (`claim` False).
 
-        Raises NoValidHost, QuotaExceeded, ClaimIdReused, ClaimState (some ids have ended or were lost), NotConfirmed,
-        Settling, StoreUnavailable, OutcomeUnknown.
+        Raises NoValidHost, TooHard, QuotaExceeded, ClaimIdReused, ClaimState (some ids have ended or were lost),
+        NotConfirmed, Settling, StoreUnavailable, OutcomeUnknown.
         """
         return await self._selector.select(request)
 
@@ -154,8 +168,23 @@ class Scheduler:
         """Explain why hosts fit a request or not, over all cells, with every check of the named hosts. Writes nothing.
 
         Raises NotFound for a host, claim, group or aggregate that does not exist, NoValidHost if the hint same_host
-        leaves no host.
+        leaves no host, TooHard.
         """
+        from redsched.decide.work_limit import TooMuchWork
+        from redsched.scheduler.planning.limits import too_hard
+
+        limits = self._components.limits
+        try:
+            return await self._explain_here(request, hosts, limits.of_request())
+        except TooMuchWork as cut:
+            if limits.planner is None:
+                raise too_hard(request, self.stats().hosts, cut) from None
+        return await self._explain_here(request, hosts, limits.of_request(), limits.planner)
+
+    async def _explain_here(
+        self, request: Request, hosts: Sequence[str], limit: "WorkLimit", planner: "Planner | None" = None
+    ) -> "Explanation":
+        """Explain a request, by a planner if there is one. Raises TooMuchWork beyond the limit."""
         from redsched.decide import Explanation
         from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
         from redsched.scheduler.selection.refusal import merge_nearest, merge_reasons
@@ -167,7 +196,7 @@ class Scheduler:
         for host in hosts:
             if all(host not in cell.updater.columns for cell in self._cells):
                 await self.hosts.get(host)
-        found = [await self._explain(cell, request, hosts) for cell in self._cells]
+        found = [await self._explain(cell, request, hosts, limit, planner) for cell in self._cells]
         return Explanation(
             hosts=sum(one.hosts for one in found),
             fits=sum(one.fits for one in found),
@@ -176,26 +205,41 @@ class Scheduler:
             checks=tuple(sorted((check for one in found for check in one.checks), key=lambda check: check.host)),
             unsearched=sum(one.unsearched for one in found),
             exceeded=await self._quotas.exceeded(request),
+            cut_short=any(one.cut_short for one in found),
         )
 
-    async def _explain(self, cell: Cell, request: Request, hosts: Sequence[str]) -> "Explanation":
+    async def _explain(
+        self, cell: Cell, request: Request, hosts: Sequence[str], limit: "WorkLimit", planner: "Planner | None"
+    ) -> "Explanation":
         """Explain a request in one cell, after loading its replica if this scheduler does not mirror it."""
+        from redsched.decide.work_limit import within
         from redsched.scheduler.selection.blockers import with_claims
         from redsched.scheduler.selection.references import refuse_undeclared, undeclared
 
+        async def found() -> "Explanation":
+            if planner is None:
+                return await in_slices(within(limit, cell.decider.explain_steps(request, *hosts)))
+            from redsched.scheduler.planning.jobs import explained_apart
+
+            return await explained_apart(planner, cell, request, hosts)
+
         if cell.is_mirrored:
-            return await with_claims(cell, request, cell.decider.explain(request, *hosts))
+            return await with_claims(cell, request, await found(), limit)
         async with self._replicas.using(cell.updater):
             await cell.updater.catch_up()
             if what := undeclared(request, [cell]):
                 await refuse_undeclared(what, self._cells)
-            return await with_claims(cell, request, cell.decider.explain(request, *hosts))
+            return await with_claims(cell, request, await found(), limit)
 
     async def host_names(self, limit: int, after: str = "") -> tuple[str, ...]:
         """Return up to `limit` names of hosts in the replicas, in order, starting after `after`."""
         await self._cells.catch_up()
         names = sorted(name for cell in self._cells for name in cell.updater.columns.names() if name > after)
         return tuple(names[:limit])
+
+    def knows_host(self, name: str) -> bool:
+        """Return whether a replica of this scheduler has a host of this name. From memory alone."""
+        return any(name in cell.updater.columns for cell in self._cells)
 
     def changes(self, last_id: str = "") -> AsyncIterator[Change | Reset]:
         """Yield every change from now on; in the cell that `last_id` (`<cell>:<seq>`) names, all after that change.
@@ -205,6 +249,20 @@ class Scheduler:
         """
         from redsched.scheduler.observe.changes import follow
 
+        self._require_followable()
+        return follow(self._cells, last_id)
+
+    def change_log(self, render: "Render") -> "ChangeLog":
+        """Return a log of the changes for many readers, which renders each change once.
+
+        Raises InvalidRequest if this scheduler was opened on demand.
+        """
+        from redsched.scheduler.observe.change_log import ChangeLog
+
+        self._require_followable()
+        return ChangeLog(self._cells, render)
+
+    def _require_followable(self) -> None:
         if not all(cell.updater.is_started for cell in self._cells.here):
             raise InvalidRequest(
                 "this scheduler was opened on demand and follows no changes: open it without on_demand"
@@ -214,7 +272,6 @@ class Scheduler:
                 "this scheduler mirrors some of its cells only (REDSCHED_MIRROR_CELLS) and cannot follow the changes "
                 "of the others: ask one that mirrors all, or read the streams of the store"
             )
-        return follow(self._cells, last_id)
 
     async def audit(self) -> AuditReport:
         """Audit invariants 1, 2, 3, 5 and 10 of docs/architecture.md in the live store. Raises StoreUnavailable."""
@@ -228,11 +285,14 @@ class Scheduler:
 
         return await repair(self._cells, operator=True)
 
-    async def usage(self, by: "Sequence[UsageBy] | None" = None) -> tuple[UsageRow, ...]:
-        """Return the total amounts of all claims, by class or by these dimensions. Raises StoreUnavailable."""
+    async def usage(self, by: "Sequence[UsageBy] | None" = None, project: OneOf = None) -> tuple[UsageRow, ...]:
+        """Return the total amounts of all claims, or those of a project, by class or by these dimensions.
+
+        Raises StoreUnavailable.
+        """
         from redsched.scheduler.observe.usage import UsageBy, usage
 
-        return await usage(self._cells, (UsageBy.CLASS,) if by is None else by)
+        return await usage(self._cells, (UsageBy.CLASS,) if by is None else by, project)
 
     async def export(self, cell: str = "") -> "Archive":
         """Export a cell, named if there are several. Raises NotFound, InvalidRequest, StoreUnavailable."""
@@ -287,3 +347,9 @@ class Scheduler:
             entries=sum(updater.stats.entries for updater in updaters),
             snapshots=sum(updater.stats.snapshots for updater in updaters),
         )
+
+
+def _planner(settings: Settings) -> "Planner | None":
+    from redsched.scheduler.planning.planner import planner
+
+    return planner(settings.plan_limit_s)

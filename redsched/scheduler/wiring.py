@@ -27,12 +27,14 @@ from redsched.scheduler.background.expiry import Expiry
 from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.request_cache import RequestCache
+from redsched.scheduler.planning.limits import DecisionLimits
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.store import Store
 
 if TYPE_CHECKING:
     from redsched.decide.plugins.registry import PluginRegistry
+    from redsched.scheduler.agents.service import AgentService
     from redsched.scheduler.background.reconciler import PlaceAgain
     from redsched.scheduler.claims.bulk import BulkService
     from redsched.scheduler.claims.migration import MigrationService
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from redsched.scheduler.mirroring.cell_tasks import CellTasks
     from redsched.scheduler.mirroring.mirrors import Mirrors
     from redsched.scheduler.observe.events import EventService
+    from redsched.scheduler.planning.planner import Planner
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
     from redsched.scheduler.quotas.shares import QuotaShares
@@ -62,7 +65,9 @@ class Components:
         settings: Settings,
         plugins: "Callable[[], PluginRegistry]",
         observe: "Observe | None" = None,
+        planner: "Planner | None" = None,
     ) -> None:
+        self.limits = DecisionLimits(settings.plan_limit_s, planner)
         self.store = store
         self.settings = settings
         self.replicas = LoadedReplicas(settings.loaded_cells)
@@ -131,6 +136,13 @@ class Components:
         from redsched.scheduler.hosts.service import HostService
 
         return HostService(self.cells, self._unmovable)
+
+    @cached_property
+    def agents(self) -> "AgentService":
+        """The calls of agents without access to the store."""
+        from redsched.scheduler.agents.service import AgentService
+
+        return AgentService(self.cells, self.hosts, self.settings.poll_s)
 
     async def _unmovable(self, cell: Cell, claims: Sequence[Claim]) -> dict[str, str]:
         from redsched.scheduler.hosts.drain import unmovable_reasons
@@ -209,13 +221,14 @@ class Components:
         from redsched.scheduler.selection.pipeline import SelectionPipeline
         from redsched.scheduler.selection.selector import Selector
 
-        pipeline = SelectionPipeline(self.cells, ClaimIds(self.cells), self.enforcement, self.replicas)
+        pipeline = SelectionPipeline(self.cells, ClaimIds(self.cells), self.enforcement, self.replicas, self.limits)
         return Selector(
             pipeline,
             self.wait_queue,
             self.until_active,
             self._count,
             self.settings.select_timeout_s,
+            self.limits,
             self._observe,
         )
 
@@ -237,6 +250,8 @@ class Components:
         Raises StoreUnavailable.
         """
         async with AsyncExitStack() as stack:
+            if self.limits.planner is not None:
+                stack.push_async_callback(self.limits.planner.stop)
             stack.push_async_callback(self.mirrors.stop)
             await self.mirrors.start()
             stack.push_async_callback(self.shares.stop)

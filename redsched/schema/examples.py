@@ -29,6 +29,8 @@ PLACEMENT: dict[str, Any] = {
 }
 CLAIM: dict[str, Any] = {
     "claim_id": "6f1c",
+    "actor": "web-ci",
+    "request_id": "5f3a9c1e7b2d4680",
     "cell": "c1",
     "host": "h17",
     "state": "active",
@@ -153,6 +155,19 @@ EVENT: dict[str, Any] = {
 }
 BULK: dict[str, Any] = {"claim_id": "6f1c", "host": "h17", "state": "active", "outcome": "ending", "problem": None}
 
+EPOCH = "1790000000000-9f3a12cd"
+INBOX_ENTRY: dict[str, Any] = {
+    "actor": "web-ci",
+    "request_id": "5f3a9c1e7b2d4680",
+    "entry_id": f"{AT_MS}-0",
+    "number": 7,
+    "epoch": EPOCH,
+    "op": "claim",
+    "claim_id": "6f1c",
+    "token": TOKEN,
+}
+OUTCOME: dict[str, Any] = {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "details": []}
+
 ANSWERS: dict[str, dict[str, Any]] = {
     "AboutAnswer": {
         "name": "redsched",
@@ -163,10 +178,13 @@ ANSWERS: dict[str, dict[str, Any]] = {
     },
     "AcceptedAnswer": {"watch": "/v1/hosts/h17/drain"},
     "AcceptedClaimAnswer": {**CLAIM, "resizing_to": {"VCPU": 4, "MEMORY_MB": 4096}, "watch": "/v1/claims/6f1c"},
+    "AgentAnswer": {"cells": ["c1"]},
     "AggregateAnswer": AGGREGATE,
     "AggregatesAnswer": {"aggregates": [AGGREGATE], "next": None},
+    "AttestedAnswer": {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "drop": []},
     "BulkAnswer": {"results": [BULK], "next": "h17:6f1c", "watch": "/v1/claims?project=web&state=ending"},
     "ClaimAnswer": CLAIM,
+    "ClaimIdsAnswer": {"ids": {"h17": ["6f1c"]}},
     "ClaimsAnswer": {"claims": [CLAIM], "next": None},
     "DrainAnswer": DRAIN,
     "EndingAnswer": {"claim_id": "6f1c", "state": "ending", "watch": "/v1/claims/6f1c"},
@@ -175,6 +193,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "hosts": 2,
         "fits": 1,
         "unsearched": 0,
+        "cut_short": False,
         "reasons": [{"reason": "VCPU", "hosts": 1}],
         "nearest": [MISS],
         "exceeded": [],
@@ -182,22 +201,15 @@ ANSWERS: dict[str, dict[str, Any]] = {
             {"host": "h3", "reason": "VCPU", "checks": [{"name": "VCPU", "ok": False, "detail": "needs 2, free 1"}]}
         ],
     },
+    "HeldClaimsAnswer": {"claims": {"6f1c": {"host": "h17", "state": "active", "token": TOKEN, "amount.VCPU": "2"}}},
     "HealthAnswer": {"status": "ok"},
     "HeartbeatAnswer": {"outcome": "OK"},
+    "HeartbeatsAnswer": {"hosts": {"h17": OUTCOME}},
     "HostAnswer": HOST,
     "HostsAnswer": {"hosts": [HOST], "next": None},
-    "InboxAnswer": {
-        "entries": [
-            {
-                "entry_id": f"{AT_MS}-0",
-                "number": 7,
-                "epoch": "1790000000000-9f3a12cd",
-                "op": "claim",
-                "claim_id": "6f1c",
-                "token": TOKEN,
-            }
-        ]
-    },
+    "InboxAnswer": {"entries": [INBOX_ENTRY]},
+    "InboxesAnswer": {"epoch": EPOCH, "reset": False, "entries": {"h17": [INBOX_ENTRY]}},
+    "OutcomeAnswer": {**OUTCOME, "details": ["starting"]},
     "QuotaAnswer": QUOTA,
     "QuotasAnswer": {"quotas": [QUOTA], "next": None},
     "ReadyAnswer": {"status": "ready", "detail": "caught up", "hosts": 2, "workers": 1},
@@ -208,11 +220,14 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "version": 42,
         "drop": [],
     },
+    "ReportedAnswer": {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "attested": True, "version": 42},
     "SelectionsAnswer": {"selections": [SELECTION]},
     "ServerGroupAnswer": SERVER_GROUP,
     "ServerGroupsAnswer": {"server_groups": [SERVER_GROUP], "next": None},
     "SharedPoolAnswer": SHARED_POOL,
     "SharedPoolsAnswer": {"shared_pools": [SHARED_POOL], "next": None},
+    "TextNamesAnswer": {"missing": ["alternates:6f1c"]},
+    "TextsAnswer": {"texts": {"alternates:6f1c": "h3 h4"}},
     "UsageAnswer": {"usage": [{"zone": "az1", "project": "web", "used": {"VCPU": 2, "claims": 1}}]},
 }
 """Examples by the name of the response model. `tests/api/http/test_openapi.py` validates each against its schema."""

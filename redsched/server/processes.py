@@ -3,28 +3,21 @@
 A fork shares the modules that its parent has imported. So it starts in a tenth of a second, where importing takes one
 or two, and the processes of a machine have most of their code in memory once.
 
-Linux signals a child when its parent dies (PR_SET_PDEATHSIG), even by SIGKILL. The parent in this sense is the *thread*
-that started the child, so start children from the main thread. On other systems children end only with a parent that
-exits in an orderly way.
-
 `multiprocessing` is not used: it waits for lost children when the parent exits, and leaves them the parent's input.
 """
 
-import ctypes
-import gc
 import os
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
+
+from redsched.forks import detach, signals_held_back
 
 STOP_TIMEOUT_S = 10.0
 _PAUSE_S = 0.01
-_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class ChildProcess:
@@ -68,7 +61,7 @@ def start(
     that a handler that raises loses no child.
     """
     parent = os.getpid()
-    with _signals_held_back():
+    with signals_held_back():
         for stream in (sys.stdout, sys.stderr):
             stream.flush()  # or the child would write the same again
         pid = os.fork()
@@ -91,7 +84,7 @@ def _run(name: str, main: Callable[[], int], environment: Mapping[str, str], par
     """Make the fork a process of its own, run `main`, and exit."""
     exit_code = 1
     try:
-        _detach(name, parent)
+        detach(name, parent)
         os.environ.update(environment)
         exit_code = main()
     except BaseException:  # nothing of the parent's stack may run in the child
@@ -100,36 +93,3 @@ def _run(name: str, main: Callable[[], int], environment: Mapping[str, str], par
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(exit_code)
-
-
-def _detach(name: str, parent: int) -> None:
-    gc.freeze()  # a collection would write to, and so copy, the memory that it shares with its parent
-    # A session of its own: Ctrl-C in the terminal reaches only the parent, which then stops its children in order.
-    os.setsid()
-    if sys.platform == "linux":
-        _end_with(parent, name)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    signal.set_wakeup_fd(-1)
-    for one in (*_SIGNALS, signal.SIGCHLD):
-        signal.signal(one, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-
-
-def _end_with(parent: int, name: str) -> None:
-    prctl = ctypes.CDLL(None).prctl
-    prctl(_PR_SET_NAME, name.encode())
-    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)  # the parent died between the fork and prctl
-
-
-@contextmanager
-def _signals_held_back() -> Iterator[None]:
-    """Hold back signals while the context is open: in the child they must not meet the parent's handlers."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

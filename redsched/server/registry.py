@@ -15,12 +15,16 @@ from redsched.errors import RedschedError
 
 @dataclass(frozen=True, slots=True)
 class WorkerRegistry:
-    """One worker's view of the shared state. `hosts`: how many hosts must have reported (`up --fleet`)."""
+    """One worker's view of the shared state. `hosts`: how many hosts must have reported (`up --fleet`).
+
+    `bound`: the name or address that the API was told to listen on.
+    """
 
     folder: Path | None = None
     number: int = 0
     workers: int = 1
     hosts: int = 0
+    bound: str = ""
 
     def announce(self) -> None:
         """Record that this worker listens, for the parent."""

@@ -17,13 +17,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from prometheus_client.multiprocess import mark_process_dead
-
 from redsched import logs
 from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
 from redsched.server import processes
+from redsched.server.exposure import check_exposure
 from redsched.server.processes import ChildProcess
 from redsched.server.registry import WorkerRegistry
+from redsched.server.tls import TlsFiles
+from redsched.settings import Settings
 
 WORKER = "redsched.api.worker"
 START_TIMEOUT_S = 60.0
@@ -36,9 +37,31 @@ log = logs.get_logger(__name__)
 class Workers:
     """`count` API processes on one port; a context manager that stops them."""
 
-    def __init__(self, host: str, port: int, count: int, hosts: int = 0) -> None:
-        """Bind the port. `hosts`: how many hosts must have reported before /readyz is ready. Raises InvalidRequest."""
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        count: int,
+        hosts: int = 0,
+        settings: Settings | None = None,
+        insecure: bool = False,
+    ) -> None:
+        """Bind the port, if the API may be exposed there as `settings` protect it. Raises InvalidRequest.
+
+        `hosts`: how many hosts must have reported before /readyz is ready. `insecure`: it may, however exposed.
+        """
+        settings = settings or Settings()
+        check_exposure(host, settings, insecure)
+        files = TlsFiles.of(settings)
+        if files is not None:
+            files.context()  # each worker makes its own: a file that is wrong is reported here, once
+        self._scheme = "http" if files is None else "https"
         self._sockets = _bind(host, port, count)
+        try:  # what a name stands for may have changed since it was checked
+            check_exposure(self._sockets[0].getsockname()[0], settings, insecure)
+        except InvalidRequest:
+            self.close_sockets()
+            raise
         self.host, self.port = host, int(self._sockets[0].getsockname()[1])
         self._hosts = hosts
         self.folder = Path(tempfile.mkdtemp(prefix="redsched-api-"))
@@ -50,7 +73,7 @@ class Workers:
     def url(self) -> str:
         """The URL of the API."""
         name = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{name}:{self.port}"
+        return f"{self._scheme}://{name}:{self.port}"
 
     @property
     def pids(self) -> list[int]:
@@ -66,7 +89,7 @@ class Workers:
         for number in range(len(self._sockets)):
             self._started_at.append(time.monotonic())
             self._launch(number, self._processes.append)
-        registry, deadline = WorkerRegistry(self.folder, workers=len(self._sockets)), time.monotonic() + START_TIMEOUT_S
+        registry, deadline = self.registry, time.monotonic() + START_TIMEOUT_S
         while not registry.listens():
             self._raise_failure(registry)
             if time.monotonic() > deadline:
@@ -75,6 +98,9 @@ class Workers:
 
     def revive(self) -> None:
         """Restart workers that have died, each at most once a second. Call it periodically."""
+        # Here, because the command of the agent imports this module, and is installed without it.
+        from prometheus_client.multiprocess import mark_process_dead
+
         for number, process in enumerate(self._processes):
             if process.exit_code is None or time.monotonic() - self._started_at[number] < RESTART_PAUSE_S:
                 continue
@@ -98,6 +124,11 @@ class Workers:
     ) -> None:
         self.stop()
 
+    @property
+    def registry(self) -> WorkerRegistry:
+        """The state that the workers share with this process."""
+        return WorkerRegistry(self.folder, workers=len(self._sockets))
+
     def close_sockets(self, but: socket.socket | None = None) -> None:
         """Close the port, in a fork that does not serve it; `but`: the socket that the fork serves."""
         for one in self._sockets:
@@ -105,7 +136,7 @@ class Workers:
                 one.close()
 
     def _launch(self, number: int, started: Callable[[ChildProcess], None]) -> None:
-        registry = WorkerRegistry(self.folder, number, len(self._sockets), self._hosts)
+        registry = WorkerRegistry(self.folder, number, len(self._sockets), self._hosts, self.host)
         serve = importlib.import_module(WORKER).serve
         processes.start(f"redsched-api{number}", partial(self._serve, serve, registry), self._environment, started)
 

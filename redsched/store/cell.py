@@ -1,6 +1,9 @@
 """CellStore: the commands and reads of one cell, grouped by subject. The scripts are called nowhere else."""
 
+from contextlib import suppress
 from typing import Any
+
+from redis.exceptions import NoPermissionError
 
 from redsched.model import Token
 from redsched.store.client.script_client import ScriptClient
@@ -58,10 +61,13 @@ class CellStore:
         return self._cell.is_read_only
 
     async def enter(self) -> None:
-        """Add the cell to the list of cells, which helps people to inspect the store, if this connection may write."""
+        """Add the cell to the list of cells, which helps people to inspect the store, if this connection may write.
+
+        An agent's user may only read the list, and schedulers add their cells.
+        """
         if self.is_read_only:
             return
-        with self._cell.reading():
+        with self._cell.reading(), suppress(NoPermissionError):
             # A full server refuses SADD even if there is nothing to add.
             if not await self._cell.outside.sismember(CELLS, self._cell.name):
                 await self._cell.outside.sadd(CELLS, self._cell.name)

@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,19 +19,38 @@ from redsched.agent.collectors.base import Collector
 from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.run import run
 from redsched.aio import end
-from redsched.model import Candidate, Claim, ClaimStatus, EndReason, HostReport, Inventory, OnExit, Placement, Reason
+from redsched.model import (
+    Candidate,
+    Claim,
+    ClaimStatus,
+    EndReason,
+    HostReport,
+    Inventory,
+    OnExit,
+    Placement,
+    Reason,
+    Request,
+)
 from redsched.settings import Settings
+from redsched.store.access.roles import StoreRole
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 from redsched.store.store import Store
 from tests.support.builders.cells import usual_settings
+from tests.support.processes.served_api import AgentToken, serving
+from tests.support.store_users import url_as
 from tests.support.waiting import wait_until
 
 H1 = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
 TWO = {"VCPU": 2, "MEMORY_MB": 1024}
 
-DIGEST = "d" * 32
-"""The digest of the request that all claims here belong to."""
+HOSTS = ["h1", "h2", "h3", *(f"sim-{number:05}" for number in range(1, 61))]
+PROJECTS = ["", "web", "ops"]
+"""What the agents' token is for."""
+
+WEB = Request({"VCPU": 2}, consumer="web")
+REQUEST, DIGEST = WEB.canonical(), WEB.digest()
+"""The request that all claims here belong to, and its digest."""
 
 
 def held_work(
@@ -75,14 +95,21 @@ class World:
     url: str
     cell: CellStore
     folder: Path
+    api: str = ""
+    """The URL of the API that agents use; '' if they use the store."""
+    has_users: bool = False
+    """Whether agents connect as users of their role. A server that restarts has forgotten them."""
+    token: AgentToken | None = None
+    """The token that agents send to the API."""
     _running: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(
         self, hosts: Sequence[Collector | HostReport] = (H1,), journal: str = "journal.sqlite", **changes: object
     ) -> "asyncio.Task[None]":
-        """Start an agent in this process and wait until its hosts are open."""
+        """Start an agent in this process, as a user for agents of its hosts, and wait until its hosts are open."""
         ready = asyncio.Event()
-        task = asyncio.create_task(run(quick(**changes), self.url, hosts, self.folder / journal, ready))
+        url = self.url_of_agent([one.name for one in hosts])
+        task = asyncio.create_task(run(quick(**self.link, **changes), url, hosts, self.folder / journal, ready))
         self._running.append(task)
         opened = asyncio.create_task(ready.wait())
         await asyncio.wait([task, opened], return_when=asyncio.FIRST_COMPLETED, timeout=30)
@@ -91,6 +118,15 @@ class World:
             task.result()
         assert ready.is_set()
         return task
+
+    def url_of_agent(self, hosts: Sequence[str]) -> str:
+        """Return the URL that the agent of these hosts connects to."""
+        return url_as(self.url, StoreRole.AGENT, hosts) if self.has_users else self.url
+
+    @property
+    def link(self) -> dict[str, object]:
+        """The settings of agents that say what they connect to."""
+        return {} if self.token is None else {"api": self.api, "token_file": str(self.token.path)}
 
     async def stop(self, task: "asyncio.Task[None]") -> None:
         """Stop an agent gracefully."""
@@ -207,15 +243,25 @@ class World:
         (self.folder / "new").rename(self.folder / verb)
 
 
-@pytest.fixture
-async def world(clean_store: str, tmp_path: Path) -> AsyncIterator[World]:
-    """Yield an empty cell, on each kind of server."""
-    async with Store.connect(clean_store, usual_settings()) as store:
+@pytest.fixture(params=["redis", "rest"])
+async def world(request: pytest.FixtureRequest, clean_store: str, tmp_path: Path) -> AsyncIterator[World]:
+    """Yield an empty cell, on each kind of server, whose agents use the store, or an API over it."""
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(Store.connect(clean_store, usual_settings()))
         cell = store.cell("c1")
         await cell.init()
-        made = World(clean_store, cell, tmp_path)
+        made = World(clean_store, cell, tmp_path, has_users=True)
+        if request.param == "rest":
+            made.token = AgentToken(tmp_path, HOSTS, PROJECTS)
+            served = serving(api_settings(clean_store), made.token.authenticator)
+            made.api = await stack.enter_async_context(served)
+        stack.push_async_callback(made.close)
         yield made
-        await made.close()
+
+
+def api_settings(url: str) -> Settings:
+    """Return settings of an API whose scheduler leaves the cell alone: tests do what schedulers do every second."""
+    return Settings(redis_url=url, poll_s=0.01, tick_s=3600, check_s=0, events_keep_s=0)
 
 
 @dataclass
@@ -249,7 +295,7 @@ async def main():
 asyncio.run(main())
 """
 
-StartProcess = Callable[[World], Process]
+StartProcess = Callable[[World], Awaitable[Process]]
 
 
 @pytest.fixture
@@ -257,9 +303,17 @@ def start_process() -> Iterator[StartProcess]:
     """Start an agent for h1 in a process of its own, with the world's hook, and wait until it is open."""
     started: list[Process] = []
 
-    def start(world: World) -> Process:
-        settings = quick(hook=world.hook).model_dump(mode="json", exclude_defaults=True)
-        arguments = [world.url, str(world.folder / "journal.sqlite"), json.dumps(settings)]
+    async def start(world: World) -> Process:
+        # In a thread: this process serves the API.
+        return await asyncio.to_thread(start_now, world)
+
+    def start_now(world: World) -> Process:
+        settings = quick(hook=world.hook, **world.link).model_dump(mode="json", exclude_defaults=True)
+        arguments = [
+            world.url_of_agent(["h1"]),
+            str(world.folder / "journal.sqlite"),
+            json.dumps(settings),
+        ]
         process = Process(
             subprocess.Popen([sys.executable, "-c", AGENT, *arguments], stdout=subprocess.PIPE, text=True)
         )

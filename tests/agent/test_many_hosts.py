@@ -28,7 +28,7 @@ from redsched.store.commands.hosts import HostCommands
 from tests.agent.conftest import H1, World, quick
 from tests.support.waiting import wait_until
 
-FLEET = simulated(60, lease_s=2)
+FLEET = simulated(20, lease_s=2)
 
 
 async def place_on_each(world: World, prefix: str) -> list[str]:
@@ -56,6 +56,7 @@ async def test_a_fleet_accepts_and_ends_claims(world: World) -> None:
     await all_are(world, ids, ClaimStatus.ENDED)
 
 
+@pytest.mark.parametrize("world", ["redis"], indirect=True)  # the API reads the inboxes of all hosts that wait
 async def test_hosts_without_notifications_are_not_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     await world.start(FLEET, compare_s=600)
     await all_are(world, await place_on_each(world, "first"), ClaimStatus.ACTIVE)
@@ -120,6 +121,7 @@ async def test_a_fleet_lives_on_its_heartbeats(world: World) -> None:
     assert {(await world.host(report.name))["alive"] for report in FLEET} == {"1"}
 
 
+@pytest.mark.parametrize("world", ["redis"], indirect=True)  # this process would run tasks of the API too
 async def test_an_ended_agent_leaves_no_task_behind(world: World) -> None:
     before = asyncio.all_tasks()
     agent = await world.start(FLEET)

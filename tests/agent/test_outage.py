@@ -20,6 +20,7 @@ from redsched.agent.collectors.base import Collector, StaticCollector
 from redsched.agent.collectors.fleet import simulated
 from redsched.agent.journal.journal import open_journal
 from redsched.agent.run import hook_of
+from redsched.agent.store_link import StoreLink
 from redsched.aio import end
 from redsched.errors import Unavailable
 from redsched.model import ClaimStatus, HostReport
@@ -77,7 +78,7 @@ async def living(
     collectors = [StaticCollector(one) if isinstance(one, HostReport) else one for one in hosts]
     journal = open_journal(folder / "journal.sqlite")
     async with Store.connect(url, settings) as store:
-        agent = Agent(store, journal, settings, hook_of(settings), collectors)
+        agent = Agent(StoreLink(store), journal, settings, hook_of(settings), collectors)
         task = asyncio.create_task(agent.run())
         await asyncio.wait_for(agent.ready.wait(), 60)
         yield agent
@@ -120,6 +121,11 @@ async def away(server: PrivateServer) -> AsyncIterator[Attempts]:
         await asyncio.to_thread(server.restart)
 
 
+def store_of(agent: Agent) -> Store:
+    assert isinstance(agent.link, StoreLink)
+    return agent.link.store
+
+
 def sizes(agent: Agent) -> dict[str, int]:
     """Return the sizes of everything in an agent that could grow."""
     turns = {"beats": agent._beats, "looks": agent._looks, "inboxes": agent._inboxes, "compares": agent._compares}
@@ -127,7 +133,7 @@ def sizes(agent: Agent) -> dict[str, int]:
         "tasks": len(asyncio.all_tasks()),
         "speaking": len(agent._turns),
         "works": sum(len(works._running) for works in agent._claim_tasks.values()),
-        "calls": sum(len(one._waiting) for one in agent.store.runner._batchers.values()),
+        "calls": sum(len(one._waiting) for one in store_of(agent).runner._batchers.values()),
         "writes": len(agent.journal._next.statements) if agent.journal._next is not None else 0,
     }
 

@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 
 from redsched.agent.backoff import StoreBackoff
-from redsched.agent.host_session import Host
 from redsched.agent.inbox import FEW, InboxWatcher
+from redsched.agent.link import InboxWatch
 from redsched.aio import end
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import Change, Clock, FeedEnd, InboxEntry, Poll
@@ -56,15 +56,14 @@ class Noted:
 
     def __init__(self, feed: ScriptedFeed, names: Iterable[str] = NAMES) -> None:
         self.feed, self.notifications, self.elsewhere = feed, list[str](), 0
-        hosts = {name: cast(Host, name) for name in names}
+        hosts = {name: name for name in names}
         cell = cast(CellStore, feed)
         self.watch = InboxWatcher(
-            cell, StoreBackoff(), hosts, 0.001, lambda host: self.notifications.append(str(host)), self._elsewhere
+            cell, InboxWatch(StoreBackoff(), hosts, 0.001, self.notifications.append, self._elsewhere)
         )
         self.task = asyncio.create_task(self.watch.run())
 
-    def _elsewhere(self, hosts: Iterable[Host]) -> None:
-        assert [str(host) for host in hosts] == NAMES
+    def _elsewhere(self) -> None:
         self.elsewhere += 1
 
     async def until_read(self) -> None:

@@ -6,13 +6,15 @@ import httpx
 import pytest
 
 from redsched.settings import Settings
+from redsched.store.access.roles import StoreRole
 from tests.api.parts import client_of, put_host
+from tests.support.store_users import url_as
 
 
 @pytest.fixture
 async def empty_api(clean_store: str) -> AsyncIterator[httpx.AsyncClient]:
     """Yield a client of the API over an empty store."""
-    settings = Settings(redis_url=clean_store, max_body_bytes=4096)
+    settings = Settings(redis_url=url_as(clean_store, StoreRole.SCHEDULER), max_body_bytes=4096)
     async with client_of(settings, is_new=True) as client:
         yield client
 

@@ -1,8 +1,8 @@
 """Shared parts of the route tests: hosts and claims to start with, bad bodies, and a dump of the store."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import httpx
@@ -10,7 +10,9 @@ import redis
 from fastapi import FastAPI
 
 from redsched.api.app import create_app
+from redsched.server.supervisor import Workers
 from redsched.settings import Settings
+from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 
 REPORT: dict[str, Any] = {
@@ -47,6 +49,17 @@ async def declare_new(settings: Settings) -> None:
             await store.cell(name).init()
 
 
+@contextmanager
+def worker_over(server: PrivateServer, **environment: str) -> Iterator[str]:
+    """Yield the URL of a worker over a new store, which does not wait for hosts to attest."""
+    with redis.Redis(unix_socket_path=str(server.socket), protocol=2) as client:
+        client.flushall()
+    asyncio.run(declare_new(Settings(redis_url=server.url)))
+    with Workers("127.0.0.1", 0, 1) as workers:
+        workers.start({"REDSCHED_REDIS_URL": server.url, **environment})
+        yield workers.url
+
+
 _APPS: dict[str, FastAPI] = {}
 """Apps by their settings. FastAPI compiles an app's routes on its first requests, which is slower than most tests."""
 
@@ -70,7 +83,7 @@ async def client_of(settings: Settings, is_new: bool = False) -> AsyncIterator[h
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://api") as client,
+        httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
     ):
         if is_new:
             await app.state.scheduler.init()

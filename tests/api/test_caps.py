@@ -12,7 +12,7 @@ from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.model.limits import MAX_CELL_SLOTS, MAX_CONDITIONS, MAX_HOST_CLAIMS, MAX_HOST_SLOTS, MAX_REQUEST_BYTES
 from redsched.schema.parsing import parse
-from redsched.schema.requests.reports import ReportBody
+from redsched.schema.requests.reports import ReportBody, check_report_size
 from redsched.settings import Settings
 from tests.api.parts import NEED, REPORT, check_problem, client_of, put_host
 
@@ -116,6 +116,17 @@ def test_a_megabyte_of_mistakes_is_refused_quickly(body: dict[str, Any]) -> None
     assert len(to_json(refused.value.facts)) < 10_000
 
 
+def test_a_large_report_is_refused_before_its_inventories_are_built() -> None:
+    """Building 16,384 of them took 0.17 s of the loop. What else is wrong with a report, parsing it describes."""
+    classes = {f"CUSTOM_{'X' * 60}{number:02}": {"total": 1} for number in range(64)}
+    report = {"pools": {f"p{number}": {"inventories": classes} for number in range(MAX_HOST_SLOTS // 64)}}
+    check_report_size(to_json(report))
+    with pytest.raises(InvalidRequest, match=f"has {MAX_HOST_SLOTS + 1} entries: at most {MAX_HOST_SLOTS}"):
+        check_report_size(to_json({**report, "inventories": {"VCPU": {"total": 1}}}))
+    for other in (to_json({"pools": [1] * 40_000}), to_json([1] * 40_000), b"{" * 70_000):
+        check_report_size(other)
+
+
 async def test_a_cell_has_a_limited_number_of_columns(large_api: httpx.AsyncClient) -> None:
     """Each slot is a column over all hosts, in every scheduler. A host that brings no new ones is always welcome."""
     await put_host(large_api, "h1")
@@ -139,9 +150,15 @@ async def test_claims_of_a_report_are_described_once_for_all_mistakes() -> None:
         parse(text, ReportBody, "h1")
 
 
-@pytest.mark.parametrize("path", ["/v1%2Fclaims", "/v1/claims%2fa", "/v1/hosts%5ch1", "/%2Fmetrics"])
-async def test_an_encoded_slash_reaches_no_route(api: httpx.AsyncClient, path: str) -> None:
-    """A proxy that guards `/v1/` does not see a path that begins with `/v1%2F`."""
+PATHS = ["/v1%2Fclaims", "/v1/claims%2fa", "/v1/hosts%5ch1", "/%2Fmetrics", "/v1/changes%0A", "/v1/hosts/%00"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_an_encoded_slash_or_control_character_reaches_no_route(api: httpx.AsyncClient, path: str) -> None:
+    """A proxy that guards `/v1/` does not see a path that begins with `/v1%2F`.
+
+    `$` in the pattern of a route matches before a newline at the end: `/v1/changes%0A` was not counted as a stream.
+    """
     found = check_problem(await api.get(path), 422, "invalid-request")
     assert "encoded slash" in found["detail"]
 

@@ -208,3 +208,35 @@ def test_an_old_reply_or_one_of_another_epoch_or_host_changes_nothing(host: str,
     columns = columns_of(h1=FIELDS)
     assert not columns.from_reply(seen(version, host), epoch)
     assert difference(columns, columns_of(h1=FIELDS)) == []
+
+
+def test_columns_that_no_host_uses_any_longer_are_given_back() -> None:
+    """A report of many slots kept its columns, each as long as the fleet, in every scheduler for ever."""
+    columns = Columns()
+    usual = {"version": "1", "capacity.VCPU": "8", "trait.A": "1", "metric.m": "1.5"}
+    many = {f"capacity.gpu{number}/CUSTOM_GPU": "4" for number in range(200)}
+    many |= {f"trait.T{number}": "1" for number in range(200)} | {f"metric.m{number}": "2" for number in range(200)}
+    columns.put("h1", usual | many)
+    columns.put("h2", usual)
+    assert len(columns.capacity) == 201
+    assert len(columns.pool_slots("CUSTOM_GPU")) == 200
+    columns.put("h1", usual)
+    columns.give_back()
+    assert (list(columns.capacity), list(columns.traits), list(columns.metrics)) == (["VCPU"], ["A"], ["m"])
+    assert columns.pool_slots("CUSTOM_GPU") == ()
+    assert columns.capacity["gpu7/CUSTOM_GPU"].tolist() == [0] * columns.size
+    columns.put("h2", usual | {"capacity.gpu7/CUSTOM_GPU": "3"})
+    assert columns.pool_slots("CUSTOM_GPU") == ("gpu7/CUSTOM_GPU",)
+    assert columns.capacity["gpu7/CUSTOM_GPU"][columns.row("h2")] == 3
+
+
+def test_a_large_cell_is_checked_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redsched.cache.columns.CHECKED_VALUES", 64 * 50)
+    columns = Columns(64)
+    columns.put("h1", {"version": "1"} | {f"trait.T{number}": "1" for number in range(120)})
+    columns.put("h1", {"version": "2", "trait.T7": "1"})
+    left = []
+    for _ in range(3):
+        columns.give_back()
+        left.append(len(columns.traits))
+    assert left == [71, 21, 1]

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.cli import warm
+from tests.support import secret_watch
 from tests.support.waiting import wait_until_sync
 
 COMMAND = (sys.executable, "-m", "redsched.cli")
@@ -28,6 +29,11 @@ class Ran:
     exit_code: int
     output: str
     errors: str
+
+    def __post_init__(self) -> None:
+        """Look for secrets in what it printed."""
+        secret_watch.look("output of the command", self.output)
+        secret_watch.look("errors of the command", self.errors)
 
     def json(self) -> dict[str, Any]:
         """Return the output of a command that ran with --json."""
@@ -157,12 +163,13 @@ def ask(url: str) -> dict[str, object]:
         return dict(json.load(answer))
 
 
-def curl(line: str) -> dict[str, object]:
-    """Send the request of a printed curl line, and return the JSON response."""
-    words = shlex.split(line)
-    method, url, header, body = words[words.index("-X") + 1], words[3], words[words.index("-H") + 1], words[-1]
-    name, _, value = header.partition(": ")
-    request = urllib.request.Request(url, body.encode(), {name: value}, method=method)
+def curl(line: str, token: str = "") -> dict[str, object]:
+    """Send the request of a printed curl line, with the token as its file of headers, and return the JSON response."""
+    words = shlex.split(line.replace("@me.header", f"'Authorization: Bearer {token}'"))
+    method, url, body = words[words.index("-X") + 1], words[3], words[-1]
+    pairs = (words[number + 1].partition(": ") for number, word in enumerate(words) if word == "-H")
+    headers = {name: value for name, _, value in pairs}
+    request = urllib.request.Request(url, body.encode(), headers, method=method)
     with urllib.request.urlopen(request, timeout=20) as answer:
         assert answer.status in (200, 201)
         return dict(json.load(answer))

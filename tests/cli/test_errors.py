@@ -4,6 +4,7 @@ import pytest
 
 from tests.cli.conftest import Redsched
 from tests.cli.parts import run
+from tests.support.secret_watch import MARK
 
 USAGE = {
     "unknown command": (("nix",), "nix"),
@@ -75,8 +76,12 @@ def test_up_refuses_a_url_that_cannot_be_read() -> None:
 
 
 def test_a_password_is_not_shown() -> None:
-    line = run("host", "list", "--url", "redis://:secret@127.0.0.1:1").check_failed(5)
-    assert "secret" not in line
+    """A password on the command line is used, with a warning that names the other ways."""
+    warning, error = run("host", "list", "--url", f"redis://:{MARK}a@127.0.0.1:1").errors.splitlines()
+    assert all(one in warning for one in ("--url has a password", "REDSCHED_REDIS_URL", "REDSCHED_REDIS_PASSWORD_FILE"))
+    assert MARK not in warning + error
+    quiet = {"REDSCHED_REDIS_URL": f"redis://:{MARK}a@127.0.0.1:1"}
+    assert MARK not in run("host", "list", environment=quiet).check_failed(5)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from redsched.store.embedded.server import PrivateServer
 from tests.cli.parts import COMMAND, ask, check_nothing_left, curl, descendants, run, running, runs, up
+from tests.support.secret_watch import MARK
 from tests.support.waiting import wait_until_sync
 
 
@@ -37,6 +39,32 @@ def test_up_alone_has_a_curl_that_works_too() -> None:
         ended = started.end(signal.SIGTERM)
     assert (ended.exit_code, ended.errors) == (0, "")
     check_nothing_left(started, processes)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--fleet", "2")])
+@pytest.mark.shows_secret  # `token new` prints it
+def test_the_curl_of_an_up_with_authentication_sends_a_token(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """From a file: other users of the machine see command lines. `up` does not know the token."""
+    file = str(tmp_path / "tokens.yaml")
+    token = run("token", "new", "me", "--role", "operator", "--file", file).output.strip()
+    with up("--no-agent", *arguments, environment={"REDSCHED_AUTH": file}) as started:
+        assert file in started.said["auth"]
+        assert "-H @me.header" in started.said["try"]
+        answer = curl(started.said["try"], token)
+        assert "selections" in answer if arguments else answer["outcome"] == "OK"
+        ended = started.end(signal.SIGINT)
+    assert (ended.exit_code, ended.errors) == (0, "")
+
+
+@pytest.mark.parametrize("command", [("up", "--no-agent"), ("api", "--url", "redis://127.0.0.1:1")])
+def test_a_token_file_that_cannot_be_used_is_one_line(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """It is checked first: no store was started, or asked."""
+    file = tmp_path / "tokens.yaml"
+    environment = {"REDSCHED_AUTH": str(file)}
+    run(*command, "--port", "0", environment=environment).check_failed(2, str(file), "cannot be read")
+    file.write_text("tokens: []")
+    file.chmod(0o644)
+    run(*command, "--port", "0", environment=environment).check_failed(2, str(file), "chmod 600")
 
 
 def test_nothing_survives_an_up_that_is_killed() -> None:
@@ -105,6 +133,20 @@ def test_a_broken_fleet_is_one_line(tmp_path: Path) -> None:
 def test_data_beside_a_given_store_is_refused(store: str, tmp_path: Path) -> None:
     environment = {"REDSCHED_REDIS_URL": store}
     run("up", "--port", "0", "--data", str(tmp_path), environment=environment).check_failed(2, "--data")
+
+
+def test_no_process_shows_the_password_of_the_store(fresh_server: PrivateServer) -> None:
+    """Neither in the list of processes, nor in what `up` prints."""
+    password = f"{MARK}up"
+    with fresh_server.client() as client:
+        client.execute_command("ACL", "SETUSER", "redsched", "on", f">{password}", "~*", "&*", "+@all")
+    url = fresh_server.url.replace("unix://", f"unix://redsched:{password}@")
+    with up("--fleet", "2", environment={"REDSCHED_REDIS_URL": url}) as started:
+        processes = [started.process.pid, *descendants(started.process.pid)]
+        assert len(processes) >= 4  # a worker, the agent, the fleet
+        assert not [pid for pid in processes if MARK.encode() in _command(pid)]
+        ended = started.end(signal.SIGINT)
+    assert MARK not in ended.output + ended.errors
 
 
 @pytest.mark.parametrize("command", [("api", "--port", "0"), ("agent", "--fleet", "2")])

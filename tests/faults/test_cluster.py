@@ -1,11 +1,9 @@
 """A cluster as the store: cells on different shards, a slot that moves under traffic, a primary that dies."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +16,8 @@ from redsched.errors import StoreUnavailable, Unavailable
 from redsched.model import Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
+from redsched.store.access.roles import StoreRole
+from redsched.store.access.rules import StoreUser, rules_of
 from redsched.store.cell import CellStore
 from redsched.store.embedded.server import pick_server
 from redsched.store.store import Store
@@ -30,7 +30,6 @@ from tests.support.waiting import wait_until
 
 CELLS = tuple(cells_apart(3))
 MOVED = CELLS[0]
-DOCS = Path(__file__).parents[2] / "docs"
 QUICK = Settings(cells=CELLS, poll_s=0.01, tick_s=0.1, reply_timeout_s=1.0, resend_for_s=15.0, select_timeout_s=20.0)
 VCPU = 200
 
@@ -204,14 +203,16 @@ async def test_a_killed_primary_is_followed_to_its_replica(setup: ClusterSetup) 
 
 
 async def test_the_documented_permissions_are_enough(setup: ClusterSetup) -> None:
-    """The ACL covers the commands for every store and those for a cluster; `+wait` is added for durable claims."""
+    """`redsched acl` adds what a cluster needs, and what durable claims need."""
+    durable = QUICK.model_copy(update={"durability": "replicas=1"})
+    rules = rules_of(
+        StoreUser("redsched", StoreRole.SCHEDULER, tuple(CELLS)),
+        durable.model_copy(update={"redis_url": setup.url}),
+        "secret",
+    )
     for node in setup.nodes:
         with node.asked() as client:
-            for page in ("operate.md", "operate/cluster.md"):
-                [line] = re.findall("^ACL SETUSER redsched .*$", (DOCS / page).read_text(), re.MULTILINE)
-                client.execute_command(*line.replace("PASSWORD", "secret").split())
-            client.execute_command("ACL", "SETUSER", "redsched", "+wait")
-    durable = QUICK.model_copy(update={"durability": "replicas=1"})
+            client.execute_command("ACL", "SETUSER", "redsched", *rules)
     url = setup.url.replace("cluster://", "cluster://redsched:secret@")
     async with Store.connect(url, durable) as store, Scheduler.connect(url, durable) as scheduler:
         for name in CELLS:  # a claim id of the caller's waits until no cell can have lost its claim

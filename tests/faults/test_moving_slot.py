@@ -424,13 +424,13 @@ def watched(it: World, name: str, around: Callable[[], AbstractContextManager[No
     runner, run = it.cell._cell.scripts, it.cell._cell.scripts.run
 
     async def watching(
-        script: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False
+        script: str, keys: Sequence[str], arguments: Sequence[str | int], *more: Any, **named: Any
     ) -> Reply:
         if script != name:
-            return await run(script, keys, arguments, durable)
+            return await run(script, keys, arguments, *more, **named)
         await it.fill(keys)
         with around():
-            reply = await run(script, keys, arguments, durable)
+            reply = await run(script, keys, arguments, *more, **named)
         it.replies.append(reply)
         return reply
 

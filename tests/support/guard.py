@@ -4,7 +4,8 @@ In a hash slot that is being moved to another server key by key, the source reje
 not have, because the key may be at the target by now. It checks the declared keys once before a script, and again at
 each command: a script that removes a key and touches it afterwards stops there, with its earlier writes done. In a
 slot that does not move, nothing happens. So every script of the test suite runs behind `guard.lua`, which raises an
-error in such a case. A second check compares the keys of each call with the names in the script's header.
+error in such a case. A second check compares the keys of each call with the names in the script's header, and those
+that follow with `script_keys.KINDS_OF_FURTHER_KEYS`.
 
 `install` patches this process, and processes that import `tests` and inherit `GUARDED`.
 """
@@ -17,6 +18,8 @@ from functools import cache
 from hashlib import sha1
 from pathlib import Path
 
+from redsched.origin import Origin
+from redsched.store.access import script_keys
 from redsched.store.client import call, script_client, scripts
 from redsched.store.codec.wire import Reply
 
@@ -103,12 +106,14 @@ def _watch_keys() -> None:
         keys: Sequence[str],
         arguments: Sequence[str | int],
         durable: bool = False,
+        origins: Sequence[Origin] = (),
     ) -> Reply:
-        wrong = wrong_keys(scripts.load_all()[name].keys.names, keys)
+        names = scripts.load_all()[name].keys.names
+        wrong = [*wrong_keys(names, keys), *wrong_further_keys(name, keys[len(names) :])]
         if wrong:
             found.append(f"{name}: {wrong}")
             raise TypeError(f"{name}.lua: {wrong}")
-        return await run(self, name, keys, arguments, durable)
+        return await run(self, name, keys, arguments, durable, origins)
 
     watched.guarded = True  # type: ignore[attr-defined]
     script_client.ScriptClient.run = watched  # type: ignore[method-assign]
@@ -117,6 +122,17 @@ def _watch_keys() -> None:
 def wrong_keys(names: Sequence[str], keys: Sequence[str]) -> list[str]:
     """Return the keys of a call whose kind differs from the names in the header."""
     return [f"{name}: {key}" for name, key in zip(names, keys, strict=False) if not re.fullmatch(_form(name), key)]
+
+
+def wrong_further_keys(script: str, keys: Sequence[str]) -> list[str]:
+    """Return the keys behind those of the header whose kind `redsched acl` does not know of."""
+    known = script_keys.KINDS_OF_FURTHER_KEYS.get(script, frozenset())
+    return [f"not in script_keys.KINDS_OF_FURTHER_KEYS: {key}" for key in keys if _kind(key) not in known]
+
+
+def _kind(key: str) -> str:
+    """Return the kind of a key of a cell, as `key_kinds` names it."""
+    return key.partition("}:")[2].partition(":")[0].replace("-", "_")
 
 
 @cache

@@ -30,3 +30,19 @@ def test_a_mapping_of_many_keys_is_read_in_linear_time() -> None:
     with pytest.raises(InvalidRequest, match="'k1' is given twice"):
         parse_yaml("".join(f"k{number}: 1\n" for number in range(20_000)) + "k1: 2\n")
     assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize("text", ["a: 2026-02-30", "!!bool maybe", "!!timestamp soon", "!!int x", f"a: {'9' * 5000}"])
+def test_values_that_are_not_of_their_type_are_refused(text: str) -> None:
+    """PyYAML raises whatever the conversion does."""
+    with pytest.raises(InvalidRequest, match="not YAML: a value is not of its type"):
+        parse_yaml(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["a: secret: [", "secret: *secret", "secret: 1\nsecret: 1", "secret: \x00", "- %secret"]
+)
+def test_an_error_can_leave_out_the_text(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="not YAML") as caught:
+        parse_yaml(text, quotes=False)
+    assert "secret" not in str(caught.value)

@@ -14,6 +14,7 @@ from redsched.agent.host_session import Host
 from redsched.agent.journal.schema import JournalEntry
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, Placement
 from redsched.model.tokens import is_newer_token
+from redsched.origin import Origin
 from redsched.store.codec.claim_codec import counting_objects
 from redsched.store.codec.claim_fields import alternates_from, alternates_name, record_of
 from redsched.store.codec.outcomes import Outcome
@@ -64,7 +65,7 @@ class LifecycleContext:
         Scripts return STALE both for a placement that has been resized meanwhile and for one that is gone. A plain read
         is sufficient reason to let its work continue, but only the outcome of a script is reason to stop it.
         """
-        read = await self.backoff.call(lambda: self.host.cell.claims.read([work.id]))
+        read = await self.backoff.call(lambda: self.host.cell.claims([self.host.name], [work.id]))
         if work.id not in read:
             return None
         found = {one.placed: one for one in placements_here(read[work.id], self.host.name)}.get(work.placed)
@@ -75,7 +76,9 @@ class LifecycleContext:
     async def adopt(self, known: JournalEntry, resized: JournalEntry) -> JournalEntry:
         """Write a placement's newer token to the journal. Its work still has the amounts from before the resizes."""
         before = (known.before or known.amounts) if resized.resizing_to else {}
-        work = dataclasses.replace(known, token=resized.token, record=resized.record, before=before)
+        work = dataclasses.replace(
+            known, token=resized.token, record=resized.record, before=before, origin=resized.origin
+        )
         await self.write(work)
         return work
 
@@ -88,7 +91,7 @@ class LifecycleContext:
         # The alternates in the journal may be those of an earlier claim with this id.
         needed = [one for one in work.texts if one not in self.host.journal.texts or one == alternates_name(work.id)]
         if needed:
-            found = await self.backoff.call(lambda: self.host.cell.texts.read(needed))
+            found = await self.backoff.call(lambda: self.host.cell.texts(self.host.name, work.id, needed))
             for name, text in found.items():
                 await self.host.journal.write_text(name, text)
         await durable
@@ -162,6 +165,7 @@ def work_of(claim: Claim, placement: Placement) -> JournalEntry:
         # STARTING is kept: the work may be running, and a release would free a CLAIMED placement at once.
         state=ClaimStatus.STARTING if placement.state is ClaimStatus.STARTING else ClaimStatus.CLAIMED,
         moves=_moved_from(claim, placement),
+        origin=Origin(claim.actor, claim.request_id),
     )
 
 

@@ -129,7 +129,7 @@ class ClaimLifecycle:
 
     async def _confirm(self, work: JournalEntry) -> None:
         answer = await self._context.call(
-            lambda: self._host.cell.claims.confirm(self._host.name, work.id, work.token, epoch=self._host.epoch)
+            lambda: self._host.cell.confirm(self._host.name, work.id, work.token, self._host.epoch)
         )
         if answer.outcome in _DONE:
             await self._resizing.resize(work)
@@ -186,7 +186,9 @@ class ClaimLifecycle:
             await self._ending.stop_freed(work)
 
     async def _is_of_failed_gang(self, work: JournalEntry) -> bool:
-        claim = (await self._context.backoff.call(lambda: self._host.cell.claims.read([work.id]))).get(work.id)
+        claim = (await self._context.backoff.call(lambda: self._host.cell.claims([self._host.name], [work.id]))).get(
+            work.id
+        )
         here = placements_here(claim, self._host.name) if claim else []
         return any(is_of_failed_gang(claim, one) for one in here if one.placed == work.placed)
 
@@ -208,17 +210,15 @@ class ClaimLifecycle:
 
     async def _accept(self, work: JournalEntry, entry_id: str) -> ScriptResult:
         return await self._context.call(
-            lambda: self._host.cell.claims.accept(self._host.name, work.id, work.token, self._context.lease_s, entry_id)
+            lambda: self._host.cell.accept(self._host.name, work.id, work.token, self._context.lease_s, entry_id)
         )
 
     async def _renew(self, work: JournalEntry) -> ScriptResult:
         return await self._context.call(
-            lambda: self._host.cell.claims.renew(self._host.name, work.id, work.token, self._context.lease_s)
+            lambda: self._host.cell.renew(self._host.name, work.id, work.token, self._context.lease_s)
         )
 
     async def _report_failed(self, work: JournalEntry, is_gone: bool, reason: str) -> ScriptResult:
         return await self._context.call(
-            lambda: self._host.cell.claims.fail(
-                self._host.name, work.id, work.token, is_gone, objects_of(work), reason=reason
-            )
+            lambda: self._host.cell.fail(self._host.name, work.id, work.token, is_gone, objects_of(work), reason)
         )

@@ -37,11 +37,7 @@ class LocalSteps:
             await self._write_local(found, known, answer)
         elif found.id not in self._context.conflicts:
             self._context.conflicts.add(found.id)
-            _log.error(
-                "local work has the id of another claim: give it one of its own",
-                host=self._host.name,
-                claim=found.id,
-            )
+            _log.error(_problem(answer), host=self._host.name, claim=found.id)
 
     async def _write_local(self, found: LocalWork, known: JournalEntry | None, answer: ScriptResult) -> None:
         token, placed = answer.facts
@@ -58,10 +54,17 @@ class LocalSteps:
 
     async def _claim_local(self, found: LocalWork, token: str) -> ScriptResult:
         return await self._context.call(
-            lambda: self._host.cell.claims.report_local(
+            lambda: self._host.cell.report_local(
                 self._host.name, found.id, found.amounts, found.project, found.consumer, token
             )
         )
+
+
+def _problem(answer: ScriptResult) -> str:
+    """Return why the store does not count local work, and what helps."""
+    if answer.outcome is Outcome.FULL:
+        return f"local work is not counted: {answer.facts[0]} would be too high: correct its amounts or its number"
+    return "local work has the id of another claim: give it one of its own"
 
 
 def updated_entry(found: LocalWork, held: JournalEntry) -> JournalEntry:

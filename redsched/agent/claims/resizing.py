@@ -35,7 +35,7 @@ class ResizeSteps:
                 # Durable before the report, because the store must not free amounts that the work still has.
                 await self._context.write(work)
             answer = await self._context.call(
-                lambda work=work: self._host.cell.claims.resized(  # type: ignore[misc]
+                lambda work=work: self._host.cell.resized(  # type: ignore[misc]
                     self._host.name, work.id, work.token, work.resizing_to, objects_of(work)
                 )
             )

@@ -32,7 +32,11 @@ class EndSteps:
         was_active = known.was_active or known.state is ClaimStatus.ACTIVE
         record = {**known.record, "end_reason": end_reason.value} if end_reason else known.record
         work = dataclasses.replace(
-            known, record=record, state=ClaimStatus.ENDING, was_active=was_active and not gang_failed
+            known,
+            record=record,
+            state=ClaimStatus.ENDING,
+            was_active=was_active and not gang_failed,
+            origin=work.origin,
         )
         # Durable before the hook runs: after a crash, the host must not attest it as active in a new epoch.
         await self._context.write(work)
@@ -61,7 +65,7 @@ class EndSteps:
             (EndReason.WORK_ENDED, work.work_end.text) if work.work_end is not None else (EndReason.RELEASED, "")
         )
         return await self._context.call(
-            lambda: self._host.cell.claims.gone(
-                self._host.name, work.id, work.token, end_reason, external, entry_id, objects_of(work), reason=reason
+            lambda: self._host.cell.gone(
+                self._host.name, work.id, work.token, end_reason, external, entry_id, objects_of(work), reason
             )
         )

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from redsched import logs
+from redsched import logs, origin
 from redsched.agent.claims.context import is_of_failed_gang, placements_here, work_of
 from redsched.agent.claims.local import updated_entry
 from redsched.agent.claims.steps import ClaimSteps
@@ -14,6 +14,7 @@ from redsched.agent.journal.schema import JournalEntry
 from redsched.aio import end, end_all
 from redsched.model import Claim, ClaimStatus, EndReason, OnExit, Placement
 from redsched.model.tokens import is_newer_token
+from redsched.origin import UNKNOWN, Origin, agent_of
 from redsched.store.codec.results import InboxEntry
 
 ACTIVE = ClaimStatus.ACTIVE
@@ -136,15 +137,15 @@ class ClaimTasks:
             self._discard(entry)
         elif entry.op == "end" and held is not None:
             end_reason = placement.end_reason if placement is not None else None
-            self.end(held, entry.entry_id, end_reason, is_of_failed_gang(claim, placement))
+            self.end(_caused_by(entry, held), entry.entry_id, end_reason, is_of_failed_gang(claim, placement))
         elif claim is None or placement is None or placement.token != entry.token:
             self._discard(entry)
         elif entry.op == "end":
             # Run the stop hook even though the journal does not have the placement.
-            self.end(work_of(claim, placement), entry.entry_id, placement.end_reason)
+            self.end(_caused_by(entry, work_of(claim, placement)), entry.entry_id, placement.end_reason)
         else:
             # A resize is handled like a start, with a newer token.
-            self.bring_up(work_of(claim, placement), entry.entry_id)
+            self.bring_up(_caused_by(entry, work_of(claim, placement)), entry.entry_id)
 
     def _discard(self, entry: InboxEntry) -> None:
         self._start_task(
@@ -172,7 +173,8 @@ class ClaimTasks:
             steps.close()
             self._missed |= before.token != work.token
             return
-        task = asyncio.create_task(_after(before, steps), name=f"claim {work.id}")
+        caused_by = Origin(agent_of(self._host.name), work.origin.request_id)
+        task = asyncio.create_task(_after(before, steps, caused_by), name=f"claim {work.id}")
         doing = self._running[work.placed] = _RunningTask(task, work.token, is_end)
         # A task that is cancelled before its first step never awaits `steps`.
         task.add_done_callback(lambda _: steps.close())
@@ -200,7 +202,13 @@ def _needs_work(placement: Placement, work: JournalEntry) -> bool:
     return work.state is not ACTIVE or placement.state is not ACTIVE or bool(work.resizing_to or placement.resizing_to)
 
 
-async def _after(before: _RunningTask | None, steps: Coroutine[None, None, None]) -> None:
+def _caused_by(entry: InboxEntry, work: JournalEntry) -> JournalEntry:
+    """Return a placement with who caused a notification. An older release of a scheduler does not say who."""
+    return work if entry.origin == UNKNOWN else replace(work, origin=entry.origin)
+
+
+async def _after(before: _RunningTask | None, steps: Coroutine[None, None, None], caused_by: Origin) -> None:
+    origin.enter(caused_by)
     if before is not None:
         await end(before.task)
     await steps

@@ -50,6 +50,4 @@ class WorkEndedSteps:
             await self._context.write(dataclasses.replace(work, work_end=WorkEnd(text, answer.now_ms)))
 
     async def _report_work_ended(self, work: JournalEntry, text: str) -> ScriptResult:
-        return await self._context.call(
-            lambda: self._host.cell.claims.work_ended(self._host.name, work.id, work.token, text)
-        )
+        return await self._context.call(lambda: self._host.cell.work_ended(self._host.name, work.id, work.token, text))

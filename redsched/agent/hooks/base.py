@@ -19,6 +19,7 @@ from redsched.agent.collectors.base import Named
 from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.machine.processes import start_mark
 from redsched.agent.machine.usage import start_time
+from redsched.model.claims import plain_text
 
 MAX_OUTPUT_BYTES = 65_536
 """Output beyond this is read and discarded, so that the hook does not block and memory stays bounded."""
@@ -76,6 +77,8 @@ class HookRequest:
             "slots": dict(work.resizing_to or work.amounts),
             "project": work.project,
             "consumer": work.consumer,
+            "actor": work.origin.actor,
+            "request_id": work.origin.request_id,
             "alternates": [host for host in self.alternates if host != self.host],
         }
         if work.named is not None:
@@ -107,9 +110,7 @@ class Output:
 
 def output_tail(output: bytes | bytearray) -> str:
     """Return the last LAST_WORDS characters of a hook's output; control characters except newlines become spaces."""
-    text = output.decode(errors="replace")
-    plain = "".join(one if one.isprintable() or one == "\n" else " " for one in text)
-    return plain.strip()[-MAX_TAIL:]
+    return plain_text(output.decode(errors="replace")).strip()[-MAX_TAIL:]
 
 
 class Hook(Protocol):

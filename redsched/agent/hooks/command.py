@@ -6,10 +6,11 @@ import os
 import shlex
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import IO
 
 from redsched.agent.hooks.base import HookFailed, HookNotRun, HookRequest, Output
+from redsched.agent.hooks.environment import hook_environment
 from redsched.aio import finish
 from redsched.errors import InvalidRequest
 
@@ -20,7 +21,8 @@ GRACE_S = 5.0
 class CommandHook:
     """Runs a command in a session of its own, so that a timeout ends all processes that it has started."""
 
-    def __init__(self, command: str, timeout_s: float) -> None:
+    def __init__(self, command: str, timeout_s: float, variables: Collection[str] = ()) -> None:
+        """`variables`: what the command gets of this process' environment beside the usual variables."""
         try:
             self._command = shlex.split(command)
         except ValueError as error:
@@ -28,6 +30,7 @@ class CommandHook:
         if not self._command:
             raise InvalidRequest("hook is blank: name a command or a URL, or leave REDSCHED_HOOK empty")
         self._timeout_s = timeout_s
+        self._passed = variables
 
     async def run(self, order: HookRequest) -> bytes:
         """Run the command and return its output. Raises HookFailed."""
@@ -55,7 +58,7 @@ class CommandHook:
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
-                env=os.environ | _variables(order),
+                env=hook_environment(self._passed, _variables(order)),
                 start_new_session=True,
             )
         )
@@ -87,6 +90,8 @@ def _variables(order: HookRequest) -> dict[str, str]:
         "REDSCHED_TOKEN": work.token,
         "REDSCHED_PLACED": work.placed,
         "REDSCHED_HOST": order.host,
+        "REDSCHED_ACTOR": work.origin.actor,
+        "REDSCHED_REQUEST_ID": work.origin.request_id,
     }
 
 

@@ -8,7 +8,7 @@ import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from redsched.agent.hooks.base import HookFailed, HookNotRun, HookRequest, Output
 from redsched.errors import InvalidRequest
@@ -16,6 +16,10 @@ from redsched.errors import InvalidRequest
 THREADS = 16
 CONNECT_S = 10.0
 """Timeout for connecting: a connect cannot be interrupted, and one that takes longer is unlikely to succeed."""
+
+
+_PLAIN = "!\"#$&'()*+,/:;<=>?@[\\]^`{|}~ "
+"""What an actor in a header has as it is, besides letters and digits. All else, and %, is percent-encoded."""
 
 
 class UrlHook:
@@ -51,6 +55,8 @@ class UrlHook:
             "Redsched-Claim-Id": order.work.id,
             "Redsched-Token": order.work.token,
             "Redsched-Placed": order.work.placed,
+            "Redsched-Actor": quote(order.work.origin.actor, _PLAIN),
+            "Redsched-Request-Id": order.work.origin.request_id,
         }
         target = (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
         deadline = monotonic() + self._timeout_s

@@ -6,18 +6,25 @@ delays a heartbeat. journal.py defines what is written.
 """
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from redsched.agent.journal import schema as sql
+from redsched.aio import detached
 from redsched.errors import OtherAgent, RedschedError
 
 _DISK = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")
 """Prefixes of SQLite's error names for faults of the disk rather than of the file."""
+
+_BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite appends to the name of the file for those beside it."""
+_FOLDER = "redsched"
+"""The name of the folder of journals by default."""
 
 T = TypeVar("T")
 Statement = tuple[str, tuple[Any, ...]]
@@ -81,7 +88,7 @@ class JournalFile:
             self._next = _Batch()
         self._next.statements.append((statement, values))
         if self._writer is None:
-            self._writer = asyncio.create_task(self._write_batches(), name="journal")
+            self._writer = detached(self._write_batches(), name="journal")
         return self._next
 
     async def _write_batches(self) -> None:
@@ -133,7 +140,7 @@ def opening(path: Path) -> Iterator[sqlite3.Connection]:
     Raises OtherAgent when another process has it open, JournalBroken when the file cannot be used.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_private(path)
         connection = sqlite3.connect(path, timeout=0.5, check_same_thread=False)
     except (OSError, sqlite3.Error) as error:
         raise JournalBroken(
@@ -148,6 +155,29 @@ def opening(path: Path) -> Iterator[sqlite3.Connection]:
     except (sqlite3.Error, ValueError, KeyError) as error:
         connection.close()
         raise _unusable(path, error) from error
+
+
+def _make_private(path: Path) -> None:
+    """Create the file and its folder for this user alone, and close existing ones to others.
+
+    An existing folder is left as it is unless it is redsched's own by its name: others may need theirs.
+    """
+    folder = path.parent
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    elif folder.name == _FOLDER:
+        _close_to_others(folder, 0o700)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    # SQLite creates the WAL with the mode of the file; an earlier release may have left one for all to read.
+    for file in (path, *(path.with_name(path.name + suffix) for suffix in _BESIDE)):
+        if file.exists():
+            _close_to_others(file, 0o600)
+
+
+def _close_to_others(path: Path, mode: int) -> None:
+    with suppress(PermissionError):  # another user's, or of a file system without modes
+        path.chmod(mode)
 
 
 def _unusable(path: Path, error: Exception) -> RedschedError:
@@ -169,10 +199,14 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise JournalBroken for a journal with another schema, before anything is written to it."""
+    """Upgrade a journal of the schema before. Raises JournalBroken for one of any other, and writes nothing to it."""
     has_meta = connection.execute(sql.HAS_META).fetchone()
     row = connection.execute(sql.SCHEMA).fetchone() if has_meta else None
-    if row and row[0] != sql.VERSION:
+    if row and row[0] in sql.UPGRADES:
+        with connection:
+            for statement in (*sql.UPGRADES[row[0]], f"UPDATE meta SET value = '{sql.VERSION}' WHERE name = 'schema'"):
+                connection.execute(statement)
+    elif row and row[0] != sql.VERSION:
         raise JournalBroken(
             f"journal {path} has schema {row[0]}, this release reads only schema {sql.VERSION}: start the release that "
             "wrote it and end the claims of its hosts, or move the file away to start with an empty one, which "

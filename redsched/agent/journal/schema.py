@@ -9,11 +9,14 @@ from typing import Any, TypeVar
 from redsched.agent.collectors.base import Named
 from redsched.model import Amounts, ClaimStatus, OnExit
 from redsched.model.claims import LOCAL
+from redsched.origin import UNKNOWN, Origin
 from redsched.store.codec.claim_fields import AMOUNT, RESIZING_TO, amounts_in, record_with, texts_of
 
 T = TypeVar("T")
 
-VERSION = "7"
+VERSION = "8"
+UPGRADES = {"7": ("ALTER TABLE placement ADD COLUMN origin TEXT NOT NULL DEFAULT ''",)}
+"""What makes a journal of the schema before one of VERSION. An earlier release does not read it any more."""
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -23,7 +26,7 @@ CREATE TABLE IF NOT EXISTS host (
 CREATE TABLE IF NOT EXISTS placement (
     host TEXT, placed TEXT, id TEXT NOT NULL, token TEXT NOT NULL, root TEXT NOT NULL, state TEXT NOT NULL,
     is_running INTEGER NOT NULL, named TEXT NOT NULL, record TEXT NOT NULL, before TEXT NOT NULL, moves TEXT NOT NULL,
-    work_end TEXT NOT NULL, was_active INTEGER NOT NULL, PRIMARY KEY (host, placed)
+    work_end TEXT NOT NULL, was_active INTEGER NOT NULL, origin TEXT NOT NULL DEFAULT '', PRIMARY KEY (host, placed)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS text (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tombstone (
@@ -39,8 +42,8 @@ SET_META = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 HOSTS = "SELECT name, left_epoch, attested_epoch, external FROM host"
 SET_HOST = "INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?)"
 PLACEMENTS = """SELECT host, placed, id, token, root, state, is_running, named, record, before, moves, work_end,
-    was_active FROM placement"""
-SET_PLACEMENT = "INSERT OR REPLACE INTO placement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    was_active, origin FROM placement"""
+SET_PLACEMENT = "INSERT OR REPLACE INTO placement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 DELETE_PLACEMENT = "DELETE FROM placement WHERE host = ? AND placed = ?"
 TEXTS = "SELECT name, text FROM text"
 SET_TEXT = "INSERT OR REPLACE INTO text VALUES (?, ?)"
@@ -74,7 +77,8 @@ class JournalEntry:
     work that the hook named. During a resize, `resizing_to` has the amounts that the placement will hold, `before` the
     amounts of its work, and `amounts` the larger of both. `moves` has the host and token of the placement that this one
     replaces in a move. `work_end` is set once the work has ended by itself. `was_active`: it is ending, was active
-    before, and its gang has not failed. A local claim has the digest LOCAL.
+    before, and its gang has not failed. `origin`: who caused what the host was last asked to do with it. A local claim
+    has the digest LOCAL.
     """
 
     id: str
@@ -89,6 +93,7 @@ class JournalEntry:
     moves: Mapping[str, str] = field(default_factory=dict)
     work_end: WorkEnd | None = None
     was_active: bool = False
+    origin: Origin = UNKNOWN
 
     @property
     def on_exit(self) -> OnExit:
@@ -171,12 +176,14 @@ def to_row(host: str, work: JournalEntry) -> tuple[Any, ...]:
         json.dumps(dict(work.moves)),
         "" if work.work_end is None else json.dumps(asdict(work.work_end)),
         int(work.was_active),
+        "" if work.origin == UNKNOWN else json.dumps(asdict(work.origin)),
     )
 
 
 def from_row(row: tuple[Any, ...]) -> tuple[str, JournalEntry]:
     """Return the host and the placement of a row of the table `placement`."""
-    host, placed, claim_id, token, root, state, is_running, named, record, before, moves, work_end, was_active = row
+    host, placed, claim_id, token, root, state, is_running, named, record, before, moves, work_end, *last = row
+    was_active, caused_by = last
     return host, JournalEntry(
         id=claim_id,
         placed=placed,
@@ -190,6 +197,7 @@ def from_row(row: tuple[Any, ...]) -> tuple[str, JournalEntry]:
         moves=json.loads(moves),
         work_end=WorkEnd(**json.loads(work_end)) if work_end else None,
         was_active=bool(was_active),
+        origin=Origin(**json.loads(caused_by)) if caused_by else UNKNOWN,
     )
 
 

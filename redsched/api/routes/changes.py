@@ -1,21 +1,22 @@
 """GET /v1/changes: every change that can alter a decision, as server-sent events."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from typing import Annotated, Any, TypeVar
+from functools import partial
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Request
-from fastapi.sse import EventSourceResponse, ServerSentEvent
+from fastapi import APIRouter, Header, Request
+from starlette.responses import Response
 
+from redsched.api.access.callers import sees_all_claims
+from redsched.api.access.changes import own_changes
+from redsched.api.access.redact import Redactor
+from redsched.api.change_stream import ChangeStream, event_of
 from redsched.api.openapi import answers
-from redsched.api.routes.common import KNOWN_QUERY, scheduler
+from redsched.api.routes.common import KNOWN_QUERY, caller, scheduler
 from redsched.errors import InvalidRequest, NotFound
-from redsched.scheduler import Change, Reset
-from redsched.schema.responses import ChangeAnswer
+from redsched.scheduler.observe.change_log import ChangeLog
 
 router = APIRouter(tags=["changes"], dependencies=[KNOWN_QUERY])
 
-Item = TypeVar("Item")
 LastEventId = Annotated[
     str,
     Header(
@@ -25,17 +26,10 @@ LastEventId = Annotated[
     ),
 ]
 
-
-async def _follow(request: Request, last_event_id: LastEventId = "") -> AsyncIterator[Change | Reset]:
-    return scheduler(request).changes(last_event_id)
-
-
-# A dependency, because those may reject: when the route itself begins, the 200 has been sent.
-Followed = Annotated[AsyncIterator[Change | Reset], Depends(_follow)]
-
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "`change` events, with `<cell>:<seq>` as id. `reset`: the feed has a gap; reload the state.",
+        "description": "`change` events, with `<cell>:<seq>` as id. `reset`: the feed has a gap, or the reader is more "
+        "than 4 MiB behind; reload the state.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }
@@ -44,40 +38,21 @@ STREAM: dict[int | str, dict[str, Any]] = {
 @router.get(
     "/v1/changes",
     summary="Follow changes",
-    response_class=EventSourceResponse,
+    response_class=Response,
     responses={**STREAM, **answers({}, InvalidRequest, NotFound)},
 )
-async def follow_changes(request: Request, followed: Followed) -> AsyncIterator[ServerSentEvent]:
-    """Stream changes as server-sent events until the client disconnects or the server stops."""
-    async for one in _until(request.app.state.closing, followed):
-        yield _event(one)
+async def follow_changes(request: Request, last_event_id: LastEventId = "") -> ChangeStream:
+    """Stream changes as server-sent events until the client disconnects, its token ends, or the server stops."""
+    by, state = caller(request), request.app.state
+    shown = None if sees_all_claims(by) else partial(own_changes, by, state.claim_projects, Redactor(request))
+    reader = _log(request).reader(last_event_id, shown)
+    return ChangeStream(reader, state.closing, partial(state.is_valid, by))
 
 
-def _event(one: Change | Reset) -> ServerSentEvent:
-    if isinstance(one, Reset):
-        return ServerSentEvent(event="reset", id=f"{one.cell}:{one.seq}", data={"cell": one.cell})
-    return ServerSentEvent(event="change", id=f"{one.cell}:{one.seq}", data=ChangeAnswer.of(one))
-
-
-async def _until(closing: asyncio.Event, items: AsyncIterator[Item]) -> AsyncIterator[Item]:
-    """Yield the items until `closing` is set: an open stream would keep the server from stopping."""
-    ended = asyncio.ensure_future(closing.wait())
-    try:
-        while True:
-            upcoming = asyncio.ensure_future(anext(items))
-            try:
-                await asyncio.wait((upcoming, ended), return_when=asyncio.FIRST_COMPLETED)
-                if not upcoming.done():
-                    return
-                yield upcoming.result()
-            except StopAsyncIteration:
-                return
-            finally:
-                await _cancelled(upcoming)
-    finally:
-        await _cancelled(ended)
-
-
-async def _cancelled(task: "asyncio.Future[Any]") -> None:
-    task.cancel()
-    await asyncio.wait((task,))
+def _log(request: Request) -> ChangeLog:
+    """Return the one log of this worker, which begins with its first reader."""
+    state = request.app.state
+    if state.change_log is None:
+        state.change_log = scheduler(request).change_log(event_of)
+    found: ChangeLog = state.change_log
+    return found

@@ -1,17 +1,18 @@
 """/v1/claims: list and read claims, and the verbs on them."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import fields
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
 from redsched.api import responses
+from redsched.api.access import owned, restrict
+from redsched.api.access.redact import Redactor
 from redsched.api.disconnect import unless_gone
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read, read_if_any
-from redsched.api.routes.common import KNOWN_QUERY, ClaimId, scheduler
+from redsched.api.routes.common import KNOWN_QUERY, ClaimId, caller, scheduler
 from redsched.errors import (
     ClaimState,
     InvalidRequest,
@@ -23,15 +24,13 @@ from redsched.errors import (
     Settling,
     StaleToken,
 )
-from redsched.model import ClaimStatus
+from redsched.model import Claim, ClaimStatus
 from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Page
 from redsched.schema.requests.queries import BulkQuery, BulkReleaseQuery, BulkRenewQuery, ClaimsQuery, ReleaseQuery
 from redsched.schema.requests.verbs import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
 from redsched.schema.responses import AcceptedClaimAnswer, BulkAnswer, ClaimAnswer, ClaimsAnswer, EndingAnswer
 
 router = APIRouter(prefix="/v1/claims", tags=["claims"], dependencies=[KNOWN_QUERY])
-
-FILTERS = {one.name for one in fields(ClaimFilter)}
 
 REFUSED = (*BODY, NotFound, ClaimState, StaleToken, Settling, OutcomeUnknown)
 VERB = answers({200: ClaimAnswer}, *REFUSED)
@@ -47,7 +46,8 @@ PLACE_201 = answers({201: ClaimAnswer, 200: ClaimAnswer}, *REFUSED, NoValidHost,
 @router.get("", summary="List claims", responses=answers({200: ClaimsAnswer}, InvalidRequest, NotFound))
 async def list_claims(request: Request, query: Annotated[ClaimsQuery, Query()]) -> Response:
     """Return a page of claims, sorted by host, then id. Ended claims are not listed."""
-    page = await scheduler(request).claims.list(**query.model_dump())
+    wanted = restrict.claim_filter(caller(request), query)
+    page: Page[Claim] = await _listed(request, wanted, query) if wanted else Page(())
     return responses.answer(ClaimsAnswer.of(page))
 
 
@@ -57,13 +57,15 @@ async def release_claims(request: Request, query: Annotated[BulkReleaseQuery, Qu
 
     202: some of them are still ending on their hosts; `watch` lists these.
     """
-    return await _bulk(query, scheduler(request).bulk.release, force=query.force)
+    wanted = restrict.bulk_filter(caller(request), query, query.force)
+    return await _bulk(request, wanted, query, scheduler(request).bulk.release, force=query.force)
 
 
 @router.post("/renew", summary="Renew many claims", responses=BULK)
 async def renew_claims(request: Request, query: Annotated[BulkRenewQuery, Query()]) -> Response:
     """Renew the leases of all claims that match the filters and are not yet active, a page at a time."""
-    return await _bulk(query, scheduler(request).bulk.renew, lease_s=query.lease_s)
+    wanted = restrict.bulk_filter(caller(request), query)
+    return await _bulk(request, wanted, query, scheduler(request).bulk.renew, lease_s=query.lease_s)
 
 
 @router.post("/shelve", summary="Shelve many claims", responses=BULK_202)
@@ -72,34 +74,37 @@ async def shelve_claims(request: Request, query: Annotated[BulkQuery, Query()]) 
 
     202: some of them are still ending on their hosts; `watch` lists these.
     """
-    return await _bulk(query, scheduler(request).bulk.shelve)
+    wanted = restrict.bulk_filter(caller(request), query)
+    return await _bulk(request, wanted, query, scheduler(request).bulk.shelve)
 
 
 @router.post("/unshelve", summary="Unshelve many claims", responses=BULK)
 async def unshelve_claims(request: Request, query: Annotated[BulkQuery, Query()]) -> Response:
     """Place all shelved claims that match the filters again, on any hosts that fit now, a page at a time."""
-    return await _bulk(query, scheduler(request).bulk.unshelve)
+    wanted = restrict.bulk_filter(caller(request), query)
+    return await _bulk(request, wanted, query, scheduler(request).bulk.unshelve)
 
 
 @router.get("/{claim_id}", summary="Get a claim", responses=answers({200: ClaimAnswer}, InvalidRequest, NotFound))
 async def get_claim(request: Request, claim_id: ClaimId) -> Response:
     """Return a claim. Ended claims are kept for a limited time."""
-    return responses.answer(ClaimAnswer.of(await scheduler(request).claims.get(claim_id)))
+    return await _claim(request, await scheduler(request).claims.get(claim_id))
 
 
 @router.post("/{claim_id}/confirm", summary="Confirm a claim", responses=VERB, openapi_extra=body(TokenBody))
 async def confirm_claim(request: Request, claim_id: ClaimId) -> Response:
     """Report that the work runs: the claim becomes active and no longer has a lease."""
     token = (await read(request, TokenBody)).token
-    return responses.answer(ClaimAnswer.of(await scheduler(request).claims.confirm(claim_id, token)))
+    await owned.require(request, claim_id, token)
+    return await _claim(request, await scheduler(request).claims.confirm(claim_id, token))
 
 
 @router.post("/{claim_id}/renew", summary="Renew a claim", responses=VERB, openapi_extra=body(RenewBody))
 async def renew_claim(request: Request, claim_id: ClaimId) -> Response:
     """Renew the claim's lease. An active claim has no lease and does not change."""
     asked = await read(request, RenewBody)
-    found = await scheduler(request).claims.renew(claim_id, asked.token, asked.lease_s)
-    return responses.answer(ClaimAnswer.of(found))
+    await owned.require(request, claim_id, asked.token)
+    return await _claim(request, await scheduler(request).claims.renew(claim_id, asked.token, asked.lease_s))
 
 
 @router.post("/{claim_id}/fail", summary="Fail a placement", responses=PLACE, openapi_extra=body(FailBody))
@@ -111,8 +116,9 @@ async def fail_claim(request: Request, claim_id: ClaimId) -> Response:
     response is then 409 `claim-state`.
     """
     asked = await read(request, FailBody)
-    found = await scheduler(request).migrations.fail(claim_id, asked.token, asked.alternates)
-    return responses.answer(ClaimAnswer.of(found))
+    restrict.refuse_hosts(caller(request), asked.alternates)
+    await owned.require(request, claim_id, asked.token)
+    return await _claim(request, await scheduler(request).migrations.fail(claim_id, asked.token, asked.alternates))
 
 
 @router.post(
@@ -124,9 +130,11 @@ async def move_claim(request: Request, claim_id: ClaimId) -> Response:
     200: the request is a repeat, and the claim has moved.
     """
     asked = await read(request, MoveBody)
+    restrict.refuse_hosts(caller(request), asked.hosts)
+    await owned.require(request, claim_id, asked.token)
     moving = scheduler(request).migrations.move(claim_id, **asked.model_dump())
     found, _ = await (unless_gone(request, moving) if asked.queue_timeout_s else moving)
-    return responses.changed_claim(ClaimAnswer.of(found), claim_id, goes_on=len(found.placements) > 1)
+    return await _changed(request, found, goes_on=len(found.placements) > 1)
 
 
 @router.post("/{claim_id}/resize", summary="Resize a claim", responses=PLACE_202, openapi_extra=body(ResizeBody))
@@ -137,16 +145,18 @@ async def resize_claim(request: Request, claim_id: ClaimId) -> Response:
     (`resizing_to` has the new ones).
     """
     asked = await read(request, ResizeBody)
+    await owned.require(request, claim_id, asked.token)
     found = await scheduler(request).claims.resize(claim_id, asked.token, asked.slots, asked.resources)
-    return responses.changed_claim(ClaimAnswer.of(found), claim_id, goes_on=bool(found.resizing_to))
+    return await _changed(request, found, goes_on=bool(found.resizing_to))
 
 
 @router.post("/{claim_id}/shelve", summary="Shelve a claim", responses=VERB_202, openapi_extra=body(TokenBody))
 async def shelve_claim(request: Request, claim_id: ClaimId) -> Response:
     """Free the claim's amounts and keep the claim. 202: its host still has to report that the work is gone."""
     token = (await read(request, TokenBody)).token
+    await owned.require(request, claim_id, token)
     found = await scheduler(request).claims.shelve(claim_id, token)
-    return responses.changed_claim(ClaimAnswer.of(found), claim_id, goes_on=found.state is ClaimStatus.ENDING)
+    return await _changed(request, found, goes_on=found.state is ClaimStatus.ENDING)
 
 
 @router.post(
@@ -159,9 +169,11 @@ async def shelve_claim(request: Request, claim_id: ClaimId) -> Response:
 async def unshelve_claim(request: Request, claim_id: ClaimId) -> Response:
     """Place a shelved claim again, on any host that fits now. 200: the claim was already unshelved."""
     asked = await read_if_any(request, UnshelveBody)
-    claiming = scheduler(request).migrations.unshelve(claim_id, asked.queue_timeout_s)
+    token = await owned.require(request, claim_id)
+    claiming = scheduler(request).migrations.unshelve(claim_id, asked.queue_timeout_s, token)
     found, fresh = await (unless_gone(request, claiming) if asked.queue_timeout_s else claiming)
-    return responses.created(ClaimAnswer.of(found), responses.claim_path(claim_id), fresh)
+    shown = await owned.shown(request, found)
+    return responses.created(ClaimAnswer.of(shown), responses.claim_path(claim_id), fresh)
 
 
 @router.delete(
@@ -183,14 +195,36 @@ async def release_claim(request: Request, claim_id: ClaimId, query: Annotated[Re
 
     `force` frees them at once.
     """
-    if await scheduler(request).claims.release(claim_id, query.token, force=query.force):
+    if await owned.release(request, claim_id, query.token, query.force):
         return responses.nothing()
     return responses.accepted({"claim_id": claim_id, "state": "ending"}, responses.claim_path(claim_id))
 
 
-async def _bulk(query: BulkQuery, verb: Callable[..., Awaitable[Page[BulkResult]]], **more: Any) -> Response:
-    wanted = ClaimFilter(**query.model_dump(include=FILTERS))
-    page = await verb(wanted, dry_run=query.dry_run, limit=query.limit, after=query.after, **more)
+async def _claim(request: Request, found: Claim) -> Response:
+    return responses.answer(ClaimAnswer.of(await owned.shown(request, found)))
+
+
+async def _changed(request: Request, found: Claim, goes_on: bool) -> Response:
+    return responses.changed_claim(ClaimAnswer.of(await owned.shown(request, found)), found.id, goes_on)
+
+
+async def _listed(request: Request, wanted: ClaimFilter, query: ClaimsQuery) -> Page[Claim]:
+    by = {one: getattr(wanted, one) for one in restrict.FILTERS}
+    page = await scheduler(request).claims.list(**by, limit=query.limit, after=query.after)
+    return Page(tuple(map(Redactor(request).claim, page.items)), page.next)
+
+
+async def _bulk(
+    request: Request,
+    wanted: ClaimFilter | None,
+    query: BulkQuery,
+    verb: Callable[..., Awaitable[Page[BulkResult]]],
+    **more: Any,
+) -> Response:
+    if wanted is None:
+        return responses.answer(BulkAnswer.of(Page(())))
+    found = await verb(wanted, dry_run=query.dry_run, limit=query.limit, after=query.after, **more)
+    page = Page(tuple(map(Redactor(request).result, found.items)), found.next)
     if not any(one.outcome is BulkOutcome.ENDING for one in page.items):
         return responses.answer(BulkAnswer.of(page))
     return responses.accepted(BulkAnswer.of(page), _ending(query))
@@ -198,6 +232,6 @@ async def _bulk(query: BulkQuery, verb: Callable[..., Awaitable[Page[BulkResult]
 
 def _ending(query: BulkQuery) -> str:
     """Return the path that lists the ending claims that match these filters."""
-    given = query.model_dump(mode="json", include=FILTERS - {"state"})
+    given = query.model_dump(mode="json", include=set(restrict.FILTERS) - {"state"})
     pairs = [(name, value) for name, values in given.items() for value in values]
     return f"/v1/claims?{urlencode([*pairs, ('state', 'ending')])}"

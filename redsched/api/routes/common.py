@@ -6,6 +6,8 @@ from typing import Annotated, get_origin
 from fastapi import Depends, Path, Request
 from pydantic import BaseModel
 
+from redsched.api.access.callers import caller_of
+from redsched.auth.caller import Caller
 from redsched.errors import InvalidRequest
 from redsched.model.validation import NAME_PATTERN
 from redsched.scheduler import Scheduler
@@ -22,6 +24,11 @@ def scheduler(request: Request) -> Scheduler:
     """Return the scheduler of this process."""
     found: Scheduler = request.app.state.scheduler
     return found
+
+
+def caller(request: Request) -> Caller:
+    """Return the caller of the request."""
+    return caller_of(request.scope)
 
 
 def refuse_query(request: Request) -> None:

@@ -1,6 +1,6 @@
 """The four routes of a kind of declared object, generated from a table: list, get, put and delete."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -9,7 +9,8 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from redsched.api import etags, responses
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read_large
-from redsched.api.routes.common import scheduler
+from redsched.api.routes.common import caller, scheduler
+from redsched.auth.caller import Caller
 from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, PreconditionFailed, RedschedError
 from redsched.model.validation import NAME_PATTERN
 from redsched.scheduler import IfMatch, Scheduler
@@ -40,6 +41,8 @@ class DeclaredKind(Generic[View, Body]):
     answer: type[Answer]
     page: type[Answer]
     examples: Mapping[str, Any]
+    visible: Callable[[Caller], Collection[str] | None] = lambda _: None
+    """The names of the objects that a caller may know; None for all."""
     forced: bool = True
     """Whether deleting an object that is in use is refused, unless forced."""
     list_doc: str
@@ -70,7 +73,8 @@ def add_routes(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
 
 def _add_list(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
     async def list_things(request: Request, query: Annotated[PageQuery, Query()]) -> Response:
-        page = await kind.service(scheduler(request)).list(**query.model_dump())
+        only = kind.visible(caller(request))
+        page = await kind.service(scheduler(request)).list(**query.model_dump(), only=only)
         return responses.answer(kind.page.of(page))
 
     router.add_api_route(
@@ -86,7 +90,9 @@ def _add_list(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
 
 def _add_get(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
     async def get_thing(request: Request, name: _name_of(kind)) -> Response:  # type: ignore[valid-type]
-        service = kind.service(scheduler(request))
+        service, only = kind.service(scheduler(request)), kind.visible(caller(request))
+        if only is not None and name not in only:
+            await service.refuse_unknown(name)
         headers = await etags.etag_of(service, name)
         return responses.answer(kind.answer.of(await service.get(name)), headers=headers)
 

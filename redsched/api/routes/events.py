@@ -5,8 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from redsched.api import responses
+from redsched.api.access import restrict
+from redsched.api.access.redact import Redactor
 from redsched.api.openapi import answers
-from redsched.api.routes.common import KNOWN_QUERY, ClaimId, scheduler
+from redsched.api.routes.common import KNOWN_QUERY, ClaimId, caller, scheduler
 from redsched.errors import InvalidRequest, NotFound
 from redsched.scheduler import EventFilter, Page
 from redsched.schema.requests.queries import ClaimEventsQuery, EventsQuery
@@ -20,7 +22,7 @@ PAGE = answers({200: EventsAnswer}, InvalidRequest, NotFound)
 @router.get("/events", summary="List events", responses=PAGE)
 async def list_events(request: Request, query: Annotated[EventsQuery, Query()]) -> Response:
     """Return a page of events, cell by cell, oldest first. With `newest`, return the latest events."""
-    wanted = EventFilter(query.claim, query.project, query.host, query.kind)
+    wanted = EventFilter(query.claim, query.project, query.host, query.kind, query.actor, query.request_id)
     return await _page(request, query, wanted)
 
 
@@ -33,10 +35,12 @@ async def list_claim_events(
 
 
 async def _page(request: Request, query: ClaimEventsQuery, wanted: EventFilter) -> Response:
-    events = scheduler(request).events
+    events, shown = scheduler(request).events, Redactor(request).event
+    wanted = restrict.event_filter(caller(request), wanted)
     if query.newest:
         if query.after:
             raise InvalidRequest("newest and after both set where the list starts: use one of them")
         latest = await events.newest(query.limit, wanted)
-        return responses.answer(EventsAnswer.of(Page(tuple(latest))))
-    return responses.answer(EventsAnswer.of(await events.list(query.limit, query.after, wanted)))
+        return responses.answer(EventsAnswer.of(Page(tuple(map(shown, latest)))))
+    page = await events.list(query.limit, query.after, wanted)
+    return responses.answer(EventsAnswer.of(Page(tuple(map(shown, page.items)), page.next)))

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from redsched.api import etags, responses
+from redsched.api.access.redact import Redactor
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read_if_any
 from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
@@ -34,7 +35,7 @@ async def get_host(request: Request, host: HostName) -> Response:
     """Return a host with the free, claimed and external amounts and the capacity of each slot."""
     hosts = scheduler(request).hosts
     headers = await etags.etag_of(hosts, host)
-    return responses.answer(HostAnswer.of(await hosts.get(host)), headers=headers)
+    return responses.answer(HostAnswer.of(Redactor(request).host(await hosts.get(host))), headers=headers)
 
 
 @router.get(
@@ -42,7 +43,8 @@ async def get_host(request: Request, host: HostName) -> Response:
 )
 async def get_drain(request: Request, host: HostName) -> Response:
     """Return the progress of a drain with `move` or an evacuation: the remaining claims, and why some cannot move."""
-    return responses.answer(DrainAnswer.of(await scheduler(request).hosts.get(host)))
+    found = await scheduler(request).hosts.get(host)
+    return responses.answer(DrainAnswer.of(Redactor(request).host(found)))
 
 
 @router.post(

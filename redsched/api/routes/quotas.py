@@ -5,8 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from redsched.api import responses
+from redsched.api.access import restrict
 from redsched.api.openapi import answers
-from redsched.api.routes.common import KNOWN_QUERY, scheduler
+from redsched.api.routes.common import KNOWN_QUERY, caller, scheduler
 from redsched.api.routes.declared_kind import DeclaredKind, add_routes
 from redsched.errors import ClaimState, InvalidRequest, OutcomeUnknown
 from redsched.model import Quota
@@ -26,6 +27,7 @@ QUOTAS = DeclaredKind[QuotaView, Quota](
     body=Quota,
     answer=QuotaAnswer,
     page=QuotasAnswer,
+    visible=restrict.visible_projects,
     examples={"quota": {"limits": {"VCPU": 100, "claims": 50}}},
     forced=False,
     list_doc="Return a page of quotas, sorted by project, with their usage.",
@@ -42,5 +44,5 @@ add_routes(router, QUOTAS)
 @router.get("/usage", summary="Get usage", responses=answers({200: UsageAnswer}, InvalidRequest))
 async def get_usage(request: Request, query: Annotated[UsageQuery, Query()]) -> Response:
     """Return the usage of all claims that have not ended, summed by zone, project and class, as `by` names them."""
-    rows = await scheduler(request).usage(usage_by(",".join(query.by)))
+    rows = await scheduler(request).usage(usage_by(",".join(query.by)), restrict.visible_projects(caller(request)))
     return responses.answer(UsageAnswer.of(rows))

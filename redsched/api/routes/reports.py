@@ -1,14 +1,16 @@
 """/v1/hosts/{host}/report, heartbeat and inbox: for agents without access to Redis."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic_core import to_json
 
 from redsched.api import responses
+from redsched.api.access.agents import check_report, without_foreign
 from redsched.api.openapi import BODY, answers, body
-from redsched.api.request_body import read, read_large, read_object
-from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
+from redsched.api.request_body import read, read_object, read_report
+from redsched.api.routes.common import KNOWN_QUERY, HostName, caller, scheduler
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent, OutcomeUnknown, Settling
 from redsched.schema import declarations
 from redsched.schema.parsing import merged, parse
@@ -50,7 +52,7 @@ PATCH = {"labels": {"rack": "r5"}, "inventories": {"MEMORY_MB": {"reserved": 204
 )
 async def report_host(request: Request, host: HostName) -> Response:
     """Replace a host's report. Its claims are not replaced: a claim ends only if `ended` lists it."""
-    return await _report(request, await read_large(request, ReportBody, host))
+    return await _report(request, await read_report(request, ReportBody, host))
 
 
 @router.patch(
@@ -88,5 +90,8 @@ async def read_inbox(request: Request, host: HostName, query: Annotated[InboxQue
 
 
 async def _report(request: Request, asked: ReportBody) -> Response:
-    found = await scheduler(request).hosts.report(asked, asked.agent, asked.epoch, asked.claims, asked.ended)
-    return responses.answer(ReportAnswer.of(found))
+    by, known = caller(request), scheduler(request)
+    check_report(by, asked)
+    held, foreign = await without_foreign(by, known.agents.store(asked.cell), asked.name, asked.claims)
+    found = await known.hosts.report(asked, asked.agent, asked.epoch, held, asked.ended)
+    return responses.answer(ReportAnswer.of(replace(found, drop=(*found.drop, *foreign))))

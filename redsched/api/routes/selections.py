@@ -6,11 +6,13 @@ from fastapi import APIRouter, Query, Request, Response
 
 from redsched import model
 from redsched.api import responses
+from redsched.api.access import restrict
+from redsched.api.access.redact import Redactor
 from redsched.api.disconnect import unless_gone
 from redsched.api.idempotency import PARAMETER, with_key
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read
-from redsched.api.routes.common import KNOWN_QUERY, refuse_query, scheduler
+from redsched.api.routes.common import KNOWN_QUERY, caller, refuse_query, scheduler
 from redsched.errors import (
     ClaimIdReused,
     ClaimState,
@@ -18,8 +20,10 @@ from redsched.errors import (
     NotFound,
     NoValidHost,
     OutcomeUnknown,
+    PlannerBusy,
     QuotaExceeded,
     Settling,
+    TooHard,
 )
 from redsched.schema.requests.queries import ExplainQuery
 from redsched.schema.responses import ExplanationAnswer, SelectionsAnswer
@@ -66,6 +70,8 @@ EXAMPLES = {
         NotConfirmed,
         NotFound,
         ClaimState,
+        TooHard,
+        PlannerBusy,
         Settling,
         OutcomeUnknown,
     ),
@@ -78,10 +84,12 @@ async def select(request: Request) -> Response:
     504: with `until: active`, the hosts did not confirm in time, and everything is released.
     """
     refuse_query(request)  # here, because redsched/api/fast_path.py runs no dependencies
-    asked = with_key(await read(request, model.Request), request)
-    selecting = scheduler(request).select(asked)
+    known, by = scheduler(request), caller(request)
+    own = await restrict.selection(by, await read(request, model.Request), known.claims)
+    asked = with_key(own, request, by)
+    selecting = known.select(asked)
     waits = asked.queue_timeout_s or asked.until == "active"
-    found = await (unless_gone(request, selecting) if waits else selecting)
+    found = Redactor(request).selections(await (unless_gone(request, selecting) if waits else selecting))
     shown = SelectionsAnswer.of(found)
     if found.fresh and (first := found.selections[0].claim_id):  # a dry run has no ids
         return responses.created(shown, responses.claim_path(first))
@@ -92,7 +100,7 @@ async def select(request: Request) -> Response:
     "/v1/explain",
     dependencies=[KNOWN_QUERY],
     summary="Explain a selection",
-    responses=answers({200: ExplanationAnswer}, *BODY, NotFound, NoValidHost, Settling),
+    responses=answers({200: ExplanationAnswer}, *BODY, NotFound, NoValidHost, TooHard, PlannerBusy, Settling),
     openapi_extra=body(model.Request, EXAMPLES),
 )
 async def explain(request: Request, query: Annotated[ExplainQuery, Query()]) -> Response:
@@ -100,7 +108,8 @@ async def explain(request: Request, query: Annotated[ExplainQuery, Query()]) -> 
 
     Takes the body of a selection. Writes nothing.
     """
-    asked = await read(request, model.Request)
     known = scheduler(request)
+    asked = await restrict.explanation(caller(request), await read(request, model.Request), query, known.claims)
     hosts = [*query.host, *(await known.host_names(query.limit, query.after) if query.limit else ())]
-    return responses.answer(ExplanationAnswer.of(await known.explain(asked, *dict.fromkeys(hosts))))
+    found = await known.explain(asked, *dict.fromkeys(hosts))
+    return responses.answer(ExplanationAnswer.of(Redactor(request).explanation(found)))

@@ -8,6 +8,14 @@ from typing import Annotated
 import typer
 
 from redsched.cli.context import settings_for
+from redsched.cli.exposure import (
+    BehindProxyOption,
+    ExposureOptions,
+    InsecureOption,
+    TlsCaOption,
+    TlsCertOption,
+    TlsKeyOption,
+)
 from redsched.cli.shutdown import until_ended
 from redsched.cli.up import readiness, summary
 from redsched.cli.up.stack import LocalStack, StackOptions
@@ -26,10 +34,16 @@ def up(
     fleet: FleetOption = "",
     no_agent: NoAgentOption = False,
     data: DataOption = None,
+    tls_cert: TlsCertOption = "",
+    tls_key: TlsKeyOption = "",
+    tls_ca: TlsCaOption = "",
+    behind_proxy: BehindProxyOption = "",
+    insecure: InsecureOption = False,
 ) -> None:
     """Run a store, the API and the agent of this machine until Ctrl-C."""
-    options = StackOptions(host, port, workers, not no_agent, fleet, data)
-    with until_ended(), LocalStack(settings_for(), options) as everything:
+    exposure = ExposureOptions(tls_cert, tls_key, tls_ca, behind_proxy)
+    options = StackOptions(host, port, workers, not no_agent, fleet, data, insecure, exposure.environment())
+    with until_ended(), LocalStack(settings_for(given=exposure.settings()), options) as everything:
         everything.start()
         readiness.ready(everything)
         summary.started(everything)

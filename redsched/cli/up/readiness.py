@@ -1,24 +1,35 @@
-"""Readiness checks of `redsched up`: it polls the API, and finds amounts for a first request."""
+"""Readiness checks of `redsched up`: it polls the API, and finds amounts for a first request in the store.
+
+Not by the API, which may require a token.
+"""
 
 import json
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from typing import Any
+
+import uvloop
 
 from redsched.cli.up.stack import LocalStack
 from redsched.errors import StoreUnavailable
+from redsched.model import HostStatus
+from redsched.scheduler import HostView, Scheduler, SlotView
+from redsched.settings import Settings
 
 ASK_EVERY_S = 0.05
 ASK_TIMEOUT_S = 5.0
 START_TIMEOUT_S = 120.0
+MAX_HOSTS = 1000
+"""The most hosts that are read."""
 COMMON = ("VCPU", "MEMORY_MB")
 
 
 def ready(everything: LocalStack) -> None:
     """Wait until /readyz reports ready. Raises StoreUnavailable, with what is missing, after START_TIMEOUT_S."""
     deadline = time.monotonic() + START_TIMEOUT_S
-    while (said := ask(f"{everything.workers.url}/readyz")).get("status") != "ready":
+    while (said := _readiness(everything)).get("status") != "ready":
         everything.look()
         gone = everything.gone_agents()
         if gone:
@@ -30,20 +41,36 @@ def ready(everything: LocalStack) -> None:
         time.sleep(ASK_EVERY_S)
 
 
-def first_request(url: str) -> dict[str, int]:
+def _readiness(everything: LocalStack) -> dict[str, Any]:
+    """Return what /readyz answers; of one that may refuse this process, what workers' files and the store say."""
+    if everything.is_open:
+        return ask(f"{everything.workers.url}/readyz")
+    if missing := everything.workers.registry.missing():
+        return {"detail": f"worker {missing[0]} has not caught up"}
+    expected = min(everything.simulated + everything.options.agent, MAX_HOSTS)
+    reported = len(uvloop.run(_hosts(everything.url, everything.settings))) if expected else 0
+    return {"status": "ready"} if reported >= expected else {"detail": f"{reported} of {expected} hosts have reported"}
+
+
+def first_request(everything: LocalStack) -> dict[str, int]:
     """Return the smallest amounts of up to two classes that a host with room can give; {} if there is no such host."""
-    for host in ask(f"{url}/v1/hosts?limit=1000").get("hosts", ()):
-        free = {name: slot for name, slot in host["slots"].items() if slot["free"] >= smallest(slot) > 0}
-        if free and host["alive"] and host["status"] == "enabled":
+    for host in uvloop.run(_hosts(everything.url, everything.settings)):
+        free = {name: slot for name, slot in host.slots.items() if slot.free >= smallest(slot) > 0}
+        if free and host.alive and host.status is HostStatus.ENABLED:
             chosen = sorted(free, key=lambda name: (name not in COMMON, name))[:2]
             return {name: smallest(free[name]) for name in chosen}
     return {}
 
 
-def smallest(slot: dict[str, Any]) -> int:
+def smallest(slot: SlotView) -> int:
     """Return the smallest amount that a slot can give: min_unit, rounded up to a whole step; 0 if there is none."""
-    found = -(-int(slot["min_unit"]) // int(slot["step_size"])) * int(slot["step_size"])
-    return found if found <= slot["max_unit"] else 0
+    found = -(-slot.min // slot.step) * slot.step
+    return found if found <= slot.max else 0
+
+
+async def _hosts(url: str, settings: Settings) -> Sequence[HostView]:
+    async with Scheduler.connect(url, settings, on_demand=True, read_only=True) as scheduler:
+        return (await scheduler.hosts.list(limit=MAX_HOSTS)).items
 
 
 def ask(url: str) -> dict[str, Any]:

@@ -5,13 +5,15 @@ the store is started before the processes that need it and stopped after them.
 """
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from redsched.agent.collectors.fleet import fleet as read_fleet
+from redsched.auth.authenticator import Authenticator
 from redsched.cli.context import declare
 from redsched.cli.main import run
 from redsched.errors import InvalidRequest, StoreUnavailable
@@ -26,7 +28,10 @@ FLEET = "fleet"
 
 @dataclass(frozen=True, slots=True)
 class StackOptions:
-    """The options of the command line. `fleet`: a file or a number, empty for none."""
+    """The options of the command line. `fleet`: a file or a number, empty for none.
+
+    `exposure`: the environment of the workers that decides who may reach the API.
+    """
 
     host: str
     port: int
@@ -34,6 +39,8 @@ class StackOptions:
     agent: bool
     fleet: str
     data: Path | None
+    insecure: bool = False
+    exposure: Mapping[str, str] = field(default_factory=dict)
 
 
 class LocalStack:
@@ -45,23 +52,33 @@ class LocalStack:
             raise InvalidRequest(
                 "--data is for the embedded store, but REDSCHED_REDIS_URL names another store: use one of them"
             )
-        self._settings, self.options = settings, options
+        Authenticator.of(settings)  # only to check the token file
+        self.settings, self.options = settings, options
         self.simulated = len(read_fleet(options.fleet)) if options.fleet else 0
-        self.workers = Workers(options.host, options.port, options.workers, hosts=self.simulated + options.agent)
+        self.workers = Workers(
+            options.host,
+            options.port,
+            options.workers,
+            hosts=self.simulated + options.agent,
+            settings=settings,
+            insecure=options.insecure,
+        )
+        self.is_open = not (settings.auth or self.workers.url.startswith("https:"))
+        """Whether this process can send requests to the API: it has neither a token nor a client's certificate."""
         self.private: PrivateServer | None = None
         self._agents: dict[str, ChildProcess] = {}
 
     @property
     def url(self) -> str:
         """The store's URL."""
-        return self.private.url if self.private else self._settings.redis_url
+        return self.private.url if self.private else self.settings.redis_url
 
     def start(self) -> None:
         """Start all processes, without waiting until they are ready. Raises StoreUnavailable."""
-        if not self._settings.redis_url:
+        if not self.settings.redis_url:
             self.private = PrivateServer.start(data_dir=self.options.data)
-            declare(self._settings.model_copy(update={"redis_url": self.url}))
-        self.workers.start(self._environment())
+            declare(self.settings.model_copy(update={"redis_url": self.url}))
+        self.workers.start({**self._environment(), **self.options.exposure})
         if self.options.agent:
             self._start_agent("the agent of this machine", "machine")
         if self.options.fleet:
@@ -106,8 +123,8 @@ class LocalStack:
 
     def _journal(self, name: str) -> str:
         """Return the journal's path: one file for each agent; '' (the agent's default) if the store is not embedded."""
-        if self._settings.journal:
-            return f"{self._settings.journal}{'-fleet' if name == FLEET else ''}"
+        if self.settings.journal:
+            return f"{self.settings.journal}{'-fleet' if name == FLEET else ''}"
         if not self.private:
             return ""
         # The journal must disappear with the store's state, or it would restore claims of the old store in the new one.

@@ -6,6 +6,8 @@ from redsched.cli.up.readiness import first_request
 from redsched.cli.up.stack import LocalStack
 from redsched.store.topology.url import Kind, parse, without_password
 
+HEADER_FILE = "me.header"
+"""A file with the header of a token: on the command line of curl, other users of the machine could see the token."""
 FIRST_HOST = {"inventories": {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 16_384}}}
 
 
@@ -18,7 +20,8 @@ def started(everything: LocalStack) -> None:
         "hosts": _hosts(everything),
         "look": _redis_cli(everything),
         "shell": f"export REDSCHED_REDIS_URL={without_password(everything.url)}",
-        "try": _curl(url),
+        **_auth(everything),
+        "try": _curl(everything),
     }
     print("redsched is up. Ctrl-C stops everything.")
     for name, said in lines.items():
@@ -52,12 +55,27 @@ def _redis_cli(everything: LocalStack) -> str:
     return f"redis-cli -u {without_password(everything.url)}"
 
 
-def _curl(url: str) -> str:
-    resources = first_request(url)
+def _auth(everything: LocalStack) -> dict[str, str]:
+    path = everything.settings.auth
+    header = f"`Authorization: Bearer TOKEN`, with one of an operator, into {HEADER_FILE}"
+    return {"auth": f"tokens of {path}: for the next line, write {header}"} if path else {}
+
+
+def _curl(everything: LocalStack) -> str:
+    url = everything.workers.url
+    options = _tls(everything) + (f"-H @{HEADER_FILE} " if everything.settings.auth else "")
+    resources = first_request(everything)
     if resources:
-        return _line("POST", f"{url}/v1/selections", {"resources": resources})
-    return _line("PUT", f"{url}/v1/hosts/h1/report", FIRST_HOST)
+        return _line("POST", f"{url}/v1/selections", options, {"resources": resources})
+    return _line("PUT", f"{url}/v1/hosts/h1/report", options, FIRST_HOST)
 
 
-def _line(method: str, url: str, body: object) -> str:
-    return f"curl -X {method} {url} -H 'Content-Type: application/json' -d '{json.dumps(body)}'"
+def _tls(everything: LocalStack) -> str:
+    """Return the options of curl for a certificate of an own authority, and for a client's certificate."""
+    if not everything.workers.url.startswith("https:"):
+        return ""
+    return "--cacert CA.pem " + ("--cert CLIENT.pem --key CLIENT.key " if everything.settings.tls_ca else "")
+
+
+def _line(method: str, url: str, options: str, body: object) -> str:
+    return f"curl -X {method} {url} {options}-H 'Content-Type: application/json' -d '{json.dumps(body)}'"

@@ -139,6 +139,8 @@ def _facts(found: Claim) -> dict[str, object]:
         "end_reason": found.end_reason,
         "attempts": f"{found.attempts} of {found.max_attempts}",
         "alternates": " ".join(found.alternates),
+        "made by": found.actor,
+        "request id": found.request_id,
     }
     return {name: value for name, value in facts.items() if value}
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from pydantic_core import to_json
@@ -19,6 +19,8 @@ EVERY_S = 0.5
 HEADS = ("TIME", "KIND", "CLAIM", "HOST", "PROJECT", "CONSUMER", "WHAT")
 SHOWN = ("claim", "host", "project", "consumer")
 REASON = "reason"
+NOT_SHOWN = ("actor", "request_id")
+"""Facts that only JSON has: they would make every line long."""
 
 FollowOption = Annotated[bool, typer.Option("--follow", help="Show new events as they arrive, until Ctrl-C.")]
 WideOption = Annotated[
@@ -31,6 +33,8 @@ def events(
     project: Annotated[Many, many("Only events of this project.")] = [],  # noqa: B006
     host: Annotated[Many, many("Only events of this host.", completed=completion.hosts)] = [],  # noqa: B006
     kind: Annotated[Many, many("Only events of this kind, such as claimed.")] = [],  # noqa: B006
+    actor: Annotated[Many, many("Only events that this actor caused.")] = [],  # noqa: B006
+    request_id: Annotated[Many, many("Only events of this request.")] = [],  # noqa: B006
     follow: FollowOption = False,
     limit: Limit = 100,
     after: After = "",
@@ -43,7 +47,8 @@ def events(
     --follow shows events as they arrive; with --json, one per line.
     """
     given = (("claim", claim), ("project", project), ("host", host), ("kind", kind))
-    wanted = EventFilter(**{what: filter_names(what, value) for what, value in given})
+    names: dict[str, Any] = {what: filter_names(what, value) for what, value in given}
+    wanted = EventFilter(**names, actor=actor, request_id=request_id)
     if follow:
         return run_until_ended(_follow(url, after, wanted, _Follower(as_json, wide)))
     page = with_scheduler(url, lambda s: _page(s, limit, after, wanted), read_only=True)
@@ -106,7 +111,7 @@ def _who(one: EventView) -> Iterator[str]:
 
 
 def _what(one: EventView) -> str:
-    rest = (_fact(one, name) for name in one.facts if name not in (*SHOWN, REASON))
+    rest = (_fact(one, name) for name in one.facts if name not in (*SHOWN, REASON, *NOT_SHOWN))
     return " ".join((tables.amounts(one.slots), *rest)).strip()
 
 

@@ -19,6 +19,7 @@ from redsched.decide.pools import assignments, demand_on, given_by_roots
 from redsched.decide.profile import RequestProfile, beside_host_filters, sourced_rules
 from redsched.decide.rules import ALL_ROWS, Mask, Rule
 from redsched.decide.steps import Steps
+from redsched.decide.work_limit import check_work
 from redsched.model import Request
 
 MAX_EDITS = 8
@@ -163,6 +164,7 @@ class _Host:
 
     def _helps(self, request: Request, failed: Failed) -> bool:
         self._effort.count_test()
+        check_work("testing a change of the request")
         if failed.rule is None:
             return self._takes(request)
         reason = failed.rule.reason

@@ -21,18 +21,22 @@ def explain_steps(
     `places` is the number of places that were found for it, at most its count.
     """
     refused = places < request.count
-    rows = map(profile.columns.row, hosts)
     reasons = profile.refusal() if refused else profile.counts()
     found = Explanation(
         hosts=len(profile.columns),
         fits=0 if refused else len(profile.columns) - sum(one.hosts for one in reasons),
         reasons=reasons,
         nearest=nearest(profile),
-        checks=tuple(check_host(profile, request, places, row) for row in rows if row is not None),
         unsearched=0 if refused else profile.unsearched,
     )
     yield
-    return replace(found, nearest=(yield from with_changes(profile, found.nearest, effort)))
+    checks = []
+    for host in hosts:
+        if (row := profile.columns.row(host)) is not None:
+            checks.append(check_host(profile, request, places, row))
+            yield
+    near, cut_short = yield from with_changes(profile, found.nearest, effort)
+    return replace(found, nearest=near, checks=tuple(checks), cut_short=cut_short)
 
 
 def check_host(profile: RequestProfile, request: Request, places: int, row: int) -> HostCheck:

@@ -15,6 +15,7 @@ from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Miss
 from redsched.decide.rules import ALL_ROWS, Rule
 from redsched.decide.steps import Steps
+from redsched.decide.work_limit import TooMuchWork, check_work
 
 NEAREST = 3
 
@@ -30,6 +31,7 @@ def nearest(profile: RequestProfile) -> tuple[Miss, ...]:
     columns = profile.columns
     failed, lack = profile.failed_host_rules(), np.zeros(columns.size)
     for rule in profile.other_rules():
+        check_work("comparing the hosts that are nearest to fit")
         passing = rule.passes(columns, ALL_ROWS)
         if rule.slot is not None:
             amount = profile.request.resources[rule.slot]
@@ -48,15 +50,23 @@ def nearest(profile: RequestProfile) -> tuple[Miss, ...]:
     return tuple(_miss(profile, row, (int(failed[row]), lack.item(row))) for row in least)
 
 
-def with_changes(profile: RequestProfile, misses: Sequence[Miss], effort: Effort) -> Steps[tuple[Miss, ...]]:
-    """Return the misses with the changes that would help, as far as the hosts are still there and the effort allows."""
-    found = []
+def with_changes(
+    profile: RequestProfile, misses: Sequence[Miss], effort: Effort
+) -> Steps[tuple[tuple[Miss, ...], bool]]:
+    """Return the misses with the changes that would help, as far as the hosts are still there and the effort allows.
+
+    Also whether the search for them reached the limit in force.
+    """
+    found, cut_short = [], False
     for miss in misses:
         row = profile.columns.row(miss.host)
-        edits = () if row is None else (yield from change_steps(profile, row, effort))
+        try:
+            edits = () if row is None else (yield from change_steps(profile, row, effort))
+        except TooMuchWork:
+            edits, cut_short = (), True
         found.append(replace(miss, changes=tuple(edit.says for edit in edits)))
         yield
-    return tuple(found)
+    return tuple(found), cut_short
 
 
 def _fitting(profile: RequestProfile) -> NDArray[np.bool_]:

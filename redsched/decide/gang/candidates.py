@@ -7,6 +7,7 @@ from redsched.decide.gang.queue import Option
 from redsched.decide.gang.state import Assignment
 from redsched.decide.gang.table import Table
 from redsched.decide.result import Place
+from redsched.decide.work_limit import check_work, work_at_place
 from redsched.model import Candidate
 
 
@@ -38,6 +39,8 @@ class _Lists:
         self._known: dict[tuple[int, tuple[str, ...]], list[Option]] = {}
 
     def place(self, number: int, assignment: Assignment) -> Place:
+        work_at_place(number + 1, len(self._table.kind_of))
+        check_work("listing further hosts")
         kind = self._table.kinds[self._table.kind_of[number]]
         further = [[candidate] for row, candidate in self._others(number, assignment) if row != assignment.row]
         options = [self._own_assignments(number, assignment), *further]

@@ -13,6 +13,7 @@ from redsched.decide.gang.kinds import Kind
 from redsched.decide.gang.order import places_on
 from redsched.decide.gang.relations import AGGREGATE, Colocation
 from redsched.decide.rules import ALL_ROWS
+from redsched.decide.work_limit import check_work
 
 Rows = NDArray[np.intp]
 
@@ -40,6 +41,7 @@ def ranked(columns: Columns, colocation: Colocation, opens: Sequence[Open], whol
     room, quality = np.zeros(len(domains)), np.zeros(len(domains))
     possible = np.ones(len(domains), np.bool_)
     for one in opens:
+        check_work(f"comparing every {colocation.by}")
         places, best = _room_and_best(domains, one)
         possible &= places == one.kind.count if whole else possible
         room += places

@@ -21,6 +21,7 @@ from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Place
 from redsched.decide.scoring import score
 from redsched.decide.scoring.weigher import is_absolute
+from redsched.decide.work_limit import check_work
 from redsched.model import Candidate, Request
 
 
@@ -41,6 +42,7 @@ def find_identical(kind: Kind, candidates: int, pick: PickPolicy) -> list[Place]
     offers = _Offers(profile, rows)
     placed: list[int] = []
     while len(placed) < kind.count and (first := list(islice(best, pick.pick_from))):
+        check_work(f"choosing a host for place {len(placed) + 1} of {kind.count}")
         row = first[choose(len(first), pick.pick_from, pick.rng)]
         placed.append(row)
         best.move(row, offers.after_another(row))

@@ -14,6 +14,7 @@ from redsched.decide.profile import RequestProfile
 from redsched.decide.rules import Rows, Rule
 from redsched.decide.scoring import score
 from redsched.decide.scoring.weigher import Score, is_absolute
+from redsched.decide.work_limit import check_work
 from redsched.model import Amounts, Candidate
 
 FIRST = 8
@@ -85,6 +86,7 @@ class Queue(ABC):
     def _rows_now(self) -> Iterator[tuple[int, list[Amounts]]]:
         self._catch_up()
         for row in self._ordered():
+            check_work("trying hosts")
             assignments = self._profile.assigned_now(row)
             if assignments:
                 yield row, assignments
@@ -93,6 +95,7 @@ class Queue(ABC):
         if self._seen < len(self._touched):
             rows = [row for row in dict.fromkeys(self._touched[self._seen :]) if row in self]
             self._seen = len(self._touched)
+            check_work("testing the hosts that were tried")
             self._refresh(rows)
 
     def _option(self, row: int, amounts: Amounts) -> Option:
@@ -179,6 +182,7 @@ class DynamicQueue(Queue):
     def _rows_open(self) -> NDArray[np.intp]:
         rows = self._rows[self._open[self._rows]]
         for rule in self._dynamic_rules:
+            check_work("testing rules between places")
             rows = rows[rule.passes(self._columns, rows)]
         if self._weighs_anew and len(rows):
             self._weigh(rows)

@@ -5,6 +5,7 @@ depth. With amounts it is more general: it displaces as many other places as nee
 """
 
 from redsched.decide.gang.table import Table
+from redsched.decide.work_limit import check_work
 
 DEPTH = 3
 """How deep displaced places may displace others in turn."""
@@ -39,6 +40,7 @@ class Repair:
     def _displace(self, place: int, visited: set[int], depth: int) -> bool:
         queue = self._table.queue(place)
         for row in [row for row in self._state.rows() if row in queue and row not in visited]:
+            check_work("moving other places aside")
             others = self._movable(place, row)
             if not others:
                 continue

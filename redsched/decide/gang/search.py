@@ -14,6 +14,7 @@ from redsched.decide.gang.order import Step
 from redsched.decide.gang.relations import Colocation
 from redsched.decide.gang.repair import Budget, Repair
 from redsched.decide.gang.table import PickPolicy, Table
+from redsched.decide.work_limit import check_work, work_at_place
 
 MAX_DOMAINS = 32
 """The most domains of a colocation that are tried while all earlier places stay as they are."""
@@ -111,7 +112,10 @@ class Search:
     def _choices(self, step: Step, whole: bool = True) -> Iterator[Choice]:
         self._budget.spend()
         if isinstance(step, int):
+            work_at_place(step + 1, len(self._table.kind_of))
+            check_work("searching a host")
             return self._assignments(step)
+        check_work(f"searching one {step.by} for several places")
         return self._domains(step, whole)
 
     def _assignments(self, place: int) -> Iterator[Choice]:

@@ -12,6 +12,7 @@ from redsched.decide.pools.plan import ROOT, Plan
 from redsched.decide.pools.search import STEPS, GivenUp, Search
 from redsched.decide.pools.shared import shared_with, usable
 from redsched.decide.pools.state import SearchState
+from redsched.decide.work_limit import check_work
 from redsched.model import Amounts, Request
 
 MAX_FOUND = 1024
@@ -60,6 +61,7 @@ def assignments(columns: Columns, row: int, needs: PoolDemand, most: int) -> lis
     before, so that a hard request cannot block a scheduler for 10,000 hosts. Each sum fits its slot as the claim script
     checks it. Further assignments are searched only briefly; they use other pools if possible.
     """
+    check_work("searching the pools of hosts")
     if any(columns.traits[trait][row] for trait in needs.forbidden):
         return []
     covered = _covered_by_root(columns, row, needs)

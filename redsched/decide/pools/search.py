@@ -14,6 +14,7 @@ from redsched.decide.pools.look_ahead import may_succeed, subtrees_may_hold
 from redsched.decide.pools.plan import Option
 from redsched.decide.pools.preference import preferred
 from redsched.decide.pools.state import Masks, SearchState
+from redsched.decide.work_limit import check_work
 from redsched.model import Amounts
 
 STEPS = 20_000
@@ -22,6 +23,9 @@ STEPS = 20_000
 8 groups on 16 pools, or 64 devices, take a step or two each. Only requests with many unequal groups that nearly fill
 many unequal pools come close to this limit. Their assignment is not worth the time that other hosts would lose.
 """
+
+STEPS_A_CHECK = 8
+"""How many steps pass between two checks of the limit on work, each of which costs a system call."""
 
 
 class GivenUp(Exception):
@@ -94,6 +98,8 @@ class Search:
         self._steps -= 1
         if self._steps < 0:
             raise GivenUp
+        if not self._steps % STEPS_A_CHECK:
+            check_work("searching the pools of a host")
 
     def _tries(self, index: int) -> Iterator[Option]:
         """Yield the places to try. When the next place is requested, the previous one counts as a dead end."""

@@ -1,7 +1,7 @@
 """Comparison of two operands of a query over rows: numbers by array, texts once per distinct text."""
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,14 @@ def compared(at: str, relation: Relation, left: Operand, right: Operand) -> Test
             )
         return _numbers(relation, left.number, right.number)
     return _texts(relation, left, right)
+
+
+def one_of(left: Operand, others: Sequence[Operand]) -> Test | None:
+    """Make the test whether `left` is equal to one of these texts, in one pass; None if they are not all texts."""
+    texts = frozenset(one.text for one in others if one.text is not None)
+    if left.coded is None or not all(one.text is not None for one in others):
+        return None
+    return _one(left.coded, texts.__contains__)
 
 
 def _numbers(relation: Relation, left: Any, right: Any) -> Test:

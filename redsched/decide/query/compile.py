@@ -7,16 +7,18 @@ negates (in Nova it is always true there); a meaningless query is an error at on
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, eq, or_
 from typing import Any
 
 from redsched.cache.columns import Columns
-from redsched.decide.query.compare import RELATIONS, Test, compared
+from redsched.decide.query.compare import RELATIONS, Test, compared, one_of
 from redsched.decide.query.operands import Operand, operand
+from redsched.decide.rules import Mask, Rows
 from redsched.decide.text_match import everywhere
+from redsched.decide.work_limit import check_work
 from redsched.errors import InvalidRequest
 from redsched.model.limits import MAX_QUERY_DEPTH, MAX_QUERY_ENTRIES
 from redsched.model.validation import shown
@@ -83,11 +85,17 @@ def _combined(at: str, name: str, arguments: list[Any], variables: dict[str, Ope
 
 
 def _all(tests: list[Test]) -> Test:
-    return lambda columns, rows: reduce(and_, (test(columns, rows) for test in tests))
+    return lambda columns, rows: reduce(and_, _results(tests, columns, rows))
 
 
 def _any(tests: list[Test]) -> Test:
-    return lambda columns, rows: reduce(or_, (test(columns, rows) for test in tests))
+    return lambda columns, rows: reduce(or_, _results(tests, columns, rows))
+
+
+def _results(tests: list[Test], columns: Columns, rows: Rows) -> Iterator[Mask]:
+    for test in tests:
+        check_work("testing the query")
+        yield test(columns, rows)
 
 
 def _not(tests: list[Test]) -> Test:
@@ -108,6 +116,8 @@ def _comparison(at: str, name: str, arguments: list[Any], variables: dict[str, O
         if one.name.startswith("$"):
             variables[one.name] = one
         operands.append(one)
+    if name == "in" and (test := one_of(operands[0], operands[1:])):
+        return test
     relation = eq if name == "in" else RELATIONS[name]
     first, *others = operands
     tests = [compared(at, relation, first, other) for other in others]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
 from redsched.decide.rules import ALL_ROWS, Rows, depends_on_nothing
+from redsched.decide.work_limit import check_work
 from redsched.model import Request
 
 Score = Any
@@ -84,6 +85,7 @@ def score(columns: Columns, request: Request, weighing: Weighing, rows: Rows) ->
     for weigher, multiplier in weighing.items():
         if weigher.dynamic and weigher.idle(columns, request):
             continue
+        check_work("weighing hosts")
         if weigher.of_host and rows is ALL_ROWS:
             total = total + _of_hosts(columns, request, weigher, multiplier)
         else:

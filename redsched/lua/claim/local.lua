@@ -11,11 +11,13 @@
 --   STALE     the token of the claim's present or last placement, which the host does not know: this call is a late
 --             copy
 --   CONFLICT  the id is another claim's, or is in use on another host
+--   FULL      the count that would be too high: a sum above the largest amount, or the host's number of claims
 --   RETRY     the names of missing keys
 --   ENDING (its host has been asked to stop it) NOT_ATTESTED   nothing more
 -- include: about
 -- include: mark_over
 -- include: new_amounts
+-- include: too_much
 local it, now = about(), amounts_in_argv(6)
 local cell, claim, objects = it.cell, it.claim, it.objects
 local _, placement = next(claim.placements)
@@ -43,10 +45,19 @@ else
   fields.closed, fields.closed_reason = nil, nil
   placement = {host = ARG.host, state = 'active', token = token, amounts = now, resizing_to = {}, counted = {}}
   add_placement(claim, placement)
+  local made_by = with_origin(cell, {})
+  fields.actor, fields.request_id = nil, nil
+  for i = 1, #made_by, 2 do
+    fields[made_by[i]] = made_by[i + 1]
+  end
 end
 placement.op = 'local'
 fields.project, fields.consumer, fields.digest = ARG.project, ARG.consumer, 'local'
 fields.claimed_at_ms = fields.claimed_at_ms or text(cell.now_ms)
+local full = too_much(claim, objects)
+if full then
+  return answer_about(it, 'FULL', full)
+end
 local reply = commit_about(it, 'OK', token, placement.placed)
 if reply[1] == 'OK' then
   for _, object in ipairs(objects) do

@@ -13,7 +13,7 @@ from redsched import aio, logs
 from redsched.model import Claim
 from redsched.pacing import Spread, paced, paged
 from redsched.scheduler.audit.recheck import LOOKS, with_repaired
-from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.cells import Cell, Cells, made_for
 from redsched.scheduler.results import Problem, RepairKind
 from redsched.scheduler.selection.claim_ids import BOUND_MS
 from redsched.store.codec.claim_codec import counted_by
@@ -37,13 +37,14 @@ class SharedId:
 
     @property
     def kept(self) -> Claim | None:
-        """The claim to keep: the one in the cell that the id is bound to, or the newest one.
+        """The claim to keep: the one in the cell that the id is bound to, or was generated for, or the newest one.
 
         None while this is undecided: a call that has bound the id to a cell without a claim may still claim it there.
         """
         if self.bound_to:
             return next((one for one in self.claims if one.cell == self.bound_to), None)
-        return max(self.claims, key=lambda one: (one.claimed_at_ms or 0, one.cell))
+        # A host that is not trusted can attest to any time.
+        return max(self.claims, key=lambda one: (made_for(one.cell, one.id), one.claimed_at_ms or 0, one.cell))
 
     def problem(self) -> Problem:
         """Return the repeated id as a problem of the first of its cells."""

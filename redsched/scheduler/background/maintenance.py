@@ -72,7 +72,7 @@ class Maintenance:
     def _begin(self, work: Callable[[], Awaitable[object]], every_s: float) -> None:
         name = f"redsched-{work.__name__}-{self._cell.name}"
         working = repeat(work, every_s, log.bind(cell=self._cell.name), work.__name__, first_s=every_s)
-        self._tasks.append(asyncio.create_task(working, name=name))
+        self._tasks.append(aio.detached(working, name=name))
 
 
 def _log_broken(problems: Iterable[Problem]) -> None:

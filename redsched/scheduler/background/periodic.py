@@ -6,7 +6,9 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from redsched import origin
 from redsched.errors import RedschedError
+from redsched.origin import SCHEDULER
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -22,8 +24,10 @@ async def repeat(
 ) -> None:
     """Run `work` about every `every_s` seconds, first after `first_s`. Errors are logged as `what`; the loop continues.
 
-    `level` is the log level of expected errors (RedschedError). Jitter keeps schedulers that started together apart.
+    Call it in a task of its own: all that it does has the origin SCHEDULER. `level` is the log level
+    of expected errors (RedschedError). Jitter keeps schedulers that started together apart.
     """
+    origin.enter(SCHEDULER)
     pause_s = first_s
     while True:
         await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))

@@ -7,10 +7,11 @@ dies between two steps: any other scheduler finds it there. Each step can be rep
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from redsched import aio, logs
+from redsched import aio, logs, origin
 from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, RedschedError
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus
+from redsched.origin import SCHEDULER
 from redsched.pacing import Spread
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by
@@ -49,6 +50,7 @@ class Reconciler:
             self._later.begin(self._place_in_time(claim, attempt))
 
     async def _place_in_time(self, claim: Claim, attempt: tuple[str, str]) -> None:
+        origin.enter(SCHEDULER)
         try:
             due_ms = await self._store.due.reconcile_at_ms(claim.id)
             if due_ms is None:

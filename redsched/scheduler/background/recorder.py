@@ -31,7 +31,8 @@ HOLE = "missing"
 REPAIRED = "repaired"
 
 _OF_CLAIM = ("project", "consumer", "gang")
-_OF_CHANGE = ("end_reason", "reason")
+_ORIGIN = ("actor", "request_id")
+_OF_CHANGE = ("end_reason", "reason", *_ORIGIN)
 _BEGINS = frozenset(("claimed", "local"))
 """Changes that begin a placement. Amounts that the host held for the claim before belong to another placement."""
 _DECLARED = ("declared", "removed", REPAIRED)
@@ -173,11 +174,12 @@ def _of_claim(change: Change, details: Mapping[str, str]) -> dict[str, str]:
 def _of_object(change: Change) -> dict[str, str] | None:
     """Return the event for a change of a host or of a declared object; None if it is none."""
     reason = {"reason": change.fields["reason"]} if "reason" in change.fields else {}
+    origin = {name: change.fields[name] for name in _ORIGIN if name in change.fields}
     if change.kind == Kind.HOST and change.op in _NEWS_OF_HOST:
         status = {"status": change.fields["status"]} if "status" in change.fields else {}
-        return {**_head(change, REPAIRED if reason else change.op), "host": change.name, **status, **reason}
+        return {**_head(change, REPAIRED if reason else change.op), "host": change.name, **status, **reason, **origin}
     if change.kind != Kind.HOST and change.op in _DECLARED:
-        return {**_head(change, change.op), "thing": f"{change.kind}:{change.name}", **reason}
+        return {**_head(change, change.op), "thing": f"{change.kind}:{change.name}", **reason, **origin}
     return None
 
 

@@ -37,7 +37,7 @@ class Sweeper:
     def start(self) -> None:
         """Start sweeping every `tick_s` seconds."""
         sweeping = repeat(self.sweep, self._tick_s, log.bind(cell=self._cell.name), "sweep")
-        self._task = asyncio.create_task(sweeping, name=f"redsched-sweeper-{self._cell.name}")
+        self._task = aio.detached(sweeping, name=f"redsched-sweeper-{self._cell.name}")
 
     async def stop(self) -> None:
         """Stop sweeping."""

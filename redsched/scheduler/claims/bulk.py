@@ -113,7 +113,7 @@ class BulkService:
             raise InvalidRequest(f"only shelved claims can be unshelved: leave out state {', '.join(other)}")
 
         async def each(claim: Claim) -> BulkOutcome:
-            await self._migrations.unshelve(claim.id)
+            await self._migrations.unshelve(claim.id, token=claim.token)
             return BulkOutcome.UNSHELVED
 
         return await self._on_page(replace(wanted, state=ListedState.SHELVED), each, dry_run, limit, after)
@@ -121,8 +121,11 @@ class BulkService:
     async def _release_whole(self, claim: Claim, how: ReleaseMode) -> ScriptResult:
         """Release a claim with all its placements: the token of a move's target alone would only cancel the move."""
         answer = await self._claims.give_back(claim.id, claim.token, how)
-        called_off = not answer.facts[0]
-        return await self._claims.give_back(claim.id, "", how) if called_off else answer
+        if answer.facts[0]:
+            return answer
+        # Again with a token: by now the id may be that of another claim.
+        now = await self._claims.find(claim.id)
+        return await self._claims.give_back(claim.id, now.token, how) if _is_same(claim, now) else answer
 
     async def _require_host(self, name: str) -> None:
         """Raise NotFound for an unknown host: otherwise a misspelt name would look like a host without claims."""
@@ -138,6 +141,10 @@ class BulkService:
         page = await self._claims.page(wanted, limit, after)
         found = await (_selected(page.items) if dry_run else _each(verb, page.items))
         return Page(tuple(found), page.next)
+
+
+def _is_same(one: Claim, other: Claim) -> bool:
+    return (one.project, one.claimed_at_ms) == (other.project, other.claimed_at_ms)
 
 
 async def _selected(claims: Sequence[Claim]) -> list[BulkResult]:

@@ -6,24 +6,33 @@ from typing import TypeVar
 
 from redsched.decide import Explanation
 from redsched.decide.lost_members import ignoring_lost_members
+from redsched.decide.work_limit import TooMuchWork
 from redsched.errors import RedschedError
 from redsched.model import Claim, Request
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.selection.refusal import refusal
+from redsched.scheduler.planning.limits import background_limit, too_hard
+from redsched.scheduler.selection.refusal import PendingRefusal, refusal
 
 T = TypeVar("T")
 
 
-async def decide_on(cell: Cell, decide: Callable[[], T], read_at_head: bool = True) -> tuple[T, tuple[str, int]]:
+async def decide_on(
+    cell: Cell, request: Request, decide: Callable[[], T], read_at_head: bool = True
+) -> tuple[T, tuple[str, int]]:
     """Return a decision with the epoch and seq of the columns it is based on.
 
-    The columns are brought up to date first, unless `read_at_head` is False.
+    The columns are brought up to date first, unless `read_at_head` is False. Raises TooHard beyond the limit of work in
+    the background.
     """
 
     def look() -> tuple[T, tuple[str, int]]:
-        return decide(), (cell.updater.epoch, cell.updater.seq)
+        with background_limit().working():
+            return decide(), (cell.updater.epoch, cell.updater.seq)
 
-    return await cell.read_at_head(look) if read_at_head else look()
+    try:
+        return await cell.read_at_head(look) if read_at_head else look()
+    except TooMuchWork as cut:
+        raise too_hard(request, len(cell.updater.columns), cut) from None
 
 
 @contextmanager
@@ -43,7 +52,7 @@ async def refusal_of(cell: Cell, request: Request, *claims: Claim) -> RedschedEr
 
     def explain() -> tuple[Explanation, bool]:
         with as_if_left(cell, claims):
-            return cell.decider.explain(request), cell.updater.settled
+            return PendingRefusal(cell, request, background_limit()).found_at_once(), cell.updater.settled
 
     explanation, settled = await cell.read_at_head(explain)
     return refusal(settled, request, [explanation])

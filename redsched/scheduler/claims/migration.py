@@ -131,12 +131,15 @@ class MigrationService:
         spec = ReplacementSpec(EndReason.MOVED, frozenset(hosts), exclude, by_s)
         return await self._place_or_wait(cell, claim, spec, queue_timeout_s)
 
-    async def unshelve(self, claim_id: str, queue_timeout_s: int = 0) -> tuple[Claim, bool]:
+    async def unshelve(self, claim_id: str, queue_timeout_s: int = 0, token: str = "") -> tuple[Claim, bool]:
         """Place a shelved claim again. Returns the claim, and False if an earlier call placed it.
 
-        Raises NoValidHost, ClaimState (it is not shelved), NotFound, Settling.
+        `token`: only if its last placement has this token; '' for any. Raises NoValidHost, ClaimState (it is not
+        shelved), StaleToken, NotFound, Settling.
         """
         cell, claim = await self._cells.find_claim(claim_id)
+        if token and claim.token != token:
+            raise stale(claim)
         if claim.state is not ClaimStatus.ENDED or claim.end_reason is not EndReason.SHELVED:
             if claim.closed_reason is EndReason.SHELVED and claim.state not in ENDING_OR_ENDED:
                 # The claim was unshelved after it was shelved, presumably by an earlier attempt of this call.
@@ -180,11 +183,11 @@ class MigrationService:
         return cell, at or claim, known
 
     async def _end_failed(self, cell: Cell, claim: Claim) -> Claim:
-        check_outcome(claim, await self._abandon(cell, claim), ending=True)
+        check_outcome(claim, await self._abandon(cell, claim, claim.retry_from or claim.token), ending=True)
         return await self._read(cell, claim.id)
 
-    async def _abandon(self, cell: Cell, claim: Claim, token: str = "", for_caller: bool = True) -> ScriptResult:
-        """End a claim for good; with the `token` of the failed placement, only if it is still the last placement.
+    async def _abandon(self, cell: Cell, claim: Claim, token: str, for_caller: bool = True) -> ScriptResult:
+        """End a claim for good, if the failed placement, which has the `token`, is still the last one.
 
         An unshelved claim that could not be started is shelved again. Only an end that is reported to a caller is
         repeated in later epochs: the scheduler may be connected to a replaced primary, where no host can confirm.
@@ -196,7 +199,7 @@ class MigrationService:
         if for_caller and answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE, Outcome.ENDING):
             # The store may lose this like any release, so it is logged for replay.
             cell.released.note(claim.id, answer, end_reason)
-            await self._cells.release_elsewhere(claim.id, cell)
+            await self._cells.release_elsewhere(claim, cell)
         return answer
 
     async def _read(self, cell: Cell, claim_id: str) -> Claim:

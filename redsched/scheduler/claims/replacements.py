@@ -15,6 +15,7 @@ from random import Random
 
 from redsched.decide import Decision
 from redsched.decide.lost_members import followers_on, written_off_with
+from redsched.decide.work_limit import TooMuchWork
 from redsched.errors import (
     ClaimState,
     Conflict,
@@ -31,6 +32,7 @@ from redsched.scheduler.claims.deciding import decide_on, refusal_of
 from redsched.scheduler.claims.gang_relations import expected, held_by, narrowed
 from redsched.scheduler.claims.single_request import elsewhere, single_claim_request
 from redsched.scheduler.hosts.group_targets import MAX_FOLLOWERS, PlacementTarget, decided
+from redsched.scheduler.planning.limits import background_limit
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.selection.claim_call import replacement_call
 from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints, without_ended_hints
@@ -145,7 +147,13 @@ class ReplacementPlacer:
 
     def may_fit(self, cell: Cell, target: PlacementTarget) -> bool:
         """Return whether the target may have a place, according to the replica as it is, without catching up."""
-        return not cell.is_here or bool(decided(cell.decider, cell.updater.columns, target, self._rng).places)
+        if not cell.is_here:
+            return True
+        try:
+            with background_limit().working():
+                return bool(decided(cell.decider, cell.updater.columns, target, self._rng).places)
+        except TooMuchWork:
+            return True
 
     async def _decide(
         self, cell: Cell, target: PlacementTarget, read_at_head: bool
@@ -159,7 +167,7 @@ class ReplacementPlacer:
             what = undeclared(target.place, (cell,))
             return what, decided(cell.decider, cell.updater.columns, target, self._rng)
 
-        (what, decision), decided_on = await decide_on(cell, decide, read_at_head)
+        (what, decision), decided_on = await decide_on(cell, target.place, decide, read_at_head)
         if what and read_at_head:
             await refuse_undeclared(what, self._cells)
         return (replace(decision, places=()) if what else decision), decided_on

@@ -6,6 +6,7 @@ migration.py has the verbs that place a claim again, bulk.py those for many clai
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import NoReturn
 
 from redsched.errors import NotFound, NoValidHost
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, OneOf, Token, values_of
@@ -36,6 +37,14 @@ class ClaimService:
         if claim.state is ClaimStatus.PENDING:
             claim = replace(claim, next_attempt_at_ms=await cell.store.due.reconcile_at_ms(claim.id))
         return (await with_reasons(cell, [claim]))[0]
+
+    async def find(self, claim_id: str) -> Claim:
+        """Return the claim as `get` does, without its reason. Raises NotFound, Settling."""
+        return (await self._cells.find_claim(claim_id))[1]
+
+    async def refuse_unknown(self, claim_id: str) -> NoReturn:
+        """Raise what `get` raises for an unknown id, for callers who may not know that there is such a claim."""
+        await self._cells.refuse_unknown(claim_id)
 
     async def list(
         self,
@@ -116,7 +125,7 @@ class ClaimService:
         answer = await cell.store.claims.shelve(claim.host, claim.id, token, counted_by(claim))
         check_outcome(claim, answer, ending=True)
         cell.released.note(claim.id, answer, EndReason.SHELVED)
-        await self._cells.release_elsewhere(claim.id, cell, others)
+        await self._cells.release_elsewhere(claim, cell, others)
         return await self.get(claim.id)
 
     async def release(self, claim_id: str, token: str = "", force: bool = False) -> bool:
@@ -143,7 +152,7 @@ class ClaimService:
         check_outcome(claim, answer, ending=True)
         if answer.facts[0]:
             cell.released.note(claim.id, answer, how=how)
-            await self._cells.release_elsewhere(claim.id, cell, others, shelved=True)
+            await self._cells.release_elsewhere(claim, cell, others, shelved=True)
         return answer
 
     async def _find(self, claim_id: str, token: str) -> tuple[Cell, Claim]:

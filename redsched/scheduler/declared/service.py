@@ -7,8 +7,8 @@ a cell could not be reached, repeating the call completes it.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import Generic, NoReturn, TypeVar
 
 from redsched import aio
 from redsched.cache.declared import Declared
@@ -61,10 +61,17 @@ class DeclaredService(ABC, Generic[View]):
             raise await self._not_found(name)
         return found[0]
 
-    async def list(self, limit: int = 100, after: str = "") -> Page[View]:
-        """Return all objects, ordered by name. `after` is the `next` of the previous page: its last name."""
+    async def refuse_unknown(self, name: str) -> NoReturn:
+        """Raise what `get` raises for an unknown name, for callers who may not know that there is such an object."""
+        raise await self._not_found(name)
+
+    async def list(self, limit: int = 100, after: str = "", only: Collection[str] | None = None) -> Page[View]:
+        """Return all objects, or those with `only` these names, ordered by name.
+
+        `after` is the `next` of the previous page: its last name.
+        """
         found = await aio.gather(cell.store.declared.names(self.kind) for cell in self._homes())
-        names = sorted({name for some in found for name in some if name > after})
+        names = sorted({name for some in found for name in some if name > after and (only is None or name in only)})
         page = names[:limit]
         stored = await self._stored(page)
         views = await self._views(stored, [name for name in page if self._is_in(stored, name)])

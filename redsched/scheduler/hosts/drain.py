@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from redsched import aio, logs
-from redsched.errors import Conflict, NotFound, NoValidHost
+from redsched.errors import Conflict, NotFound, NoValidHost, TooHard
 from redsched.model import HELD, LEASED, Claim, ClaimStatus, EndReason, Reason
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claims.replacements import ReplacementPlacer, ReplacementSpec
@@ -105,7 +105,7 @@ class DrainWorker:
     async def _move(self, claim: Claim) -> None:
         try:
             await self._place(claim)
-        except (Conflict, NotFound) as error:
+        except (Conflict, NotFound, TooHard) as error:
             # The claim has left the host or ended, or has no other place.
             self._pauses.back_off(claim.id, aio.now_s())
             log.debug("claim not moved", cell=self._cell.name, claim=claim.id, host=claim.host, problem=error.detail)
@@ -115,7 +115,7 @@ class DrainWorker:
     async def _place(self, claim: Claim) -> None:
         try:
             await self._replacements.place(self._cell, claim, _elsewhere(claim))
-        except NoValidHost:
+        except (NoValidHost, TooHard):
             if not await self._group_drain.place(self._cell, claim):
                 raise
 
@@ -167,7 +167,7 @@ async def unmovable_reasons(
             continue
         try:
             await replacements.check_movable(cell, claim, _elsewhere(claim))
-        except (Conflict, NotFound) as error:
+        except (Conflict, NotFound, TooHard) as error:
             whole = (claim.group, claim.raw.get("gang_members", ""), claim.gang_member)
             if whole not in wholes:
                 wholes[whole] = await _group_unmovable(cell, group_drain, claim)
@@ -181,5 +181,5 @@ async def _group_unmovable(cell: Cell, group_drain: GroupDrain, claim: Claim) ->
     """Return why the claim's group or gang cannot move as a whole; '' if it never moves as a whole, None if it can."""
     try:
         return None if await group_drain.check_movable(cell, claim) else ""
-    except (Conflict, NotFound) as error:
+    except (Conflict, NotFound, TooHard) as error:
         return error.detail

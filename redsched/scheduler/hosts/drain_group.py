@@ -114,7 +114,7 @@ class GroupDrain:
             with as_if_left(cell, group.claims):
                 return cell.decider.decide(group.request, self._rng)
 
-        decision, decided_on = await decide_on(cell, decide)
+        decision, decided_on = await decide_on(cell, group.request, decide)
         if decision.places:
             return decision, decided_on
         error = await refusal_of(cell, group.request, *group.claims)

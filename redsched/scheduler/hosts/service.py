@@ -13,6 +13,7 @@ from redsched.scheduler.hosts.fields import keyed, number, slot_views, status_fr
 from redsched.scheduler.mirroring.parts import host_names
 from redsched.scheduler.preconditions import refuse_changed
 from redsched.scheduler.results import HostView, Page, PoolView, ReportResult
+from redsched.store.codec.attested import check_attested
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.claim_fields import AMOUNT, alternates_name, alternates_text, amounts_in
 from redsched.store.codec.fields import WRITTEN_OFF, draining_of
@@ -89,19 +90,20 @@ class HostService:
         """Accept a host's report, and its attestation if the epoch requires one; with `epoch`, only to that epoch.
 
         Entries of `held` without a token become local claims. Raises NotFound (no such cell), ClaimState (the name is
-        taken in another cell, or the cell has too many different slots), OtherAgent, ClaimIdReused (local work has the
-        id of another claim).
+        taken in another cell, or the cell has too many different slots), InvalidRequest (no journal can contain these
+        claims), OtherAgent, ClaimIdReused (local work has the id of another claim).
         """
+        check_attested(held, ended, epoch)
         cell = self._cells.named(report.cell)
         refuse_too_many_columns(cell, report)
-        await self._refuse_twin(report.name, cell)
+        await self.refuse_twin(report.name, cell)
         answer = await cell.store.hosts.report(report, stamp)
         if answer.outcome is Outcome.NOT_OWNER:
             raise _other_agent(report.name)
         known = [one for one in held if one.token]
         result = await self._attest(cell, report, answer, stamp, epoch, known, ended)
         if result.attested:
-            await _restore_alternates(cell, known)
+            await _restore_alternates(cell, report.name, known)
         if result.attested and answer.outcome is Outcome.OK:
             await self._resized(cell, report.name, known)
             await self._claim_local(cell, report.name, [one for one in held if not one.token])
@@ -210,7 +212,8 @@ class HostService:
         await self._cells.refuse_unsettled(f"host {name}")
         raise no_such_host(name)
 
-    async def _refuse_twin(self, name: str, home: Cell) -> None:
+    async def refuse_twin(self, name: str, home: Cell) -> None:
+        """Raise ClaimState if another cell than `home` has a host with this name."""
         for cell in self._cells:
             if cell is not home and (await cell.store.hosts.read([name]))[0].fields:
                 raise ClaimState(
@@ -306,8 +309,11 @@ def _pools(parents: Mapping[str, str], traits: Iterable[str]) -> dict[str, PoolV
     return {name: PoolView(parents[name].strip("/"), frozenset(of[name])) for name in sorted(parents)}
 
 
-async def _restore_alternates(cell: Cell, held: Sequence[JournaledClaim]) -> None:
-    """Restore the lists of alternates that the store has lost."""
-    lists = {alternates_name(one.id): alternates_text(one.alternates) for one in held if one.alternates}
+async def _restore_alternates(cell: Cell, host: str, held: Sequence[JournaledClaim]) -> None:
+    """Restore the lists of alternates that the store has lost, of claims that are on the host."""
+    with_lists = [one for one in held if one.alternates]
+    claims = await cell.store.claims.read([one.id for one in with_lists]) if with_lists else {}
+    here = [one for one in with_lists if one.id in claims and host in claims[one.id].hosts]
+    lists = {alternates_name(one.id): alternates_text(one.alternates) for one in here}
     for batch in chunks(await cell.store.texts.missing(lists)):
         await aio.gather(cell.store.texts.restore(name, lists[name]) for name in batch)

@@ -62,7 +62,7 @@ class Mirrors:
         if self._cells.elsewhere:
             await self.watch()
             watching = repeat(self.watch, EVERY_S, log, "watch-cells", first_s=EVERY_S)
-            self._watching = asyncio.create_task(watching, name="redsched-watch-cells")
+            self._watching = aio.detached(watching, name="redsched-watch-cells")
 
     async def stop(self) -> None:
         """Stop watching the other cells, and the work on all of them."""

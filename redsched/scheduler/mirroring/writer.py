@@ -37,7 +37,7 @@ class SummaryWriter:
         """Start to write summaries, once the replica is loaded."""
         if self._task is None:
             work = repeat(self.write, EVERY_S, log.bind(cell=self._store.name), "summary")
-            self._task = asyncio.create_task(work, name=f"redsched-summary-{self._store.name}")
+            self._task = aio.detached(work, name=f"redsched-summary-{self._store.name}")
 
     async def stop(self) -> None:
         """Stop, and let another scheduler write at once."""

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from itertools import islice
 
 from redsched.errors import InvalidRequest
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.results import Change, Reset
+from redsched.store.codec.results import Change as Entry
 
 
 def follow(cells: Cells, last_id: str = "") -> AsyncIterator[Change | Reset]:
@@ -17,7 +17,7 @@ def follow(cells: Cells, last_id: str = "") -> AsyncIterator[Change | Reset]:
     """
     followers = [_Follower(cell) for cell in cells]
     if last_id:
-        name, seq = _parse(last_id)
+        name, seq = parse_position(last_id)
         cells.named(name)
         for follower in followers:
             if follower.cell.name == name:
@@ -52,12 +52,19 @@ class _Follower:
         if updater.epoch != self.epoch or not oldest - 1 <= self.seq <= updater.seq:
             self.seq, self.epoch = updater.seq, updater.epoch
             return [Reset(self.cell.name, updater.seq)]
-        entries = islice(updater.recent, self.seq + 1 - oldest, None)
+        # By index: walking a deque from its start would cost each reader all that is kept.
+        entries = [updater.recent[seq - oldest] for seq in range(self.seq + 1, updater.seq + 1)]
         self.seq = updater.seq
-        return [Change(self.cell.name, one.seq, one.kind, one.name, one.version, one.op, one.fields) for one in entries]
+        return [change_of(self.cell.name, one) for one in entries]
 
 
-def _parse(last_id: str) -> tuple[str, int]:
+def change_of(cell: str, entry: Entry) -> Change:
+    """Return the change that an entry of a cell's feed describes."""
+    return Change(cell, entry.seq, entry.kind, entry.name, entry.version, entry.op, entry.fields)
+
+
+def parse_position(last_id: str) -> tuple[str, int]:
+    """Return the cell and the seq of an event id. Raises InvalidRequest."""
     name, _, seq = last_id.rpartition(":")
     if not (name and seq.isdecimal() and seq.isascii() and len(seq) <= 16):
         raise InvalidRequest(f"Last-Event-ID {last_id[:80]!r} is not `<cell>:<seq>`: pass the id of the last event")

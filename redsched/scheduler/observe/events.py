@@ -26,12 +26,19 @@ _HEAD = frozenset(("at_ms", "seq", "kind"))
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Selects the events that match every given field. Raises InvalidRequest for an unknown kind."""
+    """Selects the events that match every given field. Raises InvalidRequest for an unknown kind.
+
+    With `of_projects`, only events of claims of these projects: '' is that of claims without a project, which `project`
+    cannot select.
+    """
 
     claim: OneOf = None
     project: OneOf = None
     host: OneOf = None
     kind: OneOf = None
+    actor: OneOf = None
+    request_id: OneOf = None
+    of_projects: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         if unknown := [kind for kind in values_of(self.kind) if kind not in KINDS]:
@@ -39,9 +46,12 @@ class EventFilter:
 
     def matches(self, event: Mapping[str, str]) -> bool:
         """Return whether an event matches."""
-        return all(accepts(getattr(self, one.name), event.get(one.name)) for one in fields(self))
+        if self.of_projects is not None and not ("claim" in event and event.get("project", "") in self.of_projects):
+            return False
+        return all(accepts(getattr(self, name), event.get(name)) for name in _MATCHED)
 
 
+_MATCHED = tuple(one.name for one in fields(EventFilter) if one.name != "of_projects")
 ALL = EventFilter()
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from redsched.errors import InvalidRequest
-from redsched.model import CLAIMS, Claim
+from redsched.model import CLAIMS, Claim, OneOf, accepts
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.mirroring.parts import columns_in_parts
@@ -42,8 +42,10 @@ def usage_by(text: str) -> tuple[UsageBy, ...]:
     return tuple(UsageBy(name) for name in names)
 
 
-async def usage(cells: Cells, by: Sequence[UsageBy]) -> tuple[UsageRow, ...]:
+async def usage(cells: Cells, by: Sequence[UsageBy], project: OneOf = None) -> tuple[UsageRow, ...]:
     """Return the sums for each existing combination of zone and project, sorted. Raises StoreUnavailable.
+
+    With `project`, only its claims count.
 
     `used` has amounts by class, and the number of claims as `claims`; if `by` lacks CLASS, only the number of claims.
     """
@@ -52,7 +54,7 @@ async def usage(cells: Cells, by: Sequence[UsageBy]) -> tuple[UsageRow, ...]:
     sums: dict[tuple[str, ...], Counter[str]] = {}
     for cell in cells:
         async for columns in columns_in_parts(cell):
-            async for zone, claim in _claims(cell, columns):
+            async for zone, claim in _claims(cell, columns, project):
                 key = tuple(zone if one is UsageBy.ZONE else claim.project for one in groups)
                 sums.setdefault(key, Counter()).update(quota_usage(claim.amounts))
     shown = UsageBy.CLASS in by
@@ -62,9 +64,10 @@ async def usage(cells: Cells, by: Sequence[UsageBy]) -> tuple[UsageRow, ...]:
     )
 
 
-async def _claims(cell: Cell, columns: "Columns") -> AsyncIterator[tuple[str, Claim]]:
-    """Yield the claims on the hosts of these columns, each with the zone of its host."""
+async def _claims(cell: Cell, columns: "Columns", project: OneOf) -> AsyncIterator[tuple[str, Claim]]:
+    """Yield the claims of the project on the hosts of these columns, each with the zone of its host."""
     async for living in cell.store.claims.unended_on(sorted(columns.names())):
         async for claim in paced(living):
             row = columns.row(claim.host)
-            yield "" if row is None else columns.zones.text(row), claim
+            if accepts(project, claim.project):
+                yield "" if row is None else columns.zones.text(row), claim

@@ -58,7 +58,7 @@ class QuotaShares:
         """Start the sweep for what crashes leave behind, if there are several cells."""
         if len(self._cells) > 1:
             sweeping = repeat(self._sweep_on_duty, SWEEP_S, log, "quota-sweep", first_s=SWEEP_S)
-            self._task = asyncio.create_task(sweeping, name="redsched-quotas")
+            self._task = aio.detached(sweeping, name="redsched-quotas")
 
     async def stop(self) -> None:
         """Stop the sweep."""

@@ -2,7 +2,10 @@
 
 import secrets
 import time
+from collections.abc import Callable
 
+from redsched.decide.gains import Gains
+from redsched.decide.work_limit import WorkLimit
 from redsched.model import Request
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.mirroring.ruling_out import RuledOut
@@ -22,11 +25,15 @@ class SchedulingAttempt:
         "catch_up",
         "decide_s",
         "full_cells",
+        "gains",
         "held",
         "home",
+        "is_hard",
         "is_resolved",
+        "limit",
         "looked_elsewhere_s",
         "max_searches",
+        "new_limit",
         "pinned",
         "refusals",
         "request",
@@ -35,8 +42,11 @@ class SchedulingAttempt:
         "started",
     )
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, new_limit: Callable[[], WorkLimit]) -> None:
         self.request = request
+        self.new_limit = new_limit
+        self.is_hard = False
+        """Whether deciding on it takes too long for this process, so that its planner decides."""
         # For until=active: distinguishes claims that this call returned from those that a repeated call returned.
         self.call_id = secrets.token_hex(4) if self.waits_until_active and request.claim_ids else ""
         self.calls = 0
@@ -63,6 +73,8 @@ class SchedulingAttempt:
         self.resolved = self.request
         """The request to decide on: the claims in its hints are replaced by their hosts."""
         self.is_resolved = False
+        self.limit = self.new_limit()
+        """What deciding may still cost until the next restart: a request may wait, and be tried again, for long."""
         # A dry run shows what a later request would get, so it must reflect everything acknowledged so far.
         self.catch_up = not self.request.claim
         """Whether to catch up with the feed before deciding: after FULL, and before a refusal."""
@@ -70,6 +82,8 @@ class SchedulingAttempt:
         """The most searches in vain of a pass. Doubled after each, or hosts that change could delay it for ever."""
         self.refusals: dict[str, PendingRefusal | RuledOut] = {}
         """By cell, why nothing fitted."""
+        self.gains: dict[str, Gains] = {}
+        """By cell, what tells whether room may have come free while the request waits."""
         self.home: Cell | None = None
         """The cell that the caller's own ids are bound to, if there are several cells."""
         self.pinned: Cell | None = None

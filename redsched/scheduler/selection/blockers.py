@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 from redsched.decide import Explanation, Miss
+from redsched.decide.work_limit import TooMuchWork, WorkLimit
 from redsched.model import Claim, ClaimStatus, Request
+from redsched.pacing import paced
 from redsched.scheduler.cells import Cell
 
 MAX_READ = 200
@@ -12,20 +14,28 @@ MAX_TRIED = 20
 """The most claims of one host that are tried: each takes another decision, which delays other requests."""
 
 
-async def with_claims(cell: Cell, request: Request, found: Explanation) -> Explanation:
-    """Return the explanation, with the blocking claim of each near host for which one is found."""
-    return replace(found, nearest=tuple([await _with_claim(cell, request, miss) for miss in found.nearest]))
+async def with_claims(cell: Cell, request: Request, found: Explanation, limit: WorkLimit) -> Explanation:
+    """Return the explanation, with the blocking claim of each near host for which one is found within the limit."""
+    nearest = list(found.nearest)
+    try:
+        for number, miss in enumerate(nearest):
+            nearest[number] = await _with_claim(cell, request, miss, limit)
+    except TooMuchWork:
+        return replace(found, nearest=tuple(nearest), cut_short=True)
+    return replace(found, nearest=tuple(nearest))
 
 
-async def _with_claim(cell: Cell, request: Request, miss: Miss) -> Miss:
-    if not cell.decider.may_fit_later(request, miss):
-        return miss
+async def _with_claim(cell: Cell, request: Request, miss: Miss, limit: WorkLimit) -> Miss:
+    with limit.working():
+        if not cell.decider.may_fit_later(request, miss):
+            return miss
     ids = sorted(await cell.store.hosts.claim_ids(miss.host))[:MAX_READ]
     claims = (await cell.store.claims.read(ids)).values()
     held = [claim for claim in claims if claim.host == miss.host and claim.state is not ClaimStatus.ENDED]
-    for claim in worth_trying(held):
-        if cell.decider.fits_after(request, miss, claim):
-            return replace(miss, after=claim.id)
+    async for claim in paced(worth_trying(held)):
+        with limit.working():
+            if cell.decider.fits_after(request, miss, claim):
+                return replace(miss, after=claim.id)
     return miss
 
 

@@ -176,7 +176,7 @@ class ConfirmationWaiter:
     def _check(self, claim_ids: Iterable[str]) -> None:
         self._to_reread.update(claim_ids)
         if self._to_reread and not self._is_stopped and (self._reading is None or self._reading.done()):
-            self._reading = asyncio.create_task(self._read(), name=f"redsched-confirmations-{self._store.name}")
+            self._reading = aio.detached(self._read(), name=f"redsched-confirmations-{self._store.name}")
 
     async def _read(self) -> None:
         while self._to_reread:

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from redsched import aio
+from redsched import aio, origin
 from redsched.decide import Decision
 from redsched.model import Request
 from redsched.model.record import record
+from redsched.origin import Origin
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.selection.claim_call import claim_call
@@ -35,6 +36,8 @@ class _Waiting:
     proposal: Proposal
     claim_id: str
     answer: _Answer
+    origin: Origin
+    """Who asked for it: the call is shared, and its task belongs to none of the requests."""
 
 
 class JointCalls:
@@ -59,7 +62,7 @@ class JointCalls:
         if not _may_join(request, proposal.decision):
             return None
         answer: _Answer = asyncio.get_running_loop().create_future()
-        self._join(_Waiting(request, proposal, ids[0], answer))
+        self._join(_Waiting(request, proposal, ids[0], answer, origin.current()))
         return await answer
 
     def _join(self, one: _Waiting) -> None:
@@ -111,7 +114,8 @@ def _call(cell: Cell, batch: Sequence[_Waiting]) -> ClaimCall:
     places = tuple(one.proposal.decision.places[0] for one in batch)
     decision = replace(first.proposal.decision, places=places)
     seq = min(one.proposal.seq for one in batch)
-    return claim_call(first.request, cell, decision, [one.claim_id for one in batch], first.proposal.epoch, seq)
+    call = claim_call(first.request, cell, decision, [one.claim_id for one in batch], first.proposal.epoch, seq)
+    return replace(call, origins=tuple(one.origin for one in batch))
 
 
 def _parts(joint: ClaimAnswer, requests: int) -> Sequence[ClaimAnswer | None]:

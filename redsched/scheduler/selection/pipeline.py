@@ -13,22 +13,27 @@ up after the last candidate turned out to be full.
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import aclosing
 from functools import partial
 from random import Random
 
 from redsched.cache.loaded import LoadedReplicas
+from redsched.decide import ReasonCount
 from redsched.decide.steps import Undecided
-from redsched.errors import NotDurable, NotFound, NoValidHost, QuotaExceeded, RedschedError
+from redsched.decide.work_limit import TooMuchWork, within
+from redsched.errors import NotDurable, NotFound, NoValidHost, QuotaExceeded, RedschedError, TooHard
 from redsched.model import Request
-from redsched.pacing import in_slices
+from redsched.pacing import TurnQueue, in_slices
 from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.planning.limits import DecisionLimits, too_hard
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.results import Selections
 from redsched.scheduler.selection.attempt import SchedulingAttempt
 from redsched.scheduler.selection.claim_call import claim_call, dry_run, gang_members
 from redsched.scheduler.selection.claim_ids import ClaimIds, claim_id_in
 from redsched.scheduler.selection.elsewhere import Elsewhere
+from redsched.scheduler.selection.hard_requests import HardRequests
 from redsched.scheduler.selection.idempotency import existing_outcome
 from redsched.scheduler.selection.interpret import abandon, interpret
 from redsched.scheduler.selection.joint_calls import JointCalls
@@ -42,13 +47,18 @@ from redsched.store.codec.outcomes import Outcome
 class SelectionPipeline:
     """Runs the stages, over all cells of a scheduler."""
 
-    def __init__(self, cells: Cells, ids: ClaimIds, quotas: Quotas, replicas: LoadedReplicas) -> None:
+    def __init__(
+        self, cells: Cells, ids: ClaimIds, quotas: Quotas, replicas: LoadedReplicas, limits: DecisionLimits
+    ) -> None:
         self._cells = cells
         self._quotas = quotas
         self._joint_calls = JointCalls(quotas)
         self._rng = Random()
         self._elsewhere = Elsewhere(cells, replicas, self._rng)
         self._router = CellRouter(cells, ids, self._elsewhere, self._rng)
+        self._limits = limits
+        self._hard = HardRequests(cells, self._elsewhere, limits)
+        self._turns, self._explaining = TurnQueue(), asyncio.Lock()
         self._running = 0
 
     async def run(self, attempt: SchedulingAttempt) -> Selections:
@@ -72,9 +82,27 @@ class SelectionPipeline:
                     return known
 
     def may_fit(self, attempt: SchedulingAttempt) -> bool:
-        """Return whether the request has a place according to the columns as they are, without catching up."""
-        fits_here = any(cell.decider.decide(attempt.resolved, self._rng).places for cell in self._cells.here)
+        """Return whether the request may have a place according to the columns as they are, without catching up."""
+        fits_here = any(self._may_fit_in(attempt, cell) for cell in self._cells.here)
         return fits_here or self._elsewhere.may_fit(attempt)
+
+    def _may_fit_in(self, attempt: SchedulingAttempt, cell: Cell) -> bool:
+        gains = attempt.gains.get(cell.name)
+        if gains is None or gains.columns is not cell.updater.columns:
+            gains = attempt.gains[cell.name] = cell.decider.gains(attempt.resolved)
+        try:
+            with self._limits.of_check().working():
+                if not gains.may_matter():
+                    return False
+                if not self._hard.is_known(attempt) and not cell.decider.decide(attempt.resolved, self._rng).places:
+                    return False
+        except TooMuchWork:
+            self._hard.note(attempt)
+        del attempt.gains[cell.name]  # until the attempt has been made, it may fit
+        return True
+
+    def _hosts(self) -> int:
+        return sum(len(cell.updater.columns) for cell in self._cells.here)
 
     def let_go(self, attempt: SchedulingAttempt) -> None:
         """End an attempt: a replica that was loaded for it may be dropped."""
@@ -83,8 +111,10 @@ class SelectionPipeline:
     async def _try_once(self, attempt: SchedulingAttempt) -> Step:
         try:
             return await self._run_stages(attempt)
-        except (NoValidHost, NotFound, QuotaExceeded) as error:
+        except (NoValidHost, NotFound, QuotaExceeded, TooHard) as error:
             return Refuse(error)
+        except TooMuchWork as cut:
+            return Refuse(too_hard(attempt.resolved, self._hosts(), cut))
 
     async def _run_stages(self, attempt: SchedulingAttempt) -> Step:
         """Take a request through all stages once."""
@@ -117,13 +147,27 @@ class SelectionPipeline:
                 await refuse_undeclared(missing, self._cells)
 
     async def _decide(self, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
-        """Return the best proposal of these cells, or of those elsewhere if these are not enough."""
+        """Return the best proposal of these cells, or of those elsewhere if these are not enough.
+
+        Raises TooMuchWork, or TooHard if a planner decides.
+        """
+        if self._hard.is_known(attempt):
+            return await self._hard.propose(attempt, cells)
+        try:
+            return await self._decide_here(attempt, cells)
+        except TooMuchWork:
+            if self._limits.planner is None:
+                raise
+        self._hard.note(attempt)
+        return await self._hard.propose(attempt, cells)
+
+    async def _decide_here(self, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
         while True:
             try:
                 return await self._best_proposal(attempt, cells)
             except Undecided as undecided:
                 # Other tasks run while pools are searched, so the columns may change, and with them the decision.
-                await in_slices(undecided.steps)
+                await in_slices(within(attempt.limit, undecided.steps))
                 attempt.max_searches *= 2
 
     async def _best_proposal(self, attempt: SchedulingAttempt, cells: list[Cell]) -> Proposal:
@@ -151,6 +195,7 @@ class SelectionPipeline:
         if self._running > 1:
             # Requests that arrive together apply all of their replies first, and then share the work of deciding.
             await asyncio.sleep(0)
+        await self._turns.wait()
         return [self._propose(attempt, cell) for cell in cells]
 
     async def _decide_elsewhere(self, attempt: SchedulingAttempt, best: Proposal, decided: set[Cell]) -> Proposal:
@@ -165,15 +210,23 @@ class SelectionPipeline:
         return best
 
     def _propose(self, attempt: SchedulingAttempt, cell: Cell) -> Proposal:
-        started, updater = time.perf_counter(), cell.updater
-        decision = cell.decider.decide(attempt.resolved, self._rng, attempt.max_searches)
+        started, worked, updater = time.perf_counter(), time.thread_time(), cell.updater
+        try:
+            with attempt.limit.working():
+                decision = cell.decider.decide(attempt.resolved, self._rng, attempt.max_searches)
+        finally:
+            self._turns.spent(time.thread_time() - worked)
         proposal = Proposal(cell, decision, updater.epoch, updater.seq)
         if attempt.catch_up:
             attempt.refusals.pop(cell.name, None)
             if not proposal.decision.places:
-                attempt.refusals[cell.name] = PendingRefusal(cell, attempt.resolved)
+                attempt.refusals[cell.name] = self._refused(attempt, cell, decision.reasons)
         attempt.decide_s += time.perf_counter() - started
         return proposal
+
+    def _refused(self, attempt: SchedulingAttempt, cell: Cell, counts: Sequence[ReasonCount] = ()) -> PendingRefusal:
+        limit = self._limits.of_explanation(at_once=attempt.waits_for_room)
+        return PendingRefusal(cell, attempt.resolved, limit, counts)
 
     async def _show(self, attempt: SchedulingAttempt, proposal: Proposal) -> Step:
         """Return the result of a dry run. Raises QuotaExceeded, Settling, NoValidHost."""
@@ -223,15 +276,17 @@ class SelectionPipeline:
 
     async def _refusal(self, attempt: SchedulingAttempt) -> RedschedError:
         refusals = [
-            attempt.refusals.get(cell.name) or PendingRefusal(cell, attempt.resolved)
+            attempt.refusals.get(cell.name) or self._refused(attempt, cell)
             for cell in self._cells
             if cell.is_here or cell.name in attempt.refusals
         ]
         settled = all(one.settled for one in refusals)
-        if attempt.waits_for_room:
-            # Requests have to enter the queue in the order in which they came.
-            return refusal(settled, attempt.request, [one.found_at_once() for one in refusals])
-        return refusal(settled, attempt.request, [await one.found() for one in refusals])
+        # One after the other: slices of many refusals would all be part of one turn of the loop.
+        async with self._explaining:
+            if attempt.waits_for_room:
+                # Requests have to enter the queue in the order in which they came.
+                return refusal(settled, attempt.request, [one.found_at_once() for one in refusals])
+            return refusal(settled, attempt.request, [await one.found() for one in refusals])
 
 
 def _lacks_places(attempt: SchedulingAttempt, best: Proposal) -> bool:

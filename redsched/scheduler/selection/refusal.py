@@ -9,6 +9,7 @@ from redsched.decide import Explanation, Miss, ReasonCount
 from redsched.decide.explain.nearest import NEAREST
 from redsched.decide.filters.hosts import NOT_ATTESTED
 from redsched.decide.steps import finished
+from redsched.decide.work_limit import TooMuchWork, WorkLimit, within
 from redsched.errors import NoValidHost, RedschedError, Settling
 from redsched.model import Request
 from redsched.pacing import in_slices
@@ -27,11 +28,15 @@ class PendingRefusal:
     `settled` says whether the cell was settled then.
     """
 
-    def __init__(self, cell: Cell, request: Request) -> None:
+    def __init__(self, cell: Cell, request: Request, limit: WorkLimit, counts: Sequence[ReasonCount] = ()) -> None:
+        """Find the counts. If that reaches the limit, they are those of the decision, `counts`."""
         self.settled = cell.updater.settled
-        self._steps = cell.decider.refusal_steps(request, MAX_TESTS)
+        self._steps = within(limit, cell.decider.refusal_steps(request, MAX_TESTS))
         self._found: Explanation | None = None
-        next(self._steps)
+        try:
+            next(self._steps)
+        except TooMuchWork:
+            self._found = Explanation(len(cell.updater.columns), 0, tuple(counts), (), cut_short=True)
 
     async def found(self) -> Explanation:
         """Return the explanation, after finding the changes in time slices."""
@@ -61,10 +66,12 @@ def refusal(settled: bool, request: Request, found: Sequence[Explanation]) -> Re
         )
         return Settling(f"no host fits yet: {waited_for} attested to its epoch; try again")
     nearest = merge_nearest([one.nearest for one in found])
-    facts = {
+    facts: dict[str, Any] = {
         "reasons": [asdict(one) for one in reasons],
         "nearest": [_shown(asdict(one)) for one in nearest],
     }
+    if any(one.cut_short for one in found):
+        facts["cut_short"] = True
     return NoValidHost(_sentence(hosts, request, reasons, nearest), facts)
 
 

@@ -69,7 +69,8 @@ class CellRouter:
         """Return a cell that has places and has not been full before. Raises NotFound, Settling, Unavailable."""
 
         def has_places(cell: Cell) -> bool:
-            return bool(cell.decider.decide(attempt.resolved, self._rng).places)
+            with attempt.limit.working():
+                return bool(cell.decider.decide(attempt.resolved, self._rng).places)
 
         here = self._cells.here
         for cell in here:

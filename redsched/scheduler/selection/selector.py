@@ -12,6 +12,7 @@ from collections.abc import Callable
 from redsched import aio
 from redsched.errors import NoValidHost, OutcomeUnknown, RedschedError, StoreUnavailable
 from redsched.model import Request
+from redsched.scheduler.planning.limits import DecisionLimits
 from redsched.scheduler.results import Effort, Selections
 from redsched.scheduler.selection.attempt import SchedulingAttempt
 from redsched.scheduler.selection.pipeline import SelectionPipeline
@@ -31,6 +32,7 @@ class Selector:
         until_active: ActiveWaiter,
         count: Callable[[Request], None],
         timeout_s: float,
+        limits: DecisionLimits,
         observe: Observe | None = None,
     ) -> None:
         self._pipeline = pipeline
@@ -38,16 +40,17 @@ class Selector:
         self._until_active = until_active
         self._count = count
         self._timeout_s = timeout_s
+        self._limits = limits
         self._limit = aio.TimeLimit(timeout_s)
         self._observe = observe or (lambda _: None)
 
     async def select(self, request: Request) -> Selections:
         """Claim a place for every member of the request, or show the places without claiming them (`claim` False).
 
-        Raises NoValidHost, QuotaExceeded, ClaimIdReused, ClaimState (some ids have ended or were lost), NotConfirmed,
-        Settling, StoreUnavailable, OutcomeUnknown.
+        Raises NoValidHost, TooHard, QuotaExceeded, ClaimIdReused, ClaimState (some ids have ended or were lost),
+        NotConfirmed, Settling, StoreUnavailable, OutcomeUnknown.
         """
-        attempt = SchedulingAttempt(request)
+        attempt = SchedulingAttempt(request, self._limits.of_request)
         try:
             found = await self._place(attempt)
             if attempt.waits_until_active:
@@ -79,6 +82,8 @@ class Selector:
                 lambda: self._pipeline.may_fit(attempt),
                 attempt.request.queue_timeout_s,
                 refused,
+                key=attempt.request.digest(),
+                is_hard=lambda: attempt.is_hard,
             )
 
     async def _place_now(self, attempt: SchedulingAttempt) -> Selections:
@@ -104,4 +109,6 @@ class Selector:
                 f"a claim was sent to the store and no reply came {within}; repeat the request with these claim_ids",
                 attempt.known_ids(),
             )
+        if attempt.is_hard:
+            return StoreUnavailable(f"the request takes long to decide, and others came first {within}: retry")
         return StoreUnavailable(f"no host could be claimed {within}, though some seemed free: retry")

@@ -49,7 +49,7 @@ class ActiveWaiter:
         """Take the `confirmations` by the name of their cell."""
         self._cells = cells
         self._confirmations = confirmations
-        self._later = aio.BackgroundTasks("redsched-undo")
+        self._later = aio.BackgroundTasks("redsched-undo", inherits=True)
 
     async def stop(self) -> None:
         """Wait until the claims of disconnected callers are undone, for CLOSED_WITHIN_S at most."""

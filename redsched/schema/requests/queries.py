@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field
 
 from redsched.model import ListedState, ListedStatus
 from redsched.model.types import GivenName, GivenToken
+from redsched.origin import MAX_ACTOR, MAX_REQUEST_ID
 from redsched.schema.types import GivenLeaseS, Strict
 
 MAX_VALUES = 100
@@ -67,6 +68,14 @@ class EventsQuery(ClaimEventsQuery):
     claim: AnyName = Field(default_factory=list)
     project: AnyName = Field(default_factory=list)
     host: AnyName = Field(default_factory=list)
+    actor: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=MAX_ACTOR)]],
+        Field(max_length=MAX_VALUES, description="Who caused the event. Repeatable: matches any of the values."),
+    ] = Field(default_factory=list)
+    request_id: Annotated[
+        list[Annotated[str, Field(pattern=rf"^[A-Za-z0-9._-]{{1,{MAX_REQUEST_ID}}}$")]],
+        Field(max_length=MAX_VALUES, description="The request that caused the event. Repeatable."),
+    ] = Field(default_factory=list)
 
 
 class HostsQuery(PageQuery):

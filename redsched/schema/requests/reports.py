@@ -5,14 +5,20 @@ from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import from_json
 
 from redsched.model import MAX_ATTEMPTS, MAX_CLASSES, MAX_HOST_CLAIMS, AgentStamp, EndReason, HostReport, OnExit
 from redsched.model.declared import MAX_TOPOLOGIES
+from redsched.model.limits import MAX_HOST_SLOTS, check_size
 from redsched.model.types import GivenName
 from redsched.model.validation import check_name
+from redsched.origin import MAX_ACTOR, MAX_REQUEST_ID
 from redsched.scheduler import EndedPlacement, JournaledClaim
 from redsched.schema.types import GivenCounted, GivenEpoch, GivenLeaseS, GivenNeed, GivenSlot, GivenTopology, Strict
 from redsched.store.codec.claim_fields import ALTERNATES, FIELDS, record_with
+
+PLAIN_BYTES = 64 * 1024
+"""Reports of up to this size are parsed without another look."""
 
 _ABOUT = {one.name: Field(description=one.doc) for one in FIELDS}
 _PLAIN = frozenset(one.name for one in FIELDS if one.journaled and not one.is_family) - {ALTERNATES}
@@ -26,7 +32,10 @@ class HeldClaimBody(JournaledClaim):
     slots: Annotated[Mapping[GivenSlot, GivenNeed], Field(max_length=MAX_CLASSES, description="Amounts by slot.")]
     project: Annotated[GivenName | Literal[""], _ABOUT["project"]] = ""
     consumer: Annotated[GivenName | Literal[""], _ABOUT["consumer"]] = ""
+    actor: Annotated[str, Field(pattern=rf"^[^\x00-\x1f\x7f]{{0,{MAX_ACTOR}}}$"), _ABOUT["actor"]] = ""
+    request_id: Annotated[str, Field(pattern=rf"^[A-Za-z0-9._-]{{0,{MAX_REQUEST_ID}}}$"), _ABOUT["request_id"]] = ""
     digest: Annotated[str, Field(pattern="^[0-9a-f]{0,64}$")] = ""
+    claimed_at_ms: Annotated[Annotated[int, Field(ge=0)] | None, _ABOUT["claimed_at_ms"]] = None
     group: Annotated[GivenName | Literal[""], _ABOUT["group"]] = ""
     counted: Annotated[
         Mapping[GivenTopology, GivenCounted], Field(max_length=MAX_TOPOLOGIES + 3), _ABOUT["counted"]
@@ -80,3 +89,21 @@ class HeartbeatBody(Strict):
     agent: AgentStamp | None = None
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"lease_s": 30}]})
+
+
+def check_report_size(text: bytes) -> None:
+    """Raise InvalidRequest for a large report with too many inventories. Building each would take 10 us."""
+    if len(text) <= PLAIN_BYTES:
+        return
+    try:
+        found = from_json(text)
+    except ValueError:
+        return  # parsing it describes the error
+    parts = [found, *_members(found, "pools").values()]
+    slots = [slot for part in parts for slot in _members(part, "inventories")]
+    check_size("inventories of the host and its pools", slots, MAX_HOST_SLOTS)
+
+
+def _members(found: object, name: str) -> Mapping[str, object]:
+    member = found.get(name) if isinstance(found, dict) else None
+    return member if isinstance(member, dict) else {}

@@ -57,6 +57,8 @@ class ClaimAnswer(Answer, shows=Claim):
     slots: Annotated[Amounts, From("amounts")]
     project: str
     consumer: str
+    actor: Annotated[str, Field(description="Who made it: a token, a subject, `cli:<user>` ...; empty if not known.")]
+    request_id: Annotated[str, Field(description="The request that made it; empty if not known.")]
     server_group: Annotated[
         str | None, From(_group), Field(description="Null for an ended claim, because it is not kept.")
     ]

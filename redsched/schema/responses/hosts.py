@@ -151,9 +151,11 @@ class InboxEntryAnswer(Answer, shows=InboxEntry):
     entry_id: str
     number: int
     epoch: str
-    op: Literal["claim", "end"]
+    op: Literal["claim", "resize", "end"]
     claim_id: str
     token: str
+    actor: Annotated[str, From("origin.actor"), Field(description="Who caused it; empty if not known.")]
+    request_id: Annotated[str, From("origin.request_id"), Field(description="The request that caused it, likewise.")]
 
 
 class InboxAnswer(Answer):

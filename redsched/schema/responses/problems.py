@@ -22,6 +22,7 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: Annotated[str, Field(description="The value seen, the rule it broke, and the next step.")]
+    request_id: Annotated[str | None, Field(description="The same as in the header `X-Request-Id`.")] = None
 
 
 class FieldError(BaseModel):
@@ -84,3 +85,6 @@ class NoValidHostProblem(Problem):
 
     reasons: list[ReasonCount] | None = None
     nearest: list[Miss] | None = None
+    cut_short: Annotated[
+        bool | None, Field(description="true: the search for changes took too long, so that some may be missing.")
+    ] = None

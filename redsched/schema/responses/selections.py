@@ -68,3 +68,6 @@ class ExplanationAnswer(Answer, shows=Explanation):
         Field(description="Limits of the project's quota that the request exceeds; null while usage is being counted."),
     ]
     checks: list[HostCheckAnswer]
+    cut_short: Annotated[
+        bool, Field(description="Whether the search for changes took too long, so that some may be missing.")
+    ]

@@ -68,6 +68,8 @@ class ReadyAnswer(Answer):
     """The service is ready: the caches of all workers have caught up."""
 
     status: Literal["ready"]
-    detail: str
-    hosts: int
-    workers: int
+    detail: Annotated[str | None, Field(description="Absent, as the next ones, for those who may not see details.")] = (
+        None
+    )
+    hosts: int | None = None
+    workers: int | None = None

@@ -48,7 +48,7 @@ class Batcher:
         """Queue a call and send it as soon as possible."""
         self._waiting.append(call)
         if self.idle:
-            self._task = asyncio.create_task(self._send_all(), name="redsched-scripts")
+            self._task = aio.detached(self._send_all(), name="redsched-scripts")
 
     async def close(self) -> None:
         """Stop, return the connection to the pool, and fail the waiting calls."""

@@ -140,7 +140,7 @@ def _touch(last: Call) -> Call:
     unused = asyncio.get_running_loop().create_future()
     unused.cancel()
     keys = last.keys[:3]
-    return Call(script, keys, ("EVALSHA", script.sha, 3, *keys), last.deadline, unused, last.url, durable=True)
+    return Call(script, keys, ("EVALSHA", script.sha, 3, *keys, ""), last.deadline, unused, last.url, durable=True)
 
 
 def _resolve(batch: Sequence[Call], missing: str) -> None:

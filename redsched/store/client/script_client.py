@@ -16,6 +16,7 @@ from redis.exceptions import AskError, MovedError, ResponseError
 
 from redsched import aio
 from redsched.errors import InvalidRequest
+from redsched.origin import Origin
 from redsched.settings import Settings
 from redsched.store.client.batcher import FIRST_PAUSE_S, LONGEST_PAUSE_S, Batcher, jittered
 from redsched.store.client.call import Call, closing
@@ -57,8 +58,17 @@ class ScriptClient:
         """Whether the settings require durability, so that some calls wait for replicas or a disk."""
         return bool(self._exchange.durability)
 
-    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False) -> Reply:
+    async def run(
+        self,
+        name: str,
+        keys: Sequence[str],
+        arguments: Sequence[str | int],
+        durable: bool = False,
+        origins: Sequence[Origin] = (),
+    ) -> Reply:
         """Run one script and return its reply. Raises StoreUnavailable or OutcomeUnknown.
+
+        `origins`: who causes it, one for each member of a call that several requests share; by default what runs now.
 
         With `durable`, return only once its writes are as durable as the settings require, and raise NotDurable if they
         are not in time. The first three keys of such a script are those of its cell (`Keys.head`).
@@ -71,7 +81,7 @@ class ScriptClient:
         if self.is_read_only and not script.read_only:
             raise InvalidRequest(f"{name}.lua writes, and this connection only reads: open one without read_only")
         verb = "EVALSHA_RO" if script.read_only else "EVALSHA"
-        command = (verb, script.sha, len(keys), *keys, *arguments)
+        command = (verb, script.sha, len(keys), *keys, *script.with_origin(arguments, origins))
         deadline = loop.time() + self._settings.resend_for_s
         waits = durable and self.waits
         call = Call(script, tuple(keys), command, deadline, loop.create_future(), self.url, waits)
@@ -119,7 +129,7 @@ class ScriptClient:
         if call.deadline <= aio.now_s():
             call.refused(to_redsched_error(error, self.url))
             return
-        again = asyncio.create_task(self._resend(call, error), name="redsched-put-off")
+        again = aio.detached(self._resend(call, error), name="redsched-put-off")
         self._resending[call] = again
         again.add_done_callback(lambda _: self._resending.pop(call, None))
 

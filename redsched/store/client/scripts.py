@@ -13,14 +13,17 @@ them. `...` at the end allows any number of further values, which the header des
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from redsched import origin
+from redsched.origin import Origin
 from redsched.store.codec.claim_fields import lua_tables
+from redsched.store.codec.wire import origin_text
 
 LUA = files("redsched") / "lua"
 
@@ -72,6 +75,12 @@ class Script:
     def is_fenced(self) -> bool:
         """Whether it belongs to a cell, and so replies with the cell's epoch: its first key is then the cell's meta."""
         return self.keys.names[:1] == ("meta",)
+
+    def with_origin(self, arguments: Sequence[str | int], origins: Sequence[Origin] = ()) -> Sequence[str | int]:
+        """Return the arguments of a call, with who causes it: what runs now, or one for each member."""
+        if not self.is_fenced:
+            return arguments
+        return (*arguments, origin_text(origins or (origin.current(),)))
 
     def check(self, keys: int, arguments: int) -> None:
         """Raise TypeError if a call passes a number of keys or arguments that the header does not allow."""

@@ -56,6 +56,8 @@ class Field:
 FIELDS = (
     Field("project", CLAIM, "The project that owns the claim.", journaled=True, survives=True),
     Field("consumer", CLAIM, "The purpose of the claim, in the terms of its owner.", journaled=True, survives=True),
+    Field("actor", CLAIM, "Who made the claim, if known.", journaled=True, survives=True),
+    Field("request_id", CLAIM, "The request that made the claim, if known.", journaled=True, survives=True),
     Field("digest", CLAIM, "The digest of the request; `local` for work that the host found.", True, True),
     Field("group", CLAIM, "The server group that the claim is a member of.", journaled=True),
     Field("gang", CLAIM, "The gang that it was claimed with, named by the id of its first member.", True, True),

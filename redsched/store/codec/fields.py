@@ -163,6 +163,8 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         amounts=_amounts(main, AMOUNT),
         project=fields.get("project", ""),
         consumer=fields.get("consumer", ""),
+        actor=fields.get("actor", ""),
+        request_id=fields.get("request_id", ""),
         digest=fields.get("digest", ""),
         end_reason=_why(fields, "end_reason"),
         claimed_at_ms=_whole(fields.get("claimed_at_ms")),

@@ -19,6 +19,7 @@ from redsched.model import (
 )
 from redsched.model.record import record
 from redsched.model.types import Body, GivenName, GivenToken, read_as
+from redsched.origin import UNKNOWN, Origin
 from redsched.store.codec.outcomes import Outcome
 
 
@@ -192,6 +193,8 @@ class ClaimCall:
     """For a gang with relations: the ids of each member's claims, stored with all of them."""
     expected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The hosts, by claim id, of other claims on which the choice of places for members placed again was based."""
+    origins: tuple[Origin, ...] = ()
+    """Who asked for each member, if several requests share the call; empty: all of it is done for what runs now."""
 
 
 @record
@@ -266,6 +269,8 @@ class InboxEntry:
     op: str
     claim_id: str
     token: str
+    origin: Origin = UNKNOWN
+    """Who caused it."""
 
 
 @record

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from redsched.origin import UNKNOWN, Origin, checked
+
 Reply = list[Any]
 """A script's reply: a flat array, beginning with its outcome."""
 
@@ -17,3 +19,10 @@ def flat(mapping: Mapping[str, str | int] | Iterable[tuple[str, str | int]]) -> 
 def mapping_of(values: Sequence[Any]) -> dict[str, str]:
     """Return the mapping in a flat list: field, value, field, value ..."""
     return dict(zip(values[::2], values[1::2], strict=True))
+
+
+def origin_text(origins: Sequence[Origin]) -> str:
+    """Return origins as include/core/origin.lua parses them; '' if nothing is known of any. Raises InvalidRequest."""
+    if all(one is UNKNOWN or one == UNKNOWN for one in origins):
+        return ""
+    return "".join(f"{checked(one).actor}\n{one.request_id}\n" for one in origins)

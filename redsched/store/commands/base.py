@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
+from redsched.origin import Origin
 from redsched.store.client.reads import read_hashes
 from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.keys import Keys
@@ -44,10 +45,15 @@ class CellClient:
         return self.scripts.is_read_only
 
     async def run(
-        self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = (), durable: bool = False
+        self,
+        script: str,
+        keys: Sequence[str] = (),
+        arguments: Sequence[str | int] = (),
+        durable: bool = False,
+        origins: Sequence[Origin] = (),
     ) -> Reply:
         """Run a script on this cell, with the cell's head keys before `keys`."""
-        return await self.scripts.run(script, (*self.keys.head, *keys), arguments, durable)
+        return await self.scripts.run(script, (*self.keys.head, *keys), arguments, durable, origins)
 
     async def answer(self, script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = ()) -> ScriptResult:
         """Run a script on this cell and return its reply as a ScriptResult."""

@@ -92,7 +92,9 @@ class ClaimCommands:
         wire = ClaimWire(self._cell.keys, call, call_id)
         keys = (*wire.keys, *self._cell.keys.object_keys(wire.objects), *wire.last_keys)
         try:
-            return wire.answer(await self._cell.run(wire.script, keys, wire.arguments, durable=True))
+            return wire.answer(
+                await self._cell.run(wire.script, keys, wire.arguments, durable=True, origins=call.origins)
+            )
         except NotDurable as error:
             answer = wire.answer(error.reply)
             if answer.outcome is Outcome.OK:
@@ -334,7 +336,8 @@ class ClaimCommands:
 
         `token` is that of the last placement of the claim known to the host, '' for none. OK | ALREADY_DONE (facts of
         both: token, placed) | STALE (the store has a later placement; facts: its token, '' for a claim that has ended)
-        | CONFLICT (the id belongs to another claim) | NOT_ATTESTED.
+        | CONFLICT (the id belongs to another claim) | FULL (facts: the count that would be too high, such as
+        `claimed.VCPU`) | NOT_ATTESTED.
         """
         check_name("claim", claim_id)
         _check(amounts)

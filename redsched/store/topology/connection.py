@@ -22,7 +22,6 @@ from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
-from redis.driver_info import DriverInfo
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import InvalidResponse, NoPermissionError, RedisClusterException, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -43,9 +42,6 @@ WRITER, READER = "redsched-writer", "redsched-reader"
 
 _WRITERS = 2
 """Connections to each server: one for calls that share a pipeline, one for calls that wait for replicas or a disk."""
-
-_DRIVER = DriverInfo()
-"""Created once: redis-py would otherwise read its version from the installed package's metadata at each connect."""
 
 _NOT_NOW = (
     "OOM",
@@ -92,7 +88,7 @@ def _pool(
         "protocol": 2,
         "decode_responses": True,
         "client_name": name,
-        "driver_info": _DRIVER,
+        "driver_info": None,  # CLIENT SETINFO would need a permission that Redis 7.0 does not know
         "retry": retry,
         "socket_timeout": settings.reply_timeout_s,
         # A caller that waits for a free connection waits for the replies before its own.
@@ -129,7 +125,7 @@ def to_redsched_error(error: BaseException, url: str) -> RedschedError:
     where = without_password(url)
     if isinstance(error, NoPermissionError) or any(words in text for words in _FORBIDDEN):
         return StoreUnavailable(
-            f"the store at {where} lacks a permission: {text}; see docs/operate.md for the ACL",
+            f"the store at {where} lacks a permission: {text}; `redsched acl` prints those of each role",
             public=f"the store lacks a permission: {_ASK_OPERATOR}",
         )
     if text.startswith("SCHEMA"):

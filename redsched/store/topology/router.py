@@ -17,7 +17,9 @@ from redis.exceptions import AskError
 from redsched.settings import Settings
 from redsched.store.topology.cluster import SlotEndpoint, Topology, slot_of
 from redsched.store.topology.connection import reader_client, writer_pool
+from redsched.store.topology.password import with_password
 from redsched.store.topology.sentinel import SentinelEndpoint
+from redsched.store.topology.tls_files import check_tls_files
 from redsched.store.topology.url import Address, Kind, StoreUrl, parse
 
 Infos = dict[str, Mapping[str, Any]]
@@ -52,8 +54,12 @@ class Router(Protocol):
 
 
 def router_to(url: str, settings: Settings) -> Router:
-    """Return the router of a store; nothing is connected yet. Raises InvalidRequest for an invalid URL."""
-    parsed = parse(url)
+    """Return the router of a store; nothing is connected yet.
+
+    Raises InvalidRequest for an invalid URL, and for files of TLS or of a password that cannot be used.
+    """
+    parsed = with_password(parse(url), settings.redis_password_file)
+    check_tls_files(parsed)
     return ClusterRouter(parsed, settings) if parsed.kind is Kind.CLUSTER else SingleNodeRouter(parsed, settings)
 
 

@@ -45,7 +45,7 @@ class SentinelEndpoint:
         # In another order in each process, as they all ask the first one that replies.
         nodes = random.sample(url.nodes, len(url.nodes))
         self._sentinels = Sentinel(nodes, sentinel_kwargs=options)  # type: ignore[no-untyped-call]
-        self._master = url.master
+        self._master, self._is_tls = url.master, url.tls
         self._nodes = ", ".join(f"{host}:{port}" for host, port in url.nodes)
         self.address: Address | None = None
         self._failovers = 0
@@ -71,16 +71,29 @@ class SentinelEndpoint:
             # The Sentinel that has replied is now the first.
             state: Any = await asked.sentinels[0].sentinel_master(self._master)
         except MasterNotFoundError as error:
-            raise MasterNotFoundError(f"no Sentinel of {self._nodes} names a primary for {self._master!r}") from error
+            reason = await self._refusal(asked.sentinels[0])
+            raise MasterNotFoundError(
+                f"no Sentinel of {self._nodes} names a primary for {self._master!r}{reason}"
+            ) from error
         self._sentinels.sentinels = asked.sentinels
         self._recheck_at_s = aio.now_s() + RECHECK_S * random.uniform(0.5, 1.5)
         return (str(state["ip"]), int(state["port"])), int(state["config-epoch"])
+
+    async def _refusal(self, sentinel: Any) -> str:
+        """Return why a Sentinel refuses TLS, for the end of an error: redis-py keeps that to itself."""
+        if not self._is_tls:
+            return ""
+        try:
+            await sentinel.ping()
+        except (RedisError, OSError) as error:
+            return f": {error}"
+        return ""
 
     def recheck(self) -> None:
         """Query the Sentinels in the background, about every RECHECK_S."""
         is_due = self.address is not None and aio.now_s() >= self._recheck_at_s
         if is_due and (self._recheck is None or self._recheck.done()):
-            self._recheck = asyncio.create_task(self._find_again(), name="redsched-sentinels")
+            self._recheck = aio.detached(self._find_again(), name="redsched-sentinels")
 
     async def _find_again(self) -> None:
         try:

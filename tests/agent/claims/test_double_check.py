@@ -166,7 +166,7 @@ async def test_a_claims_own_work_from_before_a_crash_is_not_foreign_to_it(
 ) -> None:
     """Its hook was interrupted after it had begun the work, so the second start finds that work running."""
     world.on("start", "sleep 60")
-    agent = start_process(world)
+    agent = await start_process(world)
     await world.place("a", {"MEMORY_MB": 8000}, lease_s=60)
     await wait_until(lambda: bool(world.calls("start")))
     agent.kill()

@@ -28,7 +28,7 @@ from tests.support.waiting import wait_until
 async def test_a_killed_agents_host_gets_no_claims_and_comes_back_with_its_own(
     world: World, start_process: StartProcess
 ) -> None:
-    agent = start_process(world)
+    agent = await start_process(world)
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)
     agent.kill()
@@ -40,7 +40,7 @@ async def test_a_killed_agents_host_gets_no_claims_and_comes_back_with_its_own(
     await wait_until(is_refused, what="its lease has run out")
     answer = await world.place("b")
     assert (answer.outcome, answer.looked_at[0].cause) == (Outcome.FULL, "DOWN")
-    start_process(world)
+    await start_process(world)
     await world.place("b")
     await world.reaches("b", ClaimStatus.ACTIVE)
     claim = await world.claim("a")
@@ -51,26 +51,26 @@ async def test_a_killed_agents_host_gets_no_claims_and_comes_back_with_its_own(
 
 async def test_a_start_that_a_crash_interrupted_is_asked_for_again(world: World, start_process: StartProcess) -> None:
     world.on("start", "sleep 60")
-    agent = start_process(world)
+    agent = await start_process(world)
     token = (await world.place("a", lease_s=60)).placed[0].token
     await wait_until(lambda: bool(world.calls("start")))
     agent.kill()
     world.on("start", "exit 0")
-    start_process(world)
+    await start_process(world)
     await world.reaches("a", ClaimStatus.ACTIVE)
     assert world.calls() == [f"start a {token}"] * 2, "the same id and token, and no stop in between"
 
 
 async def test_an_end_that_a_crash_interrupted_is_finished(world: World, start_process: StartProcess) -> None:
     world.on("stop", "sleep 60")
-    agent = start_process(world)
+    agent = await start_process(world)
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)
     await world.cell.claims.release("h1", "a")
     await wait_until(lambda: bool(world.calls("stop")))
     agent.kill()
     world.on("stop", "exit 0")
-    start_process(world)
+    await start_process(world)
     await world.reaches("a", ClaimStatus.ENDED)
 
 

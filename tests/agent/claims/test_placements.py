@@ -15,11 +15,12 @@ from redsched.agent.collectors.fleet import simulated
 from redsched.agent.journal.journal import Journal, open_journal
 from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.monitor import HostMonitor
+from redsched.errors import StoreUnavailable
 from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Placement, Pool
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.commands.texts import TextCommands
 from tests.agent.claims.test_steps import E1, Bench
-from tests.agent.conftest import DIGEST, World, held_work
+from tests.agent.conftest import DIGEST, REQUEST, World, held_work
 from tests.support.waiting import wait_until
 
 TWO_NODES = HostReport(
@@ -329,15 +330,15 @@ async def is_kept(world: World, digest: str, text: str) -> None:
 async def test_after_a_wipe_the_store_has_the_requests_of_its_claims_again(world: World) -> None:
     """Without its request a restored claim could not be moved, evacuated or placed again."""
     agent = await world.start(hook=world.hook)
-    await world.place("a", request='{"what": "web"}')
+    await world.place("a", request=REQUEST)
     await world.reaches("a", ClaimStatus.ACTIVE)
     world.flush()
     await world.reaches("a", ClaimStatus.ACTIVE)
-    await is_kept(world, DIGEST, '{"what": "web"}')
+    await is_kept(world, DIGEST, REQUEST)
     await world.stop(agent)
     world.flush()
     await world.start(hook=world.hook)
-    await is_kept(world, DIGEST, '{"what": "web"}')
+    await is_kept(world, DIGEST, REQUEST)
 
 
 async def test_two_agents_that_put_the_same_request_back_at_once_leave_it_as_it_was(
@@ -355,14 +356,14 @@ async def test_two_agents_that_put_the_same_request_back_at_once_leave_it_as_it_
 
     for number, report in enumerate(simulated(2, lease_s=2)):
         await world.start([report], journal=f"{number}.sqlite")
-        await world.place(f"a{number}", {"VCPU": 1}, host=report.name, request='{"what": "web"}')
+        await world.place(f"a{number}", {"VCPU": 1}, host=report.name, request=REQUEST)
         await world.reaches(f"a{number}", ClaimStatus.ACTIVE)
     monkeypatch.setattr(TextCommands, "missing", both_find_it_missing)
     world.flush()
     for number in range(2):
         await world.reaches(f"a{number}", ClaimStatus.ACTIVE)
     await wait_until(lambda: put_back == [f"request:{DIGEST}"] * 2, timeout=30)
-    await is_kept(world, DIGEST, '{"what": "web"}')
+    await is_kept(world, DIGEST, REQUEST)
 
 
 async def test_a_request_that_the_store_could_not_take_is_put_back_with_a_later_heartbeat(
@@ -375,16 +376,16 @@ async def test_a_request_that_the_store_could_not_take_is_put_back_with_a_later_
         nonlocal tries
         tries += 1
         if tries == 1:
-            raise OSError("not now")
+            raise StoreUnavailable("not now")
         await real(texts, name, text)
 
     await world.start()
-    await world.place("a", request='{"what": "web"}')
+    await world.place("a", request=REQUEST)
     await world.reaches("a", ClaimStatus.ACTIVE)
     monkeypatch.setattr("redsched.agent.agent.AGAIN_S", 0.05)
     monkeypatch.setattr(TextCommands, "restore", fails_at_first)
     world.flush()
-    await is_kept(world, DIGEST, '{"what": "web"}')
+    await is_kept(world, DIGEST, REQUEST)
     assert tries == 2
 
 

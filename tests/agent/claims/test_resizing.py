@@ -148,12 +148,12 @@ async def test_a_lost_notification_to_resize_is_found_by_comparing(world: World)
 
 async def test_a_resize_that_a_crash_interrupted_continues(world: World, start_process: StartProcess) -> None:
     world.on("resize", "sleep 60")
-    agent = start_process(world)
+    agent = await start_process(world)
     token = await resize(world, await active(world), LARGE)
     await wait_until(lambda: bool(world.calls("resize")))
     agent.kill()
     world.on("resize", "exit 0")
-    start_process(world)
+    await start_process(world)
     await becomes(world, LARGE)
     assert world.calls("resize") == [f"resize a {token}"] * 2, "the same id and token: hooks are idempotent by them"
     assert len(world.calls("start")) == 1

@@ -19,6 +19,7 @@ from redsched.agent.journal.file import JournalBroken
 from redsched.agent.journal.journal import open_journal
 from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.monitor import HostMonitor
+from redsched.agent.store_link import StoreCellLink
 from redsched.aio import end
 from redsched.model import Claim, ClaimStatus, EndReason, HostReport, Inventory, Placement, Pool
 from redsched.settings import Settings
@@ -79,7 +80,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.journal = open_journal(folder / "j.sqlite")
         self.scripted, self.hook, self.closed = ScriptedCell(), NotedHook(), 0
-        cell = cast(CellStore, self.scripted)
+        cell = StoreCellLink(cast(CellStore, self.scripted))
         settings = Settings(lease_s=2)
         self.host = Host(
             cell,

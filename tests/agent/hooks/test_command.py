@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pydantic import ValidationError
 
 from redsched.agent.collectors.base import Named
 from redsched.agent.hooks import command
@@ -28,8 +29,10 @@ from redsched.agent.machine.processes import start_mark
 from redsched.agent.machine.usage import start_time
 from redsched.agent.run import hook_of
 from redsched.errors import InvalidRequest
+from redsched.origin import Origin
 from redsched.settings import Settings
 from tests.agent.conftest import held_work
+from tests.support.secret_watch import MARK
 from tests.support.waiting import wait_until
 
 WORK = held_work(
@@ -40,6 +43,7 @@ WORK = held_work(
     project="web",
     consumer="x",
     named=Named(cgroup="a.slice", pids={7: 1.0}),
+    origin=Origin("ci/münchen", "r-1"),
 )
 START = HookRequest(Verb.START, "c1", "h1", WORK)
 
@@ -58,9 +62,12 @@ def hook(tmp_path: Path, body: str, timeout_s: float = 20.0) -> CommandHook:
 
 @pytest.mark.parametrize("verb", Verb)
 async def test_a_hook_gets_the_verb_the_claim_the_token_and_the_host(tmp_path: Path, verb: Verb) -> None:
-    tell = hook(tmp_path, 'echo "$1 $REDSCHED_CLAIM_ID $REDSCHED_TOKEN $REDSCHED_PLACED $REDSCHED_HOST"; cat')
-    first, _, claim = (await tell.run(HookRequest(verb, "c1", "h1", WORK, ("h1", "h3", "h2")))).decode().partition("\n")
+    about = 'echo "$1 $REDSCHED_CLAIM_ID $REDSCHED_TOKEN $REDSCHED_PLACED $REDSCHED_HOST"'
+    tell = hook(tmp_path, f'{about}; echo "$REDSCHED_ACTOR $REDSCHED_REQUEST_ID"; cat')
+    told = (await tell.run(HookRequest(verb, "c1", "h1", WORK, ("h1", "h3", "h2")))).decode()
+    first, cause, claim = told.split("\n", 2)
     assert first == f"{verb.value} c1.a 1-a.7 1-a.5 h1"
+    assert cause == "ci/münchen r-1"
     assert json.loads(claim) == {
         "verb": verb.value,
         "claim_id": "c1.a",
@@ -71,12 +78,34 @@ async def test_a_hook_gets_the_verb_the_claim_the_token_and_the_host(tmp_path: P
         "slots": {"VCPU": 2},
         "project": "web",
         "consumer": "x",
+        "actor": "ci/münchen",
+        "request_id": "r-1",
         "alternates": ["h3", "h2"],
         "domain": "",
         "cgroup": "a.slice",
         "pids": [7],
         **({"former_slots": {}} if verb is Verb.RESIZE else {}),
     }
+
+
+async def test_a_hook_does_not_get_the_environment_of_the_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That may hold passwords: a hook gets what any program needs, what a setting names, and its order."""
+    monkeypatch.setenv("REDSCHED_REDIS_URL", f"redis://:{MARK}hook@store")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", f"{MARK}aws")
+    monkeypatch.setenv("LC_TIME", "C")
+    monkeypatch.setenv("MY_REGION", "north")
+    settings = Settings(hook=script(tmp_path, "/usr/bin/env"), hook_env="MY_REGION,NOT_SET")
+    got = dict(line.split("=", 1) for line in (await hook_of(settings).run(START)).decode().splitlines())
+    assert {"PATH", "LC_TIME", "MY_REGION", "REDSCHED_TOKEN"} <= set(got)
+    assert not [name for name, value in got.items() if MARK in value or name == "REDSCHED_REDIS_URL"]
+
+
+@pytest.mark.parametrize("names", ["REDSCHED_REDIS_URL", "a b", "X=1"])
+def test_a_setting_cannot_pass_on_the_agents_settings(names: str) -> None:
+    with pytest.raises(ValidationError, match="hook_env"):
+        Settings(hook_env=names)
 
 
 async def test_a_hook_gets_from_which_pools_the_claim_takes(tmp_path: Path) -> None:

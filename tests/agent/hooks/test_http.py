@@ -13,11 +13,12 @@ from redsched.agent.hooks.base import MAX_OUTPUT_BYTES, MAX_TAIL, HookFailed, Ho
 from redsched.agent.hooks.http import UrlHook
 from redsched.agent.run import hook_of
 from redsched.aio import end
+from redsched.origin import Origin
 from redsched.settings import Settings
 from tests.agent.conftest import held_work
 from tests.support.waiting import wait_until
 
-WORK = held_work("c1.a", "1-a.7", {"VCPU": 2}, placed="1-a.5")
+WORK = held_work("c1.a", "1-a.7", {"VCPU": 2}, placed="1-a.5", origin=Origin("ci/münchen", "r-1"))
 START, STOP = HookRequest(Verb.START, "c1", "h1", WORK), HookRequest(Verb.STOP, "c1", "h1", WORK)
 
 Answering = Callable[[BaseHTTPRequestHandler], None]
@@ -84,6 +85,8 @@ async def test_a_url_gets_the_claim_as_a_post(serve: Serve) -> None:
         "Redsched-Claim-Id": "c1.a",
         "Redsched-Token": "1-a.7",
         "Redsched-Placed": "1-a.5",
+        "Redsched-Actor": "ci/m%C3%BCnchen",
+        "Redsched-Request-Id": "r-1",
     }
 
 

@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,9 +19,10 @@ from redsched.agent.collectors.base import Named
 from redsched.agent.journal import journal as journal_module
 from redsched.agent.journal.file import JournalBroken
 from redsched.agent.journal.journal import BLOCK, REMEMBER_MS, Journal, open_journal
-from redsched.agent.journal.schema import JournalEntry
+from redsched.agent.journal.schema import SET_META, TABLES, JournalEntry, to_row
 from redsched.errors import OtherAgent
 from redsched.model import ClaimStatus
+from redsched.origin import Origin
 from redsched.store.codec.results import EndedPlacement
 from tests.agent.conftest import held_work
 
@@ -343,12 +345,28 @@ async def test_a_journal_of_an_older_schema_is_refused_and_left_as_it_is(tmp_pat
     path = tmp_path / "j.sqlite"
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript(SCHEMA_3)
-    with pytest.raises(JournalBroken, match=r"has schema 3, .* only schema 7: start the release that wrote it"):
+    with pytest.raises(JournalBroken, match=r"has schema 3, .* only schema 8: start the release that wrote it"):
         open_journal(path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         assert names == {"meta", "claim"}
         assert connection.execute("SELECT id FROM claim").fetchall() == [("a",)]
+
+
+async def test_a_journal_of_the_schema_before_is_upgraded(tmp_path: Path) -> None:
+    path, work = tmp_path / "j.sqlite", held_work("a", f"{E1}.12", {"VCPU": 1})
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(TABLES.replace(" origin TEXT NOT NULL DEFAULT '',", ""))
+        connection.execute(SET_META, ("schema", "7"))
+        row = to_row("h1", work)[:-1]
+        connection.execute(f"INSERT INTO placement VALUES ({', '.join('?' * len(row))})", row)
+        connection.commit()
+    caused = replace(work, origin=Origin("ci", "r1"))
+    for held in (work, caused):
+        journal = open_journal(path)
+        assert journal.pages["h1"].held == {f"{E1}.12": held}
+        await journal.write_held("h1", caused)
+        await journal.close()
 
 
 async def test_a_placement_has_ended_when_it_has_by_this_token_or_a_later_one(tmp_path: Path) -> None:
@@ -374,3 +392,45 @@ async def test_a_journal_that_cannot_be_written_any_more_says_so_to_everyone(tmp
     with pytest.raises(JournalBroken):
         journal.write_held("h3", WORK)
     await journal.close()
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+async def test_a_journal_is_for_its_user_alone(tmp_path: Path) -> None:
+    """It names projects and work, and whoever writes it decides what the host restores."""
+    path = tmp_path / "state" / "redsched" / "h1.sqlite"
+    before = os.umask(0)
+    try:
+        journal = await reopened(path, lambda first: first.write_attested("h1", E1))
+        assert {mode_of(file) for file in path.parent.iterdir()} == {0o600}
+        assert len(list(path.parent.iterdir())) > 1, "the WAL is there too"
+        assert mode_of(path.parent) == 0o700
+    finally:
+        os.umask(before)
+    await journal.close()
+
+
+async def test_a_journal_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+    """An earlier release left such files, in such a folder; one that a kill left behind has a WAL, too."""
+    path = tmp_path / "redsched" / "h1.sqlite"
+    journal = await reopened(path, lambda first: first.write_attested("h1", E1))
+    await journal.close()
+    files = [path, *(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))]
+    for file in files:
+        file.touch()
+        file.chmod(0o644)
+    path.parent.chmod(0o755)
+    journal = open_journal(path)
+    assert {mode_of(file) for file in path.parent.iterdir()} == {0o600}
+    assert mode_of(path.parent) == 0o700
+    assert journal.pages["h1"].attested_epoch == E1
+    await journal.close()
+
+
+async def test_a_folder_of_others_keeps_its_mode(tmp_path: Path) -> None:
+    """REDSCHED_JOURNAL may name a file in /tmp."""
+    tmp_path.chmod(0o755)  # noqa: ASYNC240 - nothing else runs
+    await open_journal(tmp_path / "h1.sqlite").close()
+    assert (mode_of(tmp_path), mode_of(tmp_path / "h1.sqlite")) == (0o755, 0o600)

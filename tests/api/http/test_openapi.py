@@ -1,5 +1,6 @@
 """The OpenAPI document: it has every route, its references resolve, and its examples work."""
 
+import json
 import re
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -60,6 +61,25 @@ def test_the_document_has_every_route_of_the_contract() -> None:
         "PATCH /v1/hosts/{host}/report",
         "POST /v1/hosts/{host}/heartbeat",
         "GET /v1/hosts/{host}/inbox",
+        "GET /v1/agent",
+        "POST /v1/agent/heartbeats",
+        "POST /v1/agent/inboxes",
+        "POST /v1/agent/claim-ids",
+        "POST /v1/agent/claims",
+        "PUT /v1/agent/hosts/{host}/report",
+        "POST /v1/agent/hosts/{host}/attest",
+        "POST /v1/agent/hosts/{host}/raise-epoch",
+        "POST /v1/agent/hosts/{host}/texts/missing",
+        "GET /v1/agent/hosts/{host}/claims/{claim_id}/texts",
+        "PUT /v1/agent/hosts/{host}/claims/{claim_id}/texts",
+        "POST /v1/agent/hosts/{host}/claims/{claim_id}/accept",
+        "POST /v1/agent/hosts/{host}/claims/{claim_id}/confirm",
+        "POST /v1/agent/hosts/{host}/claims/{claim_id}/renew",
+        "POST /v1/agent/hosts/{host}/claims/{claim_id}/fail",
+        "POST /v1/agent/hosts/{host}/claims/{claim_id}/work-ended",
+        "POST /v1/agent/hosts/{host}/claims/{claim_id}/gone",
+        "POST /v1/agent/hosts/{host}/claims/{claim_id}/resized",
+        "PUT /v1/agent/hosts/{host}/claims/{claim_id}/local",
         "GET /v1/aggregates",
         "GET /v1/aggregates/{name}",
         "PUT /v1/aggregates/{name}",
@@ -177,3 +197,12 @@ async def test_every_example_works(
     target = path.replace("{host}", "h17").replace("{name}", "licensed").replace("{project}", "web")
     answer = await empty_api.request(method, target, json=example, headers={"Content-Type": media_type})
     assert answer.is_success, answer.text
+
+
+async def test_the_document_is_written_once(api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody may ask for it, and writing it takes 15 ms."""
+    first = await api.get("/openapi.json")
+    monkeypatch.setattr(json, "dumps", None)
+    again = await api.get("/openapi.json")
+    assert (again.status_code, again.content) == (200, first.content)
+    assert again.headers["content-type"] == "application/json"

@@ -121,10 +121,10 @@ async def calls_of(cell: CellStore, work: Callable[[], Awaitable[Any]]) -> list[
     run = cell._cell.run
 
     async def noted(
-        script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = (), durable: bool = False
+        script: str, keys: Sequence[str] = (), arguments: Sequence[str | int] = (), *more: Any, **named: Any
     ) -> Reply:
         seen.append(script)
-        return await run(script, keys, arguments, durable)
+        return await run(script, keys, arguments, *more, **named)
 
     cell._cell.run = noted  # type: ignore[method-assign]
     await work()

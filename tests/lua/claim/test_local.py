@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from redsched.model import EndReason, HostStatus, Inventory, SharedPool
+from redsched.model.limits import MAX_HOST_CLAIMS
+from redsched.model.validation import MAX_AMOUNT
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import ReleaseMode
 from tests.support.builders.cells import (
     IN_STATE,
     claim_on,
@@ -161,3 +164,33 @@ async def test_a_resize_by_its_owner_gives_way_to_what_its_host_says(cell: CellS
     assert await claimed(raw, cell) == 3
     assert await cell.hosts.inbox("h1") == []
     await cell.hosts.report(report_of())
+
+
+async def test_sums_above_the_largest_amount_are_refused(cell: CellStore, raw: Any) -> None:
+    """They would be cut to it: once one of the claims has ended, the sum would no longer be that of the others."""
+    assert (await cell.claims.report_local("h1", "one", {"VCPU": MAX_AMOUNT})).outcome is Outcome.OK
+    async with nothing_written(raw):
+        refused = await cell.claims.report_local("h1", "two", {"VCPU": MAX_AMOUNT})
+        assert (refused.outcome, refused.facts) == (Outcome.FULL, ("claimed.VCPU",))
+        assert (await cell.claims.report_local("h1", "two", {"VCPU": 1})).outcome is Outcome.FULL
+    assert (await cell.claims.release("h1", "one", how=ReleaseMode.FORCE)).outcome is Outcome.OK
+    assert await claimed(raw, cell) == 0
+    assert (await cell.claims.report_local("h1", "two", {"VCPU": MAX_AMOUNT - 1})).outcome is Outcome.OK
+
+
+async def test_sums_of_quotas_and_shared_pools_stay_below_the_largest_amount_too(cell: CellStore, raw: Any) -> None:
+    await cell.declared.put_pool(SharedPool("licences", {"CUSTOM_SEAT": Inventory(5)}))
+    assert (await cell.claims.report_local("h1", "seats", {SEATS: MAX_AMOUNT})).outcome is Outcome.OK
+    assert (await cell.claims.report_local("h1", "vcpu", {"VCPU": MAX_AMOUNT}, "web")).outcome is Outcome.OK
+    await open_host(cell, "h2")
+    async with nothing_written(raw):
+        assert (await cell.claims.report_local("h2", "b", {SEATS: 1})).facts == ("claimed.CUSTOM_SEAT",)
+        assert (await cell.claims.report_local("h2", "b", {"VCPU": 1}, "web")).facts == ("used.VCPU",)
+
+
+async def test_a_host_reports_no_more_local_work_than_it_may_have_claims(cell: CellStore, raw: Any) -> None:
+    """One script reads all claims of a host. Work that is counted already may still change its amounts."""
+    token = (await cell.claims.report_local("h1", "one", {"VCPU": 1})).facts[0]
+    await raw.hset(cell.keys.host("h1"), "claims", MAX_HOST_CLAIMS)
+    assert (await cell.claims.report_local("h1", "two", {"VCPU": 1})).facts == ("claims",)
+    assert (await cell.claims.report_local("h1", "one", {"VCPU": 2}, token=token)).outcome is Outcome.OK

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from redsched.errors import StaleToken
-from redsched.model import ClaimStatus, EndReason, Request
+from redsched.model import ClaimStatus, EndReason, HostReport, Inventory, Request
 from redsched.model.claims import LOCAL
 from redsched.scheduler import EventFilter, Problem, Scheduler
 from redsched.scheduler.audit import ids
@@ -146,6 +146,26 @@ async def test_without_a_binding_the_last_claim_stays_and_is_bound(cells: Cells,
     assert [one.repaired for one in (await cells.scheduler.repair()).problems] == [True]
     assert await cells.states() == {"c1": ENDING, "c2": ENDING} | {last: ACTIVE}
     assert await cells.bound_to() == last
+
+
+async def test_an_id_that_was_generated_for_a_cell_stays_there_whatever_a_host_of_another_one_says(
+    clean_store: str,
+) -> None:
+    """Nothing binds a generated id, and a time is in the journal of a host."""
+    async with Scheduler.connect(clean_store, QUIET) as scheduler, raw_client(clean_store) as raw:
+        await scheduler.init()
+        c1, c2 = (cell.store for cell in scheduler._cells)
+        await PlainHost(c1, "h1", 4, lease_s=3600).speak()
+        made = (await scheduler.select(Request({"VCPU": 2}, project="web"))).selections[0]
+        await scheduler.hosts.report(HostReport("h2", {"VCPU": Inventory(4)}, cell="c2", lease_s=3600))
+        at_ms = (await c2.tick()).now_ms + HOUR_MS
+        forged = held_claim(made.claim_id or "", "1-a.1", project="web", claimed_at_ms=str(at_ms))
+        await c2.hosts.attest("h2", await new_epoch(c2), held=[forged])
+        await let_settle(c2, raw)
+        assert (await scheduler.claims.get(forged.id)).cell == "c1"
+        assert [one.repaired for one in (await scheduler.repair()).problems if one.invariant == 3] == [True]
+        assert (await c1.claims.read([forged.id]))[forged.id].token == made.token
+        assert (await c2.claims.read([forged.id]))[forged.id].state is ENDING
 
 
 async def test_the_binding_decides_and_not_the_time(cells: Cells) -> None:

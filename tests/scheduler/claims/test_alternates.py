@@ -79,6 +79,23 @@ async def test_none_wanted_only_ends_it(clean_store: str) -> None:
         assert await work.held() == {}
 
 
+async def test_an_end_does_not_hit_what_another_scheduler_has_placed_meanwhile(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with at_work(clean_store, 6, 5) as work:
+        token = (await work.scheduler.select(TWO)).selections[0].token or ""
+
+        async def placed_again() -> None:
+            await work.store.claims.fail("h0", "mine", token, by_host=True)
+            claim = await work.scheduler.claims.get("mine")
+            await work.scheduler.migrations.place_again(work.scheduler._cells.named("c1"), claim)
+
+        before_next(monkeypatch, work.store.claims, "release", placed_again)
+        with pytest.raises(StaleToken):
+            await work.scheduler.migrations.fail("mine", token, ())
+        assert await work.held() == {"h1": ["mine"]}
+
+
 async def test_sent_again_it_is_the_first_outcome(clean_store: str) -> None:
     """Any scheduler repeats the first outcome, at once and later; the token of an earlier placement is stale."""
     async with at_work(clean_store, 6, 5, 4) as work, Scheduler.connect(clean_store, BY_HAND) as other:

@@ -18,15 +18,17 @@ async def test_a_report_by_the_new_token_is_the_hosts_word_on_a_resize(scheduler
     async with Store.connect(clean_store) as store:
         cell = store.cell("c1")
         resized = (await cell.claims.resize("h1", "mine", token, {"VCPU": 2})).facts[0]
-        await scheduler.hosts.report(H1, held=[held_claim("mine", token, ClaimStatus.ACTIVE, {"VCPU": 4})])
+        await scheduler.hosts.report(H1, held=[held_claim("mine", token, ClaimStatus.ACTIVE, {"VCPU": 4}, digest="d")])
         assert (await cell.claims.read(["mine"]))["mine"].resizing_to == {"VCPU": 2}
-        await scheduler.hosts.report(H1, held=[held_claim("mine", resized, ClaimStatus.ACTIVE, {"VCPU": 2})])
+        await scheduler.hosts.report(
+            H1, held=[held_claim("mine", resized, ClaimStatus.ACTIVE, {"VCPU": 2}, digest="d")]
+        )
         claim = (await cell.claims.read(["mine"]))["mine"]
     assert (claim.amounts, claim.resizing_to) == ({"VCPU": 2}, {})
 
 
 async def test_local_work_that_comes_back_under_its_id_is_claimed_again(scheduler: Scheduler) -> None:
-    local = held_claim("console", "", ClaimStatus.ACTIVE, {"VCPU": 2})
+    local = held_claim("console", "", ClaimStatus.ACTIVE, {"VCPU": 2}, digest="d")
     await scheduler.hosts.report(H1, held=[local])
     first = await scheduler.claims.get("console")
     await scheduler.hosts.report(H1, ended=[EndedPlacement("console", first.token)])

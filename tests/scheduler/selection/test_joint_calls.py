@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -26,11 +27,11 @@ def members(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     run = ScriptClient.run
 
     async def counted(
-        self: ScriptClient, name: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False
+        self: ScriptClient, name: str, keys: Sequence[str], arguments: Sequence[str | int], *rest: Any
     ) -> Reply:
         if name == "claim":
             called.append(int(arguments[8]))
-        return await run(self, name, keys, arguments, durable)
+        return await run(self, name, keys, arguments, *rest)
 
     monkeypatch.setattr(ScriptClient, "run", counted)
     return called

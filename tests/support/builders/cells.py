@@ -13,6 +13,7 @@ from typing import Any
 import redis.asyncio as redis
 
 from redsched.model import AgentStamp, Amounts, Candidate, HostReport, Inventory
+from redsched.origin import Origin
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.client.script_client import ScriptClient
@@ -23,9 +24,10 @@ from redsched.store.topology.connection import reader_client
 from redsched.store.topology.router import router_to
 from redsched.store.topology.url import parse
 from tests.support.plain_client import PlainClient, plain_client
+from tests.support.secret_watch import MARK
 
 HOUR_S = 3600
-USER, PASSWORD = "declared-keys", "secret"
+USER, PASSWORD = "declared-keys", f"{MARK}keys"
 WRITES = "rdb_changes_since_last_save:"
 
 State = dict[str, Any]
@@ -48,9 +50,16 @@ class DeclaredKeysRunner(ScriptClient):
 
     operator: PlainClient
 
-    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[str | int], durable: bool = False) -> Reply:
+    async def run(
+        self,
+        name: str,
+        keys: Sequence[str],
+        arguments: Sequence[str | int],
+        durable: bool = False,
+        origins: Sequence[Origin] = (),
+    ) -> Reply:
         before, writes = self._look(keys, ("ACL", "SETUSER", USER, "resetkeys", *(f"~{key}" for key in keys)))
-        reply = await super().run(name, keys, arguments, durable)
+        reply = await super().run(name, keys, arguments, durable, origins)
         if reply[0] in (b"ALREADY_DONE", "ALREADY_DONE") and name not in ALREADY_DONE_NOTES:
             after, writes_after = self._look(keys)
             is_new_epoch = after[0] != before[0]

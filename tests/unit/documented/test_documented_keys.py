@@ -1,6 +1,6 @@
 """docs/keys.md is a public interface: it documents exactly the keys and fields that the store contains.
 
-The same sequence of calls shows that the permissions in docs/operate.md suffice.
+The same sequence of calls shows that the permissions in docs/operate/access-control.md suffice.
 """
 
 import inspect
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import redis.asyncio as redis
 
+from redsched import origin
 from redsched.model import (
     AgentStamp,
     Aggregate,
@@ -28,8 +29,10 @@ from redsched.model import (
     ServerGroup,
     SharedPool,
 )
+from redsched.origin import Origin
 from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
+from redsched.store.access.roles import StoreRole
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import FIELDS
 from redsched.store.codec.keys import CELLS, Keys, Kind
@@ -39,6 +42,7 @@ from redsched.store.codec.summary import CellSummary, Room
 from redsched.store.commands.workload import STEP
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
+from tests.support.store_users import url_as
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -239,6 +243,7 @@ async def keep_up(cell: CellStore, seen: Seen) -> None:
 
 async def live(cell: CellStore, seen: Seen) -> None:
     """Produce nearly all fields: a host joins, is in an aggregate, holds claims, shrinks and is written off."""
+    origin.enter(Origin("cli:alice", "r1"))
     await cell.init()
     answer = await cell.hosts.report(report(), AgentStamp("journal", "nonce", 1))
     await cell.hosts.attest("h1", answer.epoch, AgentStamp("journal", "nonce", 2))
@@ -304,22 +309,21 @@ async def test_no_field_is_documented_that_never_is_there(cell: CellStore, seen:
 
 
 async def test_the_documented_permissions_are_enough(fresh_server: PrivateServer) -> None:
-    line = re.search(r"^ACL SETUSER redsched .*$", (DOCS / "operate.md").read_text(), re.MULTILINE)
-    assert line
+    """They are those of `redsched acl` for a scheduler."""
     operator: Any
-    async with redis.Redis.from_url(fresh_server.url, protocol=2, decode_responses=True) as operator:
-        await operator.execute_command(*line[0].replace("PASSWORD", "secret").split())
-        url = fresh_server.url.replace("unix://", "unix://redsched:secret@")
-        async with Store.connect(url) as store:
-            cell = store.cell("c1")
-            await live(cell, Seen(operator))
-            await cell.feed.poll("0-0", 10)
-            assert [one.name async for one in cell.audit.hosts(["h1"])] == ["h1"]
-            await cell.texts.restore("alternates:a", "h1 h2")
-            assert await cell.texts.get("alternates:a") == "h1 h2"
-            await cell.audit.claim_ids()
-            await cell.declared.read(Kind.AGGREGATE, await cell.declared.names(Kind.AGGREGATE))
-            await cell.declared.delete_aggregate("fast", force=True)
-            await cell.declared.delete_group("db")
-            await cell.declared.delete_pool("licences")
-            await store.memory_policy()
+    async with (
+        redis.Redis.from_url(fresh_server.url, protocol=2, decode_responses=True) as operator,
+        Store.connect(url_as(fresh_server.url, StoreRole.SCHEDULER)) as store,
+    ):
+        cell = store.cell("c1")
+        await live(cell, Seen(operator))
+        await cell.feed.poll("0-0", 10)
+        assert [one.name async for one in cell.audit.hosts(["h1"])] == ["h1"]
+        await cell.texts.restore("alternates:a", "h1 h2")
+        assert await cell.texts.get("alternates:a") == "h1 h2"
+        await cell.audit.claim_ids()
+        await cell.declared.read(Kind.AGGREGATE, await cell.declared.names(Kind.AGGREGATE))
+        await cell.declared.delete_aggregate("fast", force=True)
+        await cell.declared.delete_group("db")
+        await cell.declared.delete_pool("licences")
+        await store.memory_policy()

@@ -6,8 +6,11 @@
 -- nothing can be claimed, ended or expired on a replica that may have lost writes. Uses KEYS 1 meta, 2 changes, 3
 -- hosts, which every script passes. With the key of the claims' deadlines, the fence can distinguish a cell in which
 -- nobody has written for a while from one in which a jump of time ends leases; without it, every jump starts an epoch.
--- Returns the cell: epoch, now_ms, seq and its text, declared_seq (text), settled (bool), remember_ms. Raises an error
--- that begins with SCHEMA if the cell has been upgraded beyond what this release can write.
+-- Returns the cell: epoch, now_ms, seq and its text, declared_seq (text), settled (bool), remember_ms, origin. Raises
+-- an error that begins with SCHEMA if the cell has been upgraded beyond what this release can write.
+--
+-- `origin` is the last argument of each script with a fence, which no header names: who caused this call, '' if that is
+-- not known (origin.lua). It is removed here, so that no script counts it among its own arguments.
 --
 -- This runs in every script: text becomes a number by arithmetic, at less than half the cost of tonumber, and what few
 -- calls need is in fence_changes.lua.
@@ -31,6 +34,7 @@ local function fence(deadlines)
   local cell = {
     now_ms = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000, epoch = meta[1] or '', seq = seq + 0, seq_text = seq,
     settled = meta[5] == '1', declared_seq = meta[6] or '0', remember_ms = (meta[7] or 600) * 1000,
+    origin = table.remove(ARGV),
   }
   local replication = redis.call('INFO', 'replication')
   local passed_ms, jump_ms = cell.now_ms - (meta[3] or 0), (meta[8] or 15) * 1000

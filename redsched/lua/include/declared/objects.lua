@@ -62,7 +62,7 @@ local function write_objects(cell, changed, op)
     local ends = is_left_over(object)
     object.version = to_int(redis.call('HGET', object.key, 'version'), cell.seq, cell.seq) + 1
     publish(cell, object.kind, object.own_name, object.version, ends and 'removed' or op, #changed - number,
-      ends and {} or object.fields)
+      ends and {} or object.fields, not ends and '' or nil)
     object.ends = ends
   end
   for _, object in ipairs(changed) do

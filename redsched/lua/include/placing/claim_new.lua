@@ -1,5 +1,6 @@
 -- write_new(): write the hash of a new claim, its deadline and its alternates.
 -- include: fence
+-- include: origin
 local function write_options(...)
   -- include: claim_options
   write_further_fields(...)
@@ -9,7 +10,7 @@ local function write_new(cell, member, expires, entry_id, call)
   redis.call('ZADD', KEY.deadlines, expires, member.id)
   redis.call('HSET', member.key, 'host', member.host.name, 'state', 'claimed', 'project', ARG.project,
     'consumer', ARG.consumer, 'digest', ARG.digest, 'claimed_at_ms', text(cell.now_ms), 'expires_at_ms', expires,
-    'token', member.token, 'inbox_id', entry_id, unpack(member.amounts.stored))
+    'token', member.token, 'inbox_id', entry_id, unpack(with_origin(cell, member.amounts.stored, member.origin)))
   local options = ARG.call_id .. ARG.max_attempts .. ARG.on_exit .. ARG.alternates .. ARG.gang_members
   if options ~= '' or ARG.gang == '1' or call.conditions or member.reopened then
     write_options(call, member)

@@ -24,10 +24,11 @@ local function append_placed(cell, member, more)
   if member.again and member.again.reason then
     fields[#fields + 1], fields[#fields + 2] = 'reason', member.again.reason
   end
-  publish(cell, 'host', host.name, host.version, 'claimed', more, fields)
+  publish(cell, 'host', host.name, host.version, 'claimed', more, fields, member.origin)
   member.token = cell.epoch .. '.' .. cell.seq_text
   host.inbox = host.inbox + 1
-  local entry_id = notify(cell, KEYS[host.keys_after + 3], host.inbox, 'claim', member.id, member.token)
+  local entry_id = notify(cell, KEYS[host.keys_after + 3], host.inbox, 'claim', member.id, member.token,
+    member.origin)
   redis.call('SADD', KEYS[host.keys_after + 2], member.id)
   return entry_id
 end

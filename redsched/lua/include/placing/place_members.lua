@@ -16,6 +16,15 @@ local function placed_reply(cell, call, expires, objects)
   return reply
 end
 
+-- Note with each member which of several requests it is for, if they share this call.
+local function note_origins(cell, members)
+  local number = 0
+  for origin in string.gmatch(cell.origin, '[^\n]*\n[^\n]*\n') do
+    number = number + 1
+    members[number].origin = origin
+  end
+end
+
 local function place_members(cell, call, write)
   for number, member in ipairs(call.members) do
     member.host = first_fit(cell, call, member)
@@ -32,6 +41,9 @@ local function place_members(cell, call, write)
 
   -- Every check has passed. From here on, only writes.
   local objects = call.conditions and call.conditions.changed_objects(call.objects) or {}
+  if cell.origin ~= '' and #call.members > 1 then
+    note_origins(cell, call.members)
+  end
   local expires = text(cell.now_ms + ARG.lease_ms)
   for number, member in ipairs(call.members) do
     local entry_id = append_placed(cell, member, #call.members - number + #objects)

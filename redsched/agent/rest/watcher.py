@@ -1,0 +1,50 @@
+"""Wait for notifications over REST: one request for up to 200 hosts, which the API answers when there is one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from redsched import aio
+from redsched.agent.link import InboxWatch
+from redsched.model.limits import MAX_CALL_HOSTS
+from redsched.store.codec.results import InboxEntry
+
+WAIT_S = 20.0
+"""How long the API waits before it replies that there is nothing: shorter than proxies keep a silent connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notifications:
+    """The reply: the cell's epoch, whether changes may have been missed, and the new notifications by host."""
+
+    epoch: str
+    reset: bool
+    entries: Mapping[str, Sequence[InboxEntry]]
+
+
+Wait = Callable[[Mapping[str, str], float], Awaitable[Notifications]]
+"""Return the notifications of hosts after the given entries, waiting for some seconds."""
+
+
+async def watch_inboxes(wait: Wait, watch: InboxWatch) -> None:
+    """Watch the inboxes of an agent's hosts in one cell until cancelled."""
+    names = list(watch.hosts)
+    starts = range(0, len(names), MAX_CALL_HOSTS)
+    await aio.gather(_watch_some(wait, watch, names[first : first + MAX_CALL_HOSTS]) for first in starts)
+
+
+async def _watch_some(wait: Wait, watch: InboxWatch, names: Sequence[str]) -> None:
+    after, epoch = dict.fromkeys(names, ""), ""
+    while after := {name: entry_id for name, entry_id in after.items() if name in watch.hosts}:
+        found = await watch.backoff.call(lambda asked=after: wait(asked, WAIT_S))  # type: ignore[misc]
+        if found.reset or (epoch and found.epoch != epoch):
+            # Ids of notifications may go back with the store.
+            after = dict.fromkeys(after, "")
+            watch.on_epoch()
+        epoch = found.epoch
+        for name, entries in found.entries.items():
+            if entries and name in watch.hosts:
+                after[name] = entries[-1].entry_id
+                watch.on_inbox(name)
+        if not found.entries:
+            await asyncio.sleep(watch.poll_s)

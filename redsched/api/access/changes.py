@@ -1,0 +1,63 @@
+"""The changes that a tenant may follow: those of its own claims, until its token ends."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from redsched.api.access.redact import Redactor
+from redsched.auth.caller import Caller
+from redsched.errors import NotFound, RedschedError
+from redsched.scheduler import Change, Scheduler
+
+MOST_CLAIMS = 20_000
+"""The claims whose projects are remembered, as many as a scheduler keeps changes."""
+_BEGINS = ("claimed", "local", "restored")
+"""Changes that may begin another claim under an id that was used before."""
+
+
+class ClaimProjects:
+    """The projects of the claims in the feed, for all streams of a process. A claim that has ended keeps its project.
+
+    The feed does not have the project of a claim: it is read from the store once for each claim, however many streams
+    ask for it.
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._known: OrderedDict[str, tuple[int, asyncio.Future[str | None]]] = OrderedDict()
+        """By cell and id of the claim: the `seq` of the change that it was read for, and its project."""
+
+    async def of(self, change: Change) -> str | None:
+        """Return the project of the claim that a change is about; None for a change of no claim, or of a lost one."""
+        claim_id = change.fields.get("claim")
+        if not claim_id:
+            return None
+        key = f"{change.cell}:{claim_id}"
+        read_at, found = self._known.get(key, (0, None))
+        if found is None or (change.op in _BEGINS and change.seq > read_at):
+            found = self._read(key, claim_id, change.seq)
+        self._known.move_to_end(key)
+        return await asyncio.shield(found)
+
+    def _read(self, key: str, claim_id: str, seq: int) -> "asyncio.Future[str | None]":
+        found = asyncio.ensure_future(self._project(key, claim_id))
+        self._known[key] = seq, found
+        while len(self._known) > MOST_CLAIMS:
+            self._known.popitem(last=False)
+        return found
+
+    async def _project(self, key: str, claim_id: str) -> str | None:
+        try:
+            return (await self._scheduler.claims.find(claim_id)).project
+        except NotFound:
+            return None
+        except RedschedError:
+            self._known.pop(key, None)  # to be read again for the next change
+            return None
+
+
+async def own_changes(
+    caller: Caller, projects: ClaimProjects, redactor: Redactor, changes: Sequence[Change]
+) -> list[Change | None]:
+    """Return the changes of the caller's own claims, without what else has changed on their hosts; None for others."""
+    return [redactor.change(one) if await projects.of(one) in caller.projects else None for one in changes]

@@ -1,0 +1,178 @@
+"""Remove the names of hosts from what callers get who may not see them.
+
+Fields that name a host become empty. In texts, each word that is the name of a host is replaced, whatever the text:
+texts of errors and reasons come from many places, and a new one must not need to know of this.
+"""
+
+import copy
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+
+from redsched.api.access.callers import caller_of, sees_hosts
+from redsched.auth.caller import Caller, Role
+from redsched.errors import RedschedError
+from redsched.model import Claim, Reason
+from redsched.scheduler import BulkResult, Change, EventView, Explanation, HostView, Miss, Selection, Selections
+
+HIDDEN = "a host"
+OWN_HOSTS = "redsched.own_hosts"
+"""The scope's key of the hosts of the claim that the request is about: its owner may see them."""
+BODY = "redsched.body"
+"""The scope's key of the body, once it has been read."""
+
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NEAREST = re.compile(r"(nearest(?: for [^ ]+)?) [A-Za-z0-9][A-Za-z0-9._-]*:")
+"""Where a refusal names the nearest host: it is hidden even if the request has the same word."""
+_CLAIM_FIELDS = ("claim", "end_reason", "reason")
+
+IsHost = Callable[[str], bool]
+E = TypeVar("E", bound=RedschedError)
+
+
+def hide_in_text(text: str, is_hidden: IsHost) -> str:
+    """Return the text with each word that `is_hidden` accepts replaced."""
+
+    def shown(match: re.Match[str]) -> str:
+        word = match.group()
+        name = word.rstrip(".-_")
+        if is_hidden(word):
+            return HIDDEN
+        return HIDDEN + word[len(name) :] if name != word and is_hidden(name) else word
+
+    return _WORD.sub(shown, _NEAREST.sub(rf"\1 {HIDDEN}:", text))
+
+
+class Redactor:
+    """Redacts for one request, whose caller sees some hosts, or all."""
+
+    def __init__(self, request: Request) -> None:
+        caller = caller_of(request.scope)
+        self.is_off = sees_hosts(caller)
+        self._request = request
+        self._sent: frozenset[str] | None = None
+        self._caller = caller
+        self._visible: frozenset[str] = caller.hosts | request.scope.get(OWN_HOSTS, frozenset())
+
+    def text(self, text: str, visible: Collection[str] = ()) -> str:
+        """Return the text without the names of hosts, except the visible ones."""
+        return text if self.is_off else hide_in_text(text, lambda word: self._is_hidden(word) and word not in visible)
+
+    def error(self, error: E) -> E:
+        """Return the error without the names of hosts, in its texts and its facts."""
+        if self.is_off:
+            return error
+        attempts = error.facts.get("failed_attempts", ())
+        self._visible |= {str(one.get("host", "")) for one in attempts}  # of the caller's own claims
+        shown = copy.copy(error)
+        shown.detail, shown.public = self.text(error.detail), self.text(error.public)
+        shown.facts = {name: self._fact(name, value) for name, value in error.facts.items()}
+        shown.args = (shown.detail,)
+        return shown
+
+    def claim(self, claim: Claim) -> Claim:
+        """Return the claim as the caller may see it: its placements, without the hosts that might take it next."""
+        if self.is_off:
+            return claim
+        own = _at_own_hosts(self._caller, claim) if self._caller.role is Role.AGENT else claim
+        return replace(own, chosen_alternates=(), reason=self._reason(own))
+
+    def selections(self, found: Selections) -> Selections:
+        """Return the selections without alternates, and dry runs without hosts."""
+        if self.is_off:
+            return found
+        return replace(found, selections=tuple(map(_selection, found.selections)))
+
+    def explanation(self, found: Explanation) -> Explanation:
+        """Return the explanation without the names of hosts and other claims."""
+        if self.is_off:
+            return found
+        return replace(found, nearest=tuple(map(self._miss, found.nearest)), checks=())
+
+    def event(self, event: EventView) -> EventView:
+        """Return the event of an own claim, without the names of other hosts in its reason."""
+        if self.is_off or "reason" not in event.facts:
+            return event
+        reason = self.text(event.facts["reason"], {event.facts.get("host", "")})
+        return replace(event, facts={**event.facts, "reason": reason})
+
+    def result(self, result: BulkResult) -> BulkResult:
+        """Return the result of a bulk call for one claim, without the names of other hosts in its error."""
+        if self.is_off or result.error is None:
+            return result
+        return replace(result, error=self.error(result.error))
+
+    def change(self, change: Change) -> Change:
+        """Return the change of an own claim, without what else has changed on its host."""
+        fields = {
+            name: self.text(value, {change.name}) if name == "reason" else value
+            for name, value in change.fields.items()
+            if name in _CLAIM_FIELDS or name.startswith("held.")
+        }
+        return replace(change, fields=fields)
+
+    def host(self, host: HostView) -> HostView:
+        """Return a host as its agent may see it, without what its claims found on others when they were to be moved."""
+        if self.is_off:
+            return host
+        unmovable = {claim_id: self.text(why) for claim_id, why in host.unmovable.items()}
+        failed_moves = {claim_id: replace(one, reason="") for claim_id, one in host.failed_moves.items()}
+        return replace(host, unmovable=unmovable, failed_moves=failed_moves)
+
+    def _is_hidden(self, word: str) -> bool:
+        if word in self._visible or not self._request.app.state.scheduler.knows_host(word):
+            return False
+        return word not in self._words_sent()
+
+    def _words_sent(self) -> frozenset[str]:
+        """Return the words of the request itself: hiding one that is repeated would tell that it is a host."""
+        if self._sent is None:
+            scope = self._request.scope
+            sent = b"\n".join((scope["path"].encode(), scope["query_string"], scope.get(BODY, b"")))
+            self._sent = frozenset(_WORD.findall(sent.decode("utf-8", "replace")))
+        return self._sent
+
+    def _fact(self, name: str, value: Any) -> Any:
+        if name == "nearest":
+            return [{**self._texts(one), "host": ""} for one in map(_without_after, value)]
+        return self._texts(value)
+
+    def _texts(self, value: Any) -> Any:
+        """Return the value with all texts in it redacted, also those that are keys."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.text(name): self._texts(one) for name, one in value.items()}
+        return [self._texts(one) for one in value] if isinstance(value, list | tuple | set | frozenset) else value
+
+    def _reason(self, claim: Claim) -> Reason | None:
+        if claim.reason is None:
+            return None
+        return replace(claim.reason, text=self.text(claim.reason.text, {claim.reason.host, claim.host, *claim.hosts}))
+
+    def _miss(self, miss: Miss) -> Miss:
+        return replace(miss, host="", after="", changes=tuple(map(self.text, miss.changes)))
+
+
+def redact_error(request: Request, error: RedschedError) -> RedschedError:
+    """Return the error as the caller of the request may see it."""
+    return Redactor(request).error(error)
+
+
+def _selection(one: Selection) -> Selection:
+    return replace(one, alternates=(), host=one.host if one.claim_id else "")
+
+
+def _without_after(miss: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in miss.items() if name != "after"}
+
+
+def _at_own_hosts(caller: Caller, claim: Claim) -> Claim:
+    """Return the claim as an agent may see it: at its own host, without placements elsewhere."""
+    own = tuple(one for one in claim.placements if one.host in caller.hosts)
+    here = claim if claim.host in caller.hosts or not own else claim.view(own[0])
+    reason = here.reason if here.reason and here.reason.host in caller.hosts else None
+    return replace(here, host=here.host if here.host in caller.hosts else "", placements=own, reason=reason)

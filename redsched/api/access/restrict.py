@@ -1,0 +1,140 @@
+"""What tenants, agents and readers may put into a request: projects, claim ids, other claims, hosts, filters."""
+
+from collections.abc import Iterable
+from dataclasses import fields, replace
+
+from redsched.api.access.callers import sees_all_claims, sees_hosts
+from redsched.api.access.owned import owns, refuse_force
+from redsched.auth.caller import Caller, Role
+from redsched.errors import Forbidden
+from redsched.model import Request
+from redsched.scheduler import ClaimFilter, EventFilter
+from redsched.scheduler.claims.service import ClaimService
+from redsched.schema.requests.queries import BulkQuery, ClaimsQuery, ExplainQuery
+
+HOST_VARIABLE = "$host"
+"""The variable of a query that is a host's name."""
+NOBODY = "/"
+"""A text that is no project's name."""
+FILTERS = frozenset(one.name for one in fields(ClaimFilter))
+
+
+async def selection(caller: Caller, asked: Request, claims: ClaimService) -> Request:
+    """Return the request with its caller's project. Raises Forbidden, and NotFound for claims of others in its hints.
+
+    Readers may only send dry runs.
+    """
+    if caller.role is Role.OPERATOR:
+        return asked
+    if caller.role is Role.READER:
+        refuse_writing(caller, is_dry_run=not asked.claim)
+        return asked
+    own = _with_project(caller, asked)
+    _check_ids(caller, own.claim_ids)
+    for one in (own, *(member.request for member in own.members)):
+        _check_hosts(caller, one)
+        for claim_id in sorted(one.hints.same_host | one.hints.different_host):
+            if not owns(caller, await claims.find(claim_id)):
+                await claims.refuse_unknown(claim_id)
+    return own
+
+
+async def explanation(caller: Caller, asked: Request, query: ExplainQuery, claims: ClaimService) -> Request:
+    """Return the request to explain with its caller's project. Raises as `selection` does."""
+    if not sees_hosts(caller) and (query.host or query.limit):
+        raise _names_hosts("host and limit")
+    return asked if caller.role is Role.READER else await selection(caller, asked, claims)
+
+
+def refuse_hosts(caller: Caller, hosts: Iterable[str] | None) -> None:
+    """Raise Forbidden if a caller names hosts who may not see their names."""
+    if hosts and not sees_hosts(caller):
+        raise _names_hosts("hosts")
+
+
+def refuse_writing(caller: Caller, is_dry_run: bool) -> None:
+    """Raise Forbidden if a reader sends a call that writes."""
+    if caller.role is Role.READER and not is_dry_run:
+        raise Forbidden("a reader changes nothing: send it as a dry run")
+
+
+def claim_filter(caller: Caller, query: ClaimsQuery) -> ClaimFilter | None:
+    """Return the filter that a query stands for, within the caller's claims; None if it can match none of them."""
+    given = ClaimFilter(**query.model_dump(include=set(FILTERS)))
+    if sees_all_claims(caller):
+        return given
+    if caller.role is Role.AGENT:
+        hosts = _within(query.host, caller.hosts)
+        return replace(given, host=hosts) if hosts else None
+    refuse_hosts(caller, query.host)
+    projects = _within(query.project, caller.projects)
+    return replace(given, project=projects) if projects else None
+
+
+def bulk_filter(caller: Caller, query: BulkQuery, force: bool = False) -> ClaimFilter | None:
+    """Return the filter of a bulk call as `claim_filter` does. Raises Forbidden, and InvalidRequest without a filter.
+
+    The caller has to give a filter even if its projects are one.
+    """
+    ClaimFilter(**query.model_dump(include=set(FILTERS))).require_any()
+    refuse_writing(caller, query.dry_run)
+    if not query.dry_run:
+        refuse_force(caller, force)
+    return claim_filter(caller, query)
+
+
+def visible_projects(caller: Caller) -> tuple[str, ...] | None:
+    """Return the projects that a caller is restricted to; None for no restriction, and for none one that nobody has."""
+    return None if sees_all_claims(caller) else tuple(caller.projects) or (NOBODY,)
+
+
+def event_filter(caller: Caller, wanted: EventFilter) -> EventFilter:
+    """Return the filter, for a tenant within the events of its own claims. Raises Forbidden if a tenant names hosts."""
+    if sees_all_claims(caller):
+        return wanted
+    refuse_hosts(caller, wanted.host)
+    return replace(wanted, of_projects=caller.projects)
+
+
+def _with_project(caller: Caller, asked: Request) -> Request:
+    if asked.project in caller.projects:
+        return asked
+    if not asked.project and len(caller.projects) == 1:
+        return replace(asked, project=next(iter(caller.projects)))
+    named = f"project {asked.project!r} is none of" if asked.project else "the request names no project: name one of"
+    raise Forbidden(f"{named} this token's projects: {', '.join(sorted(caller.projects)) or 'it has none'}")
+
+
+def _check_ids(caller: Caller, claim_ids: Iterable[str]) -> None:
+    for claim_id in claim_ids:
+        if not claim_id.startswith(caller.claim_prefix):
+            raise Forbidden(
+                f"claim id {claim_id!r} does not begin with {caller.claim_prefix!r}, as those of this token must: "
+                "use another id, or leave it out to get one"
+            )
+
+
+def _check_hosts(caller: Caller, asked: Request) -> None:
+    if sees_hosts(caller):
+        return
+    if asked.hosts or asked.exclude_hosts:
+        raise _names_hosts("hosts and exclude_hosts")
+    if asked.query and HOST_VARIABLE in _words(asked.query):
+        raise _names_hosts(f"{HOST_VARIABLE} in a query")
+
+
+def _words(query: object) -> set[str]:
+    """Return all texts in a query."""
+    if isinstance(query, tuple | list):
+        return {word for one in query for word in _words(one)}
+    return {query} if isinstance(query, str) else set()
+
+
+def _within(given: Iterable[str], own: Iterable[str]) -> tuple[str, ...]:
+    """Return the values that are both given and own; all own ones if none are given."""
+    wanted = set(given)
+    return tuple(sorted(one for one in own if not wanted or one in wanted))
+
+
+def _names_hosts(what: str) -> Forbidden:
+    return Forbidden(f"this token may not name hosts ({what}): leave them out, or ask for one that sees hosts")

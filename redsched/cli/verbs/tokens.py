@@ -1,0 +1,191 @@
+"""`redsched token new`, `list`, `revoke`: the access tokens of the token file. None of them uses the store."""
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from redsched.auth.access_token import check_id, digest_of, new_token
+from redsched.auth.caller import Caller, Role
+from redsched.auth.replace_file import change_private
+from redsched.auth.token_file import MAX_BYTES, expiry, read_token_file
+from redsched.auth.token_text import keeps_comments, with_entry, without_entry
+from redsched.cli import tables
+from redsched.cli.context import settings_for
+from redsched.errors import InvalidRequest, NotFound
+from redsched.model.units import parse_seconds
+
+WHAT = "token file"
+MAX_EXPIRES_S = 100 * 366 * 86_400
+HEADS = ("TOKEN", "ROLE", "FOR", "EXPIRES", "EXPIRED")
+
+
+def _several(option: str, help: str) -> Any:  # noqa: A002 - typer's own word
+    return typer.Option(option, help=f"{help} Repeatable.", show_default=False)
+
+
+Id = Annotated[
+    str, typer.Argument(metavar="ID", help="The token's id, which is recorded with all that its holder does.")
+]
+File = Annotated[
+    Path | None,
+    typer.Option("--file", metavar="FILE", help="The token file. Default: REDSCHED_AUTH.", show_default=False),
+]
+Projects = Annotated[
+    list[str], _several("--project", "Project of a tenant, or of an agent's local claims; '' for the empty project.")
+]
+Hosts = Annotated[list[str], _several("--host", "Host of an agent.")]
+Cell = Annotated[str, typer.Option("--cell", help="Cell of an agent's hosts. Default: any.", show_default=False)]
+Zones = Annotated[list[str], _several("--zone", "Zone that an agent's hosts may report. Default: any.")]
+Labels = Annotated[list[str], _several("--label", "Name of a label that an agent's hosts may report. Default: any.")]
+Traits = Annotated[list[str], _several("--trait", "Trait that an agent's hosts may report. Default: any.")]
+ClaimPrefix = Annotated[
+    str,
+    typer.Option(
+        "--claim-prefix", help="What each claim id that a tenant chooses begins with. Default: any.", show_default=False
+    ),
+]
+SeesHosts = Annotated[
+    bool, typer.Option("--sees-hosts", help="Name other hosts in a tenant's refusals and explanations.")
+]
+Expires = Annotated[
+    str,
+    typer.Option(
+        "--expires",
+        metavar="TIME",
+        help="When it expires: 90d from now, or at 2027-01-31T00:00:00Z. Default: never.",
+        show_default=False,
+    ),
+]
+
+
+def new(
+    token_id: Id,
+    role: Annotated[Role, typer.Option("--role", help="What its holder may do.", show_default=False)],
+    projects: Projects = [],  # noqa: B006 - typer reads it, nobody writes it
+    hosts: Hosts = [],  # noqa: B006
+    cell: Cell = "",
+    zones: Zones = [],  # noqa: B006
+    labels: Labels = [],  # noqa: B006
+    traits: Traits = [],  # noqa: B006
+    claim_prefix: ClaimPrefix = "",
+    sees_hosts: SeesHosts = False,
+    expires: Expires = "",
+    file: File = None,
+) -> None:
+    """Create an access token, print it once, and write its digest into the token file.
+
+    The token is alone on stdout: write it into a private file (umask 077). On a command line, such as that of curl,
+    other users of the machine can see it.
+    """
+    path, token = _path(file), new_token(check_id(token_id))
+    given: dict[str, Any] = {"projects": projects, "hosts": hosts, "zones": zones, "labels": labels, "traits": traits}
+    given |= {"cell": cell, "claim_prefix": claim_prefix, "sees_hosts": sees_hosts, "expires": _expires(expires)}
+    entry = {"id": token_id, "sha256": digest_of(token).hex(), "role": str(role)}
+    entry |= {name: value for name, value in given.items() if value}
+    _change(path, lambda text: with_entry(text, entry))
+    print(token, flush=True)
+    _explain(
+        f"{token_id} is {_article(role)}; its digest is in {path}, and processes that use the file accept it in seconds"
+    )
+    _explain("the token is shown this once: keep it in a file with mode 0600, and off command lines")
+
+
+def list_tokens(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False, file: File = None
+) -> None:
+    """List the access tokens of the token file, without their digests."""
+    callers = [one.caller for one in read_token_file(_path(file)).tokens.values()]
+    if as_json:
+        return tables.show_json({"tokens": [_as_json(one) for one in callers]})
+    rows = ([one.id, one.role, _scope(one), _time(one.expires_at_s), _has_expired(one)] for one in callers)
+    return tables.show_table(HEADS, rows, "no tokens")
+
+
+def revoke(token_id: Id, file: File = None) -> None:
+    """Remove an access token from the token file. Processes that use the file refuse it within seconds."""
+    path = _path(file)
+
+    def edit(text: str) -> str:
+        left = without_entry(text, token_id)
+        if left is None:
+            raise NotFound(f"no token {token_id[:80]!r} in {path}: `redsched token list` shows what there is")
+        return left
+
+    read_token_file(path)  # a file that does not exist is not created
+    _change(path, edit)
+    print(f"{token_id} is revoked")
+
+
+def _path(file: Path | None) -> Path:
+    settings = settings_for()
+    if file is None and not settings.auth:
+        raise InvalidRequest("no token file is named: set REDSCHED_AUTH, or pass --file")
+    return file or Path(settings.auth)
+
+
+def _change(path: Path, edit: Callable[[str], str]) -> None:
+    """Change the token file. An error names it; lost comments are reported."""
+    lost: list[bool] = []
+
+    def edited(text: str) -> str:
+        try:
+            changed = edit(text)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"{WHAT} {path}: {error}") from error
+        lost[:] = [not keeps_comments(text, changed)]
+        return changed
+
+    change_private(WHAT, path, MAX_BYTES, edited)
+    if any(lost):
+        _explain(f"the comments of {path} are lost: it is not written as `redsched token` writes it")
+
+
+def _expires(text: str) -> str:
+    """Return the time when a token expires, as the file has it; '' for never. Raises InvalidRequest."""
+    if not text:
+        return ""
+    seconds = expiry(text) if "-" in text else time.time() + parse_seconds("--expires", text)
+    if not time.time() < seconds < time.time() + MAX_EXPIRES_S:
+        raise InvalidRequest(f"--expires {text[:80]!r} is not within the next 100 years: give a later time, or none")
+    return _time(seconds)
+
+
+def _time(seconds: float | None) -> str:
+    return "" if seconds is None else f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _has_expired(caller: Caller) -> bool:
+    return caller.expires_at_s is not None and caller.expires_at_s <= time.time()
+
+
+def _scope(caller: Caller) -> str:
+    return " ".join(one or repr(one) for one in sorted(caller.hosts or caller.projects))
+
+
+def _as_json(caller: Caller) -> Mapping[str, Any]:
+    named = {name: sorted(getattr(caller, name)) for name in ("projects", "hosts", "zones", "labels", "traits")}
+    limits = caller.limits
+    return {
+        "id": caller.id,
+        "role": caller.role,
+        **named,
+        "cell": caller.cell,
+        "claim_prefix": caller.claim_prefix,
+        "sees_hosts": caller.sees_hosts,
+        "limits": {"requests": limits.requests, "waiting": limits.waiting, "streams": limits.streams},
+        "expires": _time(caller.expires_at_s) or None,
+        "expired": _has_expired(caller),
+    }
+
+
+def _article(role: Role) -> str:
+    return f"an {role}" if role[0] in "ao" else f"a {role}"
+
+
+def _explain(line: str) -> None:
+    print(line, file=sys.stderr)

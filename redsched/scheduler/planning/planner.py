@@ -1,0 +1,185 @@
+"""The planner of a scheduler: forks of its process that make the decisions that take too long for its event loop.
+
+    the event loop                                  a fork
+      read_at_head: fork ------------------------->   decides on the columns as they were at that moment
+      other requests                                  no sockets, no event loop, no store
+      read the pipe to its end <-------------------   writes the result, and ends
+
+A fork has the columns, the caches and the plugins of its parent, for the cost of copying page tables. There are two
+lanes, each with one fork at a time: all jobs are first tried for QUICK_S, so that those that take half a second do not
+wait for those that take all of `plan_limit_s`. A few jobs may wait, and a project or caller has at most half of these.
+"""
+
+import asyncio
+import contextlib
+import gc
+import os
+import pickle
+import resource
+import signal
+import traceback
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn, TypeVar
+
+from redsched import aio, logs, origin
+from redsched.errors import PlannerBusy, RedschedError, Unavailable
+from redsched.forks import detach, signals_held_back
+
+T = TypeVar("T")
+
+QUICK_S = 1.0
+MAX_WAITING = 16
+"""The most jobs that wait or run. Their callers wait no longer than for any selection."""
+WALL_FACTOR = 10
+"""How much longer than its limit of work a fork may take on a busy machine, before it is taken for stuck."""
+MAX_GROWTH_BYTES = 1024 * 1024 * 1024
+"""How much memory a fork may use beyond its parent's."""
+REAP_PAUSE_S = 0.005
+
+log = logs.get_logger(__name__)
+
+Job = Callable[[float], Any]
+"""Does the work in up to so many seconds. Runs in the fork; what it returns or raises is pickled."""
+Fork = Callable[[Callable[[], "Forked"]], Awaitable["Forked"]]
+"""Calls a function that forks, at a moment when the columns are as the job needs them."""
+
+
+class Forked:
+    """A fork that runs a job."""
+
+    def __init__(self, job: Job, limit_s: float) -> None:
+        """Fork. Raises Unavailable if the system has no room for one more process."""
+        end, start = os.pipe()
+        self._pipe = os.fdopen(end, "rb", buffering=0)
+        try:
+            self.pid = _fork(job, limit_s, start)
+        except OSError as error:
+            self._pipe.close()
+            log.warning("planner not forked", reason=error.strerror)
+            raise Unavailable("no process could be started to decide on the request: try again") from error
+        finally:
+            os.close(start)
+
+    async def result(self) -> Any:
+        """Return what the job returned or raised. Raises EOFError if the fork ended without."""
+        reader = asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), self._pipe)
+        try:
+            return pickle.loads(await reader.read())
+        finally:
+            transport.close()
+
+    async def end(self) -> None:
+        """End the process, and wait until it has ended."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(self.pid, os.WNOHANG) == (0, 0):  # noqa: ASYNC110, ASYNC222 - it was killed, and the call does not block
+                await asyncio.sleep(REAP_PAUSE_S)
+
+
+class Planner:
+    """Runs jobs in forks. `limit_s` is how long each may take."""
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._quick, self._slow = asyncio.Lock(), asyncio.Lock()
+        self._jobs: Counter[tuple[str, str]] = Counter()
+        """The jobs that wait or run, by project and caller: a caller may have many projects."""
+        self._running: set[Forked] = set()
+
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of the forks that run."""
+        return [one.pid for one in self._running]
+
+    async def run(self, job: Job, project: str, fork: Fork, is_cut: Callable[[Any], bool]) -> Any:
+        """Return what a job returns; again in the slow lane if the first result `is_cut`: it lacked time.
+
+        Raises what the job raises, PlannerBusy, and Unavailable if the fork died.
+        """
+        asker = (project, origin.current().actor)
+        if self._is_full(*asker):
+            raise PlannerBusy(
+                f"{self._jobs.total()} requests that take long to decide wait already: try again, or ask for less"
+            )
+        self._jobs[asker] += 1
+        try:
+            async with self._quick:
+                found = await self._forked(job, min(QUICK_S, self._limit_s), fork)
+            if is_cut(found) and self._limit_s > QUICK_S:
+                async with self._slow:
+                    found = await self._forked(job, self._limit_s, fork)
+        finally:
+            self._jobs[asker] -= 1
+            self._jobs += Counter()  # without zeros
+        if isinstance(found, RedschedError):
+            raise found
+        return found
+
+    def _is_full(self, project: str, actor: str) -> bool:
+        of_project = sum(count for (one, _), count in self._jobs.items() if one == project)
+        of_actor = sum(count for (_, one), count in self._jobs.items() if one and one == actor)
+        return self._jobs.total() >= MAX_WAITING or max(of_project, of_actor) >= MAX_WAITING // 2
+
+    async def stop(self) -> None:
+        """End all forks. Their jobs fail."""
+        await aio.gather(one.end() for one in list(self._running))
+
+    async def _forked(self, job: Job, limit_s: float, fork: Fork) -> Any:
+        one = await fork(lambda: Forked(job, limit_s))
+        self._running.add(one)
+        try:
+            async with asyncio.timeout(limit_s * WALL_FACTOR + 1):
+                return await one.result()
+        except (TimeoutError, EOFError, pickle.UnpicklingError) as error:
+            log.warning("planner ended", pid=one.pid, problem=repr(error))
+            raise Unavailable("the process that decided on the request has ended: ask for less, or try again") from None
+        finally:
+            await aio.finish(one.end())
+            self._running.discard(one)
+
+
+def _fork(job: Job, limit_s: float, pipe: int) -> int:
+    """Return the process id of a fork that runs the job."""
+    parent = os.getpid()
+    with signals_held_back():
+        pid = os.fork()
+        if pid == 0:
+            _run(job, limit_s, pipe, parent)
+    return pid
+
+
+def _run(job: Job, limit_s: float, pipe: int, parent: int) -> NoReturn:
+    """Run a job in the fork, and end it."""
+    try:
+        detach("redsched-planner", parent)
+        gc.disable()  # it lives for seconds, and what it shares with its parent would be copied
+        os.closerange(3, pipe)
+        os.closerange(pipe + 1, os.sysconf("SC_OPEN_MAX"))
+        _limit_memory()
+        try:
+            found = job(limit_s)
+        except RedschedError as error:
+            found = error
+        data = memoryview(pickle.dumps(found))
+        while data:
+            data = data[os.write(pipe, data) :]
+    except BaseException:  # nothing of the parent's stack may run in the fork
+        os.write(2, traceback.format_exc().encode())  # what `sys.stderr` has may be closed
+    finally:
+        os._exit(0)
+
+
+def _limit_memory() -> None:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        pages = int(file.read().split()[0])
+    most = pages * resource.getpagesize() + MAX_GROWTH_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def planner(limit_s: float) -> Planner | None:
+    """Return a planner; None where processes cannot be forked, or nothing may take that long."""
+    return Planner(limit_s) if limit_s and hasattr(os, "fork") else None

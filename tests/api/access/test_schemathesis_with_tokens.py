@@ -1,0 +1,50 @@
+"""Schemathesis with authentication on: requests of each role, and without a token, get only declared responses."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis import checks
+from schemathesis.specs.openapi import checks as openapi_checks
+
+from redsched.store.embedded.server import PrivateServer
+from tests.api.access.parts import TOKENS, bearer, token_file
+from tests.api.parts import worker_over
+from tests.support.openapi import openapi_document, with_short_waits
+
+EXAMPLES = 10
+CHECKS = [
+    checks.not_a_server_error,
+    openapi_checks.status_code_conformance,
+    openapi_checks.content_type_conformance,
+    openapi_checks.response_headers_conformance,
+    openapi_checks.response_schema_conformance,
+    openapi_checks.ignored_auth,
+]
+CALLERS = itertools.cycle([name for name in TOKENS if name != "expired"])
+
+# The stream of changes never ends; test_followed_changes.py covers it.
+schema = schemathesis.openapi.from_dict(openapi_document()).exclude(path="/v1/changes")
+
+
+@schema.hook
+def map_body(_context: Any, body: Any) -> Any:
+    return with_short_waits(body)
+
+
+@pytest.fixture(scope="module")
+def base_url(server: PrivateServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Yield the URL of a worker with authentication over a new store."""
+    file = token_file(tmp_path_factory.mktemp("tokens"))
+    with worker_over(server, REDSCHED_AUTH=os.fspath(file)) as url:
+        yield url
+
+
+@schema.parametrize()
+@settings(max_examples=EXAMPLES, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+def test_every_answer_to_every_role_is_declared(case: "schemathesis.Case[Any]", base_url: str) -> None:
+    case.call_and_validate(base_url=base_url, headers=dict(bearer(next(CALLERS))), checks=CHECKS)

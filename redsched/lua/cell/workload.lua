@@ -9,10 +9,6 @@
 -- include: fence
 local cell = fence()
 
-local function collect(field, count)
-  redis.call('HINCRBY', KEY.workload, 'new.' .. field, count)
-end
-
 local function merged(counts)
   local sums = {}
   for field, count in pairs(counts) do
@@ -27,38 +23,31 @@ local function merged(counts)
   return sums
 end
 
-local function replace(counts, sums)
-  for field, sum in pairs(sums) do
-    redis.call('HSET', KEY.workload, field, text(sum))
-  end
-  -- Last, because a script touches no key that it may have removed.
-  for field in pairs(counts) do
-    if not sums[field] then
-      redis.call('HDEL', KEY.workload, field)
-    end
-  end
-end
-
-if ARG.requests ~= '0' then
-  collect('requests', ARG.requests)
-  for i = 4, #ARGV, 2 do
-    collect(ARGV[i], ARGV[i + 1])
-  end
-end
-local fields, counts = redis.call('HGETALL', KEY.workload), {}
+local fields, former, counts = redis.call('HGETALL', KEY.workload), {}, {}
 for i = 1, #fields, 2 do
+  former[fields[i]] = fields[i + 1]
   counts[fields[i]] = tonumber(fields[i + 1])
 end
-if (counts['new.requests'] or 0) >= tonumber(ARG.step) then
-  local sums = merged(counts)
-  replace(counts, sums)
-  counts = sums
+counts['new.requests'] = (counts['new.requests'] or 0) + ARG.requests
+for i = 4, #ARGV, 2 do
+  local field = 'new.' .. ARGV[i]
+  counts[field] = (counts[field] or 0) + ARGV[i + 1]
+end
+if counts['new.requests'] >= tonumber(ARG.step) then
+  counts = merged(counts)
 end
 local reply = {'OK', cell.epoch, cell.now_ms}
-for field, sum in pairs(counts) do
+for field, count in pairs(counts) do
+  redis.call('HSET', KEY.workload, field, text(count))
   if string.sub(field, 1, 4) ~= 'new.' then
     reply[#reply + 1] = field
-    reply[#reply + 1] = text(sum)
+    reply[#reply + 1] = text(count)
+  end
+end
+-- Last, because a script touches no key that it may have removed.
+for field in pairs(former) do
+  if not counts[field] then
+    redis.call('HDEL', KEY.workload, field)
   end
 end
 return reply

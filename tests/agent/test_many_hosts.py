@@ -43,7 +43,7 @@ async def all_are(world: World, ids: list[str], state: ClaimStatus) -> None:
         claims = await world.cell.claims.read(ids)
         return len(claims) == len(ids) and all(claim.state is state for claim in claims.values())
 
-    await wait_until(are, timeout=30, what=f"all are {state}")
+    await wait_until(are, timeout=80, what=f"all are {state}")
 
 
 async def test_a_fleet_accepts_and_ends_claims(world: World) -> None:

@@ -169,7 +169,7 @@ async def test_a_scheduler_records_by_itself_and_another_takes_over(clean_store:
         async with Scheduler.connect(clean_store, settings) as first:
             await first.init()
             await report_all(first, [report_of("h1", VCPU=8)])
-            follower = other.events.follow(0.01, wanted=EventFilter(project="web"))
+            follower = other.events.follow(0.01, "c1:0-0", EventFilter(project="web"))
             first_event = asyncio.ensure_future(anext(follower))
             await asyncio.sleep(0)
             await a_life(first, "one")

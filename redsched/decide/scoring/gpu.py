@@ -6,7 +6,7 @@ workload is what requests have asked for, with the settings' values as a start.
 """
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -37,12 +37,16 @@ class GpuDemand:
 
     unusable: NDArray[np.float64]
     beside: Mapping[str, float]
+    _growths: dict[int, NDArray[np.float64]] = field(default_factory=dict, init=False)
+    """By part, of which there are at most WHOLE + 1: each row that changes asks for it again."""
 
     def growth(self, part: int) -> NDArray[np.float64]:
         """Return the growth of what stays unused when a GPU gives the part, by what is free; inf if that is less."""
-        growth = np.full(len(self.unusable), np.inf)
-        if part <= WHOLE:
-            growth[part:] = self.unusable[: len(growth) - part] - self.unusable[part:]
+        growth = self._growths.get(part)
+        if growth is None:
+            growth = self._growths[part] = np.full(len(self.unusable), np.inf)
+            if part <= WHOLE:
+                growth[part:] = self.unusable[: len(growth) - part] - self.unusable[part:]
         return growth
 
     def scale(self, request: Request) -> float:

@@ -4,6 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from redsched import aio
 from redsched.api.access.redact import Redactor
 from redsched.auth.caller import Caller
 from redsched.errors import NotFound, RedschedError
@@ -40,7 +41,7 @@ class ClaimProjects:
         return await asyncio.shield(found)
 
     def _read(self, key: str, claim_id: str, seq: int) -> "asyncio.Future[str | None]":
-        found = asyncio.ensure_future(self._project(key, claim_id))
+        found = aio.detached(self._project(key, claim_id), name="redsched-claim-project")
         self._known[key] = seq, found
         while len(self._known) > MOST_CLAIMS:
             self._known.popitem(last=False)

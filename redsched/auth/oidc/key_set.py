@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from redsched import logs
+from redsched import aio, logs
 from redsched.auth.oidc.fetch import FetchFailed, fetch_json
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class KeySet:
         """Return the fetch that runs, or that begins now: never more than one thread waits for the provider."""
         if self._fetching is None or self._fetching.done():
             self._tried_at_s = time.monotonic()
-            self._fetching = asyncio.ensure_future(self._fetch())
+            self._fetching = aio.detached(self._fetch(), name="redsched-oidc-keys")
         return self._fetching
 
     async def _fetch(self) -> None:

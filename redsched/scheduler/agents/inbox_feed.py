@@ -96,7 +96,7 @@ class InboxFeed:
             self._waiting[host].add(waiter)
         if self._reader is None or self._reader.done():
             self._started.clear()
-            self._reader = asyncio.create_task(self._follow(), name=f"inboxes of {self._store.name}")
+            self._reader = aio.detached(self._follow(), name=f"inboxes of {self._store.name}")
         try:
             yield waiter
         finally:

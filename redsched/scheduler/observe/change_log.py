@@ -58,7 +58,7 @@ class ChangeLog:
         """Wake the reader for each change from now on."""
         self._readers[reader] = None
         if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="redsched-change-log")
+            self._task = aio.detached(self._run(), name="redsched-change-log")
             self._task.add_done_callback(self._wake_all)
 
     async def remove(self, reader: "ChangeReader") -> None:

@@ -9,7 +9,6 @@ local:
     host: h17             # only where the agent speaks for more than one host
 """
 
-import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from redsched import logs
 from redsched.agent.collectors.base import LocalWork
 from redsched.agent.hooks.base import named_by
+from redsched.auth.private_file import version_of
 from redsched.errors import InvalidRequest
 from redsched.model.units import without_units
 from redsched.model.validation import check_name
@@ -38,26 +38,18 @@ class LocalFile:
 
     def __init__(self, path: Path, hosts: Collection[str]) -> None:
         self._path, self._hosts = path, frozenset(hosts)
-        self._seen = self._state()
+        self._version = version_of(path)
         self._local_work = self._read()
 
     def of(self, host: str) -> tuple[LocalWork, ...]:
         """Return the local work of a host that the file lists now."""
-        if (state := self._state()) != self._seen:
-            self._seen = state
+        if (version := version_of(self._path)) != self._version:
+            self._version = version
             try:
                 self._local_work = self._read()
             except InvalidRequest as error:
                 _log.error("local file invalid, keeping its previous content", error=str(error))
         return self._local_work.get(host, ())
-
-    def _state(self) -> object:
-        """Return a value that changes whenever the file does; None if there is no file."""
-        try:
-            found = os.stat(self._path)
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
 
     def _read(self) -> ByHost:
         text = read_text("REDSCHED_LOCAL", self._path)

@@ -49,7 +49,7 @@ def check_report(caller: Caller, report: HostReport) -> None:
     if caller.role is not Role.AGENT:
         return
     own_host(caller, report.name)
-    _check_named("cell", {report.cell}, {caller.cell} - {""})
+    own_cell(caller, report.cell)
     _check_named("zone", {report.zone}, caller.zones)
     _check_named("label", report.labels, caller.labels)
     traits = report.traits.union(*(pool.traits for pool in report.pools.values()))

@@ -16,7 +16,7 @@ HOST_VARIABLE = "$host"
 """The variable of a query that is a host's name."""
 NOBODY = "/"
 """A text that is no project's name."""
-FILTERS = frozenset(one.name for one in fields(ClaimFilter))
+FILTERS = {one.name for one in fields(ClaimFilter)}
 
 
 async def selection(caller: Caller, asked: Request, claims: ClaimService) -> Request:
@@ -60,7 +60,7 @@ def refuse_writing(caller: Caller, is_dry_run: bool) -> None:
 
 def claim_filter(caller: Caller, query: ClaimsQuery) -> ClaimFilter | None:
     """Return the filter that a query stands for, within the caller's claims; None if it can match none of them."""
-    given = ClaimFilter(**query.model_dump(include=set(FILTERS)))
+    given = ClaimFilter(**query.model_dump(include=FILTERS))
     if sees_all_claims(caller):
         return given
     if caller.role is Role.AGENT:
@@ -76,7 +76,7 @@ def bulk_filter(caller: Caller, query: BulkQuery, force: bool = False) -> ClaimF
 
     The caller has to give a filter even if its projects are one.
     """
-    ClaimFilter(**query.model_dump(include=set(FILTERS))).require_any()
+    ClaimFilter(**query.model_dump(include=FILTERS)).require_any()
     refuse_writing(caller, query.dry_run)
     if not query.dry_run:
         refuse_force(caller, force)

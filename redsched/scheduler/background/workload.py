@@ -32,10 +32,10 @@ class WorkloadCounter:
     def count(self, request: Request) -> None:
         """Count a request, if it asks for GPUs."""
         places = [(member.request, member.count) for member in request.members] or [(request, request.count)]
-        places = [(place, count) for place, count in places if gpu_parts(place)]
-        self._requests += bool(places)
-        for place, count in places:
-            self._shares.update({share: n * count for share, n in Counter(gpu_parts(place)).items()})
+        with_gpus = [(place, count, parts) for place, count in places if (parts := gpu_parts(place))]
+        self._requests += bool(with_gpus)
+        for place, count, parts in with_gpus:
+            self._shares.update({share: n * count for share, n in Counter(parts).items()})
             amounts = demand(place)
             self._beside.update({name: amounts[name] * count for name in self._classes & amounts.keys()})
 
@@ -43,7 +43,7 @@ class WorkloadCounter:
         """Exchange counts and sums with the store from now on."""
         if self._task is None:
             work = repeat(self.exchange, EVERY_S, log.bind(cell=self._store.name), "workload", first_s=EVERY_S)
-            self._task = asyncio.create_task(work, name=f"redsched-workload-{self._store.name}")
+            self._task = aio.detached(work, name=f"redsched-workload-{self._store.name}")
 
     async def stop(self) -> None:
         """Stop, and forget what was not sent."""

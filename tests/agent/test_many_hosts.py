@@ -24,26 +24,36 @@ from redsched.errors import InvalidRequest
 from redsched.model import ClaimStatus, HostReport, Inventory
 from redsched.settings import Settings
 from redsched.store.client.script_client import ScriptClient
+from redsched.store.codec.outcomes import Outcome
 from redsched.store.commands.hosts import HostCommands
 from tests.agent.conftest import H1, World, quick
 from tests.support.waiting import wait_until
 
-FLEET = simulated(20, lease_s=2)
+FLEET = simulated(20)
+SHORT_LEASES = simulated(20, lease_s=2)
 
 
 async def place_on_each(world: World, prefix: str) -> list[str]:
     ids = [f"{prefix}{number}" for number in range(len(FLEET))]
     for claim_id, report in zip(ids, FLEET, strict=True):
-        await world.place(claim_id, {"VCPU": 1}, host=report.name)
+        found = await world.place(claim_id, {"VCPU": 1}, host=report.name)
+        assert found.outcome is Outcome.OK, f"{claim_id} is refused by {report.name}: {found}"
     return ids
 
 
 async def all_are(world: World, ids: list[str], state: ClaimStatus) -> None:
+    others: list[str] = []
+
     async def are() -> bool:
         claims = await world.cell.claims.read(ids)
-        return len(claims) == len(ids) and all(claim.state is state for claim in claims.values())
+        found = {one: claims[one].state if one in claims else "unknown" for one in ids}
+        others[:] = [f"{one} is {its_state}" for one, its_state in found.items() if its_state is not state]
+        return not others
 
-    await wait_until(are, timeout=80, what=f"all are {state}")
+    try:
+        await wait_until(are, timeout=80, what=f"all are {state}")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; {others}") from None
 
 
 async def test_a_fleet_accepts_and_ends_claims(world: World) -> None:
@@ -109,8 +119,8 @@ async def test_a_fleet_comes_back_after_a_flush(world: World) -> None:
 
 
 async def test_a_fleet_lives_on_its_heartbeats(world: World) -> None:
-    await world.start(FLEET)
-    first = {report.name: int((await world.host(report.name))["alive_until_ms"]) for report in FLEET}
+    await world.start(SHORT_LEASES)
+    first = {report.name: int((await world.host(report.name))["alive_until_ms"]) for report in SHORT_LEASES}
 
     async def all_outlived_their_first_lease() -> bool:
         await world.sweep()
@@ -118,7 +128,7 @@ async def test_a_fleet_lives_on_its_heartbeats(world: World) -> None:
         return all(now_ms > until_ms for until_ms in first.values())
 
     await wait_until(all_outlived_their_first_lease, timeout=30)
-    assert {(await world.host(report.name))["alive"] for report in FLEET} == {"1"}
+    assert {(await world.host(report.name))["alive"] for report in SHORT_LEASES} == {"1"}
 
 
 @pytest.mark.parametrize("world", ["redis"], indirect=True)  # this process would run tasks of the API too

@@ -196,7 +196,7 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     await seen.look()
     await cell.gangs.end("g1")
     others: Any = {"alternates": ("h2",), "most_alternates": 1}
-    (token,) = await place(Member("moved", small), max_attempts=3, on_exit=OnExit.REPLACE, **others)
+    (token,) = await place(Member("moved", small), max_attempts=3, on_exit=OnExit.REPLACE, max_runtime_s=60, **others)
     await cell.claims.confirm("h1", "moved", token)
     (target,) = await place(Member("moved", small, replacement=Replacement("h1", token, EndReason.MOVED)))
     await cell.claims.fail("h1", "moved", target, by_host=True)

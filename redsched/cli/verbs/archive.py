@@ -57,7 +57,7 @@ def import_file(
 
     The cell must be empty, except with --declared, which imports declared objects into any cell.
     """
-    archive = _read(file)
+    archive = read_archive(file)
     found = with_scheduler(url, lambda s: s.import_(archive, declared))
     if as_json:
         return tables.show_json({"imported": found.counts, "notes": found.notes})
@@ -77,7 +77,7 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Replay the claims of an exported cell on a private store, and count the placements."""
-    archive = _read(file)
+    archive = read_archive(file)
     if len(archive.claims) > MAX_CLAIMS:
         raise InvalidRequest(
             f"{file} has {len(archive.claims)} claims, and at most {MAX_CLAIMS} can be replayed: remove some"
@@ -95,7 +95,8 @@ def replay(
     return None
 
 
-def _read(file: str) -> Archive:
+def read_archive(file: str) -> Archive:
+    """Read an exported cell from a file, or stdin (`-`). Raises InvalidRequest."""
     text = sys.stdin.read() if file == "-" else read_text("export", Path(file))
     try:
         return archives.read(text.splitlines())

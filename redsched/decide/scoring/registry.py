@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from redsched.decide.aggregates import per_revision
 from redsched.decide.scoring.aggregates import multipliers_in, overridable
-from redsched.decide.scoring.gpu import GpuDemands, depends_on_workload, gpu_fragmentation, gpu_stranding
+from redsched.decide.scoring.gpu import GpuDemands, gpu_fragmentation
 from redsched.decide.scoring.groups import members_near, no_members_near, soft_spread
 from redsched.decide.scoring.headroom import balance, best_fit, dot_product, pack, spread
 from redsched.decide.scoring.hosts import (
@@ -16,11 +16,14 @@ from redsched.decide.scoring.hosts import (
     io_ops,
     num_instances,
     pci,
+    unscaled_free_of,
 )
 from redsched.decide.scoring.named import image_props, metrics
+from redsched.decide.scoring.stranding import Scarce, depends_on_workload, stranding
 from redsched.decide.scoring.weigher import Weigher
 from redsched.errors import InvalidRequest
 from redsched.model import GroupPolicy
+from redsched.model.workload import GPU_SHARES, WHOLE_GPU
 from redsched.settings import Settings
 
 Policy = Mapping[str, float]
@@ -52,19 +55,24 @@ _KEYS = {"cross_cell": "cross_cell_move_weight_multiplier"}
 """Nova's metadata keys that do not derive from the weigher's name."""
 _SIGNS = {"build_failure": -1.0}
 """The weighers that Nova counts against a host, though their multiplier is positive."""
+_OFF_AT_0 = frozenset(("image_props",))
+"""The weighers that Nova does not evaluate while their setting is 0, whatever aggregates say."""
 
 
 def weighers(settings: Settings, own: Iterable[Weigher] = ()) -> dict[str, Weigher]:
     """Return all weighers by name: redsched's, and `own`. Aggregates may have multipliers for each."""
     multipliers = per_revision(multipliers_in)
     return {
-        one.name: overridable(one, multipliers, _KEYS.get(one.name, ""), _SIGNS.get(one.name, 1.0))
+        one.name: overridable(
+            one, multipliers, _KEYS.get(one.name, ""), _SIGNS.get(one.name, 1.0), one.name in _OFF_AT_0
+        )
         for one in (*_room(settings), *_nova(settings), *own)
     }
 
 
 def _room(settings: Settings) -> tuple[Weigher, ...]:
-    demands = GpuDemands(settings.gpu_shares, settings.gpu_beside)
+    gpus = Scarce(GPU_SHARES, settings.gpu_beside, WHOLE_GPU)
+    demands, others = GpuDemands(settings.gpu_shares, gpus), [Scarce(*one) for one in settings.scarce.items()]
     return (
         Weigher("spread", spread, total=True),
         Weigher("pack", pack, total=True),
@@ -72,7 +80,8 @@ def _room(settings: Settings) -> tuple[Weigher, ...]:
         Weigher("dot_product", dot_product, total=True),
         Weigher("balance", balance, total=True),
         Weigher("gpu_fragmentation", gpu_fragmentation(demands), depends=depends_on_workload, total=True),
-        Weigher("gpu_stranding", gpu_stranding(demands), depends=depends_on_workload, total=True),
+        Weigher("gpu_stranding", stranding([gpus]), depends=depends_on_workload, total=True),
+        Weigher("stranding", stranding(others), depends=depends_on_workload, total=True),
         Weigher("failures", failures, of_host=True, total=True),
         Weigher("soft_spread", soft_spread, relative=True, dynamic=True),
     )
@@ -82,9 +91,9 @@ def _nova(settings: Settings) -> tuple[Weigher, ...]:
     # If Nova's class has a minval, 0 maps to 0, not the worst host.
     near, far = GroupPolicy.SOFT_AFFINITY, GroupPolicy.SOFT_ANTI_AFFINITY
     return (
-        Weigher("ram", free_of("MEMORY_MB"), relative=True, lowest=0.0),
+        Weigher("ram", unscaled_free_of("MEMORY_MB"), relative=True, lowest=0.0),
         Weigher("cpu", free_of("VCPU"), relative=True, lowest=0.0),
-        Weigher("disk", free_of("DISK_GB"), relative=True, lowest=0.0),
+        Weigher("disk", unscaled_free_of("DISK_GB"), relative=True, lowest=0.0),
         Weigher("io_ops", io_ops, relative=True, lowest=0.0),
         Weigher("metrics", metrics(settings.metrics_weights, settings.metrics_unavailable), relative=True),
         Weigher("pci", pci, relative=True),

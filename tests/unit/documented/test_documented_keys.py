@@ -29,6 +29,7 @@ from redsched.model import (
     ServerGroup,
     SharedPool,
 )
+from redsched.model.workload import ScarceDemand, Workload
 from redsched.origin import Origin
 from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
@@ -195,7 +196,7 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     await seen.look()
     await cell.gangs.end("g1")
     others: Any = {"alternates": ("h2",), "most_alternates": 1}
-    (token,) = await place(Member("moved", small), max_attempts=3, on_exit=OnExit.REPLACE, **others)
+    (token,) = await place(Member("moved", small), max_attempts=3, on_exit=OnExit.REPLACE, max_runtime_s=60, **others)
     await cell.claims.confirm("h1", "moved", token)
     (target,) = await place(Member("moved", small, replacement=Replacement("h1", token, EndReason.MOVED)))
     await cell.claims.fail("h1", "moved", target, by_host=True)
@@ -236,8 +237,8 @@ async def keep_up(cell: CellStore, seen: Seen) -> None:
     await cell.repair.host("h1", "claims was 99")
     await seen._client.hset(cell.keys.recorder, "seq", "1")
     await Recorder(cell, Settings()).record()
-    await cell.workload.add(STEP, {250: 1}, {"VCPU": 1})
-    await cell.workload.add(1, {250: 1}, {})
+    await cell.workload.add(STEP, Workload({250: 1}, {"FPGA": ScarceDemand(1, {"VCPU": 1})}))
+    await cell.workload.add(1, Workload({250: 1}))
     await seen.look()
 
 

@@ -116,6 +116,9 @@ class Settings(BaseModel):
     nova_weighers: tuple[str, ...] = Field(
         (), description="Weigher classes written for Nova, by import path, comma-separated."
     )
+    nova_conf: str = Field(
+        "", description="File (nova.conf) with the options that Nova's own classes read. Empty: Nova's defaults."
+    )
 
     max_claims_per_host: int = Field(
         0, ge=0, description="Maximum number of claims on a host, unless an aggregate sets it; 0: no limit."

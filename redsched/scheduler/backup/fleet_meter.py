@@ -35,12 +35,7 @@ class FleetMeter:
     """
 
     def __init__(self, workload: Iterable[Request], filters: tuple[Filter, ...]) -> None:
-        counts, places = Counter[str](), dict[str, Request]()
-        for request in workload:
-            for place, count in places_of(request):
-                shape = place.shape()
-                counts[shape] += count
-                places.setdefault(shape, place)
+        counts, places = _by_shape(workload)
         self._drawn: dict[str, Counter[str]] = {}
         for name in classes_of(places.values()):
             asking = [shape for shape, place in places.items() if name in demand(place)]
@@ -71,6 +66,17 @@ def places_of(request: Request) -> list[tuple[Request, int]]:
 def classes_of(requests: Iterable[Request]) -> list[str]:
     """Return the classes that the requests ask hosts for, sorted."""
     return sorted({name for request in requests for place, _ in places_of(request) for name in demand(place)})
+
+
+def _by_shape(workload: Iterable[Request]) -> tuple[Counter[str], dict[str, Request]]:
+    """Return how many places have each shape, and one of them."""
+    counts, places = Counter[str](), dict[str, Request]()
+    for request in workload:
+        for place, count in places_of(request):
+            shape = place.shape()
+            counts[shape] += count
+            places.setdefault(shape, place)
+    return counts, places
 
 
 def _fitting(columns: Columns, rules: Iterable[Rule], rows: NDArray[np.intp]) -> NDArray[np.bool_]:

@@ -63,7 +63,8 @@ class Columns(Rows):
     `present`, `alive`, `attested` (bool), `status` (int8: ENABLED, DISABLED, DRAINING), `versions` (int64), `zones`
     (TextColumn); `claims` on the host, those of them that are `starting` (not active yet), and `failures` of hooks
     since the last success (int64); KeyedColumns by slot: `capacity claimed external minimum maximum step` (int64),
-    where a pool's slot is `gpu0/CUSTOM_GPU_MILLI`; `traits` by name (bool), a pool's as `gpu0/CUSTOM_GPU_T4`;
+    where a pool's slot is `gpu0/CUSTOM_GPU_MILLI`; `ratios` by slot, the allocation ratio that its capacity includes
+    (float64, 1 where absent); `traits` by name (bool), a pool's as `gpu0/CUSTOM_GPU_T4`;
     `aggregates` by name (bool), `labels` by key (TextColumn), `metrics` by key (float64, NaN where absent). `trees`
     (TextColumn) has one text for each distinct tree of pools: see `layout`. `external` includes what hosts keep for
     requests that wait for room; `kept` has that by row (see `without_kept`). `declared` holds what
@@ -86,6 +87,7 @@ class Columns(Rows):
         self.versions, self.claims, self.starting, self.failures = (np.zeros(self.size, np.int64) for _ in range(4))
         self.zones, self.epochs, self.trees = (TextColumn(self.size) for _ in range(3))
         self.amounts = {kind: KeyedColumns(np.int64, default, self.size) for kind, (default, _) in AMOUNTS.items()}
+        self.ratios = KeyedColumns(np.float64, 1.0, self.size)
         self.traits = KeyedColumns(np.bool_, False, self.size)
         self.aggregates = KeyedColumns(np.bool_, False, self.size)
         self.metrics = KeyedColumns(np.float64, np.nan, self.size)
@@ -107,7 +109,7 @@ class Columns(Rows):
             kind: (family, partial(amount_of, kind)) for kind, family in self.amounts.items()
         }
         self.keyed |= {"trait": (self.traits, _is_one), "aggregate": (self.aggregates, _is_one)}
-        self.keyed["metric"] = (self.metrics, _metric)
+        self.keyed |= {"metric": (self.metrics, _metric), "ratio": (self.ratios, _ratio)}
 
     def names_where(self, zone: OneOf = None, status: OneOf = None) -> list[str]:
         """Return the hosts with one of these zones and one of these (listed) statuses, sorted by name."""
@@ -316,7 +318,7 @@ class Columns(Rows):
             texts.set(row, "")
 
     def _families(self) -> "tuple[KeyedColumns[np.int64] | KeyedColumns[np.bool_] | KeyedColumns[np.float64], ...]":
-        return (*self.amounts.values(), self.traits, self.aggregates, self.metrics)
+        return (*self.amounts.values(), self.ratios, self.traits, self.aggregates, self.metrics)
 
 
 def _metric(text: str) -> float:
@@ -324,3 +326,9 @@ def _metric(text: str) -> float:
         return float(text)
     except ValueError:
         return float("nan")
+
+
+def _ratio(text: str) -> float:
+    # Only a preference depends on it: an unreadable one counts as none.
+    ratio = _metric(text)
+    return ratio if 0 < ratio < float("inf") else 1.0

@@ -1,9 +1,7 @@
-"""Conditions on a label or metadata value: a plain text, or one of Nova's extra-spec operators.
+"""Conditions on a label or metadata value: a plain text, one of the operators of Nova's extra specs, or <like>.
 
-The operators and their meaning are those of oslo_utils.specs_matcher (its docstrings are the specification), with these
-differences, none of which admits what Nova rejects for a reason: the operand is the whole rest of the text, not only
-its first word; a malformed condition is an error of the request, not of each host; a text that is not a number matches
-no numeric operator; and <all-in> reads `aes,mmx` as well as `['aes', 'mmx']`.
+The operators are those of Nova's extra_specs_ops, with < > and <range-in> of oslo_utils.specs_matcher, which Nova reads
+as plain texts. docs/constraints.md lists the differences; tests/oracle compares the verdicts with Nova's.
 """
 
 import math
@@ -26,6 +24,8 @@ class Condition:
     matches: Matches
     plain: bool = False
     """Whether only exactly this text matches, so that codes may be compared instead."""
+    of_list: bool = False
+    """Whether it tests the items of a list together, which must not be split before."""
 
 
 _COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {"==": eq, "!=": ne, ">=": ge, "<=": le, ">": gt, "<": lt}
@@ -38,7 +38,7 @@ _TEXTUAL: Mapping[str, Callable[[str, str], bool]] = {
     "<in>": contains,
 }
 # Where one operator is a prefix of another, the longer one comes first.
-_OPERATOR = re.compile(r"\s*(<all-in>|<range-in>|<or>|<in>|s==|s!=|s>=|s<=|s>|s<|==|!=|>=|<=|=|>|<)")
+_OPERATOR = re.compile(r"\s*(<all-in>|<range-in>|<like>|<or>|<in>|s==|s!=|s>=|s<=|s>|s<|==|!=|>=|<=|=|>|<)")
 _RANGE = re.compile(r"([\[(])\s*(\S+)\s+(\S+?)\s*([\])])\Z")
 
 
@@ -53,7 +53,7 @@ def condition(what: str, text: str) -> Condition:
     operator, rest = found[1], text[found.end() :].strip()
     if not rest:
         raise InvalidRequest(f"{what}: the operator {operator!r} has no value after it, as in {operator + ' 5'!r}")
-    return Condition(text, _matches(what, operator, rest))
+    return Condition(text, _matches(what, operator, rest), of_list=operator == "<all-in>")
 
 
 def number_of(text: str) -> float:
@@ -73,6 +73,8 @@ def _matches(what: str, operator: str, rest: str) -> Matches:
         return lambda have: compare(have, rest)
     if operator == "<or>":
         return _one_of(what, rest)
+    if operator == "<like>":
+        return _like(rest)
     return _holds_all(rest) if operator == "<all-in>" else _in_range(what, rest)
 
 
@@ -81,7 +83,7 @@ def _wanted(what: str, operator: str, text: str) -> float:
     if math.isnan(number):
         raise InvalidRequest(
             f"{what}: {operator} compares numbers, and {text[:80]!r} is not a number; "
-            "for strings use s== s!= s< s<= s> s>= <in> <or> <all-in>"
+            "for strings use s== s!= s< s<= s> s>= <in> <or> <all-in> <like>"
         )
     return number
 
@@ -103,11 +105,16 @@ def _one_of(what: str, rest: str) -> Matches:
 
 def _holds_all(rest: str) -> Matches:
     wanted = frozenset(rest.split())
-    return lambda have: wanted <= _listed(have)
+    return lambda have: wanted <= _words(have)
 
 
-def _listed(text: str) -> frozenset[str]:
-    return frozenset(one.strip().strip("'\"") for one in text.strip().strip("[]").split(","))
+def _words(text: str) -> frozenset[str]:
+    return frozenset(one.strip("'\"") for one in text.strip(" []").replace(",", " ").split())
+
+
+def _like(rest: str) -> Matches:
+    pattern = re.compile(".*".join(map(re.escape, rest.split("*"))))
+    return lambda have: any(pattern.fullmatch(one.strip()) for one in have.split(","))
 
 
 def _in_range(what: str, rest: str) -> Matches:

@@ -83,14 +83,14 @@ def wait_for(profile: RequestProfile, host: str, claims: Sequence[Claim], now_ms
                 overlay.end(row, claim)
                 leaving.append(claim)
         amounts = profile.assigned_now(row)[0]
-    ends = [one.runs_until_ms for one in leaving]
+    ends = [one.runtime_deadline_ms for one in leaving]
     known = [one for one in ends if one is not None]
     return Wait(host, amounts, tuple(one.id for one in leaving), len(ends) - len(known), max([now_ms, *known]))
 
 
 def _stay_first(claim: Claim, now_ms: int) -> tuple[int, int, str]:
     """Return the sort key by which the claims that are worst to wait for come first, of these the smallest."""
-    until_ms = claim.runs_until_ms
+    until_ms = claim.runtime_deadline_ms
     if until_ms is None:
         return 0, sum(claim.amounts.values()), claim.id
     return 1, -max(until_ms, now_ms), claim.id

@@ -16,6 +16,8 @@ from redsched.model.validation import MAX_AMOUNT, check_amount, check_class, che
 
 MAX_RATIO = 10_000.0
 MAX_LABELS = 256
+MAX_LABEL_TEXT = 16_384
+"""The most characters of all values of a host's labels together."""
 """The most labels, and the most metrics, of one host."""
 MAX_POOLS = 256
 """The most pools of one host."""
@@ -152,6 +154,8 @@ class HostReport(Body):
         check_size("pools", self.pools, MAX_POOLS)
         for key, value in self.labels.items():
             check_label_value(check_name("label", key), value)
+        if (length := sum(map(len, self.labels.values()))) > MAX_LABEL_TEXT:
+            raise InvalidRequest(f"the values of labels have {length} characters together: use up to {MAX_LABEL_TEXT}")
         for key in self.metrics:
             check_name("metric", key)
         self._check_pools()

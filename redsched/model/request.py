@@ -150,7 +150,8 @@ _OF_THE_ANSWER = frozenset(
     ("claim_ids", "claim", "alternates", "until", "queue_timeout_s", "reserve", "confirm_timeout_s")
 )
 _CALL_FIELDS = _OF_THE_ANSWER | {
-    *("count", "mode", "members", "relations", "project", "consumer", "lease_s", "on_exit", "max_attempts")
+    *("count", "mode", "members", "relations", "project", "consumer", "lease_s", "on_exit", "max_attempts"),
+    "max_runtime_s",
 }
 _ALL_FIELDS = tuple(one.name for one in fields(Request))
 _DEFAULTS: Mapping[str, Any] = {

@@ -19,6 +19,7 @@ from redsched.model.limits import (
     MAX_CONDITIONS,
     MAX_COUNT,
     MAX_PARTS,
+    MAX_RUNTIME_S,
     MAX_WAIT_S,
     MAX_WEIGHTS,
 )
@@ -190,4 +191,9 @@ class RequestFields(PlaceFields):
         Field(description="Number of placements after which a claim fails, counted since it was last active."),
     ] = 3
     """A gang has one attempt."""
+    max_runtime_s: Annotated[
+        int,
+        whole_from(0, MAX_RUNTIME_S),
+        Field(description="Seconds from the claim until its host stops the work, whatever its state. 0: no limit."),
+    ] = 0
     claim: Annotated[bool, Field(description="false: a dry run that writes nothing.")] = True

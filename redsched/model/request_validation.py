@@ -12,6 +12,7 @@ from redsched.model.limits import (
     MAX_CONDITIONS,
     MAX_COUNT,
     MAX_PARTS,
+    MAX_RUNTIME_S,
     MAX_WAIT_S,
     MAX_WEIGHTS,
     check_any_of,
@@ -159,6 +160,7 @@ def _check_numbers(request: RequestFields) -> None:
     if request.on_exit not in _ON_EXIT:
         raise InvalidRequest(f"on_exit must be one of {', '.join(OnExit)}, not {request.on_exit!r}")
     check_range("max_attempts", request.max_attempts, 1, MAX_ATTEMPTS)
+    check_range("max_runtime_s", request.max_runtime_s, 0, MAX_RUNTIME_S)
     if request.group_policy not in ("none", "isolate"):
         raise InvalidRequest(f"group_policy must be none or isolate, not {request.group_policy!r}")
 

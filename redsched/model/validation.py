@@ -18,7 +18,9 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 """For hosts, cells, zones, projects, consumers, claims, label keys. Excludes `{ } : /`, which keys and slots use."""
 
 CUSTOM_PATTERN = r"^CUSTOM_[A-Z0-9_]{1,57}$"
-LABEL_VALUE_PATTERN = r"^[ -~]{0,63}$"
+MAX_LABEL_LENGTH = 2047
+"""The longest value of a label: the flags of a CPU are about 1,900 characters."""
+LABEL_VALUE_PATTERN = rf"^[ -~]{{0,{MAX_LABEL_LENGTH}}}$"
 
 METADATA_KEY_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 METADATA_VALUE_PATTERN = r"^[ -~]{1,255}$"
@@ -117,9 +119,11 @@ def parse_int(text: str, unreadable: int, least: int = 0) -> int:
 
 
 def check_label_value(key: str, value: str) -> str:
-    """Return `value` if it can be a label's value: up to 63 printable ASCII characters, else raise InvalidRequest."""
+    """Return `value` if it can be a label's value: printable ASCII characters, else raise InvalidRequest."""
     if not _LABEL_VALUE.match(value):
-        raise InvalidRequest(f"label {key!r} has the value {value[:80]!r}: use up to 63 printable ASCII characters")
+        raise InvalidRequest(
+            f"label {key!r} has the value {value[:80]!r}: use up to {MAX_LABEL_LENGTH} printable ASCII characters"
+        )
     return value
 
 

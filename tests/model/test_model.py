@@ -116,6 +116,15 @@ def test_a_report_names_external_usage_only_of_what_it_has() -> None:
         HostReport("h1", {"VCPU": Inventory(1)}, external={"MEMORY_MB": 1})
 
 
+def test_a_label_may_have_the_flags_of_a_cpu_and_all_labels_together_have_an_end() -> None:
+    flags = ",".join(f"flag{number}" for number in range(200))
+    assert HostReport("h1", {}, labels={"cpu.flags": flags}).labels["cpu.flags"] == flags
+    with pytest.raises(InvalidRequest, match="use up to 2047 printable ASCII characters"):
+        HostReport("h1", {}, labels={"cpu.flags": "x" * 2048})
+    with pytest.raises(InvalidRequest, match="16385 characters together: use up to 16384"):
+        HostReport("h1", {}, labels={f"l{number}": "x" * 2000 for number in range(8)} | {"last": "x" * 385})
+
+
 def test_tokens_order_by_epoch_and_then_seq() -> None:
     """They compare as numbers and not as text: seq 10 comes after seq 9."""
     tokens = ["9-ff.10", "9-ff.9", "10-aa.1"]

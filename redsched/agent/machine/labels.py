@@ -8,10 +8,10 @@ from pathlib import Path
 import psutil
 
 from redsched.agent.machine.cpu_traits import CPUINFO
+from redsched.model.validation import MAX_LABEL_LENGTH
 
 NODES = Path("/sys/devices/system/node")
 PRODUCT = Path("/sys/class/dmi/id/product_name")
-LABEL_LENGTH = 63
 
 
 def machine_labels() -> dict[str, str]:
@@ -31,7 +31,7 @@ def machine_labels() -> dict[str, str]:
 
 def _label_value(text: str) -> str:
     printable = "".join(char if " " <= char <= "~" else "?" for char in text)
-    return printable[:LABEL_LENGTH].strip()
+    return printable[:MAX_LABEL_LENGTH].strip()
 
 
 def _os_name() -> str:

@@ -48,8 +48,8 @@ def _is_in(columns: Columns, row: int) -> str:
 def aggregate_metadata(request: Request) -> Iterator[Rule]:
     """Accept hosts whose aggregates' metadata satisfy each condition (Nova's AggregateInstanceExtraSpecsFilter).
 
-    A value is a comma-separated list, of which one item must match. Different aggregates of the host may satisfy
-    different keys. Raises InvalidRequest for a malformed operator.
+    A value is a comma-separated list, of which one item must match, or all items together for <all-in>. Different
+    aggregates of the host may satisfy different keys. Raises InvalidRequest for a malformed operator.
     """
     for key, text in sorted(request.aggregate_metadata.items()):
         yield _detail_of(key, condition(f"aggregate_metadata {key!r}", text))
@@ -57,8 +57,8 @@ def aggregate_metadata(request: Request) -> Iterator[Rule]:
 
 def _detail_of(key: str, wanted: Condition) -> Rule:
     def satisfying(declared: Declared) -> tuple[str, ...]:
-        found = ((name, listed(value)) for name, one, value in metadata(declared) if one == key)
-        return tuple(name for name, values in found if any(map(wanted.matches, values)))
+        found = ((name, value) for name, one, value in metadata(declared) if one == key)
+        return tuple(name for name, value in found if _matches(wanted, value))
 
     names = per_revision(satisfying)
 
@@ -73,3 +73,7 @@ def _detail_of(key: str, wanted: Condition) -> Rule:
         detail,
         depends=revision,
     )
+
+
+def _matches(wanted: Condition, value: str) -> bool:
+    return any(map(wanted.matches, (value,) if wanted.of_list else listed(value)))

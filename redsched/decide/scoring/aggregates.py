@@ -15,25 +15,34 @@ from redsched.decide.scoring.weigher import Score, Weigher
 
 SUFFIX = "_weight_multiplier"
 
+UNREADABLE = -math.inf
+"""Lower than every multiplier: a host of such an aggregate has none of its aggregates' multipliers, as in Nova."""
+
 Multipliers = Mapping[str, tuple[tuple[str, float], ...]]
 """By metadata key: the aggregates that have it, each with its multiplier."""
 
 
 def multipliers_in(declared: Declared) -> Multipliers:
-    """Read all multipliers of aggregates; a text that is not a finite number is ignored."""
+    """Read all multipliers of aggregates; a text that is not a finite number is UNREADABLE."""
     found: dict[str, tuple[tuple[str, float], ...]] = {}
     for aggregate, key, text in metadata(declared):
-        if key.endswith(SUFFIX) and not math.isnan(number := number_of(text)):
-            found[key] = (*found.get(key, ()), (aggregate, number))
+        if key.endswith(SUFFIX):
+            number = number_of(text)
+            found[key] = (*found.get(key, ()), (aggregate, UNREADABLE if math.isnan(number) else number))
     return found
 
 
 def overridable(
-    weigher: Weigher, multipliers: Callable[[Columns], Multipliers], key: str = "", sign: float = 1.0
+    weigher: Weigher,
+    multipliers: Callable[[Columns], Multipliers],
+    key: str = "",
+    sign: float = 1.0,
+    is_off_at_0: bool = False,
 ) -> Weigher:
     """Return the weigher with the multipliers that aggregates set under `key`, by default its name and SUFFIX.
 
-    If a host is in several such aggregates, the lowest applies. `sign` is -1 for a weigher that counts against hosts.
+    If a host is in several such aggregates, the lowest applies, or none of them if one is unreadable. `sign` is -1 for
+    a weigher that counts against hosts. With `is_off_at_0`, aggregates do not change a multiplier of 0.
     """
     key = key or weigher.name + SUFFIX
 
@@ -42,7 +51,7 @@ def overridable(
 
     def multiplied(columns: Columns, rows: Rows, multiplier: float) -> Score:
         aggregates = multipliers(columns).get(key, ())
-        if not aggregates:
+        if not aggregates or (is_off_at_0 and not multiplier):
             return sign * multiplier
         lowest: Score = columns.claims[rows] * 0.0 + np.inf
         for name, number in aggregates:

@@ -52,6 +52,26 @@ def room(columns: Columns, resource_class: str, rows: Rows) -> tuple[Score, Scor
     return capacity, derived(("free", resource_class), lambda some: _free(columns, slots, some) * 1.0, rows)
 
 
+def unscaled_free(columns: Columns, resource_class: str, rows: Rows) -> Score:
+    """Return what is free of a class without allocation ratios, of the host and all its pools together (float64).
+
+    It is total - reserved - claimed - external, and negative where more is taken than there is.
+    """
+    slots = resource_class, *columns.pool_slots(resource_class)
+    if not any(slot in columns.ratios for slot in slots):
+        return room(columns, resource_class, rows)[1]
+    return columns.derived(("unscaled", resource_class), lambda some: _unscaled_free(columns, slots, some), rows)
+
+
+def _unscaled_free(columns: Columns, slots: Sequence[str], rows: Rows) -> Score:
+    total: Score = 0.0
+    for slot in slots:
+        # Rounded up, because the capacity was rounded down.
+        whole = np.ceil(np.round(columns.capacity[slot][rows] / columns.ratios[slot][rows], 6))
+        total = total + free(whole, columns.claimed[slot][rows], columns.external[slot][rows])
+    return total
+
+
 def _free(columns: Columns, slots: Sequence[str], rows: Rows) -> Score:
     return free(*(_total(family, slots, rows) for family in (columns.capacity, columns.claimed, columns.external)))
 

@@ -12,7 +12,7 @@ from redsched.cache.arrays import TextColumn
 from redsched.cache.columns import Columns
 from redsched.decide.conditions import number_of
 from redsched.decide.rules import Rows
-from redsched.decide.scoring.demand import room
+from redsched.decide.scoring.demand import room, unscaled_free
 from redsched.decide.scoring.weigher import Score
 from redsched.model import Request
 from redsched.model.validation import split_slot
@@ -26,10 +26,19 @@ _DEVICES = frozenset(("SRIOV_NET_VF",))
 
 
 def free_of(resource_class: str) -> Callable[[Columns, Request, Rows], Score]:
-    """Make the raw score of ram, cpu and disk: the free amount of a class, on the host and its pools."""
+    """Make the raw score of cpu: the free amount of a class, on the host and its pools."""
 
     def raw(columns: Columns, _request: Request, rows: Rows) -> Score:
         return room(columns, resource_class, rows)[1] * 1.0
+
+    return raw
+
+
+def unscaled_free_of(resource_class: str) -> Callable[[Columns, Request, Rows], Score]:
+    """Make the raw score of ram and disk: what is free of a class if allocation ratios do not count, as in Nova."""
+
+    def raw(columns: Columns, _request: Request, rows: Rows) -> Score:
+        return unscaled_free(columns, resource_class, rows) * 1.0
 
     return raw
 

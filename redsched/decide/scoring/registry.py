@@ -16,6 +16,7 @@ from redsched.decide.scoring.hosts import (
     io_ops,
     num_instances,
     pci,
+    unscaled_free_of,
 )
 from redsched.decide.scoring.named import image_props, metrics
 from redsched.decide.scoring.weigher import Weigher
@@ -52,13 +53,17 @@ _KEYS = {"cross_cell": "cross_cell_move_weight_multiplier"}
 """Nova's metadata keys that do not derive from the weigher's name."""
 _SIGNS = {"build_failure": -1.0}
 """The weighers that Nova counts against a host, though their multiplier is positive."""
+_OFF_AT_0 = frozenset(("image_props",))
+"""The weighers that Nova does not evaluate while their setting is 0, whatever aggregates say."""
 
 
 def weighers(settings: Settings, own: Iterable[Weigher] = ()) -> dict[str, Weigher]:
     """Return all weighers by name: redsched's, and `own`. Aggregates may have multipliers for each."""
     multipliers = per_revision(multipliers_in)
     return {
-        one.name: overridable(one, multipliers, _KEYS.get(one.name, ""), _SIGNS.get(one.name, 1.0))
+        one.name: overridable(
+            one, multipliers, _KEYS.get(one.name, ""), _SIGNS.get(one.name, 1.0), one.name in _OFF_AT_0
+        )
         for one in (*_room(settings), *_nova(settings), *own)
     }
 
@@ -82,9 +87,9 @@ def _nova(settings: Settings) -> tuple[Weigher, ...]:
     # If Nova's class has a minval, 0 maps to 0, not the worst host.
     near, far = GroupPolicy.SOFT_AFFINITY, GroupPolicy.SOFT_ANTI_AFFINITY
     return (
-        Weigher("ram", free_of("MEMORY_MB"), relative=True, lowest=0.0),
+        Weigher("ram", unscaled_free_of("MEMORY_MB"), relative=True, lowest=0.0),
         Weigher("cpu", free_of("VCPU"), relative=True, lowest=0.0),
-        Weigher("disk", free_of("DISK_GB"), relative=True, lowest=0.0),
+        Weigher("disk", unscaled_free_of("DISK_GB"), relative=True, lowest=0.0),
         Weigher("io_ops", io_ops, relative=True, lowest=0.0),
         Weigher("metrics", metrics(settings.metrics_weights, settings.metrics_unavailable), relative=True),
         Weigher("pci", pci, relative=True),

@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from redsched import aio, logs
 from redsched.decide.reserving import Wait
 from redsched.decide.work_limit import TooMuchWork
-from redsched.errors import RedschedError
+from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.planning.limits import background_limit
@@ -58,6 +58,11 @@ class Reservations:
     def __init__(self, cells: Cells, settings: Settings) -> None:
         self._cells = cells
         self._settings = settings
+
+    def check(self, request: Request) -> None:
+        """Raise InvalidRequest if a request reserves hosts, and none may be reserved."""
+        if request.reserve and not self._settings.reserved_hosts_percent:
+            raise InvalidRequest("reserve is switched off here (REDSCHED_RESERVED_HOSTS_PERCENT is 0): leave it out")
 
     @asynccontextmanager
     async def kept_for(self, attempt: SchedulingAttempt) -> AsyncIterator[None]:
@@ -103,16 +108,15 @@ class _Reservation:
 
     async def _renew(self) -> None:
         found = [(cell, wait) for cell in self._in() for wait in await self._waits(cell)]
-        chosen = set[tuple[str, str]]()
-        for cell, wait in sorted(found, key=self._rank):
-            if len(chosen) == self._attempt.request.places:
-                break
-            if await self._keep(cell, wait):
-                chosen.add((cell.name, wait.host))
-        for key in self._kept.keys() - chosen:
-            # Its entry stays until the store has ended it.
+        places = self._attempt.request.places
+        best = sorted(found, key=self._rank)
+        # Worse ones end first: only so many hosts may be reserved.
+        for key in self._kept.keys() - {(cell.name, wait.host) for cell, wait in best[:places]}:
             await self._kept[key].store.reservations.end(key[1], self.id)
             del self._kept[key]
+        for cell, wait in best:
+            if places:
+                places -= await self._keep(cell, wait)
 
     def _in(self) -> list[Cell]:
         """Return the cells in which the request may be placed, and whose hosts are in memory."""

@@ -51,9 +51,10 @@ class Selector:
     async def select(self, request: Request) -> Selections:
         """Claim a place for every member of the request, or show the places without claiming them (`claim` False).
 
-        Raises NoValidHost, TooHard, QuotaExceeded, ClaimIdReused, ClaimState (some ids have ended or were lost),
-        NotConfirmed, Settling, StoreUnavailable, OutcomeUnknown.
+        Raises InvalidRequest, NoValidHost, TooHard, QuotaExceeded, ClaimIdReused, ClaimState (some ids have ended or
+        were lost), NotConfirmed, Settling, StoreUnavailable, OutcomeUnknown.
         """
+        self._reservations.check(request)
         attempt = SchedulingAttempt(request, self._limits.of_request)
         try:
             found = await self._place(attempt)

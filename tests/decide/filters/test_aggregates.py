@@ -87,6 +87,16 @@ def test_one_value_of_one_aggregate_is_enough(text: str, expected: list[str]) ->
     assert fitting(columns, aggregate_metadata={"disk": text}) == expected
 
 
+@pytest.mark.parametrize("value", ["aes,mmx", "mmx, sse, aes", "mmx aes"])
+def test_all_words_of_a_condition_are_in_one_value(value: str) -> None:
+    columns = fleet()
+    aggregate(columns, "a", flags=value)
+    aggregate(columns, "b", flags="sse")
+    assert fitting(columns, aggregate_metadata={"flags": "<all-in> aes mmx"}) == ["h1"]
+    assert fitting(columns, aggregate_metadata={"flags": "<all-in> sse"}) == ["h1", "h2"]
+    assert fitting(columns, aggregate_metadata={"flags": "<all-in> aes avx"}) == []
+
+
 def test_two_keys_may_be_satisfied_by_two_aggregates() -> None:
     columns = fleet()
     aggregate(columns, "a", disk="ssd")

@@ -83,6 +83,22 @@ def test_which_images_a_host_runs_is_said_by_labels() -> None:
     assert fitting(columns, Request({"VCPU": 1}, labels=wanted | {"hypervisor_version": ">= 7000000"})) == ["new"]
 
 
+def test_architecture_hypervisor_and_mode_are_supported_in_combination() -> None:
+    both = "i686/kvm/hvm,i686/lxc/exe"
+    columns = columns_of(
+        both=HOST | {"label.supported_instances": both},
+        kvm=HOST | {"label.supported_instances": "x86_64/kvm/hvm"},
+        silent=HOST,
+    )
+
+    def supporting(pattern: str) -> list[str]:
+        return fitting(columns, Request({"VCPU": 1}, labels={"supported_instances": f"<like> {pattern}"}))
+
+    assert supporting("i686/kvm/hvm") == ["both"]
+    assert supporting("*/kvm/*") == ["both", "kvm"]
+    assert supporting("*/kvm/exe") == []
+
+
 def test_hosts_that_lack_a_metric_which_must_be_there_take_nothing() -> None:
     columns = columns_of(a=HOST | {"metric.power": "200"}, b=HOST)
     settings = Settings(metrics_weights={"power": -1.0}, metrics_required=True)

@@ -22,6 +22,26 @@ def test_ram_cpu_and_disk_are_what_is_free_of_the_host_and_its_pools(name: str, 
     assert value_of(weigher(name), columns) == {"a": 1.0, "b": 0.9, "over": 0.0, "none": 0.0}
 
 
+@pytest.mark.parametrize(("name", "of"), [("ram", "MEMORY_MB"), ("disk", "DISK_GB")])
+def test_allocation_ratios_do_not_count_for_ram_and_disk(name: str, of: str) -> None:
+    columns = columns_of(
+        plain={f"capacity.{of}": "1000", f"claimed.{of}": "100", f"ratio.{of}": "1.0"},
+        twice={f"capacity.{of}": "1600", f"claimed.{of}": "100", f"ratio.{of}": "2.0"},
+        over={f"capacity.{of}": "1501", f"claimed.{of}": "1400", f"external.{of}": "1", f"ratio.{of}": "1.5"},
+        pools={f"capacity.numa0/{of}": "300", f"ratio.numa0/{of}": "1.5", f"capacity.{of}": "10"},
+        odd={f"capacity.{of}": "7", f"ratio.{of}": "none"},
+    )
+    expected = {"plain": 900.0, "twice": 700.0, "over": -400.0, "pools": 210.0, "odd": 7.0}
+    assert raw_of(weigher(name), columns) == expected
+    columns.patch("twice", {f"ratio.{of}": "1.0"})
+    assert raw_of(weigher(name), columns) == expected | {"twice": 1500.0}
+
+
+def test_allocation_ratios_count_for_cpu() -> None:
+    columns = columns_of(plain={"capacity.VCPU": "10"}, more={"capacity.VCPU": "40", "ratio.VCPU": "4.0"})
+    assert raw_of(weigher("cpu"), columns) == {"plain": 10.0, "more": 40.0}
+
+
 @pytest.mark.parametrize(("name", "field"), [("io_ops", "starting"), ("num_instances", "claims")])
 def test_io_ops_are_claims_that_start_and_num_instances_all(name: str, field: str) -> None:
     columns = columns_of(a={field: "4"}, b={field: "2"}, c={field: "3"})

@@ -93,6 +93,13 @@ def test_a_multiplier_that_is_no_number_is_none() -> None:
     assert multiplied(columns) == [2.0, 2.0]
 
 
+def test_one_unreadable_multiplier_leaves_a_host_without_those_of_all_its_aggregates() -> None:
+    columns = hosts_in(h1="fast odd", h2="odd", h3="fast")
+    aggregate(columns, "fast", {"ram_weight_multiplier": "5"})
+    aggregate(columns, "odd", {"ram_weight_multiplier": "much"})
+    assert multiplied(columns) == [2.0, 2.0, 5.0]
+
+
 def test_the_sign_of_build_failure_holds_for_an_aggregates_multiplier_too() -> None:
     columns = hosts_in(h1="fast", h2="")
     aggregate(columns, "fast", {"build_failure_weight_multiplier": "5"})
@@ -107,6 +114,14 @@ def test_a_score_uses_them_and_wakes_a_weigher_whose_multiplier_is_nothing() -> 
     assert score(columns, REQUEST, weighing, np.arange(3)) == 0.0
     aggregate(columns, "few", {"num_instances_weight_multiplier": "-1"})
     assert score(columns, REQUEST, weighing, np.arange(3)).tolist() == [-1.0, 0.0, 0.0]
+
+
+def test_an_aggregate_does_not_wake_image_props() -> None:
+    columns = columns_of(h1={"label.os": "linux", "aggregate.few": "1"}, h2={"label.os": "bsd", "aggregate.few": "1"})
+    aggregate(columns, "few", {"image_props_weight_multiplier": "3"})
+    request = Request({"VCPU": 1}, properties={"os": "linux"})
+    assert score(columns, request, {weigher("image_props"): 0.0}, np.arange(2)) == 0.0
+    assert score(columns, request, {weigher("image_props"): 1.0}, np.arange(2)).tolist() == [3.0, 0.0]
 
 
 def test_what_a_weigher_depends_on_changes_with_a_multiplier_and_with_nothing_else() -> None:

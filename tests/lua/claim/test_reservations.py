@@ -127,3 +127,16 @@ async def test_a_repeated_call_gets_the_first_answer(cell: CellStore) -> None:
     call = replace(call_of(await cell.tick(), member("a", "h1", VCPU=8)), fresh=False)
     again = await cell.claims.place(call)
     assert (again.outcome, again.placed) == (Outcome.ALREADY_DONE, known(placed))
+
+
+async def test_work_that_ends_in_time_may_use_it(cell: CellStore) -> None:
+    await open_host(cell, VCPU=8)
+    await cell.reservations.put("h1", "r1", {"VCPU": 8}, LEASE_MS, 30_000, 10)
+
+    async def with_limit(claim_id: str, seconds: int) -> Outcome:
+        call = call_of(await cell.tick(), member(claim_id, "h1", VCPU=1))
+        return (await cell.claims.place(replace(call, max_runtime_s=seconds))).outcome
+
+    assert [await with_limit("a", 0), await with_limit("a", 31), await with_limit("a", 29)] == [
+        Outcome.FULL, Outcome.FULL, Outcome.OK,
+    ]  # fmt: skip

@@ -25,6 +25,7 @@ LABELS = {
 CONDITIONS = (
     *("r1", "r2", "5", "= 5", ">=5.15", "== 5", "!= 5", "> 5", "< 5.15", "<= 5.15", "s== r1", "s!= r1", "s<r2"),
     *("s<= r1", "s> 5", "s>=r1", "<in> r", "<in> 5.", "<or> r1 <or> 5", "<or> aes", "<all-in> aes", "<all-in> aes mmx"),
+    *("<like> m*x", "<like> *5*", "<like> r1", "<all-in> r1 6", "<all-in> 6"),
     *("<range-in> [ 5 6 ]", "<range-in> ( 5 6 ]", "<range-in> [ 5 6.0 )"),
 )
 METADATA = {

@@ -5,6 +5,7 @@
 
 import math
 import operator
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
@@ -16,7 +17,7 @@ Fields = Mapping[str, str]
 
 COMPARE = {"=": operator.eq, "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 WORDS = {"==": operator.eq, "!=": operator.ne, **COMPARE}
-NAMES = ("<range-in>", "<all-in>", "<or>", "<in>", *(f"s{one}" for one in WORDS if one != "="), *WORDS)
+NAMES = ("<range-in>", "<all-in>", "<like>", "<or>", "<in>", *(f"s{one}" for one in WORDS if one != "="), *WORDS)
 OPERATORS = sorted(NAMES, key=len, reverse=True)
 
 
@@ -82,7 +83,10 @@ def _chosen(names: set[str], mine: Mapping[str, Fields], request: Request) -> It
     if request.not_member_of:
         yield "not_member_of", not request.not_member_of & names
     for key, text in request.aggregate_metadata.items():
-        said = [value.strip() for one in mine.values() if key in one for value in one[key].split(",")]
+        lists = [one[key] for one in mine.values() if key in one]
+        if not text.startswith("<all-in>"):
+            lists = [value for one in lists for value in one.split(",")]
+        said = [value.strip() for value in lists]
         yield f"aggregate_metadata:{key}", any(value and holds(value, text) for value in said)
 
 
@@ -177,8 +181,10 @@ def holds(have: str, text: str) -> bool:
     if name == "<in>":
         return want in have
     if name == "<all-in>":
-        items = [one.strip(" '\"") for one in have.strip("[]").split(",")]
+        items = have.strip("[]").replace(",", " ").replace("'", "").replace('"', "").split()
         return all(one in items for one in want.split())
+    if name == "<like>":
+        return any(re.fullmatch(re.escape(want).replace(r"\*", ".*"), one.strip()) for one in have.split(","))
     if name.startswith("s"):
         return bool(WORDS[name[1:]](have, want))
     return _holds_number(as_number(have), name, want)

@@ -19,13 +19,16 @@ local function closed_because(cell, known, epoch, status, alive_until_ms)
   return ''
 end
 
--- Return what a host keeps for another request that waits, in the order of a list of amounts.
-local function kept_for_another(host, list)
+-- Return what a host keeps for another request that waits, after its first value in the order of a list of amounts.
+-- Work that will have ended while that request certainly still waits may use it.
+local function kept_for_another(cell, host, list)
   local fields = {'reservation_from_ms'}
   for number = 1, #list do
     fields[number + 1] = 'kept.' .. list[number].slot
   end
-  return redis.call('HMGET', host.key, unpack(fields))
+  local kept = redis.call('HMGET', host.key, unpack(fields))
+  local is_over_by = ARG.max_runtime_s ~= '' and cell.now_ms + ARG.max_runtime_s * 1000
+  return is_over_by and is_over_by <= to_int(kept[1], 0, 0) and {} or kept
 end
 
 -- Read a host's state and the slots of a list of amounts, in one command, unless they have been read.
@@ -44,7 +47,7 @@ local function look(cell, host, list)
     host.claims, host.starting = to_int(values[6], 0, MOST), to_int(values[7], 0, MOST)
     host.closed = closed_because(cell, version, values[2], values[3], values[4])
   end
-  local kept = values[8] and values[8] ~= ARG.reservation and kept_for_another(host, list) or {}
+  local kept = values[8] and values[8] ~= ARG.reservation and kept_for_another(cell, host, list) or {}
   local slots, at = host.slots, 9
   for number = 1, #list do
     local slot = list[number].slot

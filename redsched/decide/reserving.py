@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from redsched.decide.explain.changes import takes_now
 from redsched.decide.overlay import Overlay
 from redsched.decide.profile import RequestProfile
 from redsched.decide.scoring.demand import demanded_room
@@ -73,19 +72,26 @@ def wait_for(profile: RequestProfile, host: str, claims: Sequence[Claim], now_ms
     with Overlay(columns) as overlay, columns.without_kept([(row, kept)] if kept is not None else []):
         here = [view for claim in claims for view in (claim.on(host),) if view is not None]
         ended = {claim.id: overlay.end(row, claim) for claim in here}
-        if not takes_now(profile, row):
+        if not _takes(profile, row):
             return None
         leaving = list[Claim]()
         for claim in sorted(here, key=lambda one: _stay_first(one, now_ms)):
             check_work("looking for claims that have to leave")
             overlay.give_back(ended[claim.id])
-            if not takes_now(profile, row):
+            if not _takes(profile, row):
                 overlay.end(row, claim)
                 leaving.append(claim)
         amounts = profile.assigned_now(row)[0]
     ends = [one.runtime_deadline_ms for one in leaving]
     known = [one for one in ends if one is not None]
     return Wait(host, amounts, tuple(one.id for one in leaving), len(ends) - len(known), max([now_ms, *known]))
+
+
+def _takes(profile: RequestProfile, row: int) -> bool:
+    """Return whether a host takes a request, while claims are left out. Claims change none of the host's own rules."""
+    rules = profile.dynamic_rules()
+    passes = profile.passes_now(row) and all(rule.passes(profile.columns, row) for rule in rules)
+    return passes and bool(profile.assigned_now(row))
 
 
 def _stay_first(claim: Claim, now_ms: int) -> tuple[int, int, str]:

@@ -40,6 +40,10 @@ class KeptRows:
         """Yield the rows that are reserved under this id."""
         return ((row, kept) for row, kept in self._rows.items() if kept.reservation == reservation)
 
+    def of_others(self, reservation: str) -> list[int]:
+        """Return the rows that are reserved under other ids."""
+        return [row for row, kept in self._rows.items() if kept.reservation not in ("", reservation)]
+
     def until(self, end_ms: int) -> Iterator[tuple[int, Kept]]:
         """Yield the reserved rows whose request certainly waits until `end_ms` (Unix, ms) or longer."""
         return ((row, kept) for row, kept in self._rows.items() if kept.from_ms >= end_ms)

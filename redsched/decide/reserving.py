@@ -39,24 +39,22 @@ class Wait:
 
 
 def worth_waiting_for(profile: RequestProfile, most: int, own: str = "") -> list[str]:
-    """Return up to `most` hosts that would take one place of a request if they were empty, those with most room first.
+    """Return hosts that would take one place of a request if they were empty: up to `most`, those with most room first.
 
-    Hosts that are reserved for another request than `own` are left out.
+    `own`: the request's reservation. Hosts that are reserved for it come in addition; those of others are left out.
     """
-    columns = profile.columns
-    rows = np.flatnonzero(profile.eligible)
-    rows = np.array([row for row in rows.tolist() if not _is_anothers(profile, row, own)], np.intp)
+    columns, eligible = profile.columns, profile.eligible.copy()
+    eligible[columns.kept.of_others(own)] = False
+    rows = np.flatnonzero(eligible)
     lacking = np.zeros(len(rows))
     for amount, capacity, free in demanded_room(columns, profile.request, rows):
         check_work("looking for hosts to wait for")
         lacking = np.where(capacity >= amount, lacking + np.maximum(0, amount - free) / np.maximum(1, amount), np.inf)
     order = np.lexsort((columns.order[rows], columns.claims[rows], lacking))
-    return [columns.name(row) for row in rows[order[np.isfinite(lacking[order])]][:most].tolist()]
-
-
-def _is_anothers(profile: RequestProfile, row: int, own: str) -> bool:
-    kept = profile.columns.kept.get(row)
-    return kept is not None and kept.reservation not in ("", own)
+    fitting = rows[order[np.isfinite(lacking[order])]].tolist()
+    reserved = {row for row, _ in columns.kept.of(own)} if own else set()
+    chosen = [*fitting[:most], *(row for row in fitting[most:] if row in reserved)]
+    return [columns.name(row) for row in chosen]
 
 
 def wait_for(profile: RequestProfile, host: str, claims: Sequence[Claim], now_ms: int) -> Wait | None:

@@ -88,7 +88,7 @@ class _Reservation:
         self._cells = cells
         self._attempt = attempt
         self._settings = settings
-        self._kept: dict[tuple[str, str], Cell] = {}
+        self._kept: dict[tuple[str, str], tuple[Cell, Wait]] = {}
         """The reserved hosts, by the names of cell and host."""
 
     async def renew_until_cancelled(self) -> None:
@@ -102,7 +102,7 @@ class _Reservation:
 
     async def end(self) -> None:
         """End the reservations. Those of cells that cannot be reached end with their lease."""
-        for (_, host), cell in self._kept.items():
+        for (_, host), (cell, _) in self._kept.items():
             with suppress(RedschedError):
                 await cell.store.reservations.end(host, self.id)
 
@@ -112,7 +112,8 @@ class _Reservation:
         best = sorted(found, key=self._rank)
         # Worse ones end first: only so many hosts may be reserved.
         for key in self._kept.keys() - {(cell.name, wait.host) for cell, wait in best[:places]}:
-            await self._kept[key].store.reservations.end(key[1], self.id)
+            cell, _ = self._kept[key]
+            await cell.store.reservations.end(key[1], self.id)
             del self._kept[key]
         for cell, wait in best:
             if places:
@@ -131,21 +132,24 @@ class _Reservation:
 
     async def _waits(self, cell: Cell) -> list[Wait]:
         """Return hosts to wait for, each with what has to happen there."""
+        kept = {host: wait for (name, host), (_, wait) in self._kept.items() if name == cell.name}
         request, most = self._attempt.resolved, COMPARED * self._attempt.request.places
         try:
             with background_limit().working():
                 names = cell.decider.worth_waiting_for(request, most, self.id)
         except TooMuchWork:
-            return []
-        found = list[Wait]()
-        reserved = [host for name, host in self._kept if name == cell.name and host not in names]
-        for host in (*names, *reserved):
-            ids = sorted(await cell.store.hosts.claim_ids(host))
-            claims = [*(await cell.store.claims.read(ids)).values()]
-            with suppress(TooMuchWork), background_limit().working():
-                if (wait := cell.decider.wait_for(request, host, claims, cell.updater.now_ms())) is not None:
-                    found.append(wait)
-        return found
+            return [*kept.values()]
+        # The claims are read later than the columns were, so a host that is reserved may seem too full for a moment.
+        waits = [await self._wait(cell, host) or kept.get(host) for host in names]
+        return [wait for wait in waits if wait is not None]
+
+    async def _wait(self, cell: Cell, host: str) -> Wait | None:
+        """Return what has to happen on a host; None if it would not help, or takes too long to find."""
+        ids = sorted(await cell.store.hosts.claim_ids(host))
+        claims = [*(await cell.store.claims.read(ids)).values()]
+        with suppress(TooMuchWork), background_limit().working():
+            return cell.decider.wait_for(self._attempt.resolved, host, claims, cell.updater.now_ms())
+        return None
 
     async def _keep(self, cell: Cell, wait: Wait) -> bool:
         """Reserve a host, or renew that, and return whether it is reserved."""
@@ -155,7 +159,7 @@ class _Reservation:
         wait_ms = short_ms if wait.unlimited else max(0, wait.from_ms - cell.updater.now_ms())
         key = (cell.name, wait.host)
         is_new = key not in self._kept
-        self._kept[key] = cell  # before the call: if its reply is lost, it may have been made
+        self._kept[key] = (cell, wait)  # before the call: if its reply is lost, it may have been made
         outcome = await cell.store.reservations.put(
             wait.host, self.id, wait.amounts, int(LEASE_S * 1000), wait_ms, most
         )

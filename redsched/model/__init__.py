@@ -51,6 +51,7 @@ from redsched.model.limits import (
     MAX_DEADLINE_S,
     MAX_HOST_CLAIMS,
     MAX_LEASE_S,
+    MAX_RUNTIME_S,
     MAX_TRAITS,
     MAX_WAIT_S,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "MAX_LABELS",
     "MAX_LEASE_S",
     "MAX_RATIO",
+    "MAX_RUNTIME_S",
     "MAX_TRAITS",
     "MAX_WAIT_S",
     "NUMA_NODE",

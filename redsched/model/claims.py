@@ -173,6 +173,10 @@ class Claim:
     """While pending: the token of the placement that failed."""
     max_attempts: int = 1
     """The number of placements after which the claim has failed."""
+    max_runtime_s: int = 0
+    """How long its work may run; 0 for no limit."""
+    runtime_deadline_ms: int | None = None
+    """When its host stops the work: `max_runtime_s` after it was claimed or unshelved; None for no limit."""
     attempts: int = 1
     """The number of placements since it was last active, including the current one."""
     failed_moves: int = 0

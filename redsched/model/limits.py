@@ -13,6 +13,8 @@ MAX_COUNT = 200
 MAX_ALTERNATES = 50
 MAX_WAIT_S = 3600
 MAX_ATTEMPTS = 100
+MAX_RUNTIME_S = 2_592_000
+"""The longest time that a request may allow its work to run: 30 days. Without a limit, it runs until it is ended."""
 MAX_TRAITS = 1000
 """The most traits of one host, pool or shared pool."""
 MAX_CLASSES = 64

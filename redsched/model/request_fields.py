@@ -19,6 +19,7 @@ from redsched.model.limits import (
     MAX_CONDITIONS,
     MAX_COUNT,
     MAX_PARTS,
+    MAX_RUNTIME_S,
     MAX_WAIT_S,
     MAX_WEIGHTS,
 )
@@ -171,6 +172,10 @@ class RequestFields(PlaceFields):
         Field(description="active: respond when the hosts have confirmed, or undo the request."),
     ] = "claimed"
     queue_timeout_s: Annotated[int, whole_from(0, MAX_WAIT_S), Field(description=QUEUE_TIMEOUT)] = 0
+    reserve: Annotated[
+        bool,
+        Field(description="Whether hosts are reserved while it waits for room, so that it gets what becomes free."),
+    ] = False
     confirm_timeout_s: Annotated[
         int,
         whole_from(0, MAX_WAIT_S),
@@ -186,4 +191,9 @@ class RequestFields(PlaceFields):
         Field(description="Number of placements after which a claim fails, counted since it was last active."),
     ] = 3
     """A gang has one attempt."""
+    max_runtime_s: Annotated[
+        int,
+        whole_from(0, MAX_RUNTIME_S),
+        Field(description="Seconds from the claim until its host stops the work, whatever its state. 0: no limit."),
+    ] = 0
     claim: Annotated[bool, Field(description="false: a dry run that writes nothing.")] = True

@@ -12,6 +12,7 @@ from redsched.model.limits import (
     MAX_CONDITIONS,
     MAX_COUNT,
     MAX_PARTS,
+    MAX_RUNTIME_S,
     MAX_WAIT_S,
     MAX_WEIGHTS,
     check_any_of,
@@ -151,12 +152,15 @@ def _check_numbers(request: RequestFields) -> None:
     if request.until not in ("claimed", "active"):
         raise InvalidRequest(f"until must be claimed or active, not {request.until!r}")
     check_range("queue_timeout_s", request.queue_timeout_s, 0, MAX_WAIT_S)
+    if request.reserve and not request.queue_timeout_s:
+        raise InvalidRequest("reserve requires queue_timeout_s: how long the request waits")
     check_range("confirm_timeout_s", request.confirm_timeout_s, 0, MAX_WAIT_S)
     if request.confirm_timeout_s and request.until != "active":
         raise InvalidRequest("confirm_timeout_s requires until: active")
     if request.on_exit not in _ON_EXIT:
         raise InvalidRequest(f"on_exit must be one of {', '.join(OnExit)}, not {request.on_exit!r}")
     check_range("max_attempts", request.max_attempts, 1, MAX_ATTEMPTS)
+    check_range("max_runtime_s", request.max_runtime_s, 0, MAX_RUNTIME_S)
     if request.group_policy not in ("none", "isolate"):
         raise InvalidRequest(f"group_policy must be none or isolate, not {request.group_policy!r}")
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from redsched.cache.loaded import LoadedReplicas
 from redsched.cache.updater import ReplicaUpdater
 from redsched.model import Claim, Request
+from redsched.model.workload import GPU_SHARES
 from redsched.scheduler.background.expiry import Expiry
 from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.scheduler.cells import Cell, Cells
@@ -219,6 +220,7 @@ class Components:
         """Selects hosts and claims them."""
         from redsched.scheduler.selection.claim_ids import ClaimIds
         from redsched.scheduler.selection.pipeline import SelectionPipeline
+        from redsched.scheduler.selection.reservations import Reservations
         from redsched.scheduler.selection.selector import Selector
 
         pipeline = SelectionPipeline(self.cells, ClaimIds(self.cells), self.enforcement, self.replicas, self.limits)
@@ -229,6 +231,7 @@ class Components:
             self._count,
             self.settings.select_timeout_s,
             self.limits,
+            Reservations(self.cells, self.settings),
             self._observe,
         )
 
@@ -324,5 +327,5 @@ def build_tasks(
     cell.updater.add_listener(confirmations)
     sweeper = Sweeper(cell, (reconciler.run_once, drain.run_once), settings.tick_s)
     maintenance, summaries = Maintenance(cell, cells, settings), SummaryWriter(cell.store, cell.updater)
-    workload = WorkloadCounter(cell.store, cell.updater, settings.gpu_beside)
+    workload = WorkloadCounter(cell.store, cell.updater, {GPU_SHARES: settings.gpu_beside, **settings.scarce})
     return CellTasks(cell.updater, reconciler, confirmations, sweeper, maintenance, summaries, workload)

@@ -45,6 +45,8 @@ CLAIM: dict[str, Any] = {
     "closed": "",
     "attempts": 1,
     "max_attempts": 3,
+    "max_runtime_s": 0,
+    "runtime_deadline_ms": None,
     "restarts": 0,
     "next_attempt_at_ms": None,
     "alternates": [{"host": "h3"}],
@@ -108,6 +110,9 @@ HOST: dict[str, Any] = {
     "drain_then": "",
     "unmovable": [],
     "failed_moves": [],
+    "reservation": "",
+    "reservation_until_ms": None,
+    "kept": {},
 }
 DRAIN: dict[str, Any] = {
     "host": "h17",

@@ -177,6 +177,18 @@ async def test_an_ended_claim_shows_null_for_what_is_not_kept(api: httpx.AsyncCl
     assert (ended["max_attempts"], ended["on_exit"]) == (5, "replace")
 
 
+async def test_a_claim_shows_how_long_its_work_may_run(api: httpx.AsyncClient) -> None:
+    """The limit is part of the digest, so a repeated request with another one is another request."""
+    need = {**NEED, "claim_ids": ["mine"], "max_runtime_s": 60}
+    assert (await api.post("/v1/selections", json=need)).status_code == 201
+    shown = (await api.get("/v1/claims/mine")).json()
+    assert (shown["max_runtime_s"], shown["runtime_deadline_ms"]) == (60, shown["claimed_at_ms"] + 60_000)
+    assert (await api.post("/v1/selections", json=need)).status_code == 200
+    check_problem(await api.post("/v1/selections", json={**need, "max_runtime_s": 61}), 422, "claim-id-reused")
+    plain = (await api.get(f"/v1/claims/{(await select(api))['claim_id']}")).json()
+    assert (plain["max_runtime_s"], plain["runtime_deadline_ms"]) == (0, None)
+
+
 async def test_an_unknown_claim_is_404(api: httpx.AsyncClient) -> None:
     check_problem(await api.get("/v1/claims/nix"), 404, "not-found")
     check_problem(await api.get("/v1/claims/a%7Bb"), 422, "invalid-request")

@@ -38,6 +38,8 @@ BAD_FIELDS: dict[str, dict[str, Any]] = {
     "alternates negative": {**NEED, "alternates": -1},
     "no attempt": {**NEED, "max_attempts": 0},
     "too many attempts": {**NEED, "max_attempts": 101},
+    "a negative runtime": {**NEED, "max_runtime_s": -1},
+    "a runtime of more than 30 days": {**NEED, "max_runtime_s": 2_592_001},
     "attempts with a point": {**NEED, "max_attempts": 2.0},
     "project not a name": {**NEED, "project": "a/b"},
     "consumer not a name": {**NEED, "consumer": "é"},

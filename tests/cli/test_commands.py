@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import subprocess
 
 import pytest
@@ -90,6 +91,17 @@ def test_select_says_how_many_hosts_are_tried(redsched: Redsched) -> None:
     redsched("select", "VCPU=1", "--id", "other").check()
     assert redsched("claim", "show", "other", "--json").check().json()["max_attempts"] == 3
     redsched("select", "VCPU=1", "--max-attempts", "0").check_failed(2, "--max-attempts")
+
+
+def test_select_limits_how_long_the_work_may_run(redsched: Redsched) -> None:
+    redsched("select", "VCPU=1", "--id", "mine", "--max-runtime", "2h").check()
+    found = redsched("claim", "show", "mine", "--json").check().json()
+    assert (found["max_runtime_s"], found["runtime_deadline_ms"]) == (7200, found["claimed_at_ms"] + 7_200_000)
+    shown = redsched("claim", "show", "mine").check().output
+    assert re.search(r"^runtime: at most 7200 s, until 2.*Z$", shown, re.MULTILINE)
+    redsched("select", "VCPU=1", "--id", "other").check()
+    assert "runtime" not in redsched("claim", "show", "other").check().output
+    redsched("select", "VCPU=1", "--max-runtime", "31d").check_failed(2, "--max-runtime")
 
 
 def test_a_dry_run_claims_nothing(redsched: Redsched) -> None:

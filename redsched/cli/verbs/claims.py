@@ -138,11 +138,19 @@ def _facts(found: Claim) -> dict[str, object]:
         "server group": found.group,
         "end_reason": found.end_reason,
         "attempts": f"{found.attempts} of {found.max_attempts}",
+        "runtime": _runtime(found),
         "alternates": " ".join(found.alternates),
         "made by": found.actor,
         "request id": found.request_id,
     }
     return {name: value for name, value in facts.items() if value}
+
+
+def _runtime(found: Claim) -> str:
+    """Return how long a claim's work may run, and until when; '' if that is not limited."""
+    if found.runtime_deadline_ms is None:
+        return ""
+    return f"at most {found.max_runtime_s} s, until {formats.time(found.runtime_deadline_ms)}"
 
 
 def _state(one: Claim) -> str:

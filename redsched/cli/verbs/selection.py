@@ -8,7 +8,7 @@ from redsched.cli import completion, options, tables
 from redsched.cli.options import AsJson, Url, seconds
 from redsched.cli.request_options import RequestOptions, about, request_of, takes_asked
 from redsched.cli.scheduler import with_scheduler
-from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_LEASE_S, MAX_WAIT_S, OnExit
+from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_LEASE_S, MAX_RUNTIME_S, MAX_WAIT_S, OnExit
 from redsched.model.validation import check_name
 from redsched.scheduler import Explanation, Miss, Scheduler, Selection, Selections
 from redsched.schema import responses
@@ -40,6 +40,7 @@ def select(
     ] = None,
     until: Annotated[str, typer.Option(help=about("until"), show_default=False)] = "",
     queue_timeout_s: Annotated[int | None, seconds("--wait", most=MAX_WAIT_S, help=options.WAIT)] = None,
+    reserve: Annotated[bool, typer.Option("--reserve", help="With --wait: reserve hosts meanwhile.")] = False,
     confirm_timeout_s: Annotated[
         int | None,
         seconds("--confirm-timeout", most=MAX_WAIT_S, help="How long --until active waits. Default: the lease."),
@@ -48,6 +49,14 @@ def select(
     max_attempts: Annotated[
         int | None,
         typer.Option(min=1, max=MAX_ATTEMPTS, help=f"{about('max_attempts')} Default: 3.", show_default=False),
+    ] = None,
+    max_runtime_s: Annotated[
+        int | None,
+        seconds(
+            "--max-runtime",
+            most=MAX_RUNTIME_S,
+            help="Time from the claim until its host stops the work, such as 90 or 8h. Default: no limit.",
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Select without claiming: write nothing.")] = False,
     as_json: AsJson = False,
@@ -63,9 +72,11 @@ def select(
         lease_s=lease_s,
         until=until,
         queue_timeout_s=queue_timeout_s,
+        reserve=reserve or None,
         confirm_timeout_s=confirm_timeout_s,
         on_exit=on_exit,
         max_attempts=max_attempts,
+        max_runtime_s=max_runtime_s,
         claim=False if dry_run else None,
     )
     _show_selections(with_scheduler(url, lambda s: s.select(request), read_only=not request.claim), as_json)

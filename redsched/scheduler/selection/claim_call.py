@@ -46,6 +46,7 @@ def claim_call(
         is_gang=request.mode == "all" and request.places > 1,
         on_exit=request.on_exit,
         max_attempts=request.max_attempts,
+        max_runtime_s=request.max_runtime_s,
         alternates=decision.alternates,
         most_alternates=request.alternates,
         call_id=call_id,

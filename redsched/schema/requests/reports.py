@@ -7,7 +7,16 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json
 
-from redsched.model import MAX_ATTEMPTS, MAX_CLASSES, MAX_HOST_CLAIMS, AgentStamp, EndReason, HostReport, OnExit
+from redsched.model import (
+    MAX_ATTEMPTS,
+    MAX_CLASSES,
+    MAX_HOST_CLAIMS,
+    MAX_RUNTIME_S,
+    AgentStamp,
+    EndReason,
+    HostReport,
+    OnExit,
+)
 from redsched.model.declared import MAX_TOPOLOGIES
 from redsched.model.limits import MAX_HOST_SLOTS, check_size
 from redsched.model.types import GivenName
@@ -42,6 +51,8 @@ class HeldClaimBody(JournaledClaim):
     ] = field(default_factory=dict)
     on_exit: Annotated[OnExit, _ABOUT["on_exit"]] = OnExit.RELEASE
     max_attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS), _ABOUT["max_attempts"]] = 1
+    max_runtime_s: Annotated[int, Field(ge=0, le=MAX_RUNTIME_S), _ABOUT["max_runtime_s"]] = 0
+    runtime_deadline_ms: Annotated[Annotated[int, Field(ge=0)] | None, _ABOUT["runtime_deadline_ms"]] = None
     work_ended_at_ms: Annotated[Annotated[int, Field(ge=0)] | None, _ABOUT["work_ended_at_ms"]] = None
     end_reason: Annotated[EndReason | None, _ABOUT["end_reason"]] = None
 

@@ -70,6 +70,11 @@ class ClaimAnswer(Answer, shows=Claim):
     ]
     attempts: Annotated[int, Field(description="Number of placements since it was last active.")]
     max_attempts: Annotated[int, Field(description="Number of attempts after which it fails.")]
+    max_runtime_s: Annotated[int, Field(description="Seconds that its work may run. 0: no limit.")]
+    runtime_deadline_ms: Annotated[
+        int | None,
+        Field(description="When its host stops the work, `max_runtime_s` after it was claimed or unshelved."),
+    ]
     restarts: Annotated[
         int,
         Field(description="With `on_exit: replace`: how often its work ended by itself since it last ran for 10 min."),

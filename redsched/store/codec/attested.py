@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from redsched.errors import InvalidRequest
-from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_HOST_CLAIMS, EndReason, OnExit
+from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_HOST_CLAIMS, MAX_RUNTIME_S, EndReason, OnExit
 from redsched.model.claims import LOCAL
 from redsched.model.limits import MAX_HOST_SLOTS, check_size
 from redsched.model.tokens import Token, is_newer
@@ -181,6 +181,8 @@ _PLAIN: Mapping[str, Check] = {
     "work_ended_at_ms": _whole(0),
     "restarts": _whole(0),
     "max_attempts": _whole(1, MAX_ATTEMPTS),
+    "max_runtime_s": _whole(1, MAX_RUNTIME_S),
+    "runtime_deadline_ms": _whole(0),
     "alternates": _whole(0, MAX_ALTERNATES),
     "on_exit": _one_of(OnExit),
     "end_reason": _one_of(EndReason),

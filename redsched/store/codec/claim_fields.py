@@ -71,6 +71,14 @@ FIELDS = (
     Field("call_id", CLAIM, "The last call that returned this claim. Only that call may undo it.", survives=True),
     Field("claimed_at_ms", CLAIM, "When the claim was made (Unix, ms).", journaled=True, survives=True),
     Field("max_attempts", CLAIM, "The number of placements after which the claim fails; 1 if absent.", True, True),
+    Field("max_runtime_s", CLAIM, "How long its work may run, in seconds; no limit if absent.", True, True),
+    Field(
+        "runtime_deadline_ms",
+        CLAIM,
+        "When its host stops the work: `max_runtime_s` after it was claimed or unshelved (Unix, ms).",
+        journaled=True,
+        survives=True,
+    ),
     Field(
         ALTERNATES,
         CLAIM,

@@ -179,6 +179,8 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         closed_reason=_why(fields, "closed_reason"),
         retry_from=fields.get("retry_from", ""),
         max_attempts=_whole(fields.get("max_attempts")) or 1,
+        max_runtime_s=_whole(fields.get("max_runtime_s")) or 0,
+        runtime_deadline_ms=_whole(fields.get("runtime_deadline_ms")),
         failed_moves=_whole(fields.get("failed_moves")) or 0,
         move_failed_at_ms=_whole(fields.get("move_failed_at_ms")) or 0,
         attempts=parse_int(fields.get("attempts", ""), 1),

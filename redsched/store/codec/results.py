@@ -186,11 +186,15 @@ class ClaimCall:
     """Written-off hosts: members of an affinity group there do not restrict the replacement of one of them."""
     max_attempts: int = 1
     """The number of placements after which each of these claims has failed."""
+    max_runtime_s: int = 0
+    """How long the work of each of these claims may run, from its claim or unshelving on; 0 for no limit."""
     alternates: tuple[str, ...] = ()
     """Further hosts that fit, best first. Each claim keeps up to `most_alternates` of them that no member gets."""
     most_alternates: int = 0
     gang_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For a gang with relations: the ids of each member's claims, stored with all of them."""
+    reservation: str = ""
+    """The reservation of the request, if hosts are reserved for it: it may use what they keep for it."""
     expected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The hosts, by claim id, of other claims on which the choice of places for members placed again was based."""
     origins: tuple[Origin, ...] = ()

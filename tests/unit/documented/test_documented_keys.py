@@ -29,6 +29,7 @@ from redsched.model import (
     ServerGroup,
     SharedPool,
 )
+from redsched.model.workload import ScarceDemand, Workload
 from redsched.origin import Origin
 from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
@@ -92,7 +93,7 @@ def test_every_key_that_the_code_can_build_is_documented() -> None:
     keys = Keys("c")
     built = {CELLS, keys.meta, keys.changes, keys.hosts, keys.deadlines}
     built |= {keys.aggregates, keys.server_groups, keys.pools, keys.reconcile, keys.shelved, keys.draining}
-    built |= {keys.quotas, keys.events, keys.recorder, keys.summary, keys.workload}
+    built |= {keys.quotas, keys.events, keys.recorder, keys.summary, keys.workload, keys.reservations}
     named = inspect.getmembers(keys, inspect.ismethod)
     several = {"shared_object", "text", "of_host", "object_keys"}
     methods = [method for name, method in named if not name.startswith("_") and name not in several]
@@ -195,7 +196,7 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     await seen.look()
     await cell.gangs.end("g1")
     others: Any = {"alternates": ("h2",), "most_alternates": 1}
-    (token,) = await place(Member("moved", small), max_attempts=3, on_exit=OnExit.REPLACE, **others)
+    (token,) = await place(Member("moved", small), max_attempts=3, on_exit=OnExit.REPLACE, max_runtime_s=60, **others)
     await cell.claims.confirm("h1", "moved", token)
     (target,) = await place(Member("moved", small, replacement=Replacement("h1", token, EndReason.MOVED)))
     await cell.claims.fail("h1", "moved", target, by_host=True)
@@ -236,8 +237,9 @@ async def keep_up(cell: CellStore, seen: Seen) -> None:
     await cell.repair.host("h1", "claims was 99")
     await seen._client.hset(cell.keys.recorder, "seq", "1")
     await Recorder(cell, Settings()).record()
-    await cell.workload.add(STEP, {250: 1}, {"VCPU": 1})
-    await cell.workload.add(1, {250: 1}, {})
+    await cell.workload.add(STEP, Workload({250: 1}, {"FPGA": ScarceDemand(1, {"VCPU": 1})}))
+    await cell.workload.add(1, Workload({250: 1}))
+    await cell.reservations.put("h1", "reservation", {"VCPU": 1}, 1000, 0, 1)
     await seen.look()
 
 

@@ -4,6 +4,7 @@
 -- include: gangs
 -- include: end_reason
 -- include: object_at
+-- include: runtime_deadline
 -- include: transitions
 local function parse_again(call, at)
   local key_at = #KEYS - 2 * #call.members - (ARG.gang == '1' and 1 or 0) - (ARG.request ~= '' and 1 or 0)
@@ -138,6 +139,14 @@ local function again_outcome(cell, call)
   return others_have_moved(call) and {'RETRY', cell.epoch, cell.now_ms} or nil
 end
 
+-- Let the time that the work may run begin again. A move or a retry does not prolong it.
+local function restart_runtime(cell, claim)
+  local max_runtime_s = to_int(claim.fields.max_runtime_s, 0, 0)
+  if max_runtime_s > 0 then
+    claim.fields.runtime_deadline_ms = runtime_deadline(cell, max_runtime_s)
+  end
+end
+
 -- Write the new placement of a claim beside those that it has.
 local function write_again(cell, member, expires, entry_id)
   local again, amounts = member.again, {}
@@ -161,6 +170,9 @@ local function write_again(cell, member, expires, entry_id)
   claim.fields.max_attempts = ARG.max_attempts ~= '' and ARG.max_attempts or claim.fields.max_attempts
   claim.fields.on_exit = ARG.on_exit ~= '' and ARG.on_exit or claim.fields.on_exit
   claim.fields.claimed_at_ms = claim.fields.claimed_at_ms or text(cell.now_ms)
+  if again.end_reason == 'shelved' then
+    restart_runtime(cell, claim)
+  end
   add_placement(claim, {token = member.token, root = again.root, host = member.host.name, state = 'claimed',
     from = again.token, expires_at_ms = expires, inbox_id = entry_id, amounts = amounts, resizing_to = {},
     counted = member.counted or {},

@@ -1,5 +1,6 @@
 -- write_further_fields(): write the fields and the alternates of a new claim that not every claim has.
 -- include: keep_text
+-- include: runtime_deadline
 
 -- Return the alternates to store with the claims of a call: hosts that none of its members got.
 local function alternates_left(call)
@@ -16,19 +17,21 @@ local function alternates_left(call)
 end
 
 -- Append the options that all claims of a call have.
-local function add_call_options(call, claim)
+local function add_call_options(cell, call, claim)
   local gang = ARG.gang == '1' and call.members[1].id or ''
+  local deadline = ARG.max_runtime_s ~= '' and runtime_deadline(cell, ARG.max_runtime_s) or ''
   for field, value in pairs({call_id = ARG.call_id, on_exit = ARG.on_exit, gang = gang,
-      gang_members = ARG.gang_members, max_attempts = ARG.max_attempts}) do
+      gang_members = ARG.gang_members, max_attempts = ARG.max_attempts,
+      max_runtime_s = ARG.max_runtime_s, runtime_deadline_ms = deadline}) do
     if value ~= '' then
       claim[#claim + 1], claim[#claim + 2] = field, value
     end
   end
 end
 
-local function write_further_fields(call, member)
+local function write_further_fields(cell, call, member)
   local claim, alternates = {}, member.alternates_key and alternates_left(call) or {}
-  add_call_options(call, claim)
+  add_call_options(cell, call, claim)
   if call.conditions then
     call.conditions.add_to_claim(claim, member)
   end

@@ -26,6 +26,7 @@ from redsched.decide.pick import choose
 from redsched.decide.plugins.registry import PluginRegistry, multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
 from redsched.decide.remembered import Remembered
+from redsched.decide.reserving import Wait, wait_for, worth_waiting_for
 from redsched.decide.result import Decision, Explanation, Miss, Place
 from redsched.decide.room import HostRoom, counts_by_host, rooms
 from redsched.decide.steps import Steps, Undecided, finished
@@ -129,6 +130,20 @@ class Decider:
         with Overlay(self._columns) as overlay:
             overlay.end(row, claim)
             return takes_now(profile, row)
+
+    def worth_waiting_for(self, request: Request, most: int, own: str = "") -> list[str]:
+        """Return up to `most` hosts that would take one place of a request if they were empty (see `reserving`).
+
+        `own`: the request's reservation. Raises TooMuchWork.
+        """
+        return worth_waiting_for(self._profile(request), most, own)
+
+    def wait_for(self, request: Request, host: str, claims: Sequence[Claim], now_ms: int) -> Wait | None:
+        """Return which of a host's claims have to leave before it takes one place of a request; None if it never does.
+
+        Raises TooMuchWork.
+        """
+        return wait_for(self._profile(request), host, claims, now_ms)
 
     def gains(self, request: Request) -> Gains:
         """Return what tells whether changes may have made room for a request that was refused."""

@@ -115,9 +115,9 @@ def _passes(profile: RequestProfile, row: int) -> bool:
 
 def _state(columns: Columns, row: int) -> Hashable:
     """Return a key that is equal for rows that take the same: all numbers of all slots, and the tree of pools."""
-    families = (*columns.amounts.values(),)
+    families = (*columns.amounts.values(), columns.ratios)
     slots = [slot for slot in columns.capacity if columns.capacity[slot][row]]
-    numbers = np.array([family.at(row, slots) for family in families], np.int64).tobytes()
+    numbers = np.array([family.at(row, slots) for family in families], np.float64).tobytes()
     return columns.trees.text(row), tuple(slots), numbers, columns.claims.item(row), columns.starting.item(row)
 
 

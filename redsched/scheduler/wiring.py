@@ -228,6 +228,7 @@ class Components:
         """Selects hosts and claims them."""
         from redsched.scheduler.selection.claim_ids import ClaimIds
         from redsched.scheduler.selection.pipeline import SelectionPipeline
+        from redsched.scheduler.selection.reservations import Reservations
         from redsched.scheduler.selection.selector import Selector
 
         pipeline = SelectionPipeline(self.cells, ClaimIds(self.cells), self.enforcement, self.replicas, self.limits)
@@ -238,6 +239,7 @@ class Components:
             self._count,
             self.settings.select_timeout_s,
             self.limits,
+            Reservations(self.cells, self.settings),
             self._observe,
         )
 

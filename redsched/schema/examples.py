@@ -110,6 +110,9 @@ HOST: dict[str, Any] = {
     "drain_then": "",
     "unmovable": [],
     "failed_moves": [],
+    "reservation": "",
+    "reservation_until_ms": None,
+    "kept": {},
 }
 DRAIN: dict[str, Any] = {
     "host": "h17",

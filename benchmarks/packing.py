@@ -27,13 +27,13 @@ from pathlib import Path
 from random import Random
 from statistics import mean, median
 
-from benchmarks.openb import CPU, MEMORY, Node, Task, read_nodes, read_tasks
+from benchmarks.openb import CPU, MEMORY, SHARES, Node, Task, read_nodes, read_tasks
 from benchmarks.trace_checks import is_gpu
 from redsched.cache.columns import Columns
 from redsched.decide import Decider
 from redsched.decide.result import Decision
 from redsched.model import Candidate
-from redsched.model.workload import Workload
+from redsched.model.workload import ScarceDemand, Workload
 from redsched.settings import Settings
 from redsched.store.codec.fields import attribute_fields, host_fields
 from redsched.store.codec.results import HostUsage
@@ -130,7 +130,7 @@ class Fleet:
     allocated: int = 0
     _requests: int = 0
     _shares: Counter[int] = field(default_factory=Counter)
-    _beside: Counter[str] = field(default_factory=Counter)
+    _amounts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._decider = Decider(self.columns, self.run.settings)
@@ -174,9 +174,11 @@ class Fleet:
         """Count like the store: the sums change in steps."""
         self._requests += 1
         self._shares.update(task.shares)
-        self._beside.update({name: task.amounts.get(name, 0) for name in self.run.settings.gpu_beside})
+        self._amounts.update({name: task.amounts.get(name, 0) for name in self.run.settings.gpu_beside})
+        self._amounts[SHARES] += sum(task.shares)
         if self._requests % STEP == 0:
-            self.columns.workload = Workload(dict(self._shares), dict(self._beside))
+            asked = ScarceDemand(self._requests, dict(self._amounts))
+            self.columns.workload = Workload(dict(self._shares), {SHARES: asked})
 
 
 def has_room(columns: Columns, candidate: Candidate) -> bool:

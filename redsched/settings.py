@@ -7,6 +7,7 @@ starts an epoch), are fields of the cell's `meta` hash instead: see docs/keys.md
 import json
 import os
 import re
+from collections.abc import Iterable
 from ipaddress import ip_network
 from typing import Annotated, Any, Literal, Self, get_origin
 
@@ -15,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from redsched.errors import InvalidRequest
 from redsched.model import MAX_RATIO
 from redsched.model.units import plain_number
-from redsched.model.validation import check_name
+from redsched.model.validation import check_class, check_name
+from redsched.model.workload import GPU_SHARES
 
 PREFIX = "REDSCHED_"
 MAX_CELL_NAME = 32
@@ -104,11 +106,18 @@ class Settings(BaseModel):
         default_factory=lambda: {"VCPU": 8.0, "MEMORY_MB": 32768.0},
         description="The usual amount of each class that is requested with a whole GPU, as JSON.",
     )
+    scarce: dict[str, dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]] = Field(
+        default_factory=dict,
+        description="Scarce classes besides GPUs, each with the usual amounts requested with one of it, as JSON.",
+    )
     nova_filters: tuple[str, ...] = Field(
         (), description="Filter classes written for Nova, by import path, comma-separated."
     )
     nova_weighers: tuple[str, ...] = Field(
         (), description="Weigher classes written for Nova, by import path, comma-separated."
+    )
+    nova_conf: str = Field(
+        "", description="File (nova.conf) with the options that Nova's own classes read. Empty: Nova's defaults."
     )
 
     max_claims_per_host: int = Field(
@@ -243,6 +252,25 @@ class Settings(BaseModel):
             raise InvalidRequest(f"cells must be one or more different names of up to {MAX_CELL_NAME} characters")
         return cells
 
+    @field_validator("gpu_beside")
+    @classmethod
+    def _check_gpu_beside(cls, beside: dict[str, float]) -> dict[str, float]:
+        _check_beside("gpu_beside", GPU_SHARES, beside)
+        return beside
+
+    @field_validator("scarce")
+    @classmethod
+    def _check_scarce(cls, scarce: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+        for name, beside in scarce.items():
+            if name == GPU_SHARES:
+                raise InvalidRequest(f"scarce has {name}: set what is requested with a GPU in {PREFIX}GPU_BESIDE")
+            if not beside:
+                raise InvalidRequest(
+                    f'scarce has {name} with no other class: name some, such as {{"{name}": {{"VCPU": 4}}}}'
+                )
+            _check_beside("scarce", name, beside)
+        return scarce
+
     @field_validator("behind_proxy")
     @classmethod
     def _check_networks(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
@@ -290,6 +318,13 @@ class Settings(BaseModel):
                 f"{self.reply_timeout_s:g}: otherwise the connection is closed first"
             )
         return self
+
+
+def _check_beside(setting: str, scarce: str, beside: Iterable[str]) -> None:
+    for name in (scarce, *beside):
+        check_class(name)
+    if scarce in beside:
+        raise InvalidRequest(f"{setting} has {scarce} beside itself: name other classes")
 
 
 def from_environment() -> dict[str, Any]:

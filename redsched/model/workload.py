@@ -2,32 +2,35 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from redsched.model.request import Request
 
 GPU_SHARES, WHOLE_GPU = "CUSTOM_GPU_MILLI", 1000
 """The class of shares of GPUs, and how many a GPU has."""
 
-NOTHING: Mapping[str, float] = MappingProxyType({})
-NO_SHARES: Mapping[int, float] = MappingProxyType({})
+
+@dataclass(frozen=True, slots=True)
+class ScarceDemand:
+    """Sums over the places that asked for a scarce class: their number, and their amounts of it and of others."""
+
+    places: float
+    amounts: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workload:
     """Sums over the requests of a cell.
 
-    `shares`: how many GPUs were asked for, by the share of each in thousandths. `beside`: the amounts of other classes
-    that the same requests asked for. Compared by identity: weighers cache what they derive from it.
+    `shares`: how many GPUs were asked for, by the share of each in thousandths. `scarce`: the places that asked for a
+    scarce class, by the class. Compared by identity: weighers cache what they derive from it.
     """
 
-    shares: Mapping[int, float] = field(default_factory=lambda: NO_SHARES)
-    beside: Mapping[str, float] = field(default_factory=lambda: NOTHING)
+    shares: Mapping[int, float] = field(default_factory=dict)
+    scarce: Mapping[str, ScarceDemand] = field(default_factory=dict)
 
-    @property
-    def gpu_milli(self) -> float:
-        """The GPU shares of all requests together, in thousandths."""
-        return sum(share * count for share, count in self.shares.items())
+    def same_as(self, other: "Workload") -> bool:
+        """Return whether the sums are equal."""
+        return (self.shares, self.scarce) == (other.shares, other.scarce)
 
 
 EMPTY = Workload()

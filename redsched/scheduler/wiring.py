@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from redsched.cache.loaded import LoadedReplicas
 from redsched.cache.updater import ReplicaUpdater
 from redsched.model import Claim, Request
+from redsched.model.workload import GPU_SHARES
 from redsched.scheduler.background.expiry import Expiry
 from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.scheduler.cells import Cell, Cells
@@ -324,5 +325,5 @@ def build_tasks(
     cell.updater.add_listener(confirmations)
     sweeper = Sweeper(cell, (reconciler.run_once, drain.run_once), settings.tick_s)
     maintenance, summaries = Maintenance(cell, cells, settings), SummaryWriter(cell.store, cell.updater)
-    workload = WorkloadCounter(cell.store, cell.updater, settings.gpu_beside)
+    workload = WorkloadCounter(cell.store, cell.updater, {GPU_SHARES: settings.gpu_beside, **settings.scarce})
     return CellTasks(cell.updater, reconciler, confirmations, sweeper, maintenance, summaries, workload)

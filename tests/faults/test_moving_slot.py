@@ -27,6 +27,7 @@ from redis.exceptions import AskError
 
 from redsched.errors import StoreUnavailable
 from redsched.model import Aggregate, EndReason, HostReport, HostStatus, Inventory, Quota
+from redsched.model.workload import Workload
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.client.scripts import load_all
@@ -182,7 +183,7 @@ async def summarized(it: World) -> None:
 async def counted(it: World) -> None:
     """Count so many requests that the next ones make some sums disappear."""
     await open_host(it.cell)
-    await it.cell.workload.add(MOST, {500: 1}, {})
+    await it.cell.workload.add(MOST, Workload({500: 1}))
 
 
 async def in_aggregate(it: World) -> None:
@@ -395,7 +396,7 @@ LINES: dict[str, Line] = {
     "touch": Line(host, lambda it: it.cell._cell.run("touch")),
     "undeclare": Line(pool_alone, lambda it: it.cell.declared.delete_pool("lic")),
     "void": Line(voided, lambda it: it.cell.claims.void("a", "digest")),
-    "workload": Line(counted, lambda it: it.cell.workload.add(STEP, {250: 1}, {"VCPU": 1})),
+    "workload": Line(counted, lambda it: it.cell.workload.add(STEP, Workload({250: 1}))),
     "work_ended": Line(partial(one, active), about("work_ended", "no process 7 is left")),
 }
 

@@ -16,7 +16,8 @@ from tests.support.models.plain_reading import Fields, Fleet, columns_from
 
 SHARES = {100: 1.0, 500: 2.0, 1000: 4.0}
 BESIDE = {"VCPU": 6.0, "MEMORY_MB": 500.0}
-WEIGHERS = plugin_registry(Settings(gpu_shares=SHARES, gpu_beside=BESIDE)).weighers
+SCARCE = {"FPGA": {"VCPU": 3.0}, "DISK_GB": {"MEMORY_MB": 20.0, "VCPU": 0.5}}
+WEIGHERS = plugin_registry(Settings(gpu_shares=SHARES, gpu_beside=BESIDE, scarce=SCARCE)).weighers
 GPU = "CUSTOM_GPU_MILLI"
 READINGS: dict[str, Callable[[Fields, Request], float]] = {
     "spread": plain.spread_of,
@@ -25,7 +26,8 @@ READINGS: dict[str, Callable[[Fields, Request], float]] = {
     "dot_product": plain.dot_product_of,
     "balance": plain.balance_of,
     "gpu_fragmentation": lambda fields, request: plain.gpu_fragmentation_of(fields, request, SHARES, BESIDE),
-    "gpu_stranding": lambda fields, request: plain.gpu_stranding_of(fields, request, BESIDE),
+    "gpu_stranding": lambda fields, request: plain.stranding_of(fields, request, {GPU: BESIDE}, 1000),
+    "stranding": lambda fields, request: plain.stranding_of(fields, request, SCARCE),
     "cpu": lambda fields, request: float(plain.left_of(fields, "VCPU")),
 }
 
@@ -46,6 +48,8 @@ def _hosts(draw: st.DrawFn) -> dict[str, str]:
         fields |= draw(_slot("DISK_GB", 100))
     for number in range(draw(st.integers(0, 2))):
         fields |= draw(_slot(f"numa{number}/VCPU", 16)) | draw(_slot(f"numa{number}/MEMORY_MB", 100))
+    for number in range(draw(st.integers(0, 2))):
+        fields |= draw(_slot(f"board{number}/FPGA", 2))
     fields |= draw(_slot(f"gpu0/{GPU}", 3000, 2000))
     for number in range(1, draw(st.integers(1, 4))):
         fields |= draw(_slot(f"gpu{number}/{GPU}", 1000))

@@ -7,7 +7,7 @@ from redsched.decide.filters import FILTERS
 from redsched.decide.filters.limits import limits_filter
 from redsched.decide.filters.metrics import metrics_filter
 from redsched.decide.plugins.entry_points import own_code
-from redsched.decide.plugins.nova import nova_filters, nova_weighers
+from redsched.decide.plugins.nova import nova_filters, nova_weighers, read_nova_conf, refuse_unusable
 from redsched.decide.rules import Filter
 from redsched.decide.scoring import POLICIES, Weigher, weighers
 from redsched.decide.scoring.registry import Policy, check_policy, check_weighers
@@ -34,8 +34,9 @@ def plugin_registry(settings: Settings) -> PluginRegistry:
     """Collect what these settings and the installed entry points name.
 
     Raises InvalidRequest if a plugin cannot be loaded or is invalid, if a name is used twice, or if the settings name
-    an unknown policy or weigher.
+    an unknown policy or weigher, or an unusable nova.conf.
     """
+    read_nova_conf(settings.nova_conf)  # before the classes, which may read it when they are made
     own, from_nova = own_code(), nova_weighers(settings.nova_weighers)
     _check_names("weigher", weighers(settings), own.weighers, from_nova)
     _check_names("policy", POLICIES, own.policies, settings.policies)
@@ -47,6 +48,7 @@ def plugin_registry(settings: Settings) -> PluginRegistry:
     check_policy("REDSCHED_POLICY", settings.policy, policies)
     by_settings = (limits_filter(settings), metrics_filter(settings))
     filters = (*FILTERS, *by_settings, *own.filters, *nova_filters(settings.nova_filters))
+    refuse_unusable(settings)
     # Naming a class in nova_weighers enables it: it brings its own multiplier, which this one scales.
     weights = {**dict.fromkeys(from_nova, 1.0), **settings.weights}
     others = bool(own.filters or own.weighers or settings.nova_filters or settings.nova_weighers)

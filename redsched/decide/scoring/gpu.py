@@ -1,11 +1,11 @@
-"""The weighers that keep GPUs usable: `gpu_fragmentation` within each GPU, `gpu_stranding` beside the GPUs of a host.
+"""The weigher `gpu_fragmentation`: keep each GPU usable to the last share.
 
-A GPU with 300 thousandths left is useless to a task that needs a whole one, and a host without free CPUs is useless to
-all tasks that need a GPU. Both weighers estimate how much of the free GPUs the workload will not be able to use. The
-workload is what requests have asked for, with the settings' values as a start.
+A GPU with 300 thousandths left is useless to a task that needs a whole one. The weigher estimates how much of the free
+GPUs the workload will not be able to use. The workload is what requests have asked for, with the settings' values as a
+start.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from redsched.cache.columns import Columns
 from redsched.decide.fit import free_on
 from redsched.decide.rules import Rows
-from redsched.decide.scoring.demand import demand, room
+from redsched.decide.scoring.demand import demand
+from redsched.decide.scoring.stranding import PRIOR_PLACES, Beside, Scarce
 from redsched.decide.scoring.weigher import Score
 from redsched.model import Request
 from redsched.model.workload import GPU_SHARES, Workload, gpu_parts
 from redsched.model.workload import WHOLE_GPU as WHOLE
 
-PRIOR_GPUS = 200.0
-"""How many requested GPUs the settings' values count as, beside those of real requests."""
 DEPTH = 16
 """How many requests in a row a GPU is imagined to meet."""
 
@@ -31,12 +30,12 @@ DEPTH = 16
 class GpuDemand:
     """What the GPUs of a fleet have to serve.
 
-    `unusable`: by the free thousandths of a GPU, 0 to 2000, how many of them stay unused. `beside`: the amount of each
-    class that is asked for with a whole GPU.
+    `unusable`: by the free thousandths of a GPU, 0 to 2000, how many of them stay unused. `beside`: what is requested
+    with whole GPUs.
     """
 
     unusable: NDArray[np.float64]
-    beside: Mapping[str, float]
+    beside: Beside
     _growths: dict[int, NDArray[np.float64]] = field(default_factory=dict, init=False)
     """By part, of which there are at most WHOLE + 1: each row that changes asks for it again."""
 
@@ -49,21 +48,14 @@ class GpuDemand:
                 growth[part:] = self.unusable[: len(growth) - part] - self.unusable[part:]
         return growth
 
-    def scale(self, request: Request) -> float:
-        """Return the GPUs that the request can waste at most, in thousandths, at least one GPU: a unit for scores."""
-        amounts = demand(request)
-        others = (WHOLE * amounts.get(name, 0) / per_gpu for name, per_gpu in self.beside.items())
-        return max(float(WHOLE), float(amounts.get(GPU_SHARES, 0)), *others)
-
 
 class GpuDemands:
-    """The demand that weighers prepare for: the settings' values, and what the cell's requests asked for."""
+    """The demand that the weigher prepares for: the settings' shares, and those that the cell's requests asked for."""
 
-    def __init__(self, shares: Mapping[int, float], beside: Mapping[str, float]) -> None:
+    def __init__(self, shares: Mapping[int, float], gpus: Scarce) -> None:
         total = sum(shares.values())
-        self._shares = {share: PRIOR_GPUS * common / total for share, common in shares.items()}
-        self._gpus = sum(share * common for share, common in self._shares.items()) / WHOLE
-        self._beside = {name: per_gpu * self._gpus for name, per_gpu in beside.items()}
+        self._shares = {share: PRIOR_PLACES * common / total for share, common in shares.items()}
+        self._gpus = gpus
         self._of = lru_cache(8)(self._mixed)
 
     def of(self, columns: Columns) -> GpuDemand:
@@ -74,9 +66,7 @@ class GpuDemands:
         shares = dict(self._shares)
         for share, count in workload.shares.items():
             shares[share] = shares.get(share, 0.0) + count
-        gpus = self._gpus + workload.gpu_milli / WHOLE
-        beside = {name: (start + workload.beside.get(name, 0.0)) / gpus for name, start in self._beside.items()}
-        return GpuDemand(unusable_part(shares), {name: one for name, one in beside.items() if one > 0})
+        return GpuDemand(unusable_part(shares), self._gpus.of(workload))
 
 
 def unusable_part(shares: Mapping[int, float]) -> NDArray[np.float64]:
@@ -102,15 +92,11 @@ def folded(rests: Score) -> Score:
     return np.where(rests > WHOLE, (rests - 1) % WHOLE + 1 + WHOLE, rests)
 
 
-def depends_on_workload(columns: Columns) -> Hashable:
-    """Return the workload, of which a changed one is another object."""
-    return columns.workload
-
-
 def gpu_fragmentation(demands: GpuDemands) -> Callable[[Columns, Request, Rows], Score]:
     """Make the raw score: 0.5 if the unusable part of the host's GPUs stays the same, lower if it grows.
 
-    Each part of the request is taken from the GPU on which it grows least. Relative to the request's `scale`.
+    Each part of the request is taken from the GPU on which it grows least. Relative to what the request can waste at
+    most, as in `stranding`.
 
     Source: Weng et al., Beware of Fragmentation (FGD), ATC 2023: what is left of a GPU is lost to the requests that it
     is too small for. There, after the next request; here, after a series of them.
@@ -132,29 +118,7 @@ def gpu_fragmentation(demands: GpuDemands) -> Callable[[Columns, Request, Rows],
             if number < len(parts):
                 gpu = np.expand_dims(growth.argmin(axis=0), 0)
                 np.put_along_axis(rests, gpu, np.take_along_axis(rests, gpu, 0) - part * fits, 0)
-        return 0.5 - grown / (2 * wanted.scale(request))
-
-    return raw
-
-
-def gpu_stranding(demands: GpuDemands) -> Callable[[Columns, Request, Rows], Score]:
-    """Make the raw score: 0.5 if as many of the host's free GPUs as before lack what is needed beside them.
-
-    Lower if more of them do: a GPU is stranded when nothing is left of a class that requests for GPUs ask for as well.
-    Relative to the request's `scale`, as `gpu_fragmentation` is.
-    """
-
-    def raw(columns: Columns, request: Request, rows: Rows) -> Score:
-        wanted, amounts = demands.of(columns), demand(request)
-        gpus = np.maximum(room(columns, GPU_SHARES, rows)[1], 0.0)
-        left = gpus - amounts.get(GPU_SHARES, 0)
-        before: Score = np.zeros(np.shape(gpus))[()]
-        after = before
-        for name, per_gpu in sorted(wanted.beside.items()):
-            free = np.maximum(room(columns, name, rows)[1], 0.0)
-            before = np.maximum(before, gpus - free * (WHOLE / per_gpu))
-            after = np.maximum(after, left - (free - amounts.get(name, 0)) * (WHOLE / per_gpu))
-        return 0.5 - (after - before) / (2 * wanted.scale(request))
+        return 0.5 - grown / (2 * wanted.beside.scale(demand(request)))
 
     return raw
 

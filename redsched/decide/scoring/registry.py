@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from redsched.decide.aggregates import per_revision
 from redsched.decide.scoring.aggregates import multipliers_in, overridable
-from redsched.decide.scoring.gpu import GpuDemands, depends_on_workload, gpu_fragmentation, gpu_stranding
+from redsched.decide.scoring.gpu import GpuDemands, gpu_fragmentation
 from redsched.decide.scoring.groups import members_near, no_members_near, soft_spread
 from redsched.decide.scoring.headroom import balance, best_fit, dot_product, pack, spread
 from redsched.decide.scoring.hosts import (
@@ -19,9 +19,11 @@ from redsched.decide.scoring.hosts import (
     unscaled_free_of,
 )
 from redsched.decide.scoring.named import image_props, metrics
+from redsched.decide.scoring.stranding import Scarce, depends_on_workload, stranding
 from redsched.decide.scoring.weigher import Weigher
 from redsched.errors import InvalidRequest
 from redsched.model import GroupPolicy
+from redsched.model.workload import GPU_SHARES, WHOLE_GPU
 from redsched.settings import Settings
 
 Policy = Mapping[str, float]
@@ -69,7 +71,8 @@ def weighers(settings: Settings, own: Iterable[Weigher] = ()) -> dict[str, Weigh
 
 
 def _room(settings: Settings) -> tuple[Weigher, ...]:
-    demands = GpuDemands(settings.gpu_shares, settings.gpu_beside)
+    gpus = Scarce(GPU_SHARES, settings.gpu_beside, WHOLE_GPU)
+    demands, others = GpuDemands(settings.gpu_shares, gpus), [Scarce(*one) for one in settings.scarce.items()]
     return (
         Weigher("spread", spread, total=True),
         Weigher("pack", pack, total=True),
@@ -77,7 +80,8 @@ def _room(settings: Settings) -> tuple[Weigher, ...]:
         Weigher("dot_product", dot_product, total=True),
         Weigher("balance", balance, total=True),
         Weigher("gpu_fragmentation", gpu_fragmentation(demands), depends=depends_on_workload, total=True),
-        Weigher("gpu_stranding", gpu_stranding(demands), depends=depends_on_workload, total=True),
+        Weigher("gpu_stranding", stranding([gpus]), depends=depends_on_workload, total=True),
+        Weigher("stranding", stranding(others), depends=depends_on_workload, total=True),
         Weigher("failures", failures, of_host=True, total=True),
         Weigher("soft_spread", soft_spread, relative=True, dynamic=True),
     )

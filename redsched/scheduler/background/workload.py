@@ -1,14 +1,14 @@
-"""Count what requests for GPUs ask for, for the weighers that keep hosts usable for them."""
+"""Count what requests for scarce classes ask for, for the weighers that keep hosts usable for them."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from redsched import aio, logs
 from redsched.cache.updater import ReplicaUpdater
 from redsched.decide.scoring.demand import demand
 from redsched.model import Request
-from redsched.model.workload import gpu_parts
+from redsched.model.workload import GPU_SHARES, ScarceDemand, Workload, gpu_parts
 from redsched.scheduler.background.periodic import repeat
 from redsched.store.cell import CellStore
 
@@ -21,23 +21,34 @@ log = logs.get_logger(__name__)
 class WorkloadCounter:
     """Counts the requests of one cell, and gives its columns the sums over all schedulers.
 
-    `classes` are those to count besides GPUs.
+    `beside` has the scarce classes, and those that are counted beside each.
     """
 
-    def __init__(self, store: CellStore, replica: ReplicaUpdater, classes: Collection[str]) -> None:
-        self._store, self._replica, self._classes = store, replica, frozenset(classes)
-        self._requests, self._shares, self._beside = 0, Counter[int](), Counter[str]()
+    def __init__(self, store: CellStore, replica: ReplicaUpdater, beside: Mapping[str, Collection[str]]) -> None:
+        self._store, self._replica = store, replica
+        self._beside = {scarce: frozenset((scarce, *others)) for scarce, others in beside.items()}
+        self._forget()
         self._task: asyncio.Task[None] | None = None
 
+    def _forget(self) -> None:
+        self._requests, self._shares = 0, Counter[int]()
+        self._places, self._amounts = Counter[str](), {scarce: Counter[str]() for scarce in self._beside}
+
     def count(self, request: Request) -> None:
-        """Count a request, if it asks for GPUs."""
+        """Count a request, if it asks for a scarce class."""
         places = [(member.request, member.count) for member in request.members] or [(request, request.count)]
-        with_gpus = [(place, count, parts) for place, count in places if (parts := gpu_parts(place))]
-        self._requests += bool(with_gpus)
-        for place, count, parts in with_gpus:
-            self._shares.update({share: n * count for share, n in Counter(parts).items()})
-            amounts = demand(place)
-            self._beside.update({name: amounts[name] * count for name in self._classes & amounts.keys()})
+        self._requests += sum(self._count(place, count) for place, count in places) > 0
+
+    def _count(self, place: Request, count: int) -> bool:
+        amounts = demand(place)
+        asked = [scarce for scarce in self._beside if amounts.get(scarce)]
+        for scarce in asked:
+            self._places[scarce] += count
+            counted = self._beside[scarce] & amounts.keys()
+            self._amounts[scarce].update({name: amounts[name] * count for name in counted})
+        if GPU_SHARES in asked:
+            self._shares.update({share: n * count for share, n in Counter(gpu_parts(place)).items()})
+        return bool(asked)
 
     def start(self) -> None:
         """Exchange counts and sums with the store from now on."""
@@ -53,10 +64,10 @@ class WorkloadCounter:
 
     async def exchange(self) -> None:
         """Send what was counted, and set the columns' workload to the sums. Raises StoreUnavailable, OutcomeUnknown."""
-        counted = self._requests, self._shares, self._beside
-        self._requests, self._shares, self._beside = 0, Counter(), Counter()
-        sums = await (self._store.workload.add(*counted) if counted[0] else self._store.workload.read())
-        columns = self._replica.columns
+        scarce = {name: ScarceDemand(places, self._amounts[name]) for name, places in self._places.items()}
+        requests, counted = self._requests, Workload(self._shares, scarce)
+        self._forget()
+        sums = await (self._store.workload.add(requests, counted) if requests else self._store.workload.read())
         # The same sums stay the same object, so that no score is computed again.
-        if (sums.shares, sums.beside) != (columns.workload.shares, columns.workload.beside):
-            columns.workload = sums
+        if not sums.same_as(self._replica.columns.workload):
+            self._replica.columns.workload = sums

@@ -120,7 +120,7 @@ def test_affinity_can_be_read_from_instances_and_members() -> None:
     one = nova_weighers([NOVAS + "AffinityWeigher"])["AffinityWeigher"]
     assert raw_of(one, columns, Request({"VCPU": 1}, server_group="g")) == {"a": 2.0, "b": 0.0}
     assert raw_of(one, columns) == {"a": 0.0, "b": 0.0}
-    assert len(HostState(columns=columns, row=0).instances) == 3
+    assert len(HostState(_columns=columns, _row=0, _request=None).instances) == 3
 
 
 # Their arguments
@@ -152,7 +152,7 @@ HOST = USUAL | {
 def state_of(fields: dict[str, str]) -> HostState:
     columns = columns_of(h1=fields)
     aggregate(columns, "ssd", {"ssd": "true"})
-    return HostState(columns=columns, row=0)
+    return HostState(_columns=columns, _row=0, _request=None)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,7 @@ def state_of(fields: dict[str, str]) -> HostState:
         "hypervisor_type": "QEMU",
         "hypervisor_version": 8002000,
         "hypervisor_hostname": "h1",
-        "supported_instances": [["x86_64", "QEMU", None]],
-        "service": {"host": "h1", "disabled": True, "disabled_reason": None, "forced_down": False},
+        "supported_instances": [["x86_64", "qemu", None]],
         "numa_topology": None,
         "limits": {},
     }.items(),
@@ -233,7 +232,7 @@ def spec_of(request: Request) -> RequestSpec:
     columns = columns_of(a=USUAL)
     fields = {"version": "1", "policy": "anti-affinity", "max_per_host": "2", "count.host=a": "1", "members": "1"}
     columns.declared.put("server-group", "g", fields)
-    return RequestSpec(request=request, columns=columns)
+    return RequestSpec(_request=request, _columns=columns)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The plugin registry: which weighers, policies and multipliers apply, and the errors found when it is built."""
 
+import re
+
 import pytest
 
 from redsched.decide.plugins.registry import multipliers, plugin_registry
@@ -95,8 +97,33 @@ def test_settings_that_name_what_is_not_there_are_refused_when_they_are_read(
 
 
 @pytest.mark.parametrize(
-    "settings", [{"gpu_shares": {}}, {"gpu_shares": {1001: 1}}, {"gpu_shares": {500: 0}}, {"weights": {"ram": "nan"}}]
+    "settings",
+    [
+        {"gpu_shares": {}},
+        {"gpu_shares": {1001: 1}},
+        {"gpu_shares": {500: 0}},
+        {"scarce": {"FPGA": {"VCPU": 0}}},
+        {"scarce": {"FPGA": {"VCPU": "inf"}}},
+        {"weights": {"ram": "nan"}},
+    ],
 )
 def test_settings_that_mean_nothing_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(settings))):
+        Settings.model_validate(settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"scarce": {"CUSTOM_GPU_MILLI": {"VCPU": 1}}}, "set what is requested with a GPU in REDSCHED_GPU_BESIDE"),
+        ({"scarce": {"fpga": {"VCPU": 4}}}, "unknown resource class 'fpga'"),
+        ({"scarce": {"FPGA": {"cpu": 4}}}, "unknown resource class 'cpu'"),
+        ({"scarce": {"FPGA": {}}}, 'FPGA with no other class: name some, such as {"FPGA": {"VCPU": 4}}'),
+        ({"scarce": {"FPGA": {"FPGA": 1}}}, "scarce has FPGA beside itself: name other classes"),
+        ({"gpu_beside": {"CUSTOM_GPU_MILLI": 1}}, "gpu_beside has CUSTOM_GPU_MILLI beside itself"),
+        ({"gpu_beside": {"cpu": 8}}, "unknown resource class 'cpu'"),
+    ],
+)
+def test_scarce_classes_that_mean_nothing_are_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         Settings.model_validate(settings)

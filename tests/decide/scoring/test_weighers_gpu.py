@@ -1,18 +1,20 @@
-"""The weighers of GPUs: what stays unused within GPUs and beside them, and the workload that decides it."""
+"""What stays unused within GPUs, what that means for hosts, and the workload that decides it."""
 
 import pytest
 
 from redsched.cache.columns import Columns
-from redsched.decide.scoring.gpu import PRIOR_GPUS, GpuDemands, unusable_part
+from redsched.decide.scoring.gpu import GpuDemands, unusable_part
+from redsched.decide.scoring.stranding import PRIOR_PLACES, Scarce
 from redsched.model import Group, Request
-from redsched.model.workload import Workload
+from redsched.model.workload import ScarceDemand, Workload
 from redsched.settings import Settings
 from tests.support.builders.columns import columns_of
 from tests.support.builders.weighed import raw_of, weigher
 
 HALVES = Settings(gpu_shares={500: 1.0, 1000: 1.0}, gpu_beside={"VCPU": 8.0})
+GPU = "CUSTOM_GPU_MILLI"
 UNUSED = unusable_part(HALVES.gpu_shares)
-OFTEN_WHOLE = Workload({1000: 10_000.0}, {"VCPU": 80_000.0})
+OFTEN_WHOLE = Workload({1000: 10_000.0}, {GPU: ScarceDemand(10_000.0, {GPU: 1e7, "VCPU": 80_000.0})})
 
 
 def gpus(*left: int, vcpu: int = 64) -> dict[str, str]:
@@ -72,27 +74,6 @@ def test_requests_without_shares_and_shares_that_fit_no_gpu_lose_nothing() -> No
     assert raw(columns, share(4000)) == {"h1": 0.5, "h2": 0.5}
 
 
-def test_a_request_without_gpus_strands_those_whose_cpus_it_takes() -> None:
-    columns = columns_of(tight=gpus(1000, 1000, vcpu=16), ample=gpus(1000, 1000, vcpu=64), none={"capacity.VCPU": "64"})
-    # 8 VCPU serve one GPU: it is stranded on the host that has none to spare.
-    assert raw(columns, Request({"VCPU": 8}), "gpu_stranding") == {"ample": 0.5, "none": 0.5, "tight": 0.0}
-
-
-def test_a_request_that_takes_few_cpus_with_its_gpu_frees_stranded_ones() -> None:
-    columns = columns_of(short=gpus(1000, 1000, vcpu=8), ample=gpus(1000, 1000, vcpu=64))
-    found = raw(columns, share(1000, vcpu=4), "gpu_stranding")
-    # Before, one GPU was stranded; afterwards, half a GPU is, beside the 4 VCPU that are left.
-    assert found == {"ample": 0.5, "short": 0.75}
-
-
-def test_the_scarcest_class_decides() -> None:
-    demand = {"VCPU": 8.0, "MEMORY_MB": 1000.0}
-    settings = Settings(gpu_beside=demand)
-    columns = columns_of(h1=gpus(1000, 1000) | {"capacity.MEMORY_MB": "2000"})
-    request = Request({"VCPU": 1, "MEMORY_MB": 1000})
-    assert raw_of(weigher("gpu_stranding", settings), columns, request) == {"h1": 0.0}
-
-
 def test_both_weighers_count_in_gpus_of_the_same_request() -> None:
     """So a policy's multipliers compare a GPU that is lost to small shares with one that is stranded."""
     columns = columns_of(h1=gpus(1000, 1000, vcpu=16))
@@ -102,11 +83,10 @@ def test_both_weighers_count_in_gpus_of_the_same_request() -> None:
 
 
 def test_the_settings_count_as_some_requests_beside_the_real_ones() -> None:
-    columns, demands = columns_of(h1=gpus(1000)), GpuDemands({500: 1.0}, {"VCPU": 8.0})
-    assert demands.of(columns).beside == {"VCPU": 8.0}
-    columns.workload = Workload({1000: PRIOR_GPUS / 2}, {"VCPU": 4.0 * PRIOR_GPUS / 2})
-    # As many GPUs again were asked for, with 4 VCPU each.
-    assert demands.of(columns).beside == {"VCPU": 6.0}
+    columns, demands = columns_of(h1=gpus(1000)), GpuDemands({500: 1.0}, Scarce(GPU, {"VCPU": 8.0}, 1000))
+    assert demands.of(columns).beside.amounts == {"VCPU": 8.0}
+    # Half as many shares again were asked for, all of them whole GPUs.
+    columns.workload = Workload({1000: PRIOR_PLACES / 2})
     assert demands.of(columns).unusable[500] == pytest.approx(500 * (1 / 3) ** 16)
 
 

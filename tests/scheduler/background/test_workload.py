@@ -1,9 +1,10 @@
-"""Requests for GPUs are counted, once each, and all schedulers of a cell weigh by the same sums."""
+"""Requests for scarce classes are counted, once each, and all schedulers of a cell weigh by the same sums."""
 
 import pytest
 
 from redsched.errors import NoValidHost
 from redsched.model import GangMember, Group, HostReport, Inventory, Pool, Request
+from redsched.model.workload import ScarceDemand, Workload
 from redsched.scheduler import Scheduler
 from redsched.scheduler.background.workload import WorkloadCounter
 from redsched.settings import Settings
@@ -21,7 +22,7 @@ def counter_of(scheduler: Scheduler) -> WorkloadCounter:
 async def sums_after(scheduler: Scheduler, missing: int) -> dict[int, float]:
     """Exchange counts, add as many empty requests as complete a step, and return the shares in the columns."""
     await counter_of(scheduler).exchange()
-    await scheduler._cells.named("c1").store.workload.add(missing, {}, {})
+    await scheduler._cells.named("c1").store.workload.add(missing, Workload())
     await counter_of(scheduler).exchange()
     return dict(scheduler._cells.named("c1").updater.columns.workload.shares)
 
@@ -44,7 +45,8 @@ async def test_each_request_for_gpus_counts_once(scheduler: Scheduler) -> None:
     with pytest.raises(NoValidHost):
         await scheduler.select(share(1000, vcpu=100))
     assert await sums_after(scheduler, STEP - 3) == {250: 1, 300: 1, 1000: 1}
-    assert scheduler._cells.named("c1").updater.columns.workload.beside == {"VCPU": 104}
+    gpus = ScarceDemand(3, {"CUSTOM_GPU_MILLI": 1550, "VCPU": 104})
+    assert scheduler._cells.named("c1").updater.columns.workload.scarce == {"CUSTOM_GPU_MILLI": gpus}
 
 
 async def test_every_scheduler_weighs_by_the_same_sums(scheduler: Scheduler, clean_store: str) -> None:
@@ -58,3 +60,18 @@ async def test_every_scheduler_weighs_by_the_same_sums(scheduler: Scheduler, cle
     assert columns.workload is before
     async with Scheduler.connect(clean_store, Settings()) as other:
         assert other._cells.named("c1").updater.columns.workload.shares == {700: 1}
+
+
+async def test_requests_for_other_scarce_classes_count_by_class(clean_store: str) -> None:
+    settings = Settings(scarce={"FPGA": {"VCPU": 4.0}, "CUSTOM_SSD_GB": {"MEMORY_MB": 2.0}})
+    async with Scheduler.connect(clean_store, settings) as scheduler:
+        await scheduler.init()
+        both = Request({"FPGA": 2, "CUSTOM_SSD_GB": 50, "VCPU": 9, "MEMORY_MB": 70}, count=2)
+        for request in (both, Request({"VCPU": 1})):
+            with pytest.raises(NoValidHost):
+                await scheduler.select(request)
+        assert await sums_after(scheduler, STEP - 1) == {}
+        assert scheduler._cells.named("c1").updater.columns.workload.scarce == {
+            "FPGA": ScarceDemand(2, {"FPGA": 4, "VCPU": 18}),
+            "CUSTOM_SSD_GB": ScarceDemand(2, {"CUSTOM_SSD_GB": 100, "MEMORY_MB": 140}),
+        }

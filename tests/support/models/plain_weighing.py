@@ -85,7 +85,7 @@ def gpu_fragmentation_of(
             chosen = min(fitting, key=lambda number: round(grown_on[number], 9))
             grown += grown_on[chosen]
             rests[chosen] -= part
-    return 0.5 - grown / (2 * gpu_scale_of(request, beside))
+    return 0.5 - grown / (2 * scale_of(request, GPU, beside, 1000))
 
 
 @cache
@@ -108,19 +108,23 @@ def gpu_parts_of(request: Request) -> list[int]:
     return sorted(parts, reverse=True)
 
 
-def gpu_scale_of(request: Request, beside: Mapping[str, float]) -> float:
-    """Return the most thousandths of GPUs that the request can waste, at least a whole GPU."""
+def scale_of(request: Request, scarce: str, beside: Mapping[str, float], unit: int) -> float:
+    """Return how much of a scarce class the request can waste at most, at least a unit."""
     asked = asked_of(request)
-    return max(1000, asked.get(GPU, 0), *(1000 * asked.get(name, 0) / per_gpu for name, per_gpu in beside.items()))
+    return max(unit, asked.get(scarce, 0), *(unit * asked.get(name, 0) / amount for name, amount in beside.items()))
 
 
-def gpu_stranding_of(fields: Fields, request: Request, beside: Mapping[str, float]) -> float:
-    def stranded(taken: Mapping[str, int]) -> float:
-        gpus = left_of(fields, GPU) - taken.get(GPU, 0)
-        served = [(left_of(fields, name) - taken.get(name, 0)) / per_gpu for name, per_gpu in beside.items()]
-        return max(0.0, gpus - 1000 * min(served))
+def stranding_of(fields: Fields, request: Request, scarce: Mapping[str, Mapping[str, float]], unit: int = 1) -> float:
+    def stranded(name: str, taken: Mapping[str, int]) -> float:
+        left = left_of(fields, name) - taken.get(name, 0)
+        held = [(one, amount) for one, amount in scarce[name].items() if total_of(fields, one)]
+        served = [unit * (left_of(fields, one) - taken.get(one, 0)) / amount for one, amount in held]
+        return max(0.0, left - min(served)) if served else 0.0
 
-    return 0.5 - (stranded(asked_of(request)) - stranded({})) / (2 * gpu_scale_of(request, beside))
+    grown = 0.0
+    for name, beside in scarce.items():
+        grown += (stranded(name, asked_of(request)) - stranded(name, {})) / scale_of(request, name, beside, unit)
+    return 0.5 - min(1.0, max(-1.0, grown)) / 2
 
 
 def stretched_of(values: Sequence[float], lowest: float | None = None) -> list[float]:

@@ -29,6 +29,7 @@ from redsched.model import (
     ServerGroup,
     SharedPool,
 )
+from redsched.model.workload import ScarceDemand, Workload
 from redsched.origin import Origin
 from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
@@ -236,8 +237,8 @@ async def keep_up(cell: CellStore, seen: Seen) -> None:
     await cell.repair.host("h1", "claims was 99")
     await seen._client.hset(cell.keys.recorder, "seq", "1")
     await Recorder(cell, Settings()).record()
-    await cell.workload.add(STEP, {250: 1}, {"VCPU": 1})
-    await cell.workload.add(1, {250: 1}, {})
+    await cell.workload.add(STEP, Workload({250: 1}, {"FPGA": ScarceDemand(1, {"VCPU": 1})}))
+    await cell.workload.add(1, Workload({250: 1}))
     await seen.look()
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from redsched.cache.columns import Columns
 from redsched.decide.plugins.nova.host_state import HostState, states_of
 from redsched.decide.plugins.nova.loading import calling, load
+from redsched.decide.plugins.nova.novas_objects import NovasRequestSpec, is_novas
 from redsched.decide.plugins.nova.request_spec import RequestSpec
 from redsched.decide.rules import Filter, Mask, Rows, Rule
 from redsched.model import Request
@@ -24,10 +25,12 @@ def nova_filters(paths: Iterable[str]) -> tuple[Filter, ...]:
 
 
 def _filter(name: str, plugin: Any) -> Filter:
+    kind = NovasRequestSpec if is_novas(plugin) else RequestSpec
+
     def rules(request: Request) -> Iterator[Rule]:
         def passes(columns: Columns, rows: Rows) -> Mask:
-            states = states_of(columns, rows)
-            spec = RequestSpec(request=request, columns=columns)
+            states = states_of(columns, rows, request)
+            spec = kind(_request=request, _columns=columns)
             passing = {id(state) for state in _passing(name, plugin, states, spec)}
             return np.array([id(state) in passing for state in states], np.bool_).reshape(
                 np.shape(columns.claims[rows])

@@ -6,50 +6,70 @@ ratios here are 1. Amounts are those of the host and its pools together.
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from itertools import product
 from typing import Any
 from uuid import NAMESPACE_DNS, uuid5
 
 import numpy as np
 
 from redsched.cache.columns import ENABLED, Columns
-from redsched.decide.aggregates import aggregates_of
+from redsched.decide.aggregates import aggregates_of, listed
 from redsched.decide.plugins.nova.lazy_object import LazyObject, constant, make_object
 from redsched.decide.rules import Rows
 from redsched.decide.scoring.demand import room
 from redsched.decide.scoring.hosts import HYPERVISOR_VERSION, device_classes, version_number
+from redsched.model import Request
 
 _CPU_FEATURE = "HW_CPU_X86_"
+_ARCHITECTURE = ("architecture", "arch")
+"""The labels with a host's architecture: a declared one, else the one that agents report."""
+
+
+class CpuInfo(str):
+    """JSON, as in Nova, with the `get` of a mapping, which Nova's ImagePropertiesFilter calls."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an entry of the JSON, else the default."""
+        return json.loads(self).get(name, default)
 
 
 class HostState(LazyObject):
-    """One host, read from `row` of `columns`."""
+    """One host, read from `_row` of `_columns`, for `_request` if there is one."""
 
-    kind = "HostState"
-    columns: Columns
-    row: int
-
-    def label(self, key: str) -> str | None:
-        """Return a label of the host; None if it has no such label."""
-        texts = self.columns.labels.get(key)
-        return (texts.text(self.row) if texts is not None else "") or None
-
-    def capacity(self, resource_class: str) -> int:
-        """Return the capacity of a class."""
-        return int(room(self.columns, resource_class, self.row)[0])
-
-    def free(self, resource_class: str) -> int:
-        """Return the free amount of a class."""
-        return int(room(self.columns, resource_class, self.row)[1])
-
-    def used(self, resource_class: str) -> int:
-        """Return the used amount of a class, by claims or externally."""
-        return self.capacity(resource_class) - self.free(resource_class)
+    _kind = "HostState"
+    _columns: Columns
+    _row: int
+    _request: Request | None
 
 
-def states_of(columns: Columns, rows: Rows) -> list[HostState]:
+def states_of(
+    columns: Columns, rows: Rows, request: Request | None = None, kind: type[HostState] = HostState
+) -> list[HostState]:
     """Return the state of each row."""
     numbers = np.atleast_1d(np.arange(columns.size)[rows]).tolist()
-    return [HostState(columns=columns, row=row) for row in numbers]
+    return [kind(_columns=columns, _row=row, _request=request) for row in numbers]
+
+
+def label_of(state: HostState, *keys: str) -> str | None:
+    """Return the first of these labels that the host has; None if it has none of them."""
+    families = (state._columns.labels.get(key) for key in keys)
+    return next((text for one in families if one is not None and (text := one.text(state._row))), None)
+
+
+def capacity_of(state: HostState, resource_class: str) -> int:
+    """Return the capacity of a class, of the host and its pools."""
+    return int(room(state._columns, resource_class, state._row)[0])
+
+
+def free_of(state: HostState, resource_class: str) -> int:
+    """Return the free amount of a class, of the host and its pools."""
+    return int(room(state._columns, resource_class, state._row)[1])
+
+
+def used_of(state: HostState, resource_class: str) -> int:
+    """Return the used amount of a class, by claims or externally, of the host and its pools."""
+    return capacity_of(state, resource_class) - free_of(state, resource_class)
 
 
 def _uuid(state: HostState) -> str:
@@ -57,12 +77,12 @@ def _uuid(state: HostState) -> str:
 
 
 def _aggregates(state: HostState) -> list[LazyObject]:
-    columns = state.columns
+    columns = state._columns
     declared = columns.declared.aggregates
-    names = [name for name in aggregates_of(columns, state.row) if name in declared]
+    names = [name for name in aggregates_of(columns, state._row) if name in declared]
     found = [_aggregate(name, declared[name].metadata) for name in names]
     # In Nova, a host's zone is metadata of one of its aggregates.
-    zone = columns.zones.text(state.row)
+    zone = columns.zones.text(state._row)
     return [*found, _aggregate(zone, {"availability_zone": zone})] if zone else found
 
 
@@ -75,7 +95,7 @@ def _instances(state: HostState) -> dict[str, LazyObject]:
 
     Claims in server groups have the ids that `member_ids` returns for the groups' members.
     """
-    ids = [one for group in state.columns.declared.groups for one in member_ids(state.columns, group, state.host)]
+    ids = [one for group in state._columns.declared.groups for one in member_ids(state._columns, group, state.host)]
     ids += [f"{state.host}.{number}" for number in range(state.num_instances - len(ids))]
     return {one: make_object("Instance", uuid=one, host=state.host) for one in ids}
 
@@ -86,38 +106,46 @@ def member_ids(columns: Columns, group: str, host: str) -> list[str]:
 
 
 def _metrics(state: HostState) -> list[LazyObject]:
-    values = {name: state.columns.metrics[name].item(state.row) for name in state.columns.metrics}
+    values = {name: state._columns.metrics[name].item(state._row) for name in state._columns.metrics}
     return [
         make_object("MonitorMetric", name=name, value=value) for name, value in values.items() if np.isfinite(value)
     ]
 
 
-def _cpu_info(state: HostState) -> str:
-    traits = state.columns.traits
+def _cpu_info(state: HostState) -> CpuInfo:
+    traits = state._columns.traits
     features = sorted(
         one.removeprefix(_CPU_FEATURE).lower()
         for one in traits
-        if one.startswith(_CPU_FEATURE) and traits[one][state.row]
+        if one.startswith(_CPU_FEATURE) and traits[one][state._row]
     )
-    return json.dumps({"arch": state.label("architecture"), "features": features})
+    return CpuInfo(json.dumps({"arch": label_of(state, *_ARCHITECTURE), "features": features}))
 
 
 def _supported_instances(state: HostState) -> list[list[str | None]]:
-    words = [state.label(key) for key in ("architecture", "hypervisor_type", "vm_mode")]
-    return [words] if any(words) else []
+    """Return architecture, type and mode of the guests that a host runs; labels may list several, in any case."""
+    labels = label_of(state, *_ARCHITECTURE), label_of(state, "hypervisor_type"), label_of(state, "vm_mode")
+    words: list[list[str | None]] = [[*sorted(listed((text or "").lower()))] or [None] for text in labels]
+    return [list(one) for one in product(*words)] if any(labels) else []
 
 
 def _service(state: HostState) -> dict[str, Any]:
+    now = datetime.now(UTC)
     return {
         "host": state.host,
-        "disabled": bool(state.columns.status[state.row] != ENABLED),
+        "binary": "nova-compute",
+        "disabled": bool(state._columns.status[state._row] != ENABLED),
         "disabled_reason": None,
-        "forced_down": not state.columns.alive[state.row],
+        # The store decides by leases whether a host is alive; Nova would by the age of its last heartbeat.
+        "forced_down": not state._columns.alive[state._row],
+        "last_seen_up": now,
+        "created_at": now,
+        "updated_at": now,
     }
 
 
 def _stats(state: HostState) -> dict[str, Any]:
-    labels = {key: text for key in state.columns.labels if (text := state.label(key)) is not None}
+    labels = {key: text for key in state._columns.labels if (text := label_of(state, key)) is not None}
     counts = {
         "num_instances": state.num_instances,
         "io_workload": state.num_io_ops,
@@ -127,32 +155,34 @@ def _stats(state: HostState) -> dict[str, Any]:
 
 
 def _pci_stats(state: HostState) -> LazyObject:
-    classes = sorted(device_classes(state.columns))
-    return make_object("PciDeviceStats", pools=[{"resource_class": one, "count": state.free(one)} for one in classes])
+    requested = {one.resource_class for one in state._request.pci} if state._request else set()
+    classes = sorted(requested | device_classes(state._columns))
+    pools = [{"resource_class": one, "count": max(0, free_of(state, one))} for one in classes]
+    return make_object("PciDeviceStats", pools=pools)
 
 
 _READERS: Mapping[str, Callable[[HostState], Any]] = {
-    "host": lambda state: state.columns.name(state.row),
+    "host": lambda state: state._columns.name(state._row),
     "nodename": lambda state: state.host,
     "uuid": _uuid,
     "cell_uuid": constant(None),
-    "total_usable_ram_mb": lambda state: state.capacity("MEMORY_MB"),
-    "free_ram_mb": lambda state: state.free("MEMORY_MB"),
-    "total_usable_disk_gb": lambda state: state.capacity("DISK_GB"),
-    "free_disk_mb": lambda state: state.free("DISK_GB") * 1024,
-    "disk_mb_used": lambda state: state.used("DISK_GB") * 1024,
-    "vcpus_total": lambda state: state.capacity("VCPU"),
-    "vcpus_used": lambda state: state.used("VCPU"),
+    "total_usable_ram_mb": lambda state: capacity_of(state, "MEMORY_MB"),
+    "free_ram_mb": lambda state: free_of(state, "MEMORY_MB"),
+    "total_usable_disk_gb": lambda state: capacity_of(state, "DISK_GB"),
+    "free_disk_mb": lambda state: free_of(state, "DISK_GB") * 1024,
+    "disk_mb_used": lambda state: used_of(state, "DISK_GB") * 1024,
+    "vcpus_total": lambda state: capacity_of(state, "VCPU"),
+    "vcpus_used": lambda state: used_of(state, "VCPU"),
     "cpu_allocation_ratio": constant(1.0),
     "ram_allocation_ratio": constant(1.0),
     "disk_allocation_ratio": constant(1.0),
-    "num_instances": lambda state: state.columns.claims.item(state.row),
-    "num_io_ops": lambda state: state.columns.starting.item(state.row),
-    "failed_builds": lambda state: state.columns.failures.item(state.row),
-    "host_ip": lambda state: state.label("ip"),
-    "hypervisor_type": lambda state: state.label("hypervisor_type"),
-    "hypervisor_version": lambda state: int(version_number(state.label(HYPERVISOR_VERSION) or "")) or None,
-    "hypervisor_hostname": lambda state: state.label("hypervisor_hostname") or state.host,
+    "num_instances": lambda state: state._columns.claims.item(state._row),
+    "num_io_ops": lambda state: state._columns.starting.item(state._row),
+    "failed_builds": lambda state: state._columns.failures.item(state._row),
+    "host_ip": lambda state: label_of(state, "ip"),
+    "hypervisor_type": lambda state: label_of(state, "hypervisor_type"),
+    "hypervisor_version": lambda state: int(version_number(label_of(state, HYPERVISOR_VERSION) or "")) or None,
+    "hypervisor_hostname": lambda state: label_of(state, "hypervisor_hostname") or state.host,
     "cpu_info": _cpu_info,
     "supported_instances": _supported_instances,
     "aggregates": _aggregates,
@@ -166,4 +196,4 @@ _READERS: Mapping[str, Callable[[HostState], Any]] = {
     "allocation_candidates": constant([]),
     "updated": constant(None),
 }
-HostState.readers = _READERS
+HostState._readers = _READERS

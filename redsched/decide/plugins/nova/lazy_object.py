@@ -6,27 +6,28 @@ from typing import Any, ClassVar
 
 
 class LazyObject:
-    """An object with the attributes of `readers` (each called once, with the stand-in) and those given.
+    """An object with the attributes of `_readers` (each called once, with the stand-in) and those given.
 
     Like Nova's objects it supports `"name" in it` and assignment, because classes for Nova set attributes of hosts. A
-    missing attribute raises an AttributeError that names Nova's class.
+    missing attribute raises an AttributeError that names Nova's class. Nova's classes look up names from requests as
+    attributes, so what is not an attribute in Nova begins with an underscore.
     """
 
-    kind: ClassVar[str] = "object"
-    readers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
+    _kind: ClassVar[str] = "object"
+    _readers: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
 
     def __init__(self, **given: Any) -> None:
         self.__dict__.update(given)
 
     def __getattr__(self, name: str) -> Any:
-        read = self.readers.get(name)
+        read = self._readers.get(name)
         if read is None:
-            raise AttributeError(f"redsched's stand-in for Nova's {self.kind} has no attribute {name!r}")
+            raise AttributeError(f"redsched's stand-in for Nova's {self._kind} has no attribute {name!r}")
         value = self.__dict__[name] = read(self)
         return value
 
     def __contains__(self, name: object) -> bool:
-        return name in self.readers or name in self.__dict__
+        return name in self._readers or (name in self.__dict__ and not str(name).startswith("_"))
 
     def obj_attr_is_set(self, name: str) -> bool:
         """Return whether it has the attribute (Nova's name for this method)."""
@@ -35,7 +36,7 @@ class LazyObject:
 
 def make_object(kind: str, **given: Any) -> LazyObject:
     """Make a stand-in for a small object from all its attributes."""
-    return type(kind, (LazyObject,), {"kind": kind})(**given)  # type: ignore[no-any-return]
+    return type(kind, (LazyObject,), {"_kind": kind})(**given)  # type: ignore[no-any-return]
 
 
 def constant(value: Any) -> Callable[[Any], Any]:

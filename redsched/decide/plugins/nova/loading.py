@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Any, TypeVar
 
+from redsched.decide.plugins.nova.catalogue import refuse_known
+from redsched.decide.plugins.nova.configuration import MISSING, is_missing
 from redsched.errors import InvalidRequest, PluginError
 
 Answer = TypeVar("Answer")
@@ -12,11 +14,14 @@ Answer = TypeVar("Answer")
 def load(setting: str, paths: Iterable[str], methods: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     """Yield an instance of each class, with the class's name. It must have one of `methods`.
 
-    Raises InvalidRequest if a class cannot be found or instantiated, has none of them, or has a name already in use.
+    Raises InvalidRequest if a class cannot be found or instantiated, has none of them, has a name already in use, or is
+    one of Nova's that cannot run here.
     """
     seen: dict[str, str] = {}
     for path in paths:
+        refuse_known(setting, path)
         plugin = _make(setting, path)
+        refuse_known(setting, f"{type(plugin).__module__}.{type(plugin).__qualname__}")
         name = type(plugin).__name__
         if not any(callable(getattr(plugin, method, None)) for method in methods):
             raise InvalidRequest(f"{setting} names {path!r}, which has no method {' or '.join(methods)}")
@@ -33,13 +38,20 @@ def _make(setting: str, path: str) -> Any:
     try:
         return getattr(import_module(module), name)()
     except Exception as error:  # the class's module may raise anything
+        if is_missing(error):
+            raise InvalidRequest(f"{setting} names {path!r}, but {MISSING}") from error
         raise InvalidRequest(f"{setting} names {path!r}, which cannot be instantiated: {error!r}") from error
 
 
 def calling(name: str, host: str, call: Callable[[], Answer]) -> Answer:
-    """Call a plugin. Raises PluginError with the class, the host ('' for many) and the error."""
+    """Call a plugin. Raises PluginError with the class, the host ('' for many) and the error.
+
+    InvalidRequest passes through: a stand-in raises it if a request has what its class cannot be given.
+    """
     try:
         return call()
+    except InvalidRequest:
+        raise
     except Exception as error:  # a plugin may raise anything, and the log must name it
         where = f" on host {host}" if host else ""
         raise PluginError(f"Nova's class {name} failed{where}: {type(error).__name__}: {error}") from error

@@ -9,15 +9,17 @@ from redsched.decide.plugins.nova.lazy_object import LazyObject, constant, make_
 from redsched.decide.scoring.demand import demand
 from redsched.model import GroupPolicy, Request
 
+IMAGE = "image"
+"""The property with the id of the image."""
 _IN_FLAVOR = ("VCPU", "MEMORY_MB", "DISK_GB")
 
 
 class RequestSpec(LazyObject):
-    """One place of a request, tried in a cell: read from `request` and `columns`."""
+    """One place of a request, tried in a cell: read from `_request` and `_columns`."""
 
-    kind = "RequestSpec"
-    request: Request
-    columns: Columns
+    _kind = "RequestSpec"
+    _request: Request
+    _columns: Columns
 
     def get_scheduler_hint(self, hint_name: str, default: Any = None) -> Any:
         """Return a hint: a text if there is one value, a list if there are several, as in Nova."""
@@ -26,13 +28,13 @@ class RequestSpec(LazyObject):
 
     def obj_clone(self) -> "RequestSpec":
         """Return a copy that may be modified."""
-        return RequestSpec(request=self.request, columns=self.columns)
+        return type(self)(_request=self._request, _columns=self._columns)
 
 
 class ImageProperties(LazyObject):
     """The properties of the request, as those of an image."""
 
-    kind = "ImageMetaProps"
+    _kind = "ImageMetaProps"
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a property, else the default."""
@@ -44,17 +46,18 @@ class ImageProperties(LazyObject):
 
 
 def _flavor(spec: RequestSpec) -> LazyObject:
-    amounts, name = demand(spec.request), spec.request.properties.get("flavor", "")
+    amounts, properties = demand(spec._request), spec._request.properties
+    name = properties.get("flavor", "") or properties.get("instance_type", "")
     return make_object(
         "Flavor",
         name=name,
         flavorid=name,
         vcpus=amounts.get("VCPU", 0) + amounts.get("PCPU", 0),
-        memory_mb=_memory_mb(spec.request),
+        memory_mb=_memory_mb(spec._request),
         root_gb=amounts.get("DISK_GB", 0),
         ephemeral_gb=0,
         swap=0,
-        extra_specs=_extra_specs(spec.request),
+        extra_specs=_extra_specs(spec._request),
     )
 
 
@@ -69,7 +72,8 @@ def _extra_specs(request: Request) -> dict[str, str]:
     specs = {f"resources:{name}": str(n) for name, n in demand(request).items() if name not in _IN_FLAVOR}
     specs |= {f"trait:{name}": "required" for name in request.required}
     specs |= {f"trait:{name}": "forbidden" for name in request.forbidden}
-    specs |= {f"capabilities:{key}": text for key, text in request.labels.items()}
+    # "" means that the host does not have the label, which no extra spec can say.
+    specs |= {f"capabilities:{key}": text for key, text in request.labels.items() if text}
     specs |= {f"aggregate_instance_extra_specs:{key}": text for key, text in request.aggregate_metadata.items()}
     if request.numa:
         specs |= {"hw:numa_nodes": str(len(request.numa.cells)), "hw:cpu_policy": str(request.numa.policy)}
@@ -77,25 +81,33 @@ def _extra_specs(request: Request) -> dict[str, str]:
 
 
 def _instance_group(spec: RequestSpec) -> LazyObject | None:
-    name = spec.request.server_group
-    state = spec.columns.declared.groups.get(name)
-    if state is None:
+    """Return the server group; None if it counts by zone or label, which groups in Nova do not."""
+    name = spec._request.server_group
+    state = spec._columns.declared.groups.get(name)
+    if state is None or state.group.by != "host":
         return None
     hosts = list(state.counts("host"))
     policy = str(state.group.policy)
-    rules = {"max_server_per_host": state.group.max_per_host} if policy == GroupPolicy.ANTI_AFFINITY else {}
-    members = [one for host in hosts for one in member_ids(spec.columns, name, host)]
-    return make_object("InstanceGroup", uuid=name, name=name, policy=policy, rules=rules, hosts=hosts, members=members)
+    return make_object(
+        "InstanceGroup",
+        uuid=name,
+        name=name,
+        policy=policy,
+        policies=[policy],
+        rules={"max_server_per_host": state.group.max_per_host} if policy == GroupPolicy.ANTI_AFFINITY else {},
+        hosts=hosts,
+        members=[one for host in hosts for one in member_ids(spec._columns, name, host)],
+    )
 
 
 def _scheduler_hints(spec: RequestSpec) -> dict[str, list[str]]:
-    hints = spec.request.hints
+    hints = spec._request.hints
     found = {
         "same_host": sorted(hints.same_host),
         "different_host": sorted(hints.different_host),
         "build_near_host_ip": [hints.build_near_host_ip] if hints.build_near_host_ip else [],
-        "cidr": [hints.cidr] if hints.cidr else [],
-        "group": [spec.request.server_group] if spec.request.server_group else [],
+        "cidr": ["/" + hints.cidr.lstrip("/")] if hints.cidr else [],
+        "group": [spec._request.server_group] if spec._request.server_group else [],
     }
     return {name: texts for name, texts in found.items() if texts}
 
@@ -103,13 +115,14 @@ def _scheduler_hints(spec: RequestSpec) -> dict[str, list[str]]:
 def _pci_requests(spec: RequestSpec) -> LazyObject | None:
     devices = [
         make_object("InstancePCIRequest", count=one.count, resource_class=one.resource_class)
-        for one in spec.request.pci
+        for one in spec._request.pci
     ]
     return make_object("InstancePCIRequests", requests=devices) if devices else None
 
 
 def _image(spec: RequestSpec) -> LazyObject:
-    return make_object("ImageMeta", id=None, name=None, properties=ImageProperties(**spec.request.properties))
+    properties = spec._request.properties
+    return make_object("ImageMeta", id=properties.get(IMAGE), name=None, properties=ImageProperties(**properties))
 
 
 _READERS: Mapping[str, Callable[[RequestSpec], Any]] = {
@@ -120,19 +133,19 @@ _READERS: Mapping[str, Callable[[RequestSpec], Any]] = {
     "ephemeral_gb": constant(0),
     "swap": constant(0),
     "image": _image,
-    "project_id": lambda spec: spec.request.project or None,
-    "user_id": lambda spec: spec.request.consumer or None,
-    "availability_zone": lambda spec: next(iter(spec.request.zones)) if len(spec.request.zones) == 1 else None,
-    "num_instances": lambda spec: spec.request.count,
-    "instance_uuid": lambda spec: next(iter(spec.request.claim_ids), None),
+    "project_id": lambda spec: spec._request.project or None,
+    "user_id": lambda spec: spec._request.consumer or None,
+    "availability_zone": lambda spec: next(iter(spec._request.zones)) if len(spec._request.zones) == 1 else None,
+    "num_instances": lambda spec: spec._request.count,
+    "instance_uuid": lambda spec: next(iter(spec._request.claim_ids), None),
     "instance_group": _instance_group,
     "scheduler_hints": _scheduler_hints,
-    "ignore_hosts": lambda spec: sorted(spec.request.exclude_hosts),
-    "force_hosts": lambda spec: sorted(spec.request.hosts),
+    "ignore_hosts": lambda spec: sorted(spec._request.exclude_hosts),
+    "force_hosts": lambda spec: sorted(spec._request.hosts),
     "force_nodes": constant([]),
-    "root_required": lambda spec: set(spec.request.root_required),
-    "root_forbidden": lambda spec: set(spec.request.root_forbidden),
-    "same_subtree": lambda spec: [set(names) for names in spec.request.same_subtree],
+    "root_required": lambda spec: set(spec._request.root_required),
+    "root_forbidden": lambda spec: set(spec._request.root_forbidden),
+    "same_subtree": lambda spec: [set(names) for names in spec._request.same_subtree],
     "pci_requests": _pci_requests,
     "numa_topology": constant(None),
     "requested_destination": constant(None),
@@ -143,4 +156,4 @@ _READERS: Mapping[str, Callable[[RequestSpec], Any]] = {
     "limits": constant(None),
     "retry": constant(None),
 }
-RequestSpec.readers = _READERS
+RequestSpec._readers = _READERS

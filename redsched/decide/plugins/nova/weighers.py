@@ -9,6 +9,7 @@ from redsched.cache.columns import Columns
 from redsched.decide.plugins.nova.host_state import HostState, states_of
 from redsched.decide.plugins.nova.lazy_object import make_object
 from redsched.decide.plugins.nova.loading import calling, load
+from redsched.decide.plugins.nova.novas_objects import NovasRequestSpec, is_novas
 from redsched.decide.plugins.nova.request_spec import RequestSpec
 from redsched.decide.rules import Rows
 from redsched.decide.scoring.weigher import Score, Weigher
@@ -28,9 +29,11 @@ def nova_weighers(paths: Iterable[str]) -> Mapping[str, Weigher]:
 
 
 def _weigher(name: str, plugin: Any) -> Weigher:
+    kind = NovasRequestSpec if is_novas(plugin) else RequestSpec
+
     def raw(columns: Columns, request: Request, rows: Rows) -> Score:
-        spec = RequestSpec(request=request, columns=columns)
-        return _shaped(columns, rows, _weights(name, plugin, states_of(columns, rows), spec))
+        spec = kind(_request=request, _columns=columns)
+        return _shaped(columns, rows, _weights(name, plugin, states_of(columns, rows, request), spec))
 
     def multiplied(columns: Columns, rows: Rows, multiplier: float) -> Score:
         if not hasattr(plugin, "weight_multiplier"):

@@ -76,6 +76,14 @@ class Settings(BaseModel):
         description="How long a decision may take that is too long for a worker's event loop; 0: none may.",
     )
 
+    reserved_hosts_percent: int = Field(
+        10, ge=0, le=100, description="How many of a cell's hosts, in percent, may be reserved for requests that wait."
+    )
+    short_work_s: Seconds = Field(
+        60.0,
+        description="How long work on a reserved host may run while it is not known when the host becomes free.",
+    )
+
     candidates: int = Field(8, ge=1, le=64, description="Hosts that one claim call tries in order for each place.")
     pick_from: int = Field(
         4, ge=1, le=64, description="Number of best hosts of which the first is picked at random; 1: always the best."

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redsched.cache.columns import NUMBERS, Columns
+from redsched.cache.kept import is_of_reservation
 from redsched.cache.pool_tree import is_structural, tree_after
 from redsched.store.codec.wire import mapping_of
 
@@ -25,9 +26,9 @@ def put_new(columns: Columns, hosts: Mapping[str, list[str]]) -> None:
         alike.setdefault(tuple(flat[::2]), []).append(host)
     for fields, names in alike.items():
         flats = [hosts[name] for name in names]
-        if len(set(fields)) == len(fields):
+        if len(set(fields)) == len(fields) and not any(map(is_of_reservation, fields)):
             _put_alike(columns, fields, names, flats)
-        else:  # someone has added a field to the wrong one of the hashes
+        else:  # a reserved host, or someone has added a field to the wrong one of the hashes
             for name, flat in zip(names, flats, strict=True):
                 columns.put(name, mapping_of(flat))
 

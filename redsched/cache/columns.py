@@ -7,7 +7,8 @@ A field with an invalid value (from a manual edit of the store) reads as the val
 affects only its own host and not the scheduler.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from redsched.cache.declared import Declared
 from redsched.cache.derived import ALL_ROWS, Compute, Derived
 from redsched.cache.derived import Rows as RowIndex
 from redsched.cache.dirty import DirtyRows
+from redsched.cache.kept import ABOUT, Kept, KeptRows
 from redsched.cache.pool_tree import STRUCTURAL, PoolTree, pool_tree_of, tree_after
 from redsched.cache.rows import Rows
 from redsched.cache.slot_fields import AMOUNTS, amount_of
@@ -64,7 +66,8 @@ class Columns(Rows):
     where a pool's slot is `gpu0/CUSTOM_GPU_MILLI`; `ratios` by slot, the allocation ratio that its capacity includes
     (float64, 1 where absent); `traits` by name (bool), a pool's as `gpu0/CUSTOM_GPU_T4`;
     `aggregates` by name (bool), `labels` by key (TextColumn), `metrics` by key (float64, NaN where absent). `trees`
-    (TextColumn) has one text for each distinct tree of pools: see `layout`. `declared` holds what
+    (TextColumn) has one text for each distinct tree of pools: see `layout`. `external` includes what hosts keep for
+    requests that wait for room; `kept` has that by row (see `without_kept`). `declared` holds what
     operators declared for the cell, and `workload` what requests have asked for. `dirty` records which rows changed.
     `tentative` is above 0 while some rows hold tentative places, which `dirty` does not record.
     """
@@ -74,6 +77,7 @@ class Columns(Rows):
         self.epoch = ""
         self.dirty = DirtyRows()
         self.tentative = 0
+        self.kept = KeptRows()
         self._derived = Derived()
         self.declared = Declared()
         self.workload = EMPTY
@@ -195,6 +199,25 @@ class Columns(Rows):
             self._clear(row)
             self.dirty.mark(row)
 
+    @contextmanager
+    def without_kept(self, rows: Iterable[tuple[int, Kept]]) -> Iterator[None]:
+        """Inside the context, what these rows keep is free, as it is for the requests that may use it.
+
+        Nothing inside may let other tasks run.
+        """
+        listed = [(row, dict(kept.amounts)) for row, kept in rows]
+        self._add_external(listed, -1)
+        try:
+            yield
+        finally:
+            self._add_external(listed, 1)
+
+    def _add_external(self, amounts: Iterable[tuple[int, Mapping[str, int]]], sign: int) -> None:
+        for row, by_slot in amounts:
+            for slot, amount in by_slot.items():
+                self.external.set(slot, row, self.external[slot].item(row) + sign * amount)
+            self.dirty.mark(row)
+
     def set_epoch(self, epoch: str) -> None:
         """Set the cell's epoch. A host is attested only if its own `epoch` is the same."""
         if epoch == self.epoch:
@@ -242,7 +265,12 @@ class Columns(Rows):
             self.trees.set(row, after)
 
     def _set_keyed(self, row: int, kind: str, key: str, text: str) -> None:
-        if kind in self.keyed:
+        if kind == "external":
+            self.external.set(key, row, amount_of(kind, text) + self.kept.amount(row, key))
+        elif kind == "kept":
+            more = self.kept.set_amount(row, key, text)
+            self.external.set(key, row, self.external[key].item(row) + more)
+        elif kind in self.keyed:
             family, parse = self.keyed[kind]
             family.set(key, row, parse(text))
         elif kind == "label":
@@ -254,6 +282,8 @@ class Columns(Rows):
             getattr(self, column)[row] = parse(text)
         elif field == "zone":
             self.zones.set(row, text)
+        elif field in ABOUT:
+            self.kept.set_about(row, field, text)
         elif field == "epoch":
             self.epochs.set(row, text)
             self.attested[row] = bool(text) and text == self.epoch
@@ -281,6 +311,7 @@ class Columns(Rows):
     def _clear(self, row: int) -> None:
         for field in (*NUMBERS, "zone", "epoch"):
             self._set_single(row, field, "")
+        self.kept.clear(row)
         for family in self._families():
             family.clear(row)
         for texts in (self.trees, *self.labels.values()):

@@ -118,6 +118,15 @@ NOUNS: Mapping[str, Noun] = {
             "Create a shared pool, or change its inventory. Claimed amounts do not change.",
         ),
     ),
+    "plan": Noun(
+        "Plans: what would happen. Nothing is written.",
+        {
+            "capacity": Entry("verbs.plans:capacity", "Show how many more of a request fit, and what runs out."),
+            "drain": Entry("verbs.plans:drain", "Show where the claims of hosts would go in a drain."),
+            "without": Entry("verbs.plans:without", "Show where the claims of hosts would go if the hosts died."),
+            "with": Entry("verbs.plans:with_hosts", "Show what the hosts of a fleet file would change."),
+        },
+    ),
     "token": Noun(
         "Access tokens: who may call the API, by the token file.",
         {
@@ -151,7 +160,7 @@ VERBS: Mapping[str, Entry] = {
     ),
     "import": Entry("verbs.archive:import_file", "Import an exported cell."),
     "replay": Entry(
-        "verbs.archive:replay", "Replay the claims of an exported cell on a private store, and count the placements."
+        "verbs.replay:replay", "Replay an exported cell or a trace on a private store, and compare policies."
     ),
     "init": Entry(
         "verbs.store:init", "Declare the cells new, so that no scheduler waits for hosts that never existed."

@@ -6,7 +6,7 @@
 A decision is a proposal: the claim script tries its candidates in the given order, and makes the final decision.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -26,7 +26,9 @@ from redsched.decide.pick import choose
 from redsched.decide.plugins.registry import PluginRegistry, multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
 from redsched.decide.remembered import Remembered
+from redsched.decide.reserving import Wait, wait_for, worth_waiting_for
 from redsched.decide.result import Decision, Explanation, Miss, Place
+from redsched.decide.room import HostRoom, counts_by_host, rooms
 from redsched.decide.steps import Steps, Undecided, finished
 from redsched.decide.top_hosts import Entry
 from redsched.decide.work_limit import TooMuchWork, check_work
@@ -129,10 +131,34 @@ class Decider:
             overlay.end(row, claim)
             return takes_now(profile, row)
 
+    def worth_waiting_for(self, request: Request, most: int, own: str = "") -> list[str]:
+        """Return up to `most` hosts that would take one place of a request if they were empty (see `reserving`).
+
+        `own`: the request's reservation. Raises TooMuchWork.
+        """
+        return worth_waiting_for(self._profile(request), most, own)
+
+    def wait_for(self, request: Request, host: str, claims: Sequence[Claim], now_ms: int) -> Wait | None:
+        """Return which of a host's claims have to leave before it takes one place of a request; None if it never does.
+
+        Raises TooMuchWork.
+        """
+        return wait_for(self._profile(request), host, claims, now_ms)
+
     def gains(self, request: Request) -> Gains:
         """Return what tells whether changes may have made room for a request that was refused."""
         requests = [one for _, one in requests_of(request)]
         return Gains(self._columns, requests, [rules_of(one, self._registry.filters) for one in requests])
+
+    def room(self, request: Request, most: int) -> Iterator[HostRoom] | None:
+        """Return the hosts with room for a request, and how many of its places each takes alone, up to `most` in all.
+
+        None if the places on one host change those on others: then only decisions one after the other tell.
+        """
+        if request.members or request.count > 1:
+            return None
+        profile = self._profile(request)
+        return rooms(profile, most) if counts_by_host(profile) else None
 
     def limits(self, places: Iterable[Place]) -> dict[str, HostLimit]:
         """Return the limits on claims of each candidate of these places, for hosts that have a limit."""

@@ -39,6 +39,8 @@ class Rule:
     A rule about `room` tests what is left on a host, not the host itself: a host that fails only such rules is still
     among those that a request is spread over. While a rule is `idle`, every host passes it, and it need not be tested
     (no aggregate demands anything); this may change only when `depends` does.
+
+    A dynamic rule that is `guarded` may fail on hosts that do not pass the others: explanations do not test it on them.
     """
 
     reason: str
@@ -50,6 +52,7 @@ class Rule:
     room: bool = False
     idle: Callable[[Columns], bool] = _never
     local: bool = False
+    guarded: bool = False
 
 
 Filter = Callable[[Request], Iterator[Rule]]

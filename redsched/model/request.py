@@ -104,6 +104,8 @@ class Request(_WithTexts):
         for name in _PLACE_FIELDS:
             if getattr(self, name) != _DEFAULTS[name]:
                 raise InvalidRequest(f"{name} cannot be combined with members: set it in each member that needs it")
+        if self.reserve:
+            raise InvalidRequest("reserve cannot be combined with members: only requests of one kind reserve hosts")
         names = [one.name for one in self.members]
         check_size("members", names, MAX_COUNT)
         if len(set(names)) != len(names):
@@ -144,7 +146,9 @@ class Request(_WithTexts):
 
 # Properties of the call, not of a place: they affect neither which hosts fit nor their scores. The project may, where
 # aggregates are reserved for projects: whoever caches shapes has to check.
-_OF_THE_ANSWER = frozenset(("claim_ids", "claim", "alternates", "until", "queue_timeout_s", "confirm_timeout_s"))
+_OF_THE_ANSWER = frozenset(
+    ("claim_ids", "claim", "alternates", "until", "queue_timeout_s", "reserve", "confirm_timeout_s")
+)
 _CALL_FIELDS = _OF_THE_ANSWER | {
     *("count", "mode", "members", "relations", "project", "consumer", "lease_s", "on_exit", "max_attempts"),
     "max_runtime_s",

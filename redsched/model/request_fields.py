@@ -172,6 +172,10 @@ class RequestFields(PlaceFields):
         Field(description="active: respond when the hosts have confirmed, or undo the request."),
     ] = "claimed"
     queue_timeout_s: Annotated[int, whole_from(0, MAX_WAIT_S), Field(description=QUEUE_TIMEOUT)] = 0
+    reserve: Annotated[
+        bool,
+        Field(description="Whether hosts are reserved while it waits for room, so that it gets what becomes free."),
+    ] = False
     confirm_timeout_s: Annotated[
         int,
         whole_from(0, MAX_WAIT_S),

@@ -152,6 +152,8 @@ def _check_numbers(request: RequestFields) -> None:
     if request.until not in ("claimed", "active"):
         raise InvalidRequest(f"until must be claimed or active, not {request.until!r}")
     check_range("queue_timeout_s", request.queue_timeout_s, 0, MAX_WAIT_S)
+    if request.reserve and not request.queue_timeout_s:
+        raise InvalidRequest("reserve requires queue_timeout_s: how long the request waits")
     check_range("confirm_timeout_s", request.confirm_timeout_s, 0, MAX_WAIT_S)
     if request.confirm_timeout_s and request.until != "active":
         raise InvalidRequest("confirm_timeout_s requires until: active")

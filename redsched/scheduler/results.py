@@ -131,6 +131,12 @@ class HostView:
     """Claims whose last move failed at its target. Filled in when reading a single host, not in lists."""
     written_off: bool = False
     """Whether an operator wrote it off and it has not returned since."""
+    reservation: str = ""
+    """The id under which it is reserved for a request that waits for room; '' if it is not."""
+    reservation_until_ms: int | None = None
+    """When the reservation ends unless it is renewed (Unix ms)."""
+    kept: Mapping[str, int] = field(default_factory=dict)
+    """The amounts, by slot, that are kept for that request: other claims do not get them."""
 
     @property
     def drain_state(self) -> DrainState:

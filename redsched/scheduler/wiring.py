@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from redsched.scheduler.mirroring.mirrors import Mirrors
     from redsched.scheduler.observe.events import EventService
     from redsched.scheduler.planning.planner import Planner
+    from redsched.scheduler.plans.service import PlanService
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
     from redsched.scheduler.quotas.shares import QuotaShares
@@ -186,6 +187,13 @@ class Components:
         return EventService(self.cells)
 
     @cached_property
+    def plans(self) -> "PlanService":
+        """Answers what would happen."""
+        from redsched.scheduler.plans.service import PlanService
+
+        return PlanService(self.cells, self.shares, self.limits, self.settings)
+
+    @cached_property
     def tasks(self) -> "Mapping[str, CellTasks]":
         """The background tasks of each cell."""
         from redsched.scheduler.hosts.drain import DrainWorker
@@ -220,6 +228,7 @@ class Components:
         """Selects hosts and claims them."""
         from redsched.scheduler.selection.claim_ids import ClaimIds
         from redsched.scheduler.selection.pipeline import SelectionPipeline
+        from redsched.scheduler.selection.reservations import Reservations
         from redsched.scheduler.selection.selector import Selector
 
         pipeline = SelectionPipeline(self.cells, ClaimIds(self.cells), self.enforcement, self.replicas, self.limits)
@@ -230,6 +239,7 @@ class Components:
             self._count,
             self.settings.select_timeout_s,
             self.limits,
+            Reservations(self.cells, self.settings),
             self._observe,
         )
 

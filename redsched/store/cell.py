@@ -22,6 +22,7 @@ from redsched.store.commands.gangs import GangCommands
 from redsched.store.commands.hosts import HostCommands
 from redsched.store.commands.quotas import QuotaCommands
 from redsched.store.commands.repair import RepairCommands
+from redsched.store.commands.reservations import ReservationCommands
 from redsched.store.commands.schema import SchemaCommands
 from redsched.store.commands.summary import SummaryCommands
 from redsched.store.commands.texts import TextCommands
@@ -51,6 +52,7 @@ class CellStore:
         self.events = EventCommands(cell)
         self.summary = SummaryCommands(cell)
         self.workload = WorkloadCommands(cell)
+        self.reservations = ReservationCommands(cell)
         self.schema = SchemaCommands(cell)
         self.repair = RepairCommands(cell, self.hosts)
         self.audit = AuditReads(cell, self.hosts)

@@ -186,6 +186,11 @@ async def counted(it: World) -> None:
     await it.cell.workload.add(MOST, Workload({500: 1}))
 
 
+async def reserved(it: World) -> None:
+    await open_host(it.cell)
+    await it.cell.reservations.put("h1", "r1", {"VCPU": 1}, HOUR_S * 1000, 0, 1)
+
+
 async def in_aggregate(it: World) -> None:
     await open_host(it.cell)
     await it.cell.declared.put_aggregate(Aggregate("az", {}, frozenset({"h1"})))
@@ -384,6 +389,7 @@ LINES: dict[str, Line] = {
     "renew": Line(partial(one, claim_on), about("renew", HOUR_S)),
     "replace": Line(to_move, move),
     "report": Line(with_facts, lambda it: it.cell.hosts.report(report_of())),
+    "reserve": Line(reserved, lambda it: it.cell.reservations.end("h1", "r1")),
     "resize": Line(partial(one, claim_on), about("resize", {"VCPU": 2})),
     "resized": Line(asked_to_resize, about("resized", {"VCPU": 2})),
     "restore": Line(

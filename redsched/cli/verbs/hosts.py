@@ -60,6 +60,10 @@ def show(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
     if view.pools:
         rows = ((name, pool.parent, " ".join(sorted(pool.traits))) for name, pool in view.pools.items())
         tables.show_table(POOL_HEADS, rows, "")
+    if view.reservation:
+        kept = tables.amounts(view.kept)
+        until = formats.time(view.reservation_until_ms or 0)
+        print(f"reserved for a request that waits ({view.reservation}), renewed until {until}: {kept}")
     print("labels:", " ".join(f"{key}={value}" for key, value in sorted(view.labels.items())) or formats.NOTHING)
     print("traits:", " ".join(sorted(view.traits)) or formats.NOTHING)
     print("metrics:", " ".join(f"{key}={value:g}" for key, value in sorted(view.metrics.items())) or formats.NOTHING)

@@ -40,6 +40,7 @@ def select(
     ] = None,
     until: Annotated[str, typer.Option(help=about("until"), show_default=False)] = "",
     queue_timeout_s: Annotated[int | None, seconds("--wait", most=MAX_WAIT_S, help=options.WAIT)] = None,
+    reserve: Annotated[bool, typer.Option("--reserve", help="With --wait: reserve hosts meanwhile.")] = False,
     confirm_timeout_s: Annotated[
         int | None,
         seconds("--confirm-timeout", most=MAX_WAIT_S, help="How long --until active waits. Default: the lease."),
@@ -71,6 +72,7 @@ def select(
         lease_s=lease_s,
         until=until,
         queue_timeout_s=queue_timeout_s,
+        reserve=reserve or None,
         confirm_timeout_s=confirm_timeout_s,
         on_exit=on_exit,
         max_attempts=max_attempts,

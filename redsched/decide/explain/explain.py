@@ -43,7 +43,10 @@ def check_host(profile: RequestProfile, request: Request, places: int, row: int)
     """Return every check of one host, failed and passed."""
     columns = profile.columns
     rules = (*profile.rules, *profile.dynamic_rules())
-    checks = [Check(rule.reason, bool(rule.passes(columns, row)), rule.detail(columns, row)) for rule in rules]
+    checks = list[Check]()
+    for rule in rules:
+        if not rule.guarded or all(check.ok for check in checks):
+            checks.append(Check(rule.reason, bool(rule.passes(columns, row)), rule.detail(columns, row)))
     if all(check.ok for check in checks) and not profile.takes(row):
         checks.append(Check(POOLS, False, "its pools can give each part of the request, and not all of them together"))
     if request.count > 1:

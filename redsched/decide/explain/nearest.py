@@ -32,7 +32,7 @@ def nearest(profile: RequestProfile) -> tuple[Miss, ...]:
     failed, lack = profile.failed_host_rules(), np.zeros(columns.size)
     for rule in profile.other_rules():
         check_work("comparing the hosts that are nearest to fit")
-        passing = rule.passes(columns, ALL_ROWS)
+        passing = _guarded(rule, columns, failed + lack == 0) if rule.guarded else rule.passes(columns, ALL_ROWS)
         if rule.slot is not None:
             amount = profile.request.resources[rule.slot]
             if has_units(columns, rule.slot):
@@ -67,6 +67,13 @@ def with_changes(
         found.append(replace(miss, changes=tuple(edit.says for edit in edits)))
         yield
     return tuple(found), cut_short
+
+
+def _guarded(rule: Rule, columns: Columns, reached: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which rows pass a rule that is tested only on the rows that it is reached on."""
+    rows, passing = np.flatnonzero(reached), np.ones(columns.size, np.bool_)
+    passing[rows] = rule.passes(columns, rows)
+    return passing
 
 
 def _fitting(profile: RequestProfile) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 -- claim: place each member of a call on the first of its candidates that fits now; all members or none.
 -- KEYS meta changes hosts deadlines reconcile shelved quota ...
 -- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer members hosts lists request limited gang call_id
--- ARGV max_attempts on_exit most_alternates alternates gang_members max_runtime_s ...
+-- ARGV max_attempts on_exit most_alternates alternates gang_members max_runtime_s reservation ...
 -- Further keys: the claim of each member, then host, claims and inbox of each host; with conditions the attributes of
 -- each host, if ARGV says so, then each group and shared pool; with alternates the key of each member's list; with a
 -- gang its key; with a request its key.
@@ -12,6 +12,7 @@
 -- max_attempts: '' for one. on_exit: '' for release. gang_members: as stored with each claim, or ''.
 -- max_runtime_s: of the request, '' for no limit. The time counts from a claim's first placement on, or from the one
 -- that unshelved it: claims that replace.lua moves or retries keep the deadline that they have.
+-- reservation: that of the request, if hosts are reserved for it, else ''.
 -- alternates: other hosts that fit, separated by spaces; of those that no member gets, the first most_alternates are
 -- stored for each claim. '' in calls of replace.lua.
 -- Then each amount list as length, slot, amount ...; then each member as id and candidates, each of which is the

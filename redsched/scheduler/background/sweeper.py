@@ -1,9 +1,9 @@
 """The periodic work of a scheduler on a cell, each second.
 
-It ticks the store's clock, ends claims whose lease has expired, marks hosts down whose lease has lapsed, replays
-releases that a new epoch may have lost, and runs further duties: reconciliation, drains and evacuations. Every
-scheduler sweeps every cell, so the loss of one does not matter. The scripts check the time themselves, so concurrent
-sweepers do no harm; jitter keeps them apart.
+It ticks the store's clock, ends claims and reservations whose lease has expired, marks hosts down whose lease has
+lapsed, replays releases that a new epoch may have lost, and runs further duties: reconciliation, drains and
+evacuations. Every scheduler sweeps every cell, so the loss of one does not matter. The scripts check the time
+themselves, so concurrent sweepers do no harm; jitter keeps them apart.
 """
 
 import asyncio
@@ -48,6 +48,7 @@ class Sweeper:
         clock = await self._cell.store.tick()
         await self._cell.expiry.expire_due()
         await self._mark_lapsed(clock.now_ms)
+        await self._cell.store.reservations.end_expired(clock.now_ms)
         replay_releases: Duty = partial(self._cell.released.replay_releases, clock.epoch)
         for duty in (replay_releases, *self._duties):
             try:

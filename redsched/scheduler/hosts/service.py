@@ -6,7 +6,7 @@ from dataclasses import replace
 from redsched import aio
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent
 from redsched.model import AgentStamp, AtDeadline, Claim, EndReason, HostReport, HostStatus, OneOf
-from redsched.model.validation import parse_int
+from redsched.model.validation import MAX_AMOUNT, parse_int
 from redsched.scheduler.cells import Cell, Cells, no_such_host
 from redsched.scheduler.hosts.column_limit import refuse_too_many_columns
 from redsched.scheduler.hosts.fields import keyed, number, slot_views, status_from
@@ -297,6 +297,9 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         draining=draining_of(fields, cell.updater.now_ms()),
         drain_deadline_ms=parse_int(fields.get("drain_deadline_ms", ""), 0) or None,
         drain_then=fields.get("drain_then", ""),
+        reservation=fields.get("reservation", ""),
+        reservation_until_ms=parse_int(fields.get("reservation_until_ms", ""), 0) or None,
+        kept={slot: parse_int(text, MAX_AMOUNT) for slot, text in sorted(keyed("kept.", fields).items())},
     )
 
 

@@ -13,6 +13,7 @@ from redsched.model import Request
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.planning.limits import too_hard
 from redsched.scheduler.selection.refusal import PendingRefusal
+from redsched.scheduler.selection.reservations import usable
 
 if TYPE_CHECKING:
     from redsched.scheduler.planning.planner import Planner
@@ -29,12 +30,16 @@ class Planned:
     explanation: Explanation | None
 
 
-async def decided_apart(planner: "Planner", cell: Cell, request: Request) -> Planned:
+async def decided_apart(planner: "Planner", cell: Cell, request: Request, reservation: str = "") -> Planned:
     """Return a planner's decision on a request in one cell, on columns at the head of its feed.
+
+    `reservation`: that of the request, if hosts are reserved for it.
 
     Raises TooHard, PlannerBusy, Unavailable, InvalidRequest.
     """
-    found: Planned = await planner.run(partial(_decide, cell, request), request.project, cell.read_at_head, _is_cut)
+    found: Planned = await planner.run(
+        partial(_decide, cell, request, reservation), request.project, cell.read_at_head, _is_cut
+    )
     return found
 
 
@@ -49,10 +54,10 @@ def _is_cut(found: object) -> bool:
     return isinstance(found, TooHard)
 
 
-def _decide(cell: Cell, request: Request, limit_s: float) -> Planned | RedschedError:
+def _decide(cell: Cell, request: Request, reservation: str, limit_s: float) -> Planned | RedschedError:
     updater, limit = cell.updater, WorkLimit(limit_s, limit_s)
     try:
-        with limit.working():
+        with limit.working(), usable(cell, request, reservation):
             decision = cell.decider.decide(request, Random())
     except TooMuchWork as cut:
         return too_hard(request, len(updater.columns), cut)

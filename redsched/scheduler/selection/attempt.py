@@ -37,6 +37,7 @@ class SchedulingAttempt:
         "pinned",
         "refusals",
         "request",
+        "reservation",
         "resolved",
         "sent",
         "started",
@@ -51,6 +52,8 @@ class SchedulingAttempt:
         self.call_id = secrets.token_hex(4) if self.waits_until_active and request.claim_ids else ""
         self.calls = 0
         self.decide_s = 0.0
+        self.reservation = ""
+        """The id under which hosts are reserved for it while it waits; '' if none are."""
         self.started = time.perf_counter()
         self.held: Cell | None = None
         """A cell that this scheduler does not mirror, and whose replica is kept for the request."""

@@ -65,7 +65,7 @@ class HardRequests:
         if not cell.is_here:
             await self._elsewhere.load(attempt, cell)
         assert self._limits.planner is not None
-        planned = await decided_apart(self._limits.planner, cell, attempt.resolved)
+        planned = await decided_apart(self._limits.planner, cell, attempt.resolved, attempt.reservation)
         attempt.catch_up = True
         attempt.refusals.pop(cell.name, None)
         if planned.explanation is not None:

@@ -15,6 +15,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -39,6 +40,7 @@ from redsched.scheduler.selection.interpret import abandon, interpret
 from redsched.scheduler.selection.joint_calls import JointCalls
 from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
 from redsched.scheduler.selection.refusal import PendingRefusal, refusal
+from redsched.scheduler.selection.reservations import usable
 from redsched.scheduler.selection.routing import CellRouter
 from redsched.scheduler.selection.steps import ClaimReply, Done, Proposal, Refuse, Retry, Step
 from redsched.store.codec.outcomes import Outcome
@@ -91,7 +93,7 @@ class SelectionPipeline:
         if gains is None or gains.columns is not cell.updater.columns:
             gains = attempt.gains[cell.name] = cell.decider.gains(attempt.resolved)
         try:
-            with self._limits.of_check().working():
+            with self._limits.of_check().working(), usable(cell, attempt.resolved, attempt.reservation):
                 if not gains.may_matter():
                     return False
                 if not self._hard.is_known(attempt) and not cell.decider.decide(attempt.resolved, self._rng).places:
@@ -212,7 +214,7 @@ class SelectionPipeline:
     def _propose(self, attempt: SchedulingAttempt, cell: Cell) -> Proposal:
         started, worked, updater = time.perf_counter(), time.thread_time(), cell.updater
         try:
-            with attempt.limit.working():
+            with attempt.limit.working(), usable(cell, attempt.resolved, attempt.reservation):
                 decision = cell.decider.decide(attempt.resolved, self._rng, attempt.max_searches)
         finally:
             self._turns.spent(time.thread_time() - worked)
@@ -260,13 +262,15 @@ class SelectionPipeline:
         attempt.sent = ids
         try:
             # Only with others in the pipeline is it worth to wait for a turn of the loop.
-            joint = await self._joint_calls.claim(request, proposal, ids) if self._running > 1 else None
+            may_join = self._running > 1 and not attempt.reservation
+            joint = await self._joint_calls.claim(request, proposal, ids) if may_join else None
             if joint is not None:
                 return ClaimReply(ids, joint)
             members = gang_members(request, proposal.decision, ids)
             call = claim_call(
                 request, cell, proposal.decision, ids, proposal.epoch, proposal.seq, attempt.call_id, members
             )
+            call = replace(call, reservation=attempt.reservation) if attempt.reservation else call
             answer = await self._quotas.claim(cell, call)
         except NotDurable:
             abandon(request, cell, ids)

@@ -1,6 +1,7 @@
 """Select: run the pipeline, and wait for room and for confirmation by the hosts. From the outside in:
 
 until_active.confirmed          undone when a host does not confirm
+  reservations.kept_for         hosts are reserved while it waits, if it asks for that
   wait_queue.place              retried whenever there may be room
     until_active.placed         undone when the caller disconnects
       within select_timeout_s
@@ -16,6 +17,7 @@ from redsched.scheduler.planning.limits import DecisionLimits
 from redsched.scheduler.results import Effort, Selections
 from redsched.scheduler.selection.attempt import SchedulingAttempt
 from redsched.scheduler.selection.pipeline import SelectionPipeline
+from redsched.scheduler.selection.reservations import Reservations
 from redsched.scheduler.selection.wait_active import ActiveWaiter
 from redsched.scheduler.selection.wait_queue import WaitQueue
 
@@ -33,6 +35,7 @@ class Selector:
         count: Callable[[Request], None],
         timeout_s: float,
         limits: DecisionLimits,
+        reservations: Reservations,
         observe: Observe | None = None,
     ) -> None:
         self._pipeline = pipeline
@@ -41,15 +44,17 @@ class Selector:
         self._count = count
         self._timeout_s = timeout_s
         self._limits = limits
+        self._reservations = reservations
         self._limit = aio.TimeLimit(timeout_s)
         self._observe = observe or (lambda _: None)
 
     async def select(self, request: Request) -> Selections:
         """Claim a place for every member of the request, or show the places without claiming them (`claim` False).
 
-        Raises NoValidHost, TooHard, QuotaExceeded, ClaimIdReused, ClaimState (some ids have ended or were lost),
-        NotConfirmed, Settling, StoreUnavailable, OutcomeUnknown.
+        Raises InvalidRequest, NoValidHost, TooHard, QuotaExceeded, ClaimIdReused, ClaimState (some ids have ended or
+        were lost), NotConfirmed, Settling, StoreUnavailable, OutcomeUnknown.
         """
+        self._reservations.check(request)
         attempt = SchedulingAttempt(request, self._limits.of_request)
         try:
             found = await self._place(attempt)
@@ -77,14 +82,15 @@ class Selector:
                 self._count(attempt.request)
             if not attempt.waits_for_room:
                 raise
-            return await self._wait_queue.place(
-                lambda: self._place_now(attempt),
-                lambda: self._pipeline.may_fit(attempt),
-                attempt.request.queue_timeout_s,
-                refused,
-                key=attempt.request.digest(),
-                is_hard=lambda: attempt.is_hard,
-            )
+            async with self._reservations.kept_for(attempt):
+                return await self._wait_queue.place(
+                    lambda: self._place_now(attempt),
+                    lambda: self._pipeline.may_fit(attempt),
+                    attempt.request.queue_timeout_s,
+                    refused,
+                    key=None if attempt.reservation else attempt.request.digest(),
+                    is_hard=lambda: attempt.is_hard,
+                )
 
     async def _place_now(self, attempt: SchedulingAttempt) -> Selections:
         if attempt.waits_until_active:

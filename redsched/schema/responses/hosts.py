@@ -93,6 +93,11 @@ class HostAnswer(Answer, shows=HostView):
         From(_failed_moves),
         Field(description="Claims whose move failed at the target. Empty in lists."),
     ]
+    reservation: Annotated[
+        str, Field(description="The id under which it is reserved for a request that waits; empty if it is not.")
+    ]
+    reservation_until_ms: Annotated[int | None, Field(description="End of the reservation unless renewed, Unix ms.")]
+    kept: Annotated[dict[str, int], Field(description="What is kept for that request, by slot.")]
 
 
 class DrainAnswer(Answer, shows=HostView):

@@ -98,7 +98,8 @@ class ClaimWire:
         attempts = call.max_attempts if call.max_attempts > 1 else ""
         on_exit = "" if call.on_exit == OnExit.RELEASE else str(call.on_exit)
         alternates = (call.most_alternates, alternates_text(call.alternates), gang_members_text(call.gang_members))
-        return [*decided, *owner, *counts, *flags, attempts, on_exit, *alternates, call.max_runtime_s or ""]
+        limits = (call.max_runtime_s or "", call.reservation)
+        return [*decided, *owner, *counts, *flags, attempts, on_exit, *alternates, *limits]
 
     def _amounts(self) -> tuple[Arguments, list[tuple[int, str, int]]]:
         """Return each list of amounts, and the amounts from shared pools, each with the number of its list."""

@@ -44,6 +44,7 @@ class Keys:
         "quotas",
         "reconcile",
         "recorder",
+        "reservations",
         "server_groups",
         "shelved",
         "summary",
@@ -62,6 +63,7 @@ class Keys:
         self.events = f"{self._prefix}events"
         self.recorder = f"{self._prefix}recorder"
         self.summary = f"{self._prefix}summary"
+        self.reservations = f"{self._prefix}reservations"
         self.workload = f"{self._prefix}workload"
         self.aggregates = f"{self._prefix}aggregates"
         self.server_groups = f"{self._prefix}server-groups"

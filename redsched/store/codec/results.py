@@ -193,6 +193,8 @@ class ClaimCall:
     most_alternates: int = 0
     gang_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For a gang with relations: the ids of each member's claims, stored with all of them."""
+    reservation: str = ""
+    """The reservation of the request, if hosts are reserved for it: it may use what they keep for it."""
     expected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The hosts, by claim id, of other claims on which the choice of places for members placed again was based."""
     origins: tuple[Origin, ...] = ()

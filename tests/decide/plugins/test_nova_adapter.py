@@ -1,6 +1,7 @@
 """Filters and weighers written for Nova: their arguments, their results, and how their errors are reported."""
 
 import json
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
@@ -84,6 +85,17 @@ def test_filters_and_weighers_for_nova_decide_with_all_others() -> None:
     assert hosts_of(decider.decide(SMALL, Random(0))) == [("a", "b")]
     reasons = {one.reason: one.hosts for one in decider.explain(SMALL).reasons}
     assert reasons == {"MEMORY_MB": 1, "nova:TenantFilter": 1}
+
+
+def test_explanations_ask_a_class_only_of_hosts_that_pass_all_else() -> None:
+    columns = columns_of(a=USUAL, b=USUAL | {"label.ip": "10.0.0.7"}, c=USUAL | {"label.ip": "10.0.0.8"})
+    decider = Decider(columns, Settings(nova_filters=(NOVAS + "AddressFilter",)))
+    found = decider.explain(Request({"VCPU": 1}, hints=Hints(build_near_host_ip="10.0.0.1")), "a", "b", "c")
+    assert {one.reason: one.hosts for one in found.reasons} == {"build_near_host_ip": 1, "nova:AddressFilter": 1}
+    checks = {one.host: {check.name: check.ok for check in one.checks} for one in found.checks}
+    assert "nova:AddressFilter" not in checks["a"]
+    assert (checks["b"]["nova:AddressFilter"], checks["c"]["nova:AddressFilter"]) == (True, False)
+    assert {one.host for one in found.nearest} == {"a", "c"}
 
 
 # Weighers
@@ -209,6 +221,54 @@ def test_a_bare_host_has_nothing_to_say_and_fails_nobody() -> None:
     assert (state.hypervisor_version, state.host_ip, state.free_ram_mb) == (None, None, 0)
 
 
+@pytest.mark.parametrize(
+    ("labels", "supported"),
+    [
+        ({"arch": "aarch64"}, [["aarch64", None, None]]),
+        ({"arch": "aarch64", "architecture": "x86_64"}, [["x86_64", None, None]]),
+        ({"hypervisor_type": "QEMU,kvm", "vm_mode": "HVM"}, [[None, "kvm", "hvm"], [None, "qemu", "hvm"]]),
+        ({"rack": "r1"}, []),
+    ],
+)
+def test_supported_instances_are_labels_of_which_agents_report_one(
+    labels: dict[str, str], supported: list[list[str | None]]
+) -> None:
+    assert state_of({f"label.{key}": text for key, text in labels.items()}).supported_instances == supported
+
+
+def test_cpu_info_is_json_that_can_be_asked_like_a_mapping() -> None:
+    info = state_of({"label.arch": "aarch64"}).cpu_info
+    assert json.loads(info) == {"arch": "aarch64", "features": []}
+    assert (info.get("arch"), info.get("maxphysaddr", {})) == ("aarch64", {})
+
+
+@pytest.mark.parametrize(
+    ("fields", "disabled", "down"),
+    [(USUAL, False, False), (USUAL | {"status": "disabled"}, True, False), (USUAL | {"alive": "0"}, False, True)],
+)
+def test_a_service_is_up_while_the_lease_of_its_host_is_valid(
+    fields: dict[str, str], disabled: bool, down: bool
+) -> None:
+    before = datetime.now(UTC)
+    service = state_of(fields).service
+    assert (service["host"], service["disabled"], service["forced_down"]) == ("h1", disabled, down)
+    assert before <= service["last_seen_up"] <= datetime.now(UTC)
+
+
+def test_what_a_request_may_name_is_no_attribute_of_our_own() -> None:
+    """Nova looks up the capabilities that a request names as attributes of a host, and only then in `stats`."""
+    state = state_of({"label.kind": "big", "label.row": "7"})
+    novas = {"host", "nodename", "uuid", "stats", "free_ram_mb"}
+    assert all(hasattr(state, name) for name in novas)
+    assert not any(hasattr(state, name) for name in ("kind", "row", "columns", "request", "free", "capacity", "label"))
+    assert (state.stats["kind"], state.stats["row"]) == ("big", "7")
+
+
+def test_a_pool_of_devices_never_has_less_than_none() -> None:
+    over = {"capacity.pf0/SRIOV_NET_VF": "2", "claimed.pf0/SRIOV_NET_VF": "3"}
+    assert state_of(over).pci_stats.pools == [{"resource_class": "SRIOV_NET_VF", "count": 0}]
+
+
 REQUEST = Request(
     {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 10},
     groups=(Group("1", {"CUSTOM_GPU_MILLI": 500}),),
@@ -278,6 +338,40 @@ def test_a_request_spec_has_a_flavor_with_extra_specs_and_an_image() -> None:
     assert properties.to_dict() == {"flavor": "m1.small", "os_type": "linux"}
     assert ("os_type" in properties, "other" in properties) == (True, False)
     assert [(one.resource_class, one.count) for one in spec.pci_requests.requests] == [("SRIOV_NET_VF", 2)]
+
+
+@pytest.mark.parametrize(
+    ("properties", "image", "flavor"),
+    [
+        ({}, None, ""),
+        ({"image": "img-1", "instance_type": "m1.tiny"}, "img-1", "m1.tiny"),
+        ({"flavor": "m1.small", "instance_type": "m1.tiny"}, None, "m1.small"),
+    ],
+)
+def test_image_and_flavor_are_named_by_properties(properties: dict[str, str], image: str | None, flavor: str) -> None:
+    spec = spec_of(Request({"VCPU": 1}, properties=properties))
+    assert (spec.image.id, spec.flavor.name) == (image, flavor)
+
+
+def test_a_label_that_a_host_must_not_have_is_no_extra_spec() -> None:
+    spec = spec_of(Request({"VCPU": 1}, labels={"rack": "", "row": "7"}))
+    assert spec.flavor.extra_specs == {"capabilities:row": "7"}
+
+
+@pytest.mark.parametrize(("given", "hint"), [("/16", "/16"), ("16", "/16"), ("", "/24")])
+def test_a_prefix_has_its_slash(given: str, hint: str) -> None:
+    hints = Hints(build_near_host_ip="10.0.0.7", cidr=given)
+    assert spec_of(Request({"VCPU": 1}, hints=hints)).get_scheduler_hint("cidr", "/24") == hint
+
+
+@pytest.mark.parametrize(("by", "known"), [("host", True), ("zone", False), ("label:rack", False)])
+def test_only_groups_that_count_by_host_are_novas(by: str, known: bool) -> None:
+    columns = columns_of(a=USUAL)
+    fields = {"version": "1", "policy": "affinity", "by": by, "count.host=a": "1", "members": "1"}
+    columns.declared.put("server-group", "g", fields)
+    group = RequestSpec(_request=Request({"VCPU": 1}, server_group="g"), _columns=columns).instance_group
+    assert (group is not None) is known
+    assert group is None or group.policies == ["affinity"]
 
 
 def test_a_request_spec_has_the_server_group_and_hints_in_novas_ways() -> None:

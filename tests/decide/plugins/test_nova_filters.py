@@ -4,6 +4,7 @@ Each case describes one host and one request twice: for redsched, and as Nova it
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from redsched.cache.columns import Columns
 from redsched.decide.plugins.nova.catalogue import FILTER_PACKAGE, FILTERS, path_of
 from redsched.decide.plugins.registry import plugin_registry
 from redsched.errors import InvalidRequest
-from redsched.model import Hints, Request
+from redsched.model import CpuPolicy, Hints, Numa, NumaAffinity, NumaCell, PciDevices, Request
 from redsched.settings import Settings
 from tests.support.builders.columns import columns_of
 from tests.support.builders.weighed import aggregate
@@ -130,6 +131,148 @@ def in_few(case: dict[str, Any]) -> dict[str, Any]:
     return {"fields": case["fields"] | IN["few"], "host": lambda: case["host"]() | within("few")()}
 
 
+VF = "SRIOV_NET_VF"
+
+
+def node_fields(number: int) -> dict[str, str]:
+    """Return the fields of a NUMA node: 3 of 4 CPUs are free, 2 of 3 dedicated ones, 800 of 1000 MB, 7 of 8 pages."""
+    amounts = {"VCPU": (4, 1), "PCPU": (3, 1), "MEMORY_MB": (1000, 200), "CUSTOM_HUGE_PAGES_2048KB": (8, 1)}
+    fields = {f"pool.numa{number}": "/", f"trait.numa{number}/HW_NUMA_ROOT": "1"}
+    for name, (capacity, claimed) in amounts.items():
+        fields |= {f"capacity.numa{number}/{name}": str(capacity), f"claimed.numa{number}/{name}": str(claimed)}
+    return fields
+
+
+def novas_nodes(number: int, hyperthreading: bool = False) -> Any:
+    """Return the same nodes as Nova has them, with other numbers of CPUs."""
+    made = novas.objects()
+    cells = [
+        made.NUMACell(
+            id=one,
+            cpuset={0, 1, 2, 3},
+            pcpuset={4, 5, 6},
+            memory=1016,
+            cpu_usage=1,
+            memory_usage=202,
+            pinned_cpus={5},
+            siblings=[{4, 6}, {5}] if hyperthreading else [{4}, {5}, {6}],
+            mempages=[
+                made.NUMAPagesTopology(size_kb=4, total=256_000, used=51_200, reserved=0),
+                made.NUMAPagesTopology(size_kb=2048, total=8, used=1, reserved=0),
+            ],
+            socket=None,
+        )
+        for one in range(number)
+    ]
+    return made.NUMATopology(cells=cells)
+
+
+def novas_guest(numa: Numa) -> Any:
+    """Return a guest as Nova has it. Its dedicated CPUs come last."""
+    made, cells = novas.objects(), []
+    for number, one in enumerate(numa.cells):
+        dedicated = one.cpus if numa.policy is CpuPolicy.DEDICATED else one.dedicated_cpus
+        ids = [100 * number + cpu for cpu in range(one.cpus)]
+        cells.append(
+            made.InstanceNUMACell(
+                id=number,
+                cpuset=set(ids[: one.cpus - dedicated]),
+                pcpuset=set(ids[one.cpus - dedicated :]),
+                memory=one.memory_mb,
+                pagesize=numa.page_size_kb,
+                cpu_policy=numa.policy.value,
+            )
+        )
+    return made.InstanceNUMATopology(cells=cells)
+
+
+def guest(nodes: int, *cells: NumaCell, **given: Any) -> dict[str, Any]:
+    """Return the fields of a case with a guest on a host with so many nodes."""
+    numa = Numa(cells, **given)
+    return {
+        "request": Request(numa=numa),
+        "fields": {key: text for number in range(nodes) for key, text in node_fields(number).items()},
+        "host": lambda: {
+            "numa_topology": novas_nodes(nodes) if nodes else None,
+            "pci_stats": novas.pci_stats([]),
+            "allocation_candidates": [{"mappings": {}}],
+            "cpu_allocation_ratio": 1.0,
+            "ram_allocation_ratio": 1.0,
+        },
+        "spec": lambda: {
+            "numa_topology": novas_guest(numa),
+            "extra_specs": {"hw:cpu_policy": numa.policy.value},
+        },
+    }
+
+
+def threads(policy: str, hyperthreading: bool) -> dict[str, Any]:
+    case = guest(1, NumaCell(2, 500), policy=CpuPolicy.DEDICATED)
+    trait = {"trait.HW_CPU_HYPERTHREADING": "1"} if hyperthreading else {}
+    properties = {"hw_cpu_thread_policy": policy}
+    return case | {
+        "request": replace(case["request"], properties=properties),
+        "fields": case["fields"] | trait,
+        "host": lambda: case["host"]() | {"numa_topology": novas_nodes(1, hyperthreading)},
+        "spec": lambda: case["spec"]() | {"image": {"properties": properties}},
+    }
+
+
+POOLS = {
+    "pool.pf0": "/",
+    f"capacity.pf0/{VF}": "4",
+    f"claimed.pf0/{VF}": "2",
+    "pool.pf1": "/",
+    f"capacity.pf1/{VF}": "1",
+    "trait.pf1/CUSTOM_FAST": "1",
+}
+"""Two free functions, and one that is fast."""
+NOVAS_POOLS = [
+    {"product_id": "154c", "vendor_id": "8086", "count": 2, "numa_node": None},
+    {"product_id": "154c", "vendor_id": "8086", "count": 1, "numa_node": None, "fast": "yes"},
+]
+
+
+def novas_devices(*devices: PciDevices) -> Any:
+    """Return requests for the functions as Nova has them: by vendor and product, and by a tag of the pool."""
+    made = novas.objects()
+    requests = []
+    for one in devices:
+        spec = {"vendor_id": "8086", "product_id": "154c" if one.resource_class == VF else "ffff"}
+        spec |= {"fast": "yes"} if one.required else {}
+        policy = one.numa_policy.value
+        requests.append(made.InstancePCIRequest(count=one.count, spec=[spec], alias_name="a", numa_policy=policy))
+    return made.InstancePCIRequests(requests=requests)
+
+
+def devices(*wanted: PciDevices) -> dict[str, Any]:
+    return {
+        "request": Request(pci=wanted),
+        "fields": POOLS,
+        "host": lambda: {
+            "pci_stats": novas.pci_stats(NOVAS_POOLS),
+            "allocation_candidates": [{"mappings": {}}],
+        },
+        "spec": lambda: {"pci_requests": novas_devices(*wanted)},
+    }
+
+
+def near_devices(affinity: NumaAffinity, count: int) -> dict[str, Any]:
+    """Return the fields of a case with a device at each of two nodes, and a guest with one cell."""
+    numa, wanted = Numa((NumaCell(1, 100),)), PciDevices(VF, count, affinity)
+    fields = node_fields(0) | node_fields(1)
+    for number in (0, 1):
+        fields |= {f"pool.pf{number}": f"numa{number}", f"capacity.pf{number}/{VF}": "1"}
+    case = guest(2, NumaCell(2, 100))
+    pools = [{"product_id": "154c", "vendor_id": "8086", "count": 1, "numa_node": number} for number in (0, 1)]
+    return case | {
+        "request": Request(numa=numa, pci=(wanted,)),
+        "fields": fields,
+        "host": lambda: case["host"]() | {"pci_stats": novas.pci_stats(pools)},
+        "spec": lambda: {"numa_topology": novas_guest(numa), "pci_requests": novas_devices(wanted)},
+    }
+
+
 CASES = [
     Case("AggregateImagePropertiesIsolation", True, IN["linux"], host=within("linux")),
     Case(
@@ -233,8 +376,36 @@ CASES = [
         host=lambda: {"metrics": novas.metrics(power=1, noise=2)},
     ),
     Case("MetricsFilter", False, {"metric.power": "1"}, host=lambda: {"metrics": novas.metrics(power=1)}),
+    Case("NUMATopologyFilter", True),
+    Case("NUMATopologyFilter", False, **guest(0, NumaCell(1, 100))),
+    Case("NUMATopologyFilter", True, **guest(2, NumaCell(3, 500), NumaCell(3, 500))),
+    Case("NUMATopologyFilter", False, **guest(1, NumaCell(3, 500), NumaCell(3, 500))),
+    Case("NUMATopologyFilter", False, **guest(2, NumaCell(4, 500))),
+    Case("NUMATopologyFilter", False, **guest(2, NumaCell(3, 815))),
+    Case("NUMATopologyFilter", True, **guest(2, NumaCell(2, 500), policy=CpuPolicy.DEDICATED)),
+    Case("NUMATopologyFilter", False, **guest(2, NumaCell(3, 500), policy=CpuPolicy.DEDICATED)),
+    Case("NUMATopologyFilter", True, **guest(2, NumaCell(5, 500, 2), policy=CpuPolicy.MIXED)),
+    Case("NUMATopologyFilter", False, **guest(2, NumaCell(5, 500, 3), policy=CpuPolicy.MIXED)),
+    Case("NUMATopologyFilter", True, **guest(2, NumaCell(1, 14), page_size_kb=2048)),
+    Case("NUMATopologyFilter", False, **guest(2, NumaCell(1, 16), page_size_kb=2048)),
+    Case("NUMATopologyFilter", False, **guest(2, NumaCell(1, 1024), page_size_kb=1048576)),
+    Case("NUMATopologyFilter", True, **threads("require", True)),
+    Case("NUMATopologyFilter", False, **threads("require", False)),
+    Case("NUMATopologyFilter", True, **threads("prefer", False)),
     Case("NumInstancesFilter", True, **holding(4)),
     Case("NumInstancesFilter", False, **holding(5)),
+    Case("PciPassthroughFilter", True),
+    Case("PciPassthroughFilter", True, **devices(PciDevices(VF, 3))),
+    Case("PciPassthroughFilter", False, **devices(PciDevices(VF, 4))),
+    Case("PciPassthroughFilter", False, **devices(PciDevices("CUSTOM_PCI_OTHER", 1))),
+    Case("PciPassthroughFilter", True, **devices(PciDevices(VF, 1, required=frozenset({"CUSTOM_FAST"})))),
+    Case("PciPassthroughFilter", False, **devices(PciDevices(VF, 2, required=frozenset({"CUSTOM_FAST"})))),
+    Case("PciPassthroughFilter", False, **devices(PciDevices(VF, 2), PciDevices(VF, 2))),
+    Case("NUMATopologyFilter", True, **near_devices(NumaAffinity.REQUIRED, 1)),
+    Case("NUMATopologyFilter", False, **near_devices(NumaAffinity.REQUIRED, 2)),
+    Case("NUMATopologyFilter", True, **near_devices(NumaAffinity.LEGACY, 1)),
+    Case("NUMATopologyFilter", False, **near_devices(NumaAffinity.LEGACY, 2)),
+    Case("NUMATopologyFilter", True, **near_devices(NumaAffinity.PREFERRED, 2)),
     Case("ServerGroupAffinityFilter", True),
     Case("ServerGroupAffinityFilter", True, **grouped("affinity", 0, 0)),
     Case("ServerGroupAffinityFilter", True, **grouped("affinity", 1, 1)),
@@ -318,6 +489,14 @@ def test_each_filter_that_runs_here_has_cases_of_both_verdicts() -> None:
 def test_a_property_that_nova_does_not_accept_is_an_error_of_the_request(conf: str) -> None:
     case = Case("ImagePropertiesFilter", False, request=properties(hw_architecture="x8664"))
     with pytest.raises(InvalidRequest, match=r"^properties has hw_architecture 'x8664', which Nova does not accept: "):
+        ours(case, conf)
+
+
+def test_a_policy_for_threads_that_depends_on_taken_cpus_is_an_error_of_the_request(conf: str) -> None:
+    case = Case("NUMATopologyFilter", False, **threads("isolate", True))
+    with pytest.raises(
+        InvalidRequest, match=r"^properties has hw_cpu_thread_policy 'isolate', which .*: use forbidden"
+    ):
         ours(case, conf)
 
 

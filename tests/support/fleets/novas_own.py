@@ -50,6 +50,14 @@ def metrics(**values: float) -> list[Any]:
     return [type("MonitorMetric", (), {"name": name, "value": value})() for name, value in values.items()]
 
 
+def pci_stats(pools: list[dict[str, Any]]) -> Any:
+    """Return the devices of a host."""
+    stats = import_module("nova.pci.stats")
+    made = stats.PciDeviceStats(None, dev_filter=stats.whitelist.Whitelist([]))
+    made.pools = [{"dev_type": "type-VF", "devices": [], **one} for one in pools]
+    return made
+
+
 def spec(
     extra_specs: Mapping[str, str] | None = None,
     flavor: str = "m1.small",

@@ -93,7 +93,7 @@ def test_every_key_that_the_code_can_build_is_documented() -> None:
     keys = Keys("c")
     built = {CELLS, keys.meta, keys.changes, keys.hosts, keys.deadlines}
     built |= {keys.aggregates, keys.server_groups, keys.pools, keys.reconcile, keys.shelved, keys.draining}
-    built |= {keys.quotas, keys.events, keys.recorder, keys.summary, keys.workload}
+    built |= {keys.quotas, keys.events, keys.recorder, keys.summary, keys.workload, keys.reservations}
     named = inspect.getmembers(keys, inspect.ismethod)
     several = {"shared_object", "text", "of_host", "object_keys"}
     methods = [method for name, method in named if not name.startswith("_") and name not in several]
@@ -239,6 +239,7 @@ async def keep_up(cell: CellStore, seen: Seen) -> None:
     await Recorder(cell, Settings()).record()
     await cell.workload.add(STEP, Workload({250: 1}, {"FPGA": ScarceDemand(1, {"VCPU": 1})}))
     await cell.workload.add(1, Workload({250: 1}))
+    await cell.reservations.put("h1", "reservation", {"VCPU": 1}, 1000, 0, 1)
     await seen.look()
 
 

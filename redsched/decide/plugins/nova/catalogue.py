@@ -44,13 +44,9 @@ FILTERS: Mapping[str, NovaClass] = {
         "json_filter", "query", "a request has no hint query; its field query has the same syntax and other variables"
     ),
     "MetricsFilter": NovaClass("metrics_filter", "REDSCHED_METRICS_REQUIRED"),
-    "NUMATopologyFilter": NovaClass(
-        "numa_topology_filter", "numa", "hosts report what each node has and not which CPUs it has"
-    ),
+    "NUMATopologyFilter": NovaClass("numa_topology_filter", "numa"),
     "NumInstancesFilter": NovaClass("num_instances_filter", "REDSCHED_MAX_CLAIMS_PER_HOST"),
-    "PciPassthroughFilter": NovaClass(
-        "pci_passthrough_filter", "pci", "requests name classes of devices, and no vendors, products or candidates"
-    ),
+    "PciPassthroughFilter": NovaClass("pci_passthrough_filter", "pci"),
     "SameHostFilter": NovaClass("affinity_filter", "hints.same_host", _CLAIMS),
     "ServerGroupAffinityFilter": NovaClass("affinity_filter", "server_group with the policy affinity"),
     "ServerGroupAntiAffinityFilter": NovaClass("affinity_filter", "server_group with the policy anti-affinity"),

@@ -8,7 +8,7 @@ import numpy as np
 from redsched.cache.columns import Columns
 from redsched.decide.plugins.nova.host_state import HostState, states_of
 from redsched.decide.plugins.nova.loading import calling, load
-from redsched.decide.plugins.nova.novas_objects import NovasRequestSpec, is_novas
+from redsched.decide.plugins.nova.novas_objects import stand_ins
 from redsched.decide.plugins.nova.request_spec import RequestSpec
 from redsched.decide.rules import Filter, Mask, Rows, Rule
 from redsched.model import Request
@@ -25,12 +25,12 @@ def nova_filters(paths: Iterable[str]) -> tuple[Filter, ...]:
 
 
 def _filter(name: str, plugin: Any) -> Filter:
-    kind = NovasRequestSpec if is_novas(plugin) else RequestSpec
+    host_state, request_spec = stand_ins(plugin)
 
     def rules(request: Request) -> Iterator[Rule]:
         def passes(columns: Columns, rows: Rows) -> Mask:
-            states = states_of(columns, rows, request)
-            spec = kind(_request=request, _columns=columns)
+            states = states_of(columns, rows, request, host_state)
+            spec = request_spec(_request=request, _columns=columns)
             passing = {id(state) for state in _passing(name, plugin, states, spec)}
             return np.array([id(state) in passing for state in states], np.bool_).reshape(
                 np.shape(columns.claims[rows])
@@ -39,8 +39,9 @@ def _filter(name: str, plugin: Any) -> Filter:
         def detail(columns: Columns, row: int) -> str:
             return f"{name} {'passes' if passes(columns, row) else 'does not pass'} it"
 
-        # What the class reads is unknown, so nothing may be cached.
-        yield Rule(f"{NOVA}:{name}", passes, detail, dynamic=True)
+        # What the class reads is unknown, so nothing may be cached. It may expect what other rules have tested, such as
+        # an address of the host.
+        yield Rule(f"{NOVA}:{name}", passes, detail, dynamic=True, guarded=True)
 
     return rules
 

@@ -154,10 +154,14 @@ def _stats(state: HostState) -> dict[str, Any]:
     return {**labels, **counts}
 
 
-def _pci_stats(state: HostState) -> LazyObject:
+def pci_classes(state: HostState) -> list[str]:
+    """Return the classes that count PCI devices, sorted: those that hosts have, and those that the request names."""
     requested = {one.resource_class for one in state._request.pci} if state._request else set()
-    classes = sorted(requested | device_classes(state._columns))
-    pools = [{"resource_class": one, "count": max(0, free_of(state, one))} for one in classes]
+    return sorted(requested | device_classes(state._columns))
+
+
+def _pci_stats(state: HostState) -> LazyObject:
+    pools = [{"resource_class": one, "count": max(0, free_of(state, one))} for one in pci_classes(state)]
     return make_object("PciDeviceStats", pools=pools)
 
 

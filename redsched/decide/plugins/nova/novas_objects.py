@@ -3,32 +3,36 @@
 Nova is imported when the first such object is made: it is installed, or there would be no class of Nova.
 """
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Mapping
 from typing import Any
 
+from redsched.decide.plugins.nova import novas_topology as topology
+from redsched.decide.plugins.nova.host_state import HostState
+from redsched.decide.plugins.nova.lazy_object import constant
 from redsched.decide.plugins.nova.request_spec import IMAGE, RequestSpec
 from redsched.errors import InvalidRequest
 
 
+class NovasHostState(HostState):
+    """A host whose NUMA nodes and devices are objects of Nova. It has one allocation candidate, which says nothing."""
+
+
 class NovasRequestSpec(RequestSpec):
-    """A request whose image is an ImageMeta, which has Nova's properties only, with values of their types."""
+    """A request whose image, NUMA cells and devices are objects of Nova.
+
+    The image has Nova's properties only, with values of their types.
+    """
 
 
-def is_novas(plugin: object) -> bool:
-    """Return whether the class of an object, or one that it derives from, is Nova's."""
-    return any(one.__module__.partition(".")[0] == "nova" for one in type(plugin).__mro__)
-
-
-def objects(module: str) -> Any:
-    """Return a module of nova.objects. All objects are registered first, as they refer to each other."""
-    import_module("nova.objects").register_all()
-    return import_module(f"nova.objects.{module}")
+def stand_ins(plugin: object) -> tuple[type[HostState], type[RequestSpec]]:
+    """Return the stand-ins to give to a plugin: with objects of Nova if its class is Nova's or derives from one."""
+    is_novas = any(one.__module__.partition(".")[0] == "nova" for one in type(plugin).__mro__)
+    return (NovasHostState, NovasRequestSpec) if is_novas else (HostState, RequestSpec)
 
 
 def _image(spec: RequestSpec) -> Any:
     """Return the image. Raises InvalidRequest if a property has a value that Nova does not allow."""
-    texts, module = spec._request.properties, objects("image_meta")
+    texts, module = spec._request.properties, topology.objects("image_meta")
     given = {"id": texts[IMAGE]} if IMAGE in texts else {}
     return module.ImageMeta(properties=_properties(module, texts), **given)
 
@@ -42,5 +46,15 @@ def _properties(module: Any, texts: Mapping[str, str]) -> Any:
     return module.ImageMetaProps.from_dict(dict(texts))
 
 
-_READERS: Mapping[str, Callable[[RequestSpec], Any]] = {"image": _image}
-NovasRequestSpec._readers = {**RequestSpec._readers, **_READERS}
+NovasHostState._readers = {
+    **HostState._readers,
+    "numa_topology": topology.host_topology,
+    "pci_stats": topology.pci_stats,
+    "allocation_candidates": constant([{"mappings": {}}]),
+}
+NovasRequestSpec._readers = {
+    **RequestSpec._readers,
+    "image": _image,
+    "numa_topology": topology.requested_topology,
+    "pci_requests": topology.pci_requests,
+}

@@ -9,7 +9,7 @@ from redsched.cache.columns import Columns
 from redsched.decide.plugins.nova.host_state import HostState, states_of
 from redsched.decide.plugins.nova.lazy_object import make_object
 from redsched.decide.plugins.nova.loading import calling, load
-from redsched.decide.plugins.nova.novas_objects import NovasRequestSpec, is_novas
+from redsched.decide.plugins.nova.novas_objects import stand_ins
 from redsched.decide.plugins.nova.request_spec import RequestSpec
 from redsched.decide.rules import Rows
 from redsched.decide.scoring.weigher import Score, Weigher
@@ -29,16 +29,16 @@ def nova_weighers(paths: Iterable[str]) -> Mapping[str, Weigher]:
 
 
 def _weigher(name: str, plugin: Any) -> Weigher:
-    kind = NovasRequestSpec if is_novas(plugin) else RequestSpec
+    host_state, request_spec = stand_ins(plugin)
 
     def raw(columns: Columns, request: Request, rows: Rows) -> Score:
-        spec = kind(_request=request, _columns=columns)
-        return _shaped(columns, rows, _weights(name, plugin, states_of(columns, rows, request), spec))
+        spec, states = request_spec(_request=request, _columns=columns), states_of(columns, rows, request, host_state)
+        return _shaped(columns, rows, _weights(name, plugin, states, spec))
 
     def multiplied(columns: Columns, rows: Rows, multiplier: float) -> Score:
         if not hasattr(plugin, "weight_multiplier"):
             return multiplier
-        states = states_of(columns, rows)
+        states = states_of(columns, rows, None, host_state)
         own = [calling(name, one.host, lambda one=one: float(plugin.weight_multiplier(one))) for one in states]  # type: ignore[misc]
         return multiplier * _shaped(columns, rows, own)
 

@@ -6,10 +6,10 @@
 -- include: to_int
 local function has_room(key, name, amount, held)
   local values = redis.call('HMGET', key, 'capacity.' .. name, 'claimed.' .. name, 'external.' .. name, 'min.' .. name,
-    'max.' .. name, 'step.' .. name)
+    'max.' .. name, 'step.' .. name, 'kept.' .. name)
   local slot = {capacity = to_int(values[1], 0, 0), claimed = to_int(values[2], 0, MOST) - held,
-    external = to_int(values[3], 0, MOST), min = to_int(values[4], 1, MOST), max = to_int(values[5], MOST, 0),
-    step = to_int(values[6], 1, MOST)}
+    external = to_int(values[3], 0, MOST) + to_int(values[7], 0, MOST), min = to_int(values[4], 1, MOST),
+    max = to_int(values[5], MOST, 0), step = to_int(values[6], 1, MOST)}
   if amount < held then
     slot.capacity, slot.claimed, slot.external, slot.max = MOST, 0, 0, MOST
   end

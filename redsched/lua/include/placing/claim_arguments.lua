@@ -9,8 +9,8 @@
 -- Parse an amount list, whose length is ARGV[at]. `fields`: what to read of a host, its state and then six fields of
 -- each slot. `stored`: the fields of a claim with these amounts.
 local function parse_list(at)
-  local fields = {'version', 'epoch', 'status', 'alive_until_ms', 'inbox', 'claims', 'starting'}
-  local list, stored, last = {fields = fields, stored = nil}, {}, 7
+  local fields = {'version', 'epoch', 'status', 'alive_until_ms', 'inbox', 'claims', 'starting', 'reservation'}
+  local list, stored, last = {fields = fields, stored = nil}, {}, 8
   for i = 1, ARGV[at] do
     local slot, amount = ARGV[at + 2 * i - 1], ARGV[at + 2 * i]
     list[i] = {slot = slot, amount = amount + 0}
@@ -28,7 +28,7 @@ local function parse_call(parse_more)
     members = {}, hosts = {}, lists = {}, quota = ARG.project ~= '' and object_at(KEY.quota) or nil, conditions = nil,
     member_count = ARG.members + 0,
   }
-  local at = 21
+  local at = 22
   for i = 1, ARG.lists do
     local list = parse_list(at + 1)
     call.lists[i], at = list, at + 1 + 2 * #list

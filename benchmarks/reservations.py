@@ -1,0 +1,250 @@
+"""What reservations do for large tasks under churn: how many are placed, how long they wait, and what that costs.
+
+    python -m benchmarks.reservations NODES.csv TASKS.csv ... [--policy gpu] [--seed 42] [--wait 0 0.5 1 2] [--json]
+
+The churn is that of `benchmarks.packing`: 130 % of the fleet's GPUs stay requested, and before each task a random one
+of those requested ends. So a task lives for as many steps as tasks are requested, on average: the lifetime, in which
+waits are given. Tasks for 8 GPUs that fit nowhere wait for up to `--wait` lifetimes, and reserve a host meanwhile, as
+schedulers do; with 0 they are refused, as all others are. Tasks that wait do not end meanwhile.
+
+For the tasks for 8 GPUs that were requested after the warm-up and whose wait is over: the part that was placed, and how
+long these waited on average. For the fleet: the mean allocated part of its GPUs after the warm-up.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from random import Random
+from statistics import mean
+
+from benchmarks.openb import Node, Task, read_nodes, read_tasks
+from benchmarks.packing import EPOCH, FURTHER, LARGE, Fleet, Run, gpu_milli, make_columns, sequence, settings_for
+from redsched.decide.reserving import Wait
+from redsched.model import Candidate, Claim, ClaimStatus, Placement
+from redsched.scheduler.selection.reservations import COMPARED
+from redsched.settings import Settings
+
+RENEWALS = 20
+"""How often a request that waits looks for a better host in a lifetime. Schedulers do so every 5 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """One run. `wait` and `mean_wait` are in lifetimes, `percent` is the mean allocated part of all GPUs."""
+
+    tasks: str
+    policy: str
+    seed: int
+    wait: float
+    large: int
+    large_placed: int
+    mean_wait: float
+    percent: float
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A task that waits, and the host reserved for it, if any."""
+
+    number: int
+    task: Task
+    since: int
+    host: str = ""
+
+
+@dataclass
+class ReservingFleet(Fleet):
+    """A fleet whose large tasks reserve hosts while they wait."""
+
+    on_host: dict[str, dict[int, Claim]] = field(default_factory=dict)
+    waiting: list[_Waiting] = field(default_factory=list)
+
+    def hold(self, number: int, where: Candidate) -> None:
+        """Note where a task is."""
+        token = f"{EPOCH}.{number}"
+        placement = Placement(token, token, token, where.host, ClaimStatus.ACTIVE, where.amounts)
+        claim = Claim(str(number), "c1", where.host, ClaimStatus.ACTIVE, token, where.amounts, placements=(placement,))
+        self.on_host.setdefault(where.host, {})[number] = claim
+
+    def end(self, number: int, where: Candidate) -> None:
+        """End a task that is on a host."""
+        del self.on_host[where.host][number]
+        self.release(where)
+
+    def reserve(self, one: _Waiting) -> None:
+        """Reserve the best host for a task that waits, or keep the one that it has."""
+        name, request = str(one.number), one.task.request(self.run.policy)
+        hosts = self._decider.worth_waiting_for(request, COMPARED, name)
+        found = [self._wait_for(one, host) for host in dict.fromkeys([*hosts, *([one.host] if one.host else [])])]
+        waits = [wait for wait in found if wait is not None]
+        most = len(self.columns) * Settings().reserved_hosts_percent // 100
+        if not waits or (not one.host and len(self.columns.kept) >= most):
+            return
+        best = min(waits, key=lambda wait: (wait.unlimited - (wait.host == one.host), *wait.rank))
+        if best.host != one.host:
+            self.end_reservation(one)
+            self._set(best.host, {"reservation": name, **{f"kept.{slot}": str(n) for slot, n in best.amounts.items()}})
+            one.host = best.host
+
+    def _wait_for(self, one: _Waiting, host: str) -> Wait | None:
+        claims = list(self.on_host.get(host, {}).values())
+        return self._decider.wait_for(one.task.request(self.run.policy), host, claims, 0)
+
+    def end_reservation(self, one: _Waiting) -> None:
+        """End the reservation of a task, if it has one."""
+        row = self.columns.row(one.host)
+        kept = self.columns.kept.get(row) if row is not None else None
+        if kept is not None:
+            self._set(one.host, {"reservation": "", **{f"kept.{slot}": "" for slot in kept.amounts}})
+        one.host = ""
+
+    def _set(self, host: str, fields: Mapping[str, str]) -> None:
+        version = self.columns.version(host)
+        assert version is not None
+        self.columns.patch(host, {**fields, "version": str(version + 1)})
+
+    def try_waiting(self, host: str) -> list[tuple[_Waiting, Candidate]]:
+        """Place the tasks that wait as far as there is room since a task has left this host."""
+        placed = []
+        for one in self.waiting:
+            if one.host not in ("", host) and not self._is_empty(host):
+                continue
+            with self.columns.without_kept(list(self.columns.kept.of(str(one.number)))):
+                where = self.place([one.task])[0]
+            if where is not None:
+                self.end_reservation(one)
+                placed.append((one, where))
+        self.waiting = [one for one in self.waiting if all(one is not other for other, _ in placed)]
+        return placed
+
+    def _is_empty(self, host: str) -> bool:
+        return not self.on_host.get(host)
+
+
+class Churn:
+    """One run. Its steps are numbered; a task is named by the step in which it was requested."""
+
+    def __init__(self, nodes: Sequence[Node], tasks: Sequence[Task], run: Run, wait: float) -> None:
+        self._tasks = tasks
+        self._rng = Random(run.seed + 1)
+        self._fleet = fleet = ReservingFleet(make_columns(nodes), run, Random(run.seed))
+        self._total = gpu_milli(fleet.columns)[1]
+        self._warm_up = sequence(tasks, self._total, run.seed)
+        self._lifetime = len(self._warm_up)
+        self._wait = round(wait * self._lifetime)
+        self._offered: list[int] = []
+        self._where: dict[int, Candidate] = {}
+        self.waits: list[float] = []
+        self.refused = 0
+        self.parts: list[float] = []
+
+    def play(self) -> None:
+        """Play the warm-up and the steps after it."""
+        for step, task in enumerate(self._warm_up):
+            self._offered.append(step)
+            self._request(step, task)
+        for step in range(self._lifetime, (1 + FURTHER) * self._lifetime):
+            self._end_one(step)
+            self._give_up(step)
+            self._offered.append(step)
+            self._request(step, self._rng.choice(self._tasks))
+            self.parts.append(self._fleet.allocated / self._total)
+
+    def _request(self, step: int, task: Task) -> None:
+        where, is_large = self._fleet.place([task])[0], len(task.shares) == LARGE
+        if where is not None:
+            self._hold(step, where)
+        elif is_large and self._wait:
+            self._fleet.waiting.append(_Waiting(step, task, step))
+            self._fleet.reserve(self._fleet.waiting[-1])
+            return
+        if is_large:
+            self._note(step, 0.0 if where is not None else None)
+
+    def _hold(self, number: int, where: Candidate) -> None:
+        self._where[number] = where
+        self._fleet.hold(number, where)
+
+    def _note(self, requested: int, wait: float | None) -> None:
+        """Note how long a large task waited, or with None that it was refused."""
+        if requested < self._lifetime:
+            return
+        if wait is None:
+            self.refused += 1
+        else:
+            self.waits.append(wait / self._lifetime)
+
+    def _end_one(self, step: int) -> None:
+        """End a random task, placed or refused; those that wait go on waiting."""
+        waiting = {one.number for one in self._fleet.waiting}
+        while (number := self._offered[at := self._rng.randrange(len(self._offered))]) in waiting:
+            pass
+        self._offered[at] = self._offered[-1]
+        self._offered.pop()
+        if (where := self._where.pop(number, None)) is None:
+            return
+        self._fleet.end(number, where)
+        for one, its_place in self._fleet.try_waiting(where.host):
+            self._hold(one.number, its_place)
+            self._note(one.number, step - one.since)
+
+    def _give_up(self, step: int) -> None:
+        for one in [*self._fleet.waiting]:
+            if step - one.since >= self._wait:
+                self._fleet.end_reservation(one)
+                self._fleet.waiting.remove(one)
+                self._note(one.number, None)
+            elif (step - one.since) % max(1, self._lifetime // RENEWALS) == 0:
+                self._fleet.reserve(one)
+
+
+def churn(nodes: Sequence[Node], tasks: Sequence[Task], run: Run, wait: float, name: str = "") -> Waited:
+    """Play one run."""
+    one = Churn(nodes, tasks, run, wait)
+    one.play()
+    placed, percent = len(one.waits), 100.0 * mean(one.parts)
+    return Waited(name, run.policy, run.seed, wait, placed + one.refused, placed, mean(one.waits or [0.0]), percent)
+
+
+def print_row(one: Waited) -> None:
+    """Print one run."""
+    part = 100 * one.large_placed / max(1, one.large)
+    print(
+        f"{one.tasks:<12} {one.policy} seed {one.seed}, waiting {one.wait:g}: {one.large_placed} of {one.large} tasks "
+        f"for {LARGE} GPUs placed ({part:.0f} %), after {one.mean_wait:.2f}; {one.percent:.2f} % allocated",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("nodes", help="node list (CSV)")
+    parser.add_argument("tasks", nargs="+", help="task lists (CSV)")
+    parser.add_argument("--policy", default="gpu", help="the weighing policy")
+    parser.add_argument("--seed", type=int, nargs="+", default=[42], help="one run for each")
+    parser.add_argument("--wait", type=float, nargs="+", default=[0.0, 0.5, 1.0, 2.0], help="in lifetimes of a task")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    given = parser.parse_args()
+    with open(given.nodes, newline="") as lines:
+        nodes = read_nodes(lines)
+    results = list[Waited]()
+    for path in given.tasks:
+        with open(path, newline="") as lines:
+            tasks = read_tasks(lines)
+        settings = settings_for(tasks, 1, learns=False)
+        for seed in given.seed:
+            for wait in given.wait:
+                results.append(
+                    churn(nodes, tasks, Run(given.policy, seed, settings), wait, Path(path).stem.rpartition("_")[2])
+                )
+                if not given.json:
+                    print_row(results[-1])
+    if given.json:
+        print(json.dumps([asdict(one) for one in results]))
+
+
+if __name__ == "__main__":
+    main()

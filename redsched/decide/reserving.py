@@ -1,0 +1,100 @@
+"""Which host a request that fits nowhere should wait for: the one that fewest claims have to leave.
+
+Nobody knows how long most claims will stay. Of hosts that equally many such claims have to leave, the one is best whose
+other claims, which state how long they run (`max_runtime_s`), end first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from redsched.decide.overlay import Overlay
+from redsched.decide.profile import RequestProfile
+from redsched.decide.scoring.demand import demanded_room
+from redsched.decide.work_limit import check_work
+from redsched.model import Amounts, Claim
+
+MAX_CLAIMS = 200
+"""Hosts with more claims are not considered: each claim costs a test."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What a request waits for on a host: that these claims leave. Then it takes `amounts` there.
+
+    `unlimited` is the number of those that do not state how long they run; the others end by `from_ms` (Unix, ms).
+    """
+
+    host: str
+    amounts: Amounts
+    leaving: tuple[str, ...]
+    unlimited: int
+    from_ms: int
+
+    @property
+    def rank(self) -> tuple[int, int, int, str]:
+        """The sort key; lower is better."""
+        return self.unlimited, self.from_ms, len(self.leaving), self.host
+
+
+def worth_waiting_for(profile: RequestProfile, most: int, own: str = "") -> list[str]:
+    """Return hosts that would take one place of a request if they were empty: up to `most`, those with most room first.
+
+    `own`: the request's reservation. Hosts that are reserved for it come in addition; those of others are left out.
+    """
+    columns, eligible = profile.columns, profile.eligible.copy()
+    eligible[columns.kept.of_others(own)] = False
+    rows = np.flatnonzero(eligible)
+    lacking = np.zeros(len(rows))
+    for amount, capacity, free in demanded_room(columns, profile.request, rows):
+        check_work("looking for hosts to wait for")
+        lacking = np.where(capacity >= amount, lacking + np.maximum(0, amount - free) / np.maximum(1, amount), np.inf)
+    order = np.lexsort((columns.order[rows], columns.claims[rows], lacking))
+    fitting = rows[order[np.isfinite(lacking[order])]].tolist()
+    reserved = {row for row, _ in columns.kept.of(own)} if own else set()
+    chosen = [*fitting[:most], *(row for row in fitting[most:] if row in reserved)]
+    return [columns.name(row) for row in chosen]
+
+
+def wait_for(profile: RequestProfile, host: str, claims: Sequence[Claim], now_ms: int) -> Wait | None:
+    """Return what has to happen for a host to take one place; None if it would not take it even without claims.
+
+    `claims` are all claims on the host. As few as possible have to leave, and rather those that end soon.
+    """
+    columns = profile.columns
+    row = columns.row(host)
+    if row is None or len(claims) > MAX_CLAIMS:
+        return None
+    kept = columns.kept.get(row)
+    with Overlay(columns) as overlay, columns.without_kept([(row, kept)] if kept is not None else []):
+        here = [view for claim in claims for view in (claim.on(host),) if view is not None]
+        ended = {claim.id: overlay.end(row, claim) for claim in here}
+        if not _takes(profile, row):
+            return None
+        leaving = list[Claim]()
+        for claim in sorted(here, key=lambda one: _stay_first(one, now_ms)):
+            check_work("looking for claims that have to leave")
+            overlay.give_back(ended[claim.id])
+            if not _takes(profile, row):
+                overlay.end(row, claim)
+                leaving.append(claim)
+        amounts = profile.assigned_now(row)[0]
+    ends = [one.runtime_deadline_ms for one in leaving]
+    known = [one for one in ends if one is not None]
+    return Wait(host, amounts, tuple(one.id for one in leaving), len(ends) - len(known), max([now_ms, *known]))
+
+
+def _takes(profile: RequestProfile, row: int) -> bool:
+    """Return whether a host takes a request, while claims are left out. Claims change none of the host's own rules."""
+    rules = profile.dynamic_rules()
+    passes = profile.passes_now(row) and all(rule.passes(profile.columns, row) for rule in rules)
+    return passes and bool(profile.assigned_now(row))
+
+
+def _stay_first(claim: Claim, now_ms: int) -> tuple[int, int, str]:
+    """Return the sort key by which the claims that are worst to wait for come first, of these the smallest."""
+    until_ms = claim.runtime_deadline_ms
+    if until_ms is None:
+        return 0, sum(claim.amounts.values()), claim.id
+    return 1, -max(until_ms, now_ms), claim.id

@@ -1,0 +1,225 @@
+"""Requests that reserve hosts while they wait: they get what becomes free, and leave nothing behind."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from redsched.errors import InvalidRequest, NoValidHost
+from redsched.model import HostStatus, Request
+from redsched.scheduler import Scheduler
+from redsched.scheduler.selection import reservations
+from redsched.settings import Settings
+from tests.scheduler.working import BY_HAND, Work, at_work
+from tests.support.waiting import wait_until
+
+WHOLE = Request({"VCPU": 8}, queue_timeout_s=60, reserve=True)
+SMALL = Request({"VCPU": 2})
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Renew reservations after a moment."""
+    monkeypatch.setattr(reservations, "RENEW_S", 0.02)
+
+
+async def start(work: Work, request: Request = WHOLE) -> "asyncio.Task[str]":
+    """Start a request that waits, and return its task when a host is reserved for it."""
+    before = len(await work.store.reservations.hosts())
+
+    async def select() -> str:
+        return (await work.scheduler.select(request)).selections[0].host
+
+    task = asyncio.create_task(select())
+    await wait_until(is_reserved(work, before + 1), what="a host is reserved")
+    return task
+
+
+def is_reserved(work: Work, number: int) -> Callable[[], Awaitable[bool]]:
+    async def found() -> bool:
+        return len(await work.store.reservations.hosts()) == number
+
+    return found
+
+
+async def fill(work: Work, requests: int, request: Request = SMALL) -> list[str]:
+    return [(await work.scheduler.select(request)).selections[0].claim_id or "" for _ in range(requests)]
+
+
+async def release(work: Work, claim_id: str) -> None:
+    await work.scheduler.claims.release(claim_id)
+    await work.work()
+
+
+async def test_small_requests_do_not_get_in_before_a_large_one(clean_store: str) -> None:
+    async with at_work(clean_store, 8) as work:
+        ids = await fill(work, 4)
+        task = await start(work)
+        for claim_id in ids:
+            await release(work, claim_id)
+            if claim_id != ids[-1]:
+                with pytest.raises(NoValidHost):
+                    await work.scheduler.select(SMALL)
+        async with asyncio.timeout(30):
+            assert await task == "h0"
+        assert await work.store.reservations.hosts() == {}
+        await work.is_sound()
+
+
+async def test_without_a_reservation_they_do(clean_store: str) -> None:
+    async with at_work(clean_store, 8) as work:
+        ids = await fill(work, 4)
+        waiting = asyncio.create_task(work.scheduler.select(Request({"VCPU": 8}, queue_timeout_s=60)))
+        for claim_id in ids:
+            await release(work, claim_id)
+            await work.scheduler.select(SMALL)
+        assert not waiting.done()
+        waiting.cancel()
+
+
+async def test_the_host_that_fewest_claims_have_to_leave_is_reserved(clean_store: str) -> None:
+    async with at_work(clean_store, 8, 8, 4) as work:
+        for host, amounts in (("h0", (2, 2, 2)), ("h1", (3, 3)), ("h2", (1,))):
+            for amount in amounts:
+                await work.scheduler.select(Request({"VCPU": amount}, hosts=frozenset({host})))
+        task = await start(work)
+        assert list(await work.store.reservations.hosts()) == ["h1"], "h2 is too small"
+        task.cancel()
+        await wait_until(is_reserved(work, 0), what="nothing is reserved")
+
+
+async def test_another_host_is_chosen_when_it_is_clearly_better(clean_store: str) -> None:
+    async with at_work(clean_store, 8, 8, settings=with_half(BY_HAND)) as work:
+        on: dict[str, list[str]] = {"h0": [], "h1": []}
+        for host, number in (("h0", 2), ("h1", 3)):
+            for _ in range(number):
+                on[host] += await fill(work, 1, Request({"VCPU": 2}, hosts=frozenset({host})))
+        task = await start(work)
+        assert list(await work.store.reservations.hosts()) == ["h0"]
+        await release(work, on["h1"].pop())
+        await asyncio.sleep(0.1)
+        assert list(await work.store.reservations.hosts()) == ["h0"], "as many claims have to leave"
+        await release(work, on["h1"].pop())
+
+        async def is_h1() -> bool:
+            return list(await work.store.reservations.hosts()) == ["h1"]
+
+        await wait_until(is_h1, what="h1 is reserved instead")
+        await release(work, on["h1"].pop())
+        async with asyncio.timeout(30):
+            assert await task == "h1"
+
+
+def with_half(settings: Settings) -> Settings:
+    return settings.model_copy(update={"reserved_hosts_percent": 50})
+
+
+async def test_it_is_placed_elsewhere_if_there_is_room_first(clean_store: str) -> None:
+    async with at_work(clean_store, 8, 8) as work:
+        ids = await fill(work, 8)
+        claims = {claim_id: (await work.scheduler.claims.get(claim_id)).host for claim_id in ids}
+        task = await start(work)
+        [reserved] = await work.store.reservations.hosts()
+        await work.scheduler.hosts.set_status(reserved, HostStatus.DISABLED)
+        for claim_id, host in claims.items():
+            if host != reserved:
+                await release(work, claim_id)
+        async with asyncio.timeout(30):
+            assert await task != reserved
+        assert await work.store.reservations.hosts() == {}
+
+
+async def test_reservations_end_with_the_request(clean_store: str) -> None:
+    async with at_work(clean_store, 8) as work:
+        await fill(work, 1)
+        with pytest.raises(NoValidHost):
+            await work.scheduler.select(Request({"VCPU": 8}, queue_timeout_s=1, reserve=True))
+        assert await work.store.reservations.hosts() == {}
+        await fill(work, 3)
+
+
+async def test_reservations_of_a_scheduler_that_died_end_with_their_lease(clean_store: str) -> None:
+    """It renews nothing, and another one's sweep ends them."""
+    async with at_work(clean_store, 8) as work:
+        await work.store.reservations.put("h0", "of-the-dead", {"VCPU": 8}, 100, 0, 1)
+        await work.sweep()
+        assert list(await work.store.reservations.hosts()) == ["h0"]
+        await asyncio.sleep(0.11)
+        await work.sweep()
+        assert await work.store.reservations.hosts() == {}
+
+
+async def test_only_some_hosts_are_reserved(clean_store: str) -> None:
+    async with at_work(clean_store, 8, 8, settings=with_half(BY_HAND)) as work:
+        await fill(work, 2)
+        for host in ("h0", "h1"):
+            await work.scheduler.select(Request({"VCPU": 1}, hosts=frozenset({host})))
+        first = await start(work)
+        second = asyncio.create_task(work.scheduler.select(WHOLE))
+        await asyncio.sleep(0.2)
+        assert len(await work.store.reservations.hosts()) == 1
+        for task in (first, second):
+            task.cancel()
+        await asyncio.wait([first, second])
+
+
+async def test_several_places_reserve_several_hosts(clean_store: str) -> None:
+    settings = BY_HAND.model_copy(update={"reserved_hosts_percent": 100})
+    async with at_work(clean_store, 8, 8, settings=settings) as work:
+        ids = await fill(work, 2)
+        for host in ("h0", "h1"):
+            ids += await fill(work, 1, Request({"VCPU": 1}, hosts=frozenset({host})))
+        two = asyncio.create_task(
+            work.scheduler.select(Request({"VCPU": 8}, count=2, queue_timeout_s=60, reserve=True))
+        )
+        await wait_until(is_reserved(work, 2), what="both are reserved")
+        for claim_id in ids:
+            await release(work, claim_id)
+        async with asyncio.timeout(30):
+            assert {one.host for one in (await two).selections} == {"h0", "h1"}
+        await wait_until(is_reserved(work, 0), what="nothing is reserved")
+
+
+async def test_short_work_goes_to_a_reserved_host(clean_store: str) -> None:
+    """Only if it ends before the other work there, for which the request has to wait anyway."""
+    async with at_work(clean_store, 8) as work:
+        await fill(work, 1, Request({"VCPU": 2}, max_runtime_s=600))
+        task = await start(work)
+        with pytest.raises(NoValidHost):
+            await work.scheduler.select(SMALL)
+        with pytest.raises(NoValidHost):
+            await work.scheduler.select(Request({"VCPU": 2}, max_runtime_s=900))
+        assert (await work.scheduler.select(Request({"VCPU": 2}, max_runtime_s=500))).selections[0].host == "h0"
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def test_how_long_short_work_may_run_if_nobody_knows(clean_store: str) -> None:
+    async with at_work(clean_store, 8) as work:
+        await fill(work, 1)
+        task = await start(work)
+        with pytest.raises(NoValidHost):
+            await work.scheduler.select(Request({"VCPU": 2}, max_runtime_s=90))
+        assert (await work.scheduler.select(Request({"VCPU": 2}, max_runtime_s=30))).selections[0].host == "h0"
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def test_a_refusal_says_what_is_kept(scheduler: Scheduler) -> None:
+    store = scheduler._cells.named("c1").store
+    await store.reservations.put("h1", "r", {"VCPU": 6}, 60_000, 0, 9)
+    found = await scheduler.explain(Request({"VCPU": 7}, hosts=frozenset({"h1"})), "h1")
+    [check] = [one for one in found.checks[0].checks if one.name == "VCPU"]
+    assert check.detail == "needs 7 VCPU, free 2; 6 more are kept for a request that waits"
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"resources": {"VCPU": 1}, "reserve": True}, "reserve requires queue_timeout_s: how long the request waits"),
+        ({"resources": {"VCPU": 1}, "reserve": True, "queue_timeout_s": 0}, "reserve requires queue_timeout_s"),
+    ],
+)
+def test_requests_that_cannot_reserve(fields: dict[str, object], expected: str) -> None:
+    with pytest.raises(InvalidRequest, match=expected):
+        Request(**fields)  # type: ignore[arg-type]

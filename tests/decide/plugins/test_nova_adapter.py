@@ -16,6 +16,7 @@ from redsched.decide.plugins.nova.request_spec import RequestSpec
 from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.rules import Rule
 from redsched.decide.scoring import score
+from redsched.decide.work_limit import TooMuchWork, WorkLimit
 from redsched.errors import InvalidRequest, PluginError
 from redsched.model import CpuPolicy, Group, Hints, Numa, NumaCell, PciDevices, Request
 from redsched.settings import Settings
@@ -133,6 +134,24 @@ def test_affinity_can_be_read_from_instances_and_members() -> None:
     assert raw_of(one, columns, Request({"VCPU": 1}, server_group="g")) == {"a": 2.0, "b": 0.0}
     assert raw_of(one, columns) == {"a": 0.0, "b": 0.0}
     assert len(HostState(_columns=columns, _row=0, _request=None).instances) == 3
+
+
+# The limit of work
+
+
+@pytest.mark.parametrize("name", ["RamFilter", "TenantFilter"])
+def test_a_filter_goes_through_hosts_only_as_far_as_the_limit_allows(name: str) -> None:
+    columns = memory(**{f"h{number}": "500" for number in range(50)})
+    with WorkLimit(1e-6, 1.0).working(), pytest.raises(TooMuchWork, match="asking classes written for Nova"):
+        passing(name, columns)
+
+
+@pytest.mark.parametrize("name", ["RAMWeigher", "PlainWeigher"])
+def test_so_does_a_weigher(name: str) -> None:
+    columns = memory(**{f"h{number}": "500" for number in range(50)})
+    one = nova_weighers([NOVAS + name])[name]
+    with WorkLimit(1e-6, 1.0).working(), pytest.raises(TooMuchWork, match="asking classes written for Nova"):
+        one.raw(columns, SMALL, np.arange(50))
 
 
 # Their arguments

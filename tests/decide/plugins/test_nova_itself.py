@@ -162,8 +162,13 @@ def test_a_weigher_weighs_as_on_novas_own_objects(name: str, policy: str) -> Non
     assert float(ours.multiplied(columns, 0, 1.0)) == theirs.weight_multiplier(host)
 
 
-@pytest.mark.parametrize(("cell", "excluded", "value"), [("here", "h1", 1.0), ("there", "h9", -1.0), ("", "", 0.0)])
-def test_cross_cell_is_the_value_that_nova_gives_to_a_cell(cell: str, excluded: str, value: float) -> None:
+@pytest.mark.parametrize(
+    ("cell", "excluded", "value", "normalized"),
+    [("here", "h1", 1.0, 1.0), ("there", "h9", -1.0, 0.0), ("", "", 0.0, 0.0)],
+)
+def test_cross_cell_is_what_nova_normalizes_its_value_to(
+    cell: str, excluded: str, value: float, normalized: float
+) -> None:
     """Nova's class is refused: a class weighs the hosts of one cell at a time, and Nova those of all cells."""
     mapping = {"here": "cell", "there": "another cell"}
     target = SimpleNamespace(uuid=mapping.get(cell))
@@ -173,7 +178,7 @@ def test_cross_cell_is_the_value_that_nova_gives_to_a_cell(cell: str, excluded: 
     assert theirs._weigh_object(novas.host_state(), spec) == value
     known = plugin_registry(Settings()).weighers["cross_cell"]
     request = Request({"VCPU": 1}, exclude_hosts=frozenset({excluded} - {""}))
-    assert float(known.raw(columns_of(h1=SIMPLE), request, 0)) == value
+    assert float(known.raw(columns_of(h1=SIMPLE), request, 0)) == normalized
 
 
 class _Fields(SimpleNamespace):

@@ -16,6 +16,7 @@ import numpy as np
 from redsched.cache.columns import ENABLED, Columns
 from redsched.decide.aggregates import aggregates_of, listed
 from redsched.decide.plugins.nova.lazy_object import LazyObject, constant, make_object
+from redsched.decide.plugins.nova.limited import LimitedList
 from redsched.decide.rules import Rows
 from redsched.decide.scoring.demand import room
 from redsched.decide.scoring.hosts import HYPERVISOR_VERSION, device_classes, version_number
@@ -48,7 +49,7 @@ def states_of(
 ) -> list[HostState]:
     """Return the state of each row."""
     numbers = np.atleast_1d(np.arange(columns.size)[rows]).tolist()
-    return [kind(_columns=columns, _row=row, _request=request) for row in numbers]
+    return LimitedList([kind(_columns=columns, _row=row, _request=request) for row in numbers])
 
 
 def label_of(state: HostState, *keys: str) -> str | None:

@@ -6,15 +6,17 @@ policies `require` and `isolate` for threads the numbers would matter; `require`
 """
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 from redsched.cache.columns import Columns
 from redsched.decide.fit import free_on
 from redsched.decide.plugins.nova.host_state import HostState, pci_classes
+from redsched.decide.plugins.nova.limited import check_asking
 from redsched.decide.plugins.nova.request_spec import RequestSpec
 from redsched.errors import InvalidRequest
-from redsched.model import NUMA_NODE, CpuPolicy, NumaCell
+from redsched.model import NUMA_NODE, CpuPolicy, NumaAffinity, NumaCell
 from redsched.model.validation import MAX_AMOUNT, split_slot
 
 HYPERTHREADING = "HW_CPU_HYPERTHREADING"
@@ -42,9 +44,10 @@ def host_topology(state: HostState) -> Any:
 def pci_stats(state: HostState) -> Any:
     """Return the PciDeviceStats of a host, with a pool for each slot of devices."""
     stats = import_module("nova.pci.stats")
-    # It reads the topology for the policy `socket` alone, which requests here cannot have. Without a filter of its own,
-    # it would look for the devices of nova.conf on this machine.
-    made = stats.PciDeviceStats(None, dev_filter=stats.whitelist.Whitelist([]))
+    requested = state._request.pci if state._request else ()
+    by_socket = any(one.numa_policy is NumaAffinity.SOCKET for one in requested)
+    # Without a filter of its own, it would look for the devices of nova.conf on this machine.
+    made = stats.PciDeviceStats(state.numa_topology if by_socket else None, dev_filter=stats.whitelist.Whitelist([]))
     made.pools = list(_device_pools(state))
     return made
 
@@ -99,7 +102,7 @@ def _host_cell(state: HostState, number: int, node: str) -> Any:
     # In Nova the memory of a node includes its huge pages.
     huge = [(size_kb * total // 1024, size_kb * used // 1024) for size_kb, total, used in pages[1:]]
     module = objects("numa")
-    return module.NUMACell(
+    return _limited_cell()(
         id=number,
         cpuset=set(range(shared)),
         pcpuset=set(range(shared, shared + dedicated)),
@@ -111,8 +114,28 @@ def _host_cell(state: HostState, number: int, node: str) -> Any:
         mempages=[
             module.NUMAPagesTopology(size_kb=kb, total=total, used=used, reserved=0) for kb, total, used in pages
         ],
-        socket=None,
+        socket=_socket(state, node),
     )
+
+
+def _socket(state: HostState, node: str) -> int | None:
+    """Return a number for the socket of a node; None if it is unknown."""
+    tree = state._columns.layout(state._row)
+    sockets = [tree.socket(one) for one in _nodes(state)]
+    socket = tree.socket(node)
+    return sockets.index(socket) if socket else None
+
+
+@cache
+def _limited_cell() -> type[Any]:
+    """Return NUMACell, held to the limit of work: Nova reads the ids in each of the n! orders of n nodes."""
+    base = objects("numa").NUMACell
+
+    def read_id(cell: Any) -> int:
+        check_asking()
+        return int(base.id.fget(cell))
+
+    return type("NUMACell", (base,), {"id": property(read_id, base.id.fset)})
 
 
 def _siblings(state: HostState, shared: int, dedicated: int) -> list[set[int]]:

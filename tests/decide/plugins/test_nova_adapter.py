@@ -240,6 +240,16 @@ def test_a_bare_host_has_nothing_to_say_and_fails_nobody() -> None:
     assert (state.hypervisor_version, state.host_ip, state.free_ram_mb) == (None, None, 0)
 
 
+def test_totals_are_without_allocation_ratios_and_pools_that_differ_have_a_common_one() -> None:
+    fields = {"capacity.VCPU": "32", "ratio.VCPU": "4", "claimed.VCPU": "10", "external.VCPU": "1"}
+    fields |= {"capacity.MEMORY_MB": "1500", "ratio.MEMORY_MB": "1.5", "claimed.MEMORY_MB": "1200"}
+    fields |= {"capacity.d0/DISK_GB": "20", "ratio.d0/DISK_GB": "2", "capacity.d1/DISK_GB": "10"}
+    state = state_of(fields)
+    assert (state.vcpus_total, state.vcpus_used, state.cpu_allocation_ratio) == (8, 11, 4.0)
+    assert (state.total_usable_ram_mb, state.free_ram_mb, state.ram_allocation_ratio) == (1000, -200, 1.5)
+    assert (state.total_usable_disk_gb, state.free_disk_mb, state.disk_allocation_ratio) == (20, 20 * 1024, 1.5)
+
+
 @pytest.mark.parametrize(
     ("labels", "supported"),
     [

@@ -59,8 +59,10 @@ def fleet(policy: str) -> Columns:
     def host(n: int) -> dict[str, str]:
         return {
             "capacity.VCPU": "64",
+            "ratio.VCPU": ("1", "4")[n % 2],
             "claimed.VCPU": number(64),
             "capacity.MEMORY_MB": "65536",
+            "ratio.MEMORY_MB": ("1", "1.5")[n % 2],
             "claimed.MEMORY_MB": number(65536),
             "external.MEMORY_MB": number(9000),
             "capacity.DISK_GB": "1000",
@@ -107,9 +109,11 @@ def test_a_weigher_gives_what_novas_gives(name: str, policy: str) -> None:
 
 
 SIMPLE = {
-    "capacity.VCPU": "8",
+    "capacity.VCPU": "32",
+    "ratio.VCPU": "4",
     "claimed.VCPU": "3",
-    "capacity.MEMORY_MB": "4096",
+    "capacity.MEMORY_MB": "6144",
+    "ratio.MEMORY_MB": "1.5",
     "claimed.MEMORY_MB": "1024",
     "external.MEMORY_MB": "72",
     "capacity.DISK_GB": "40",
@@ -142,7 +146,7 @@ def novas_host(policy: str) -> Any:
         hypervisor_version=8002000,
         instances=novas.instances("a", "b", "c", "d"),
         aggregates=novas.aggregates(fast={f"{name}_weight_multiplier": "3.5" for name in CLASSES}),
-        cpu_allocation_ratio=1.0,
+        cpu_allocation_ratio=4.0,
     )
     state.pci_stats = SimpleNamespace(pools=[{"count": 7}])
     return state

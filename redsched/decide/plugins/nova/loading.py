@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from redsched.decide.plugins.nova.catalogue import refuse_known
 from redsched.decide.plugins.nova.configuration import MISSING, is_missing
+from redsched.decide.work_limit import TooMuchWork
 from redsched.errors import InvalidRequest, PluginError
 
 Answer = TypeVar("Answer")
@@ -46,11 +47,11 @@ def _make(setting: str, path: str) -> Any:
 def calling(name: str, host: str, call: Callable[[], Answer]) -> Answer:
     """Call a plugin. Raises PluginError with the class, the host ('' for many) and the error.
 
-    InvalidRequest passes through: a stand-in raises it if a request has what its class cannot be given.
+    What stand-ins raise passes through: InvalidRequest if a request has what its class cannot get, and TooMuchWork.
     """
     try:
         return call()
-    except InvalidRequest:
+    except (InvalidRequest, TooMuchWork):
         raise
     except Exception as error:  # a plugin may raise anything, and the log must name it
         where = f" on host {host}" if host else ""

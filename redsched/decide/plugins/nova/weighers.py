@@ -8,6 +8,7 @@ import numpy as np
 from redsched.cache.columns import Columns
 from redsched.decide.plugins.nova.host_state import HostState, states_of
 from redsched.decide.plugins.nova.lazy_object import make_object
+from redsched.decide.plugins.nova.limited import LimitedList
 from redsched.decide.plugins.nova.loading import calling, load
 from redsched.decide.plugins.nova.novas_objects import stand_ins
 from redsched.decide.plugins.nova.request_spec import RequestSpec
@@ -49,7 +50,7 @@ def _weigher(name: str, plugin: Any) -> Weigher:
 
 def _weights(name: str, plugin: Any, states: list[HostState], spec: RequestSpec) -> list[float]:
     if hasattr(plugin, "weigh_objects"):
-        objects = [make_object("WeighedHost", obj=state, weight=0.0) for state in states]
+        objects = LimitedList([make_object("WeighedHost", obj=state, weight=0.0) for state in states])
         return calling(name, "", lambda: [float(one) for one in plugin.weigh_objects(objects, spec)])
     return [calling(name, one.host, lambda one=one: float(plugin._weigh_object(one, spec))) for one in states]  # type: ignore[misc]
 

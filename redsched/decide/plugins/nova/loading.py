@@ -23,7 +23,8 @@ def load(setting: str, paths: Iterable[str], methods: tuple[str, ...]) -> Iterat
     for path in paths:
         refuse_known(setting, path)
         plugin = _make(setting, path)
-        refuse_known(setting, f"{type(plugin).__module__}.{type(plugin).__qualname__}")
+        decides = _that_decides(type(plugin))
+        refuse_known(setting, f"{decides.__module__}.{decides.__qualname__}")
         name = type(plugin).__name__
         if not any(callable(getattr(plugin, method, None)) for method in methods):
             raise InvalidRequest(f"{setting} names {path!r}, which has no method {' or '.join(methods)}")
@@ -31,6 +32,11 @@ def load(setting: str, paths: Iterable[str], methods: tuple[str, ...]) -> Iterat
             raise InvalidRequest(f"{setting} names {path!r} and {seen[name]!r}: two classes of the same name")
         seen[name] = path
         yield name, plugin
+
+
+def _that_decides(plugin: type) -> type:
+    """Return the class that a plugin has what it decides by from: itself, or one that it derives from."""
+    return next((one for one in plugin.__mro__ if {"host_passes", "_weigh_object"} & vars(one).keys()), plugin)
 
 
 def _make(setting: str, path: str) -> Any:

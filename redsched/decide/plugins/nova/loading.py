@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 from redsched.decide.plugins.nova.catalogue import refuse_known
 from redsched.decide.plugins.nova.configuration import MISSING, is_missing
+from redsched.decide.plugins.nova.limited import LimitedList
+from redsched.decide.work_limit import TooMuchWork
 from redsched.errors import InvalidRequest, PluginError
 
 Answer = TypeVar("Answer")
@@ -43,15 +45,15 @@ def _make(setting: str, path: str) -> Any:
         raise InvalidRequest(f"{setting} names {path!r}, which cannot be instantiated: {error!r}") from error
 
 
-def calling(name: str, host: str, call: Callable[[], Answer]) -> Answer:
-    """Call a plugin. Raises PluginError with the class, the host ('' for many) and the error.
+def calling(name: str, states: LimitedList[Any], call: Callable[[], Answer]) -> Answer:
+    """Call a plugin, which goes through these hosts. Raises PluginError with the class, the host and the error.
 
-    InvalidRequest passes through: a stand-in raises it if a request has what its class cannot be given.
+    What stand-ins raise passes through: InvalidRequest if a request has what its class cannot get, and TooMuchWork.
     """
     try:
         return call()
-    except InvalidRequest:
+    except (InvalidRequest, TooMuchWork):
         raise
     except Exception as error:  # a plugin may raise anything, and the log must name it
-        where = f" on host {host}" if host else ""
+        where = "" if states.at is None else f" on host {states.at.host}"
         raise PluginError(f"Nova's class {name} failed{where}: {type(error).__name__}: {error}") from error

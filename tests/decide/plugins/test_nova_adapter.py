@@ -437,6 +437,21 @@ def test_an_attribute_that_there_is_not_is_reported_with_class_and_host() -> Non
         Decider(memory(a="500"), Settings(nova_filters=(NOVAS + "CuriousFilter",))).decide(SMALL, Random(0))
 
 
+def test_the_host_is_named_also_if_the_class_goes_through_all_of_them() -> None:
+    columns = memory(a="500", b="400", c="300")
+    with pytest.raises(PluginError, match="class CuriousBaseFilter failed on host b: AttributeError"):
+        passing("CuriousBaseFilter", columns)
+    one = nova_weighers([NOVAS + "CuriousWeigher"])["CuriousWeigher"]
+    with pytest.raises(PluginError, match="class CuriousWeigher failed on host b: AttributeError"):
+        one.raw(columns, SMALL, np.arange(3))
+
+
+def test_a_weigher_that_does_not_weigh_each_host_is_reported() -> None:
+    one = nova_weighers([NOVAS + "ShortWeigher"])["ShortWeigher"]
+    with pytest.raises(PluginError, match="class ShortWeigher returned 1 weights for 3 hosts"):
+        one.raw(memory(a="500", b="400", c="300"), SMALL, np.arange(3))
+
+
 def test_a_weigher_that_fails_is_reported_likewise() -> None:
     one = nova_weighers([NOVAS + "PlainWeigher"])["PlainWeigher"]
     with pytest.raises(PluginError, match="class PlainWeigher failed on host a: StopIteration"):

@@ -46,7 +46,7 @@ class HostState(LazyObject):
 
 def states_of(
     columns: Columns, rows: Rows, request: Request | None = None, kind: type[HostState] = HostState
-) -> list[HostState]:
+) -> LimitedList[HostState]:
     """Return the state of each row."""
     numbers = np.atleast_1d(np.arange(columns.size)[rows]).tolist()
     return LimitedList([kind(_columns=columns, _row=row, _request=request) for row in numbers])

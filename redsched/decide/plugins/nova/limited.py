@@ -14,9 +14,16 @@ def check_asking() -> None:
 
 
 class LimitedList(list[Item]):
-    """A list through which a class goes only as far as the limit of work allows."""
+    """A list through which a class goes only as far as the limit of work allows.
+
+    `at` is where it is; None before and after.
+    """
+
+    at: Item | None = None
 
     def __iter__(self) -> Iterator[Item]:
         for one in super().__iter__():
             check_asking()
+            self.at = one
             yield one
+        self.at = None

@@ -1,7 +1,7 @@
 """How much of a real fleet's GPUs each policy fills: the published protocol, with deciding and columns alone.
 
     python -m benchmarks.packing NODES.csv TASKS.csv ... [--policy pack best_fit gpu] [--seed 42] [--pick-from 1]
-                                 [--schedulers 8] [--learn] [--churn] [--json]
+                                 [--schedulers 8] [--learn] [--churn] [--json] [--write-trace FILE]
 
 The protocol is that of the source of the lists (Weng et al., Beware of Fragmentation, USENIX ATC 2023): the tasks are
 shuffled, uniformly drawn ones are added until the requested GPUs are 130 % of the fleet's, each is requested once, in
@@ -15,6 +15,9 @@ allocated part over all steps after the warm-up, and the part of tasks for 8 GPU
 With `--schedulers N`, N requests at a time are decided on the same columns, as by schedulers that race, before any of
 them is claimed; what others took first is then handled as the claim script does it. With `--learn`, the policy begins
 with the default settings instead of the list's own shares, and learns from the requests as schedulers do.
+
+With `--write-trace`, nothing is played: the sequence of the first list and seed, a task each second, becomes a trace
+for `redsched replay`.
 """
 
 import argparse
@@ -34,6 +37,8 @@ from redsched.decide import Decider
 from redsched.decide.result import Decision
 from redsched.model import Candidate
 from redsched.model.workload import ScarceDemand, Workload
+from redsched.scheduler.backup.arrivals import Arrival
+from redsched.scheduler.backup.trace import trace_lines
 from redsched.settings import Settings
 from redsched.store.codec.fields import attribute_fields, host_fields
 from redsched.store.codec.results import HostUsage
@@ -286,6 +291,13 @@ def runs(nodes: Sequence[Node], given: argparse.Namespace) -> Iterator[Packed]:
                 yield play(nodes, tasks, Run(policy, seed, settings, given.schedulers, given.learn), name)
 
 
+def trace_of(nodes: Sequence[Node], tasks: Sequence[Task], seed: int) -> Iterator[str]:
+    """Yield the lines of a trace of one sequence."""
+    asked = sequence(tasks, gpu_milli(make_columns(nodes))[1], seed)
+    arrivals = (Arrival(float(number), task.request()) for number, task in enumerate(asked))
+    return trace_lines((node.report() for node in nodes), arrivals)
+
+
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -299,12 +311,18 @@ def main() -> None:
     parser.add_argument("--schedulers", type=int, default=1, help="how many requests are decided at the same time")
     parser.add_argument("--learn", action="store_true", help="learn the workload instead of reading it from the list")
     parser.add_argument("--churn", action="store_true", help="tasks end as well")
+    parser.add_argument("--write-trace", metavar="FILE", help="write a trace for `redsched replay` instead")
     parser.add_argument("--json", action="store_true", help="for programs")
     given = parser.parse_args()
     if given.churn and given.schedulers > 1:
         parser.error("--churn is played by one scheduler: leave out --schedulers")
     with open(given.nodes, newline="") as lines:
         nodes = read_nodes(lines)
+    if given.write_trace:
+        with open(given.tasks[0], newline="") as lines:
+            text = "".join(f"{line}\n" for line in trace_of(nodes, read_tasks(lines), given.seed[0]))
+        Path(given.write_trace).write_text(text)
+        return
     results = list[Packed]()
     for one in runs(nodes, given):
         results.append(one)

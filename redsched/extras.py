@@ -8,6 +8,7 @@ EXTRA_OF = {
     "httptools": "api",
     "httpx": "rest",
     "jwt": "oidc",
+    "matplotlib": "plots",
     "numpy": "scheduler",
     "prometheus_client": "api",
     "starlette": "api",

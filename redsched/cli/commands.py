@@ -151,7 +151,7 @@ VERBS: Mapping[str, Entry] = {
     ),
     "import": Entry("verbs.archive:import_file", "Import an exported cell."),
     "replay": Entry(
-        "verbs.archive:replay", "Replay the claims of an exported cell on a private store, and count the placements."
+        "verbs.replay:replay", "Replay an exported cell or a trace on a private store, and compare policies."
     ),
     "init": Entry(
         "verbs.store:init", "Declare the cells new, so that no scheduler waits for hosts that never existed."

@@ -1,4 +1,4 @@
-"""`redsched export`, `import` and `replay`, used from the command line."""
+"""`redsched export` and `import`, used from the command line."""
 
 from pathlib import Path
 
@@ -6,7 +6,6 @@ import pytest
 import redis
 
 from tests.cli.conftest import Redsched
-from tests.cli.parts import run
 
 
 @pytest.fixture(autouse=True)
@@ -54,16 +53,3 @@ def test_a_bad_line_is_named_and_nothing_written(redsched: Redsched, store: str,
     redsched("import", str(tmp_path / "none")).check_failed(2, "none")
     redsched("export", "--output", str(tmp_path / "no" / "where")).check_failed(2, "cannot be written")
     redsched("export", "--cell", "c9").check_failed(4, "c9")
-
-
-def test_a_replay_compares_policies(redsched: Redsched, tmp_path: Path) -> None:
-    """Both policies place all four claims; the replay needs no store but its own."""
-    for host in ("h1", "h2"):
-        redsched("select", "VCPU=1", "--host", host, "--project", host).check()
-        redsched("select", "VCPU=1").check()
-    file = tmp_path / "cell.jsonl"
-    redsched("export", "--output", str(file)).check()
-    found = run("replay", str(file), "--policy", "pack", "--policy", "spread").check()
-    lines = [line.split() for line in found.output.splitlines()]
-    assert lines[0] == ["POLICY", "PLACED", "REFUSED", "HOSTS", "GUESSED"]
-    assert [line[:3] for line in lines[1:]] == [["pack", "4", "0"], ["spread", "4", "0"]]

@@ -21,11 +21,9 @@ from redsched.model import (
 )
 from redsched.scheduler import Scheduler
 from redsched.scheduler.backup.archive import Archive, archive_lines, read
-from redsched.scheduler.backup.replay import replay
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.results import Member
-from redsched.store.embedded.server import PrivateServer
 from tests.support.builders.cells import raw_client
 from tests.support.builders.counted_claims import SEAT, given, group, pool
 from tests.support.builders.placements import held_claim
@@ -226,20 +224,3 @@ async def test_a_file_that_was_cut_off_is_not_taken_for_a_whole_one(living: Sche
     without_host = spoilt(without_host, 0, lines=len(without_host) - 1)
     with pytest.raises(InvalidRequest, match="h1"):
         read(without_host)
-
-
-async def test_claims_are_placed_again_by_their_requests(clean_store: str) -> None:
-    """The `pack` policy puts the four small claims on one host, `spread` on three; none is refused."""
-    async with Scheduler.connect(clean_store, QUIET) as scheduler:
-        await scheduler.init()
-        for name in ("h1", "h2", "h3"):
-            await scheduler.hosts.report(HostReport(name, {"VCPU": Inventory(4)}, lease_s=3600))
-        await scheduler.select(Request({"VCPU": 1}, count=2))
-        for _ in range(2):
-            await scheduler.select(Request({"VCPU": 1}, labels={}))
-        archive = await scheduler.export()
-    told = []
-    for policy in ("pack", "spread"):
-        with PrivateServer.start() as server:
-            told.append(await replay(server.url, archive, Settings(), policy))
-    assert [(one.placed, one.refused, one.hosts, one.guessed) for one in told] == [(4, 0, 1, 0), (4, 0, 3, 0)]

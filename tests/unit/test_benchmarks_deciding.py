@@ -8,10 +8,12 @@ from benchmarks.constraint_cases import CASES, Case
 from benchmarks.constraints import Loop, Ours, agree, run
 from benchmarks.fleet_of_pools import WIDE, make_cell, make_counts, make_fleet, make_plain
 from benchmarks.openb import CPU, MEMORY, Node, Task, read_tasks
-from benchmarks.packing import Run, churn, fill, gpu_milli, make_columns, sequence, settings_for
+from benchmarks.packing import Run, churn, fill, gpu_milli, make_columns, sequence, settings_for, trace_of
 from benchmarks.plain_constraints import assign, decide, passing, wanted
 from benchmarks.plain_gangs import Placed, claim, wrong_places
 from redsched.model import Request
+from redsched.scheduler.backup.arrivals import Arrival, replayable
+from redsched.scheduler.backup.trace import read_trace
 from redsched.settings import Settings
 
 HOSTS = 200
@@ -134,6 +136,14 @@ def test_a_learning_run_starts_from_the_default_settings() -> None:
     known = settings_for(tasks, 1, learns=False)
     assert known.gpu_shares == {300: 2.0}
     assert known.gpu_beside == {CPU: 5000.0, MEMORY: pytest.approx(100 / 0.6)}
+
+
+def test_a_sequence_is_written_as_a_trace() -> None:
+    tasks = [Task(f"t{number}", {MEMORY: 10}, (600,), ()) for number in range(7)]
+    trace = read_trace(trace_of(NODES, tasks, 42))
+    assert trace.fleet.hosts == tuple(node.report() for node in NODES)
+    assert [one.at_s for one in trace.arrivals] == list(range(7))
+    assert trace.arrivals[0] == Arrival(0, replayable(tasks[0].request()))
 
 
 def test_lists_without_models_of_gpus_are_read() -> None:

@@ -1,29 +1,22 @@
-"""`redsched export`, `import` and `replay`: write a cell as JSON lines, and read it back."""
+"""`redsched export` and `import`: write a cell as JSON lines, and read it back."""
 
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvloop
 
 from redsched.cli import tables
-from redsched.cli.context import settings_for
+from redsched.cli.files import write_whole
 from redsched.cli.options import AsJson, Url
 from redsched.cli.scheduler import with_scheduler
 from redsched.errors import InvalidRequest
 from redsched.model.validation import check_name
 from redsched.scheduler.backup import archive as archives
 from redsched.scheduler.backup.archive import Archive
-from redsched.scheduler.backup.replay import MAX_CLAIMS
-from redsched.scheduler.backup.replay import replay as replay_archive
-from redsched.store.embedded.server import PrivateServer
 from redsched.yaml_io import read_text
 
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="File written by `redsched export`; - for stdin.")]
-HEADS = ("POLICY", "PLACED", "REFUSED", "HOSTS", "GUESSED")
-OWN_POLICY = "their own"
 
 
 def export(
@@ -36,7 +29,7 @@ def export(
     archive = with_scheduler(url, lambda s: s.export(name), read_only=True)
     text = "".join(f"{line}\n" for line in archives.archive_lines(archive))
     if output:
-        _write(Path(output), text)
+        write_whole(Path(output), text.encode())
     else:
         sys.stdout.write(text)
     if not archive.head.consistent:
@@ -69,47 +62,9 @@ def import_file(
     return None
 
 
-def replay(
-    file: FileArgument,
-    policy: Annotated[
-        list[str] | None, typer.Option("--policy", help="Weigh by this policy instead of the claims' own. Repeatable.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Replay the claims of an exported cell on a private store, and count the placements."""
-    archive = _read(file)
-    if len(archive.claims) > MAX_CLAIMS:
-        raise InvalidRequest(
-            f"{file} has {len(archive.claims)} claims, and at most {MAX_CLAIMS} can be replayed: remove some"
-        )
-    settings = settings_for()
-    found = []
-    for one in policy or [""]:
-        with PrivateServer.start() as server:
-            found.append(uvloop.run(replay_archive(server.url, archive, settings, one)))
-    if as_json:
-        names = ("policy", "placed", "refused", "hosts", "guessed")
-        return tables.show_json({"replays": [{name: getattr(one, name) for name in names} for one in found]})
-    rows = ((one.policy or OWN_POLICY, one.placed, one.refused, one.hosts, one.guessed) for one in found)
-    tables.show_table(HEADS, rows, "nothing to replay")
-    return None
-
-
 def _read(file: str) -> Archive:
     text = sys.stdin.read() if file == "-" else read_text("export", Path(file))
     try:
         return archives.read(text.splitlines())
     except InvalidRequest as error:
         raise InvalidRequest(f"{file}, {error.detail}; nothing was written") from error
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file atomically: a full disk must not destroy an earlier backup. Raises InvalidRequest."""
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        raise InvalidRequest(f"{path} cannot be written: {error.strerror}") from error

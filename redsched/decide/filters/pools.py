@@ -22,6 +22,7 @@ from redsched.decide.filters.places import (
     pools_with,
     slot_of,
 )
+from redsched.decide.fit import unscaled_free_on
 from redsched.decide.pools import Demands, alone, cell_demands
 from redsched.decide.rules import Mask, Rows, Rule
 from redsched.decide.text_match import everywhere, nowhere
@@ -99,7 +100,7 @@ def numa(request: Request) -> Iterator[Rule]:
         return
     cells = [dict(cell_demands(request.numa, cell)) for cell in request.numa.cells]
     kinds = {tuple(cell.items()): sum(_needs_as_much(other, cell) for other in cells) for cell in cells}
-    yield _cells(tuple(kinds.items()), alone(request))
+    yield _cells(tuple(kinds.items()), alone(request), request.numa.is_memory_real)
 
 
 def pci(request: Request) -> Iterator[Rule]:
@@ -147,17 +148,23 @@ def _needs_as_much(cell: dict[str, int], other: dict[str, int]) -> bool:
     return all(cell.get(name, 0) >= amount for name, amount in other.items())
 
 
-def _cells(kinds: Sequence[Kind], in_units: frozenset[str]) -> Rule:
+def _cells(kinds: Sequence[Kind], in_units: frozenset[str], is_memory_real: bool) -> Rule:
     def nodes_with_room(columns: Columns, demands: Demands, rows: Rows) -> Mask:
         found = nowhere(columns, rows) * 0
         for pool in pools_having(columns, NUMA_NODE, rows):
             room = gives_all(columns, pool, demands, in_units, rows)
+            slot = slot_of(pool, "MEMORY_MB")
+            if is_memory_real and slot in columns.ratios:
+                room = room & (unscaled_free_on(columns, slot, rows) >= dict(demands)["MEMORY_MB"])
             found = found + (columns.traits[slot_of(pool, NUMA_NODE)][rows] & room)
         return found
 
     def detail(columns: Columns, row: int) -> str:
         demands, nodes = _first_short(kinds, nodes_with_room, columns, row)
-        best = nearest_place(columns, row, demands, pools_having(columns, NUMA_NODE, row))
+        places = pools_having(columns, NUMA_NODE, row)
+        best = nearest_place(columns, row, demands, places)
+        if is_memory_real and any(columns.ratios[slot_of(pool, "MEMORY_MB")][row] > 1 for pool in places):
+            best += ", of which this guest takes only memory that is not overcommitted"
         if nodes == 1:
             return f"needs {amounts_text(demands)} in one NUMA node, {best}"
         have = int(nodes_with_room(columns, demands, row))

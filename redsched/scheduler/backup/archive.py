@@ -88,13 +88,13 @@ class Archive:
     requests: Mapping[str, str] = field(default_factory=dict)
 
 
-_DECLARED: Mapping[str, tuple[str, type[Any]]] = {
+DECLARED: Mapping[str, tuple[str, type[Any]]] = {
     "aggregate": ("aggregates", Aggregate),
     "server-group": ("groups", ServerGroup),
     "pool": ("pools", SharedPool),
     "quota": ("quotas", Quota),
 }
-KINDS = ("head", *_DECLARED, "host", "claim", "request")
+KINDS = ("head", *DECLARED, "host", "claim", "request")
 
 
 def archive_lines(archive: Archive) -> Iterator[str]:
@@ -106,7 +106,7 @@ def archive_lines(archive: Archive) -> Iterator[str]:
 
 
 def _body(archive: Archive) -> Iterator[str]:
-    for kind, (name, of) in _DECLARED.items():
+    for kind, (name, of) in DECLARED.items():
         for one in getattr(archive, name):
             yield json.dumps({"kind": kind, **_codec(of).of(one)})
     for report in archive.hosts:
@@ -123,26 +123,27 @@ def _body(archive: Archive) -> Iterator[str]:
 
 def read(lines: Iterable[str]) -> Archive:
     """Parse the lines of an archive. Raises InvalidRequest, which names the line and what to do."""
-    reading = _ArchiveReader()
+    reading = ArchiveReader()
     for number, line in enumerate(lines, 1):
         try:
-            reading.take(_object(line))
+            reading.take(json_object(line))
         except InvalidRequest as error:
             raise InvalidRequest(f"line {number}: {error.detail}") from error
     return reading.archive()
 
 
-class _ArchiveReader:
-    """The parts of an archive that have been read so far."""
+class ArchiveReader:
+    """The parts of an archive that have been read so far. With a `head`, it expects none, and any number of lines."""
 
-    def __init__(self) -> None:
-        self._head: Head | None = None
+    def __init__(self, head: Head | None = None) -> None:
+        self._head, self._counts_lines = head, head is None
         self._lines = 0
         self._found: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
         self._statuses: dict[str, HostStatus] = {}
         self._alternates: dict[str, str] = {}
 
     def take(self, item: dict[str, Any]) -> None:
+        """Read one line. Raises InvalidRequest."""
         kind = item.pop("kind", None)
         if kind not in KINDS:
             raise InvalidRequest(f"kind {kind!r:.80} is not known: use one of {', '.join(KINDS)}")
@@ -152,20 +153,21 @@ class _ArchiveReader:
             self._head = _head(item)
             return
         self._lines += 1
-        name, thing = _declared(kind, item) if kind in _DECLARED else getattr(self, f"_{kind}")(item)
+        name, thing = _declared(kind, item) if kind in DECLARED else getattr(self, f"_{kind}")(item)
         if name in self._found[kind]:
             raise InvalidRequest(f"{kind} {name!r} is there twice: remove one of them")
         self._found[kind][name] = thing
 
     def archive(self) -> Archive:
+        """Return what was read. Raises InvalidRequest if something is missing."""
         if self._head is None:
             raise InvalidRequest("the file is empty: use one that `redsched export` has written")
-        if self._lines != self._head.lines:
+        if self._counts_lines and self._lines != self._head.lines:
             raise InvalidRequest(
                 f"the head gives {self._head.lines} lines, but {self._lines} follow: the file was truncated or "
                 "edited; export again, or correct `lines` in its first line"
             )
-        parts = {name: tuple(self._found[kind].values()) for kind, (name, _) in _DECLARED.items()}
+        parts = {name: tuple(self._found[kind].values()) for kind, (name, _) in DECLARED.items()}
         found = self._found
         hosts = tuple(found["host"].values())
         self._check_homes()
@@ -258,11 +260,12 @@ def _head(item: dict[str, Any]) -> Head:
 
 
 def _declared(kind: str, item: dict[str, Any]) -> tuple[str, Any]:
-    one = from_text(as_text(item), _DECLARED[kind][1], {})
+    one = from_text(as_text(item), DECLARED[kind][1], {})
     return one.project if kind == "quota" else one.name, one
 
 
-def _object(line: str) -> dict[str, Any]:
+def json_object(line: str) -> dict[str, Any]:
+    """Parse a line. Raises InvalidRequest if it is not a JSON object."""
     if len(line) > MAX_LINE:
         raise InvalidRequest(f"it has more than {MAX_LINE} characters, which no line of an export has")
     try:

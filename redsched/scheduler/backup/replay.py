@@ -1,25 +1,39 @@
-"""Replay an exported cell: request its claims again, in their order, on its hosts in another store."""
+"""Replay a workload: request what an export or a trace has, in its order, on its hosts in another store."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from itertools import pairwise
 
 from redsched.errors import Conflict, NotFound, NoValidHost
-from redsched.model import MAX_COUNT, Hints, Request
-from redsched.model.validation import parse_int, split_slot
+from redsched.model import Request
 from redsched.scheduler.backup.archive import Archive
+from redsched.scheduler.backup.arrivals import LEASE_S, Arrival
+from redsched.scheduler.backup.fleet_meter import FleetMeter
 from redsched.scheduler.backup.import_ import import_declared
-from redsched.scheduler.scheduler import Scheduler
+from redsched.scheduler.wiring import Components, plugins_of
 from redsched.settings import Settings
-from redsched.store.codec.fields import AMOUNT
 from redsched.store.store import Store
 
-LEASE_S = 3600
-MAX_CLAIMS = 100_000
+MAX_PLACES = 100_000
+SAMPLES = 200
+"""How many samples a replay has, if it has as many arrivals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The state at a time: the places requested and refused until then, and by class what a `Reading` has."""
+
+    at_s: float
+    requested: int
+    refused: int
+    fill: Mapping[str, float]
+    fragmentation: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The numbers of places claimed and refused, and of hosts used.
+    """The numbers of places claimed and refused, and of hosts used, and samples in the order of their times.
 
     `guessed` counts the places whose request is unknown, so that it was derived from the amounts that they hold.
     """
@@ -29,73 +43,114 @@ class Replayed:
     refused: int
     hosts: int
     guessed: int
+    samples: tuple[Sample, ...] = ()
+
+    @property
+    def fill(self) -> Mapping[str, float]:
+        """The mean fill over time by class, 0 to 1."""
+        return self._means([one.fill for one in self.samples])
+
+    @property
+    def peak(self) -> Mapping[str, float]:
+        """The greatest fill of each class, 0 to 1."""
+        return {name: max(one.fill[name] for one in self.samples) for name in self.fill}
+
+    @property
+    def fragmentation(self) -> Mapping[str, float]:
+        """The mean fragmentation over time by class, 0 to 1."""
+        return self._means([one.fragmentation for one in self.samples])
+
+    def _means(self, values: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
+        """Return the means of what lasts from each sample to the next; if they are all of one time, of the samples."""
+        lasting = [later.at_s - one.at_s for one, later in pairwise(self.samples)]
+        weights = [*lasting, 0.0] if any(lasting) else [1.0] * len(values)
+        of_all = list(zip(values, weights, strict=True))
+        return {name: sum(one[name] * weight for one, weight in of_all) / sum(weights) for name in values[0]}
 
 
-async def replay(url: str, archive: Archive, settings: Settings, policy: str = "") -> Replayed:
-    """Place the claims of an archive in the empty store at `url`; `policy` replaces the policies of their requests.
+async def replay(
+    url: str, fleet: Archive, arrivals: Sequence[Arrival], settings: Settings, policy: str = ""
+) -> Replayed:
+    """Place the arrivals on the hosts of an archive, in the empty store at `url`.
 
-    Among equal hosts the first is always taken, so that replays are repeatable. Raises StoreUnavailable.
+    `policy` replaces the policies of the requests. Among equal hosts the first is always taken, so that replays are
+    repeatable. It ends with the last arrival. Raises StoreUnavailable, InvalidRequest (an unknown policy).
     """
-    overrides = {"cells": (archive.head.cell,), "pick_from": 1, "check_s": 0.0, "events_keep_s": 0.0, "redis_url": url}
+    overrides = {"cells": (fleet.head.cell,), "pick_from": 1, "check_s": 0.0, "events_keep_s": 0.0, "redis_url": url}
     settings = settings.model_copy(update=overrides)
-    await _report_hosts(url, archive, settings)
-    placed = refused = guessed = 0
-    used: set[str] = set()
-    async with Scheduler.connect(url, settings) as scheduler:
-        for request, known in _requests(archive, policy):
-            guessed += 0 if known else request.places
-            try:
-                found = (await scheduler.select(request)).selections
-            except (NoValidHost, Conflict, NotFound):
-                refused += request.places
-                continue
-            placed += len(found)
-            refused += request.places - len(found)
-            used.update(one.host for one in found)
-    return Replayed(policy, placed, refused, len(used), guessed)
-
-
-async def _report_hosts(url: str, archive: Archive, settings: Settings) -> None:
+    await _report_hosts(url, fleet, settings)
+    plugins = plugins_of(settings)
+    meter = FleetMeter((one.request for one in arrivals), plugins().filters)
     async with Store.connect(url, settings) as store:
-        cell = store.cell(archive.head.cell)
+        components = Components(store, settings, plugins)
+        components.build()
+        async with components.running():
+            playing = _Playing(components, meter, policy)
+            for number, arrival in enumerate(arrivals, 1):
+                await playing.play(arrival)
+                if number * SAMPLES // len(arrivals) > (number - 1) * SAMPLES // len(arrivals):
+                    await playing.sample(arrival.at_s)
+    return Replayed(
+        policy, playing.placed, playing.refused, len(playing.hosts), playing.guessed, tuple(playing.samples)
+    )
+
+
+@dataclass
+class _Playing:
+    """The state of a replay: what was counted, and the work that ends, by time."""
+
+    components: Components
+    meter: FleetMeter
+    policy: str
+    placed: int = 0
+    refused: int = 0
+    guessed: int = 0
+    hosts: set[str] = field(default_factory=set)
+    samples: list[Sample] = field(default_factory=list)
+    _ends: list[tuple[float, str]] = field(default_factory=list)
+
+    async def play(self, arrival: Arrival) -> None:
+        """End what ends before an arrival, and place it."""
+        await self._end_until(arrival.at_s)
+        request = _weighed_by(arrival.request, self.policy)
+        self.guessed += request.places * arrival.is_guess
+        try:
+            found = (await self.components.selector.select(request)).selections
+        except (NoValidHost, Conflict, NotFound):
+            found = ()
+        self.placed += len(found)
+        self.refused += request.places - len(found)
+        self.hosts.update(one.host for one in found)
+        if arrival.for_s is not None:
+            for one in found:
+                heappush(self._ends, (arrival.at_s + arrival.for_s, str(one.claim_id)))
+
+    async def sample(self, at_s: float) -> None:
+        """Note the present state."""
+        (cell,) = self.components.cells
+        reading = await cell.read_at_head(lambda: self.meter.read(cell.updater.columns))
+        places = self.placed + self.refused
+        self.samples.append(Sample(at_s, places, self.refused, reading.fill, reading.fragmentation))
+
+    async def _end_until(self, at_s: float) -> None:
+        has_ended = False
+        while self._ends and self._ends[0][0] <= at_s:
+            await self.components.claims.release(heappop(self._ends)[1])
+            has_ended = True
+        if has_ended:
+            # A decision may be on columns of a moment ago; that of a replay has to see the room that came free.
+            await self.components.cells.catch_up()
+
+
+async def _report_hosts(url: str, fleet: Archive, settings: Settings) -> None:
+    async with Store.connect(url, settings) as store:
+        cell = store.cell(fleet.head.cell)
         await cell.init()
-        for report in archive.hosts:
+        for report in fleet.hosts:
             reply = await cell.hosts.report(replace(report, lease_s=LEASE_S))
             await cell.hosts.attest(report.name, reply.epoch)
-        await import_declared(cell, archive)
+        await import_declared(cell, fleet)
 
 
-def _requests(archive: Archive, policy: str) -> Iterator[tuple[Request, bool]]:
-    """Yield (request, True) for each original call; if the request is unknown, (guess, False) for each claim."""
-    calls: dict[tuple[int, str], list[tuple[str, Mapping[str, str]]]] = {}
-    for claim_id, values in archive.claims.items():
-        if values["state"] == "ended":
-            continue
-        at_ms = parse_int(values.get("claimed_at_ms", ""), 0)
-        calls.setdefault((at_ms, values.get("digest") or claim_id), []).append((claim_id, values))
-    for (_, digest), claims in sorted(calls.items()):
-        text = archive.requests.get(digest)
-        if text:
-            yield _request_of(Request.from_canonical(text), len(claims), policy), True
-        else:
-            for _, values in claims:
-                yield _guessed_request(values, policy), False
-
-
-def _request_of(request: Request, places: int, policy: str) -> Request:
-    """Return the request for the number of places exported, without its hints, which name claims of another store."""
-    if not request.members:
-        request = replace(request, count=min(places, MAX_COUNT))
-    if policy:
-        request = replace(request, policy=policy, weights={})
-    return replace(request, hints=Hints(), lease_s=LEASE_S)
-
-
-def _guessed_request(values: Mapping[str, str], policy: str) -> Request:
-    resources: dict[str, int] = {}
-    for name, text in values.items():
-        if name.startswith(AMOUNT):
-            resource_class = split_slot(name[len(AMOUNT) :])[1]
-            resources[resource_class] = resources.get(resource_class, 0) + parse_int(text, 0)
-    asked = {name: amount for name, amount in resources.items() if amount}
-    return Request(asked, project=values.get("project", ""), lease_s=LEASE_S, policy=policy)
+def _weighed_by(request: Request, policy: str) -> Request:
+    return replace(request, policy=policy, weights={}) if policy else request

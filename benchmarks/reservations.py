@@ -1,17 +1,20 @@
 """What reservations do for large tasks under churn: how many are placed, how long they wait, and what that costs.
 
-    python -m benchmarks.reservations NODES.csv TASKS.csv ... [--policy gpu] [--seed 42] [--wait 0 0.5 1 2] [--json]
+    python -m benchmarks.reservations NODES.csv TASKS.csv ... [--policy gpu] [--seed 42] [--wait 0 0.5 1 2]
+                                      [--no-reserve] [--json]
 
 The churn is that of `benchmarks.packing`: 130 % of the fleet's GPUs stay requested, and before each task a random one
 of those requested ends. So a task lives for as many steps as tasks are requested, on average: the lifetime, in which
 waits are given. Tasks for 8 GPUs that fit nowhere wait for up to `--wait` lifetimes, and reserve a host meanwhile, as
-schedulers do; with 0 they are refused, as all others are. Tasks that wait do not end meanwhile.
+schedulers do; with 0 they are refused, as all others are. Tasks that wait do not end meanwhile. With
+`--no-reserve` they wait, and reserve nothing.
 
 For the tasks for 8 GPUs that were requested after the warm-up and whose wait is over: the part that was placed, and how
 long these waited on average. For the fleet: the mean allocated part of its GPUs after the warm-up.
 """
 
 import argparse
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,6 +24,7 @@ from statistics import mean
 
 from benchmarks.openb import Node, Task, read_nodes, read_tasks
 from benchmarks.packing import EPOCH, FURTHER, LARGE, Fleet, Run, gpu_milli, make_columns, sequence, settings_for
+from benchmarks.trace_checks import is_gpu
 from redsched.decide.reserving import Wait
 from redsched.model import Candidate, Claim, ClaimStatus, Placement
 from redsched.scheduler.selection.reservations import COMPARED
@@ -60,6 +64,7 @@ class ReservingFleet(Fleet):
 
     on_host: dict[str, dict[int, Claim]] = field(default_factory=dict)
     waiting: list[_Waiting] = field(default_factory=list)
+    reserves: bool = True
 
     def hold(self, number: int, where: Candidate) -> None:
         """Note where a task is."""
@@ -75,6 +80,8 @@ class ReservingFleet(Fleet):
 
     def reserve(self, one: _Waiting) -> None:
         """Reserve the best host for a task that waits, or keep the one that it has."""
+        if not self.reserves:
+            return
         name, request = str(one.number), one.task.request(self.run.policy)
         hosts = self._decider.worth_waiting_for(request, COMPARED, name)
         found = [self._wait_for(one, host) for host in dict.fromkeys([*hosts, *([one.host] if one.host else [])])]
@@ -109,7 +116,7 @@ class ReservingFleet(Fleet):
         """Place the tasks that wait as far as there is room since a task has left this host."""
         placed = []
         for one in self.waiting:
-            if one.host not in ("", host) and not self._is_empty(host):
+            if one.host != host and not self._has_free_gpus(host):
                 continue
             with self.columns.without_kept(list(self.columns.kept.of(str(one.number)))):
                 where = self.place([one.task])[0]
@@ -119,17 +126,25 @@ class ReservingFleet(Fleet):
         self.waiting = [one for one in self.waiting if all(one is not other for other, _ in placed)]
         return placed
 
-    def _is_empty(self, host: str) -> bool:
-        return not self.on_host.get(host)
+    def _has_free_gpus(self, host: str) -> bool:
+        row = self.columns.row(host)
+        return row is not None and self._free_gpus(row) >= LARGE
+
+    def _free_gpus(self, row: int) -> int:
+        slots = [slot for slot in self.columns.capacity if is_gpu(slot)]
+        taken, there = self.columns.claimed.at(row, slots), self.columns.capacity.at(row, slots)
+        return sum(most > 0 and not claimed for claimed, most in zip(taken, there, strict=True))
 
 
 class Churn:
     """One run. Its steps are numbered; a task is named by the step in which it was requested."""
 
-    def __init__(self, nodes: Sequence[Node], tasks: Sequence[Task], run: Run, wait: float) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], tasks: Sequence[Task], run: Run, wait: float, reserves: bool = True
+    ) -> None:
         self._tasks = tasks
         self._rng = Random(run.seed + 1)
-        self._fleet = fleet = ReservingFleet(make_columns(nodes), run, Random(run.seed))
+        self._fleet = fleet = ReservingFleet(make_columns(nodes), run, Random(run.seed), reserves=reserves)
         self._total = gpu_milli(fleet.columns)[1]
         self._warm_up = sequence(tasks, self._total, run.seed)
         self._lifetime = len(self._warm_up)
@@ -200,9 +215,11 @@ class Churn:
                 self._fleet.reserve(one)
 
 
-def churn(nodes: Sequence[Node], tasks: Sequence[Task], run: Run, wait: float, name: str = "") -> Waited:
+def churn(
+    nodes: Sequence[Node], tasks: Sequence[Task], run: Run, wait: float, name: str = "", reserves: bool = True
+) -> Waited:
     """Play one run."""
-    one = Churn(nodes, tasks, run, wait)
+    one = Churn(nodes, tasks, run, wait, reserves)
     one.play()
     placed, percent = len(one.waits), 100.0 * mean(one.parts)
     return Waited(name, run.policy, run.seed, wait, placed + one.refused, placed, mean(one.waits or [0.0]), percent)
@@ -226,6 +243,7 @@ def main() -> None:
     parser.add_argument("--policy", default="gpu", help="the weighing policy")
     parser.add_argument("--seed", type=int, nargs="+", default=[42], help="one run for each")
     parser.add_argument("--wait", type=float, nargs="+", default=[0.0, 0.5, 1.0, 2.0], help="in lifetimes of a task")
+    parser.add_argument("--no-reserve", action="store_true", help="wait without reserving a host")
     parser.add_argument("--json", action="store_true", help="for programs")
     given = parser.parse_args()
     with open(given.nodes, newline="") as lines:
@@ -234,14 +252,12 @@ def main() -> None:
     for path in given.tasks:
         with open(path, newline="") as lines:
             tasks = read_tasks(lines)
-        settings = settings_for(tasks, 1, learns=False)
-        for seed in given.seed:
-            for wait in given.wait:
-                results.append(
-                    churn(nodes, tasks, Run(given.policy, seed, settings), wait, Path(path).stem.rpartition("_")[2])
-                )
-                if not given.json:
-                    print_row(results[-1])
+        settings, name = settings_for(tasks, 1, learns=False), Path(path).stem.rpartition("_")[2]
+        for seed, wait in itertools.product(given.seed, given.wait):
+            run = Run(given.policy, seed, settings)
+            results.append(churn(nodes, tasks, run, wait, name, not given.no_reserve))
+            if not given.json:
+                print_row(results[-1])
     if given.json:
         print(json.dumps([asdict(one) for one in results]))
 

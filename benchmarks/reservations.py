@@ -5,9 +5,10 @@
 
 The churn is that of `benchmarks.packing`: 130 % of the fleet's GPUs stay requested, and before each task a random one
 of those requested ends. So a task lives for as many steps as tasks are requested, on average: the lifetime, in which
-waits are given. Tasks for 8 GPUs that fit nowhere wait for up to `--wait` lifetimes, and reserve a host meanwhile, as
-schedulers do; with 0 they are refused, as all others are. Tasks that wait do not end meanwhile. With
-`--no-reserve` they wait, and reserve nothing.
+waits are given. With `--wait 0`, what fits nowhere is refused. Otherwise all tasks wait until they fit: whenever a task
+leaves a host, those that wait are tried there, the earliest first. Tasks for 8 GPUs give up after `--wait` lifetimes,
+and reserve a host meanwhile, as schedulers do; others wait until it is their turn to end. With `--no-reserve` all wait
+alike.
 
 For the tasks for 8 GPUs that were requested after the warm-up and whose wait is over: the part that was placed, and how
 long these waited on average. For the fleet: the mean allocated part of its GPUs after the warm-up.
@@ -16,7 +17,7 @@ long these waited on average. For the fleet: the mean allocated part of its GPUs
 import argparse
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
@@ -63,7 +64,6 @@ class ReservingFleet(Fleet):
     """A fleet whose large tasks reserve hosts while they wait."""
 
     on_host: dict[str, dict[int, Claim]] = field(default_factory=dict)
-    waiting: list[_Waiting] = field(default_factory=list)
     reserves: bool = True
 
     def hold(self, number: int, where: Candidate) -> None:
@@ -112,28 +112,35 @@ class ReservingFleet(Fleet):
         assert version is not None
         self.columns.patch(host, {**fields, "version": str(version + 1)})
 
-    def try_waiting(self, host: str) -> list[tuple[_Waiting, Candidate]]:
-        """Place the tasks that wait as far as there is room since a task has left this host."""
-        placed = []
-        for one in self.waiting:
-            if one.host != host and not self._has_free_gpus(host):
-                continue
-            with self.columns.without_kept(list(self.columns.kept.of(str(one.number)))):
-                where = self.place([one.task])[0]
-            if where is not None:
-                self.end_reservation(one)
-                placed.append((one, where))
-        self.waiting = [one for one in self.waiting if all(one is not other for other, _ in placed)]
-        return placed
+    def placed_again(self, one: _Waiting) -> Candidate | None:
+        """Try to place a task that waits, and end its reservation if that succeeds."""
+        with self.columns.without_kept(list(self.columns.kept.of(str(one.number)))):
+            where = self.place([one.task])[0]
+        if where is not None:
+            self.end_reservation(one)
+        return where
 
-    def _has_free_gpus(self, host: str) -> bool:
+    def may_take(self, host: str, one: _Waiting) -> bool:
+        """Return whether a host has enough CPU, memory and GPUs left for a task, to save most of the decisions."""
         row = self.columns.row(host)
-        return row is not None and self._free_gpus(row) >= LARGE
+        assert row is not None
+        own = self.columns.kept.get(row) if one.host == host else None
+        kept: Mapping[str, int] = own.amounts if own is not None else {}
 
-    def _free_gpus(self, row: int) -> int:
-        slots = [slot for slot in self.columns.capacity if is_gpu(slot)]
-        taken, there = self.columns.claimed.at(row, slots), self.columns.capacity.at(row, slots)
-        return sum(most > 0 and not claimed for claimed, most in zip(taken, there, strict=True))
+        def free(slots: Sequence[str]) -> list[int]:
+            families = self.columns.capacity, self.columns.claimed, self.columns.external
+            numbers = zip(slots, *(family.at(row, slots) for family in families), strict=True)
+            return [capacity - claimed - external + kept.get(slot, 0) for slot, capacity, claimed, external in numbers]
+
+        amounts = one.task.amounts
+        if any(left < amount for left, amount in zip(free([*amounts]), amounts.values(), strict=True)):
+            return False
+        shares = one.task.shares
+        return not shares or sum(left >= shares[0] for left in free(self._gpus)) >= len(shares)
+
+    @property
+    def _gpus(self) -> list[str]:
+        return [slot for slot in self.columns.capacity if is_gpu(slot)]
 
 
 class Churn:
@@ -151,6 +158,10 @@ class Churn:
         self._wait = round(wait * self._lifetime)
         self._offered: list[int] = []
         self._where: dict[int, Candidate] = {}
+        self._large: dict[int, _Waiting] = {}
+        """The tasks for 8 GPUs that wait."""
+        self._small: dict[Hashable, dict[int, _Waiting]] = {}
+        """The others that wait, by what they ask for: of equal ones only the first is tried."""
         self.waits: list[float] = []
         self.refused = 0
         self.parts: list[float] = []
@@ -171,10 +182,12 @@ class Churn:
         where, is_large = self._fleet.place([task])[0], len(task.shares) == LARGE
         if where is not None:
             self._hold(step, where)
-        elif is_large and self._wait:
-            self._fleet.waiting.append(_Waiting(step, task, step))
-            self._fleet.reserve(self._fleet.waiting[-1])
+        elif self._wait and is_large:
+            self._large[step] = _Waiting(step, task, step)
+            self._fleet.reserve(self._large[step])
             return
+        elif self._wait:
+            self._small.setdefault(_shape(task), {})[step] = _Waiting(step, task, step)
         if is_large:
             self._note(step, 0.0 if where is not None else None)
 
@@ -192,27 +205,47 @@ class Churn:
             self.waits.append(wait / self._lifetime)
 
     def _end_one(self, step: int) -> None:
-        """End a random task, placed or refused; those that wait go on waiting."""
-        waiting = {one.number for one in self._fleet.waiting}
-        while (number := self._offered[at := self._rng.randrange(len(self._offered))]) in waiting:
+        """End a random task, placed or not; tasks for 8 GPUs that wait go on waiting."""
+        while (number := self._offered[at := self._rng.randrange(len(self._offered))]) in self._large:
             pass
         self._offered[at] = self._offered[-1]
         self._offered.pop()
-        if (where := self._where.pop(number, None)) is None:
+        if (where := self._where.pop(number, None)) is not None:
+            self._fleet.end(number, where)
+            self._place_waiting(step, where.host)
             return
-        self._fleet.end(number, where)
-        for one, its_place in self._fleet.try_waiting(where.host):
-            self._hold(one.number, its_place)
-            self._note(one.number, step - one.since)
+        for alike in self._small.values():
+            alike.pop(number, None)
+
+    def _place_waiting(self, step: int, host: str) -> None:
+        """Place tasks that wait on a host that another one has left, the earliest first, as long as some fit."""
+        while found := self._first_that_fits(host):
+            one, where = found
+            self._hold(one.number, where)
+            if self._large.pop(one.number, None):
+                self._note(one.number, step - one.since)
+            else:
+                del self._small[_shape(one.task)][one.number]
+
+    def _first_that_fits(self, host: str) -> tuple[_Waiting, Candidate] | None:
+        first = [next(iter(alike.values())) for alike in self._small.values() if alike]
+        for one in sorted([*self._large.values(), *first], key=lambda one: one.number):
+            if self._fleet.may_take(host, one) and (where := self._fleet.placed_again(one)) is not None:
+                return one, where
+        return None
 
     def _give_up(self, step: int) -> None:
-        for one in [*self._fleet.waiting]:
+        for one in [*self._large.values()]:
             if step - one.since >= self._wait:
                 self._fleet.end_reservation(one)
-                self._fleet.waiting.remove(one)
+                del self._large[one.number]
                 self._note(one.number, None)
             elif (step - one.since) % max(1, self._lifetime // RENEWALS) == 0:
                 self._fleet.reserve(one)
+
+
+def _shape(task: Task) -> Hashable:
+    return tuple(task.amounts.items()), task.shares, task.models
 
 
 def churn(

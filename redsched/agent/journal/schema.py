@@ -101,6 +101,11 @@ class JournalEntry:
         return OnExit(self.record.get("on_exit", OnExit.RELEASE))
 
     @property
+    def runtime_deadline_ms(self) -> int | None:
+        """When its host has to stop its work (the store's time); None for no limit."""
+        return int(self.record["runtime_deadline_ms"]) if "runtime_deadline_ms" in self.record else None
+
+    @property
     def amounts(self) -> dict[str, int]:
         """The amounts that it holds, by slot."""
         return amounts_in(self.record, AMOUNT)

@@ -500,6 +500,14 @@ def test_a_policy_for_threads_that_depends_on_taken_cpus_is_an_error_of_the_requ
         ours(case, conf)
 
 
+def test_metadata_that_are_not_about_images_are_not_logged_for_each_host(
+    conf: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    case = Case("AggregateImagePropertiesIsolation", True, IN["linux"], **image_property("os_type", "linux"))
+    assert ours(case, conf)
+    assert caplog.records == []
+
+
 def test_groups_by_zone_are_none_of_nova(conf: str) -> None:
     group = {"version": "1", "policy": "affinity", "by": "zone", "count.host=h2": "1", "members": "1"}
     assert ours(Case("ServerGroupAffinityFilter", True, request=GROUPED, group=group), conf)

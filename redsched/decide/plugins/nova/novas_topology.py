@@ -42,8 +42,9 @@ def host_topology(state: HostState) -> Any:
 def pci_stats(state: HostState) -> Any:
     """Return the PciDeviceStats of a host, with a pool for each slot of devices."""
     stats = import_module("nova.pci.stats")
-    # Without a filter of its own it would look for the devices of nova.conf on this machine.
-    made = stats.PciDeviceStats(state.numa_topology, dev_filter=stats.whitelist.Whitelist([]))
+    # It reads the topology for the policy `socket` alone, which requests here cannot have. Without a filter of its own,
+    # it would look for the devices of nova.conf on this machine.
+    made = stats.PciDeviceStats(None, dev_filter=stats.whitelist.Whitelist([]))
     made.pools = list(_device_pools(state))
     return made
 

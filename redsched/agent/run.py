@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from pathlib import Path
 
 from redsched import aio, logs
-from redsched.agent.agent import Agent
+from redsched.agent.agent import MAX_HOOKS, Agent
 from redsched.agent.claims.runtime_limits import OfflineLimits
 from redsched.agent.collectors.base import Collector, StaticCollector
 from redsched.agent.collectors.local_file import LocalFile
@@ -51,7 +51,7 @@ async def run(
     local = LocalFile(Path(settings.local), [one.name for one in collectors]) if settings.local else None
     pages = open_journal(journal or default_journal(settings, collectors))
     try:
-        limits = OfflineLimits(pages, hook, {one.name: one.cell for one in collectors})
+        limits = OfflineLimits(pages, hook, {one.name: one.cell for one in collectors}, asyncio.Semaphore(MAX_HOOKS))
         async with AsyncExitStack() as stack:
             link = await _connected(stack, limits, lambda: _link(settings, url, collectors))
             agent = Agent(link, pages, settings, hook, collectors, ready or asyncio.Event(), local)

@@ -8,7 +8,7 @@ ordinary steps report it.
 import asyncio
 from collections.abc import Mapping
 
-from redsched import logs
+from redsched import aio, logs
 from redsched.agent.claims.stopping import as_ending
 from redsched.agent.claims.tasks import ClaimTasks
 from redsched.agent.hooks.base import Hook, HookFailed, HookRequest, Verb
@@ -51,12 +51,16 @@ class RuntimeLimits:
 
 
 class OfflineLimits:
-    """Stops the work of an agent that has no connection yet. `cells`: the cell of each of its hosts."""
+    """Stops the work of an agent that has no connection yet. `cells`: the cell of each of its hosts.
 
-    def __init__(self, journal: Journal, hook: Hook, cells: Mapping[str, str]) -> None:
+    `hooks` limits how many hooks run at once.
+    """
+
+    def __init__(self, journal: Journal, hook: Hook, cells: Mapping[str, str], hooks: asyncio.Semaphore) -> None:
         self._journal = journal
         self._hook = hook
         self._cells = cells
+        self._hooks = hooks
         self._stopped: set[tuple[str, str]] = set()
 
     @property
@@ -72,22 +76,23 @@ class OfflineLimits:
 
     async def check(self) -> None:
         """Stop the work that is past its deadline. What cannot be stopped is tried again by the next check."""
-        for (host, placed), deadline_ms in list(self._journal.deadlines.items()):
-            cell = self._cells.get(host)
-            if cell is None or (host, placed) in self._stopped:
-                continue
-            if deadline_ms <= self._journal.clock(cell).now_ms() and await self._stop(cell, host, placed):
-                self._stopped.add((host, placed))
+        await aio.gather(self._stop(host, placed) for host, placed in self._overdue())
 
-    async def _stop(self, cell: str, host: str, placed: str) -> bool:
+    def _overdue(self) -> list[tuple[str, str]]:
+        clocks = {host: self._journal.clock(cell) for host, cell in self._cells.items()}
+        left = (one for one in self._journal.deadlines.items() if one[0] not in self._stopped)
+        return [key for key, deadline_ms in left if key[0] in clocks and deadline_ms <= clocks[key[0]].now_ms()]
+
+    async def _stop(self, host: str, placed: str) -> None:
         work = self._journal.pages[host].held[placed]
         if work.state is not ClaimStatus.ENDING:
             work = as_ending(work, EndReason.MAX_RUNTIME)
             await self._journal.write_held(host, work)
         try:
-            await self._hook.run(HookRequest(Verb.STOP, cell, host, work, ()))
+            async with self._hooks:
+                await self._hook.run(HookRequest(Verb.STOP, self._cells[host], host, work))
         except HookFailed as error:
             _log.error("work could not be stopped", host=host, claim=work.id, reason=str(error))
-            return False
-        _log.warning("work was stopped without the store: its time is up", host=host, claim=work.id)
-        return True
+            return
+        _log.warning("max_runtime_s has passed, work stopped without the store", host=host, claim=work.id)
+        self._stopped.add((host, placed))

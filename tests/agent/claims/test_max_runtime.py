@@ -6,6 +6,7 @@ The agent's view of the store's time is shifted, so that no test waits for a dea
 import asyncio
 import dataclasses
 import importlib
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from redsched.model import ClaimStatus, EndReason, OnExit
 from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
 from redsched.store.store import Store
-from tests.agent.conftest import HOSTS, World, api_settings
+from tests.agent.conftest import HOSTS, World, api_settings, held_work
 from tests.support.builders.cells import usual_settings
 from tests.support.processes.proxy import Proxy, proxy
 from tests.support.processes.served_api import AgentToken, serving
@@ -89,6 +90,25 @@ async def test_work_is_stopped_when_its_time_is_up(world: World, shift: Shift, o
     assert claim.end_reason is EndReason.MAX_RUNTIME
     assert world.calls("stop") == [f"stop a {claim.token}"]
     assert (await world.reaches("unlimited", ACTIVE)).state is ACTIVE
+
+
+async def test_hooks_are_told_the_deadline(world: World, shift: Shift) -> None:
+    for verb in ("start", "stop"):
+        world.on(verb, f"cat > {world.folder}/$1.json")
+    await world.start(hook=world.hook)
+    await run_work(world)
+    claim = await world.claim("a")
+    assert claim is not None
+    shift.pass_by()
+    await has_ended(world)
+    for verb in ("start", "stop"):
+        told = json.loads((world.folder / f"{verb}.json").read_text())
+        assert told["runtime_deadline_ms"] == claim.runtime_deadline_ms
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "1e9", ""])
+def test_a_deadline_that_was_overwritten_by_hand_stops_nothing(text: str) -> None:
+    assert held_work("a", "1-a.1", runtime_deadline_ms=text).runtime_deadline_ms is None
 
 
 async def test_it_runs_until_then(world: World, shift: Shift) -> None:

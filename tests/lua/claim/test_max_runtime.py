@@ -213,3 +213,16 @@ async def test_a_host_that_was_cut_off_reports_it_when_it_attests(cell: CellStor
         assert await states(cell, "a") == {"h1": "ending max-runtime"}
         assert await gone(cell, placed) is Outcome.OK
     assert await states(cell, "a") == {"": "ended max-runtime"}
+
+
+async def test_the_members_of_a_gang_that_was_never_complete_end_together(cell: CellStore) -> None:
+    """The host of one member stops it first."""
+    members = (member("a", "h1"), member("b", "h2"))
+    call = replace(call_of(await cell.tick(), *members), max_runtime_s=60, is_gang=True)
+    a, b = (await cell.claims.place(call)).placed
+    await arrive(cell, "a", a)
+    await cell.claims.accept("h2", "b", b.token, HOUR_S)
+    assert await gone(cell, a) is Outcome.OK
+    await settle(cell)
+    assert await states(cell, "a") == {"": "ended max-runtime"}
+    assert await states(cell, "b") == {"h2": "ending failed"}

@@ -37,7 +37,7 @@ from redsched.model import Aggregate, Quota, Request, ServerGroup
 from redsched.schema import examples, requests, responses
 from redsched.schema.answer import Answer
 from redsched.schema.parsing import adapter
-from redsched.schema.requests import agents, declared, queries, reports, verbs
+from redsched.schema.requests import agents, declared, plans, queries, reports, verbs
 from redsched.schema.responses import InvalidProblem, NotConfirmedProblem, NoValidHostProblem, Problem, QuotaProblem
 
 REF = "#/components/schemas/{model}"
@@ -49,6 +49,7 @@ TAGS = {
     "agents": "Reports, heartbeats, inboxes and claims of hosts, for agents without access to Redis.",
     "declared": "Objects that operators declare: aggregates, server groups and shared pools.",
     "quotas": "Limits of projects, and the usage of claims.",
+    "plans": "What would happen: how much more fits, and where claims would go. Writes nothing.",
     "changes": "The feed of changes and the event log.",
     "service": "Version, health, readiness and metrics of the service.",
 }
@@ -150,7 +151,7 @@ def _problem_model(error: type[RedschedError]) -> type[Problem]:
 
 def models() -> list[Any]:
     """Return what the document describes: requests and responses."""
-    found = [one for module in (agents, declared, queries, reports, verbs) for one in vars(module).values()]
+    found = [one for module in (agents, declared, plans, queries, reports, verbs) for one in vars(module).values()]
     bodies = [one for one in found if getattr(one, "__module__", "").startswith(requests.__name__)]
     return [Request, Aggregate, ServerGroup, Quota, *bodies, *(getattr(responses, name) for name in responses.__all__)]
 

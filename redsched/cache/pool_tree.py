@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from redsched.cache.arrays import natural
 from redsched.model import NUMA_NODE
+from redsched.model.hosts import SOCKET
 from redsched.model.validation import NAME_PATTERN, split_slot
 from redsched.store.codec.fields import ROOT
 
@@ -56,6 +57,11 @@ class PoolTree:
             if one and NUMA_NODE in self.traits[one]:
                 return one
         return None
+
+    def socket(self, node: str) -> str | None:
+        """Return the trait that names the CPU socket of a NUMA node; None if it has none, or several."""
+        found = [trait for trait in self.traits[node] if trait.startswith(SOCKET)]
+        return found[0] if len(found) == 1 else None
 
 
 def is_structural(field: str) -> bool:

@@ -118,6 +118,15 @@ NOUNS: Mapping[str, Noun] = {
             "Create a shared pool, or change its inventory. Claimed amounts do not change.",
         ),
     ),
+    "plan": Noun(
+        "Plans: what would happen. Nothing is written.",
+        {
+            "capacity": Entry("verbs.plans:capacity", "Show how many more of a request fit, and what runs out."),
+            "drain": Entry("verbs.plans:drain", "Show where the claims of hosts would go in a drain."),
+            "without": Entry("verbs.plans:without", "Show where the claims of hosts would go if the hosts died."),
+            "with": Entry("verbs.plans:with_hosts", "Show what the hosts of a fleet file would change."),
+        },
+    ),
     "token": Noun(
         "Access tokens: who may call the API, by the token file.",
         {

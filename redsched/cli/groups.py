@@ -67,6 +67,8 @@ class PluralGroup(NounGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, with `list` before them if they start with an option or are empty."""
+        if "list" not in self.commands:
+            return super().parse_args(ctx, args)
         lists = not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names)
         return super().parse_args(ctx, ["list", *args] if lists and not ctx.resilient_parsing else args)
 

@@ -65,7 +65,10 @@ def takes(shared: type, argument: str) -> Callable[[Callable[..., Any]], Callabl
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != argument]
-        parameters = [*of_class, *(_option(one.name, one.default, one.annotation) for one in own)]
+        own_first = sorted(own, key=lambda one: not _is_required(one))
+        named = [_option(one.name, one.default, one.annotation) for one in own_first]
+        required = sum(map(_is_required, own))
+        parameters = [*named[:required], *of_class, *named[required:]]
 
         @functools.wraps(command)
         def with_options(**given: Any) -> Any:
@@ -80,6 +83,11 @@ def takes(shared: type, argument: str) -> Callable[[Callable[..., Any]], Callabl
 
 def _option(name: str, default: Any, annotation: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _is_required(one: inspect.Parameter) -> bool:
+    """Return whether a parameter is an argument of its own, which comes before those that are shared."""
+    return one.default is inspect.Parameter.empty
 
 
 def _default(one: Any) -> Any:

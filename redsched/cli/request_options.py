@@ -85,7 +85,7 @@ class RequestOptions:
     ] = ""
     pci: Annotated[
         Many,
-        _many("PCI devices; POLICY is required, preferred or legacy.", "--pci", metavar="CLASS=COUNT:POLICY"),
+        _many("PCI devices; POLICY is required, socket, preferred or legacy.", "--pci", metavar="CLASS=COUNT:POLICY"),
     ] = field(default_factory=list)
     query: Annotated[
         str,

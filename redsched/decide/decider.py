@@ -6,7 +6,7 @@
 A decision is a proposal: the claim script tries its candidates in the given order, and makes the final decision.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -28,6 +28,7 @@ from redsched.decide.profile import RequestProfile
 from redsched.decide.remembered import Remembered
 from redsched.decide.reserving import Wait, wait_for, worth_waiting_for
 from redsched.decide.result import Decision, Explanation, Miss, Place
+from redsched.decide.room import HostRoom, counts_by_host, rooms
 from redsched.decide.steps import Steps, Undecided, finished
 from redsched.decide.top_hosts import Entry
 from redsched.decide.work_limit import TooMuchWork, check_work
@@ -148,6 +149,16 @@ class Decider:
         """Return what tells whether changes may have made room for a request that was refused."""
         requests = [one for _, one in requests_of(request)]
         return Gains(self._columns, requests, [rules_of(one, self._registry.filters) for one in requests])
+
+    def room(self, request: Request, most: int) -> Iterator[HostRoom] | None:
+        """Return the hosts with room for a request, and how many of its places each takes alone, up to `most` in all.
+
+        None if the places on one host change those on others: then only decisions one after the other tell.
+        """
+        if request.members or request.count > 1:
+            return None
+        profile = self._profile(request)
+        return rooms(profile, most) if counts_by_host(profile) else None
 
     def limits(self, places: Iterable[Place]) -> dict[str, HostLimit]:
         """Return the limits on claims of each candidate of these places, for hosts that have a limit."""

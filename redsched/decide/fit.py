@@ -5,6 +5,8 @@ The host checks its capacity once more before its hook starts: redsched/agent/cl
 
 from typing import Any
 
+import numpy as np
+
 from redsched.cache.columns import Columns
 from redsched.decide.rules import Rows
 
@@ -17,6 +19,16 @@ def free(capacity: Any, claimed: Any, external: Any) -> Any:
 def free_on(columns: Columns, slot: str, rows: Rows) -> Any:
     """Return what is free of a host's own slot on some rows: int64 of their shape, or a number for one row."""
     return free(columns.capacity[slot][rows], columns.claimed[slot][rows], columns.external[slot][rows])
+
+
+def unscaled_free_on(columns: Columns, slot: str, rows: Rows) -> Any:
+    """Return what is free of a host's own slot without its allocation ratio: total - reserved - claimed - external.
+
+    float64 of the rows' shape; negative where more is taken than there is.
+    """
+    # Rounded up, because the capacity was rounded down.
+    whole = np.ceil(np.round(columns.capacity[slot][rows] / columns.ratios[slot][rows], 6))
+    return free(whole, columns.claimed[slot][rows], columns.external[slot][rows])
 
 
 def fits(amount: int, capacity: Any, claimed: Any, external: Any, minimum: Any, maximum: Any, step: Any) -> Any:

@@ -18,6 +18,8 @@ MAX_CELLS = 16
 MAX_DEVICES = 64
 MAX_SKEW = 1_000_000
 MAX_PAGE_KB = 1 << 30
+ORDINARY_PAGE_KB = 4
+"""The size of pages that are no huge pages. A guest that names it takes MEMORY_MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class NumaCell:
 class Numa:
     """A guest's NUMA cells. Each lies in a NUMA node of the host, no two in the same one.
 
-    With `page_size_kb`, memory comes as whole huge pages of class CUSTOM_HUGE_PAGES_<size>KB.
+    With `page_size_kb`, memory comes as whole huge pages of class CUSTOM_HUGE_PAGES_<size>KB; with 4, as MEMORY_MB.
     """
 
     cells: Annotated[tuple[NumaCell, ...], Field(min_length=1, max_length=MAX_CELLS, fail_fast=True)]
@@ -87,7 +89,7 @@ class Numa:
     ] = CpuPolicy.SHARED
     page_size_kb: Annotated[
         Annotated[int, whole_from(4, MAX_PAGE_KB)] | None,
-        Field(description="Size of the huge pages to use. null: ordinary memory."),
+        Field(description="Size of the huge pages to use. null: ordinary memory; 4: the same, not overcommitted."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -104,11 +106,26 @@ class Numa:
                     f"memory_mb {cell.memory_mb} is not a multiple of the page size, {self.page_size_kb} KB"
                 )
 
+    @property
+    def has_huge_pages(self) -> bool:
+        """Whether memory comes as huge pages."""
+        return self.page_size_kb not in (None, ORDINARY_PAGE_KB)
+
+    @property
+    def is_memory_real(self) -> bool:
+        """Whether cells take MEMORY_MB that must be free without the allocation ratio, as in Nova."""
+        return not self.has_huge_pages and (self.policy is not CpuPolicy.SHARED or self.page_size_kb is not None)
+
 
 class NumaAffinity(StrEnum):
-    """How close a device must be to the guest's NUMA cells, as in Nova. `legacy` accepts devices without a node."""
+    """How close a device must be to the guest's NUMA cells, as in Nova. `legacy` accepts devices without a node.
+
+    `socket` accepts devices in any node of a socket that holds a cell: nodes of one socket have the same
+    CUSTOM_SOCKET_<n>.
+    """
 
     REQUIRED = "required"
+    SOCKET = "socket"
     PREFERRED = "preferred"
     LEGACY = "legacy"
 

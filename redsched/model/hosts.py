@@ -23,6 +23,8 @@ MAX_POOLS = 256
 """The most pools of one host."""
 
 NUMA_NODE = "HW_NUMA_ROOT"
+SOCKET = "CUSTOM_SOCKET_"
+"""The beginning of the trait that all NUMA nodes of a CPU socket share: `CUSTOM_SOCKET_0`."""
 """The trait that os-traits has for pools that are NUMA nodes. Pools named `numa<number>` get it automatically."""
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from redsched.scheduler.observe.events import EventService
     from redsched.scheduler.observe.usage import UsageBy
     from redsched.scheduler.planning.planner import Planner
+    from redsched.scheduler.plans.service import PlanService
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
     from redsched.scheduler.selection.selector import Observe, Selector
@@ -97,6 +98,11 @@ class Scheduler:
     def quotas(self) -> "QuotaService":
         """Quotas: read, create, change and delete them."""
         return self._components.quotas
+
+    @property
+    def plans(self) -> "PlanService":
+        """What would happen: how much more fits, and where claims would go."""
+        return self._components.plans
 
     @property
     def events(self) -> "EventService":

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from redsched.scheduler.mirroring.mirrors import Mirrors
     from redsched.scheduler.observe.events import EventService
     from redsched.scheduler.planning.planner import Planner
+    from redsched.scheduler.plans.service import PlanService
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
     from redsched.scheduler.quotas.shares import QuotaShares
@@ -184,6 +185,13 @@ class Components:
         from redsched.scheduler.observe.events import EventService
 
         return EventService(self.cells)
+
+    @cached_property
+    def plans(self) -> "PlanService":
+        """Answers what would happen."""
+        from redsched.scheduler.plans.service import PlanService
+
+        return PlanService(self.cells, self.shares, self.limits, self.settings)
 
     @cached_property
     def tasks(self) -> "Mapping[str, CellTasks]":

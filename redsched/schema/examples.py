@@ -173,6 +173,20 @@ INBOX_ENTRY: dict[str, Any] = {
 }
 OUTCOME: dict[str, Any] = {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "details": []}
 
+CLASSES = [{"resource_class": "VCPU", "capacity": 496, "free": 490, "after": 488}]
+UNPLACED: dict[str, Any] = {
+    "claim_id": "6f1d",
+    "project": "web",
+    "host": "h17",
+    "reason": "none of 2 hosts can take 2 VCPU: 2 by VCPU",
+}
+LEAVING: dict[str, Any] = {
+    "hosts": ["h17"],
+    "moves": [{"claim_id": "6f1c", "project": "web", "source": "h17", "target": "h3"}],
+    "unplaced": [UNPLACED],
+    "classes": CLASSES,
+}
+
 ANSWERS: dict[str, dict[str, Any]] = {
     "AboutAnswer": {
         "name": "redsched",
@@ -184,10 +198,32 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "AcceptedAnswer": {"watch": "/v1/hosts/h17/drain"},
     "AcceptedClaimAnswer": {**CLAIM, "resizing_to": {"VCPU": 4, "MEMORY_MB": 4096}, "watch": "/v1/claims/6f1c"},
     "AgentAnswer": {"cells": ["c1"]},
+    "AddingPlanAnswer": {
+        "hosts": 4,
+        "classes": CLASSES,
+        "waiting": 1,
+        "served": 1,
+        "room": {"before": 245, "after": 373, "at_least": False},
+    },
     "AggregateAnswer": AGGREGATE,
     "AggregatesAnswer": {"aggregates": [AGGREGATE], "next": None},
     "AttestedAnswer": {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "drop": []},
     "BulkAnswer": {"results": [BULK], "next": "h17:6f1c", "watch": "/v1/claims?project=web&state=ending"},
+    "CapacityPlanAnswer": {
+        "places": 245,
+        "at_least": False,
+        "zones": {"az1": 122, "az2": 123},
+        "reasons": [{"reason": "VCPU", "hosts": 2}],
+        "classes": CLASSES,
+        "quota": 49,
+        "redundancy": {
+            "by": "zone",
+            "checked": 2,
+            "failing": [{"domain": "az1", "hosts": 1, "claims": 1, "unplaced": [UNPLACED]}],
+            "unchecked": 0,
+            "unlabelled": 0,
+        },
+    },
     "ClaimAnswer": CLAIM,
     "ClaimIdsAnswer": {"ids": {"h17": ["6f1c"]}},
     "ClaimsAnswer": {"claims": [CLAIM], "next": None},
@@ -214,6 +250,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "HostsAnswer": {"hosts": [HOST], "next": None},
     "InboxAnswer": {"entries": [INBOX_ENTRY]},
     "InboxesAnswer": {"epoch": EPOCH, "reset": False, "entries": {"h17": [INBOX_ENTRY]}},
+    "LeavingPlanAnswer": LEAVING,
     "OutcomeAnswer": {**OUTCOME, "details": ["starting"]},
     "QuotaAnswer": QUOTA,
     "QuotasAnswer": {"quotas": [QUOTA], "next": None},

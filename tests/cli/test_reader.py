@@ -1,6 +1,7 @@
 """Each command that only reads works for a user of the store who may do nothing else."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.support.builders.cells import usual_settings
 from tests.support.plain_client import plain_client
 from tests.support.store_users import url_as
 
+FLEET = "new.yaml"
 READING: dict[str, Sequence[str]] = {
     "host list": (),
     "host show": ("h1",),
@@ -31,6 +33,10 @@ READING: dict[str, Sequence[str]] = {
     "events": (),
     "audit": (),
     "export": (),
+    "plan capacity": ("VCPU=2", "--n-plus-one", "host"),
+    "plan drain": ("h1",),
+    "plan without": ("h1",),
+    "plan with": (FLEET,),
 }
 """The commands that only read, with their arguments."""
 WITHOUT_STORE = {"acl", "replay", "up", "token new", "token list", "token revoke"}
@@ -55,12 +61,15 @@ def as_reader(redsched: Redsched, store: str) -> Callable[..., Ran]:
     return lambda *arguments: run(*arguments, environment={"REDSCHED_REDIS_URL": url})
 
 
-def test_commands_that_read_write_nothing_and_need_nothing_else(as_reader: Callable[..., Ran], store: str) -> None:
+def test_commands_that_read_write_nothing_and_need_nothing_else(
+    as_reader: Callable[..., Ran], store: str, tmp_path: Path
+) -> None:
     """The server counts no denied access, so that nothing is tried in vain either."""
+    (tmp_path / FLEET).write_text("hosts: [{name: new, inventories: {VCPU: {total: 4}}}]")
     with plain_client(store) as operator:
         operator.ask(("ACL", "LOG", "RESET"))
         for command, arguments in READING.items():
-            as_reader(*command.split(), *arguments).check()
+            as_reader(*command.split(), *(str(tmp_path / one) if one == FLEET else one for one in arguments)).check()
         as_reader("select", "VCPU=1", "--dry-run").check()
         assert operator.ask(("ACL", "LOG")) == [[]]
 

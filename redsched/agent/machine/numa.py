@@ -1,7 +1,7 @@
 """Read the NUMA nodes of this machine from sysfs: CPUs, memory, huge pages."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,13 +18,17 @@ _CACHES = ("Active(file)", "Inactive(file)", "SReclaimable")
 
 @dataclass(frozen=True, slots=True)
 class NumaNode:
-    """One node: its online CPUs, its memory without the huge pages, and how much of that cannot be allocated."""
+    """One node: its online CPUs, its memory without the huge pages, and how much of that cannot be allocated.
+
+    `socket` is the number of the socket that all of its CPUs are in; None if there is none.
+    """
 
     number: int
     cpus: frozenset[int]
     memory_bytes: int
     used_bytes: int
     huge_pages: tuple[HugePages, ...] = ()
+    socket: int | None = None
 
     @property
     def pool(self) -> str:
@@ -45,7 +49,14 @@ def _read(number: int, folder: Path) -> NumaNode:
     # meminfo counts all huge pages as used. They have their own class, so exclude them from both numbers.
     total = max(0, memory.get("MemTotal", 0) - in_pages)
     free = memory.get("MemFree", 0) + sum(memory.get(name, 0) for name in _CACHES)
-    return NumaNode(number, parse_cpus(read_text(folder / "cpulist")), total, max(0, total - free), pages)
+    cpus = parse_cpus(read_text(folder / "cpulist"))
+    return NumaNode(number, cpus, total, max(0, total - free), pages, _socket(folder.parent.parent / "cpu", cpus))
+
+
+def _socket(folder: Path, cpus: Iterable[int]) -> int | None:
+    found = {read_text(folder / f"cpu{cpu}/topology/physical_package_id") for cpu in cpus}
+    [text] = found if len(found) == 1 else [""]
+    return int(text) if text.isdecimal() else None
 
 
 def _meminfo(folder: Path) -> Mapping[str, int]:

@@ -15,9 +15,14 @@ from redsched.agent.machine.sysfs import SYS
 from redsched.agent.machine.usage import CGROUPS, Usage
 from redsched.errors import InvalidRequest
 from redsched.model import NUMA_NODE, Inventory, Pool
+from redsched.model.hosts import SOCKET
 from redsched.settings import Settings
 
 MIB = 2**20
+
+
+def _traits(node: NumaNode) -> frozenset[str]:
+    return frozenset({NUMA_NODE} if node.socket is None else {NUMA_NODE, f"{SOCKET}{node.socket}"})
 
 
 class NumaPools:
@@ -49,7 +54,7 @@ class NumaPools:
         pools, unexplained = dict[str, Pool](), dict[str, int]()
         for number, node in enumerate(nodes):
             inventories = self._inventories(node, reserved_vcpu[number], reserved_mb[number])
-            pools[node.pool] = Pool(inventories, traits=frozenset({NUMA_NODE}))
+            pools[node.pool] = Pool(inventories, traits=_traits(node))
             amounts = {"VCPU": vcpu[number], "PCPU": 0, "MEMORY_MB": _memory_mb(node, used, reserved_mb[number])}
             amounts |= dict(_huge_pages(node, used))
             unexplained |= {f"{node.pool}/{one}": amounts[one] for one in inventories}

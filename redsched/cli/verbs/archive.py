@@ -50,7 +50,7 @@ def import_file(
 
     The cell must be empty, except with --declared, which imports declared objects into any cell.
     """
-    archive = _read(file)
+    archive = read_archive(file)
     found = with_scheduler(url, lambda s: s.import_(archive, declared))
     if as_json:
         return tables.show_json({"imported": found.counts, "notes": found.notes})
@@ -62,7 +62,8 @@ def import_file(
     return None
 
 
-def _read(file: str) -> Archive:
+def read_archive(file: str) -> Archive:
+    """Read an exported cell from a file, or stdin (`-`). Raises InvalidRequest."""
     text = sys.stdin.read() if file == "-" else read_text("export", Path(file))
     try:
         return archives.read(text.splitlines())

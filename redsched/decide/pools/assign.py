@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 
 from redsched.cache.columns import Columns
-from redsched.decide.fit import fits
+from redsched.decide.fit import fits, unscaled_free_on
 from redsched.decide.pools.demand import PoolDemand, alone, needs_of, shared_caches
 from redsched.decide.pools.inventory import Rooms, read_key, read_rooms
 from redsched.decide.pools.look_ahead import classes_suffice
@@ -18,6 +18,7 @@ from redsched.model import Amounts, Request
 MAX_FOUND = 1024
 """The most hosts with different amounts whose assignments are kept, for one demand and layout."""
 NO_PARTS = frozenset[int]()
+NOTHING_SHORT = frozenset[tuple[int, int]]()
 LEAST_STEPS = 2
 """The steps per unit that every host gets: one descent, and about as many steps back."""
 FURTHER_STEPS = 8
@@ -58,8 +59,9 @@ def assignments(columns: Columns, row: int, needs: PoolDemand, most: int) -> lis
 
     The search is exact: it finds an assignment if one exists, unless it is abandoned (`search.STEPS`). Such a host
     counts as not fitting and in `needs.given_up`, and each later host of the request gets half the steps of the one
-    before, so that a hard request cannot block a scheduler for 10,000 hosts. Each sum fits its slot as the claim script
-    checks it. Further assignments are searched only briefly; they use other pools if possible.
+    before, so that a hard request cannot block a scheduler for 10,000 hosts. Each part is in its slot's units, and each
+    sum fits its slot as the claim script checks it. Further assignments are searched only briefly; they use other pools
+    if possible.
     """
     check_work("searching the pools of hosts")
     if any(columns.traits[trait][row] for trait in needs.forbidden):
@@ -69,11 +71,12 @@ def assignments(columns: Columns, row: int, needs: PoolDemand, most: int) -> lis
         return _of_unnumbered(columns, row, needs, covered, most)
     plan = plan_of(columns, row, needs, usable(columns, row, needs))
     roots = _roots(columns, row, needs, plan)
-    key = (most, covered, roots, read_key(columns, row, plan))
+    short = _short_of_memory(columns, row, needs, plan)
+    key = (most, covered, roots, short, read_key(columns, row, plan))
     found = plan.found.get(key)
     if found is None:
         before = needs.given_up
-        state = _search_state(needs, plan, read_rooms(columns, row, plan), roots, covered)
+        state = _search_state(needs, plan, read_rooms(columns, row, plan), roots, covered, short)
         found = _searched(state, [], most) if state is not None else []
         if needs.given_up == before:
             _keep(plan, key, found)
@@ -145,14 +148,35 @@ def _roots(columns: Columns, row: int, needs: PoolDemand, plan: Plan) -> frozens
     return frozenset(index for index in plan.of_root if _root_has_traits(columns, row, needs, index))
 
 
+def _short_of_memory(columns: Columns, row: int, needs: PoolDemand, plan: Plan) -> frozenset[tuple[int, int]]:
+    """Return the parts and places of which the place has less memory than the part's `real_mb`."""
+    if not columns.ratios or not any(part.real_mb for part in needs.parts):
+        return NOTHING_SHORT
+    return frozenset(
+        (index, option.place)
+        for index, part in enumerate(needs.parts)
+        if part.real_mb
+        for option in plan.options[index]
+        if unscaled_free_on(columns, f"{plan.places[option.place]}/MEMORY_MB", row) < part.real_mb
+    )
+
+
 def _search_state(
-    needs: PoolDemand, plan: Plan, rooms: Rooms, roots: frozenset[int], covered: int
+    needs: PoolDemand,
+    plan: Plan,
+    rooms: Rooms,
+    roots: frozenset[int],
+    covered: int,
+    short: frozenset[tuple[int, int]] = NOTHING_SHORT,
 ) -> SearchState | None:
     """Return the empty state of a host; None if a part has no room even by itself, or all parts together have none."""
     state = SearchState(needs, plan, rooms, covered)
     for index, (part, options) in enumerate(zip(needs.parts, plan.options, strict=True)):
+        allowed = (one for one in options if state.allows(part, one) and (index, one.place) not in short)
+        if rooms.has_units:
+            allowed = (one for one in allowed if rooms.allows(one.takes))
         has_root = index not in plan.of_root or index in roots
-        state.options.append([one for one in options if state.allows(part, one) and (has_root or one.place != ROOT)])
+        state.options.append([one for one in allowed if has_root or one.place != ROOT])
         if not state.has_room(index):
             return None
     # Most hosts that a search would reject are rejected here, before its first step.

@@ -33,7 +33,8 @@ class Part:
     """Amounts that one place gives together, `count` times: a cell, a group, a device, or a class of `resources`.
 
     With `apart`, no two units of such parts of the same sort lie in the same place. `affinity` is set if the place of a
-    device matters, which requires guest cells. `name` is set if same_subtree names the group.
+    device matters, which requires guest cells. `name` is set if same_subtree names the group. `real_mb` is memory that
+    must be free without the allocation ratio.
     """
 
     sort: Sort
@@ -45,6 +46,7 @@ class Part:
     affinity: NumaAffinity | None = None
     name: str = ""
     count: int = 1
+    real_mb: int = 0
 
     def traits(self) -> frozenset[str]:
         """Return all traits that it mentions."""
@@ -111,10 +113,7 @@ def _plans_of(*_parts: Hashable) -> Plans:
 
 
 def alone(request: Request) -> frozenset[str]:
-    """Return the classes that only one unit of one part requests, so that its amount must match a slot's units.
-
-    If several parts request a class, they may take from one slot, and min_unit and step_size apply to their sum.
-    """
+    """Return the classes that only one unit of one part requests, so that nothing else competes for them."""
     if not (request.groups or request.numa or request.pci):
         return frozenset(request.resources)
     units = Counter(request.resources.keys())
@@ -131,8 +130,9 @@ def cell_demands(numa: Numa, cell: NumaCell) -> Demands:
     """Return what a guest's cell takes from its NUMA node: CPUs by the policy, memory or whole pages of one size."""
     dedicated = cell.cpus if numa.policy is CpuPolicy.DEDICATED else cell.dedicated_cpus
     memory = {"MEMORY_MB": cell.memory_mb}
-    if numa.page_size_kb is not None:
-        memory = {f"CUSTOM_HUGE_PAGES_{numa.page_size_kb}KB": cell.memory_mb * 1024 // numa.page_size_kb}
+    if numa.has_huge_pages:
+        size = numa.page_size_kb or 1
+        memory = {f"CUSTOM_HUGE_PAGES_{size}KB": cell.memory_mb * 1024 // size}
     return _demands({"PCPU": dedicated, "VCPU": cell.cpus - dedicated} | memory)
 
 
@@ -141,8 +141,11 @@ def _demands(amounts: Amounts) -> Demands:
 
 
 def _cells(numa: Numa | None) -> Iterator[Part]:
-    for cell in numa.cells if numa else ():
-        yield Part(Sort.CELL, cell_demands(numa, cell), apart=True)  # type: ignore[arg-type]  # no cells without numa
+    if numa is None:
+        return
+    for cell in numa.cells:
+        real_mb = cell.memory_mb if numa.is_memory_real else 0
+        yield Part(Sort.CELL, cell_demands(numa, cell), apart=True, real_mb=real_mb)
 
 
 def _groups(request: Request, related: frozenset[str]) -> Iterator[Part]:

@@ -24,7 +24,7 @@ def may_succeed(state: SearchState) -> bool:
 def may_be_near(state: SearchState, index: int) -> bool:
     """Return whether there are enough devices, if the remaining cells are placed where most of the devices are."""
     affinity = state.needs.parts[index].affinity
-    if affinity is None or affinity is NumaAffinity.PREFERRED or not state.cells_left:
+    if affinity in (None, NumaAffinity.PREFERRED, NumaAffinity.SOCKET) or not state.cells_left:
         return True
     by_node: dict[int, int] = {}
     for option in state.options[index]:

@@ -52,6 +52,7 @@ class _Drawing:
             tuple(split_slot(slot)[1] for slot in self._slots),
             tuple(index for index, slot in enumerate(self._slots) if slot.startswith(SHARED_POOL)),
             tuple(index for index, part in enumerate(parts) if part.traits()),
+            self._sockets(),
         )
 
     def _options(self, part: Part) -> Iterator[Option]:
@@ -89,6 +90,15 @@ class _Drawing:
         node = self._layout.numa_node(place) if place and place not in self._pools else None
         return NO_NODE if node is None else self._index[node]
 
+    def _sockets(self) -> dict[int, int]:
+        found: dict[str, int] = {}
+        nodes = [pool for pool in self._layout.pools if self._layout.numa_node(pool) == pool]
+        known = all(map(self._layout.socket, nodes))  # as in Nova, one unknown socket makes all of them unknown
+        sockets = {pool: (known and self._layout.socket(pool)) or pool for pool in nodes}
+        for pool, socket in sockets.items():
+            found[socket] = found.get(socket, 0) | bits((self._index[pool],))
+        return {self._index[pool]: found[socket] for pool, socket in sockets.items()}
+
     def _above(self, place: str) -> int:
         if not place or place in self._pools:
             return bits((self._index[place],))
@@ -111,7 +121,8 @@ class _Drawing:
                     (number, one.covers) for number, of in enumerate(options) for one in of if one.place == index
                 )
                 is_node = self._layout.numa_node(place) == place
-                alike = (self._layout.parent[place], is_node, offers, len(slots_of[index]))
+                socket = self._layout.socket(place) if is_node else None
+                alike = (self._layout.parent[place], is_node, socket, offers, len(slots_of[index]))
                 twins[index] = seen.setdefault(alike, len(seen))
         return tuple(twins)
 

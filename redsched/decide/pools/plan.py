@@ -1,6 +1,6 @@
 """Plans: which places of a layout could give which part of a request. Built by options.py, cached in the demand."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from redsched.cache.pool_tree import PoolTree
@@ -32,7 +32,8 @@ class Plan:
     `above` has, by place, a bit for each place that contains it, and for itself. `slots_of` is by place. `twins` is
     equal for places that differ in nothing but their amounts, and -1 for a place that no other resembles. `class_of` is
     by slot; `shared_slots` are not the host's own. `of_root` are the parts with traits, which must be tested on the
-    host before its root may give them, as a layout does not have the host's traits. `found` are the assignments of
+    host before its root may give them, as a layout does not have the host's traits. `sockets` has, by NUMA node, a bit
+    for each node of its socket; for itself alone if the socket of some node is unknown. `found` are the assignments of
     hosts searched before, by all that determines them: hosts with equal amounts have equal assignments.
     """
 
@@ -46,6 +47,7 @@ class Plan:
     class_of: tuple[str, ...]
     shared_slots: tuple[int, ...]
     of_root: tuple[int, ...]
+    sockets: Mapping[int, int]
     found: dict[Hashable, list[Amounts]] = field(default_factory=dict, compare=False, repr=False)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Set as AbstractSet
 from redsched.decide.pools.demand import Sort
 from redsched.decide.pools.plan import NO_NODE, ROOT, Option
 from redsched.decide.pools.state import SearchState
+from redsched.model import NumaAffinity
 from redsched.model.validation import SHARED_POOL
 
 Rank = tuple[float, float, float]
@@ -48,10 +49,16 @@ def _devices_near(state: SearchState, node: int) -> int:
         if part.affinity is not None:
             found = 0
             for option in state.options[index]:
-                if option.node == node and found < state.left[index]:
+                if _is_near(state, part.affinity, option.node, node) and found < state.left[index]:
                     found += state.units(part, option)
             near += min(found, state.left[index])
     return near
+
+
+def _is_near(state: SearchState, affinity: NumaAffinity, device_node: int, node: int) -> bool:
+    if affinity is NumaAffinity.SOCKET:
+        return device_node != NO_NODE and bool(state.plan.sockets[device_node] >> node & 1)
+    return device_node == node
 
 
 def _group(state: SearchState, option: Option, avoided: bool) -> Rank:

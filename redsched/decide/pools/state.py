@@ -93,8 +93,10 @@ class SearchState:
         return missing <= 0
 
     def _is_near(self, part: Part, option: Option) -> bool:
-        # As in Nova: `legacy` treats devices of no known node as near, `preferred` any; `required` only those of a
-        # node.
+        # As in Nova: `legacy` treats devices of no known node as near, `preferred` any; `required` and `socket` only
+        # those of a node.
         if option.node == NO_NODE:
-            return part.affinity is not NumaAffinity.REQUIRED
+            return part.affinity not in (NumaAffinity.REQUIRED, NumaAffinity.SOCKET)
+        if part.affinity is NumaAffinity.SOCKET:
+            return bool(self.cells & self.plan.sockets[option.node])
         return part.affinity is NumaAffinity.PREFERRED or bool(self.cells >> option.node & 1)

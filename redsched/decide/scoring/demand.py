@@ -10,7 +10,7 @@ import numpy as np
 
 from redsched.cache.arrays import KeyedColumns
 from redsched.cache.columns import Columns
-from redsched.decide.fit import free
+from redsched.decide.fit import free, unscaled_free_on
 from redsched.decide.pools.demand import cell_demands
 from redsched.decide.rules import Rows
 from redsched.decide.scoring.weigher import Score
@@ -66,9 +66,7 @@ def unscaled_free(columns: Columns, resource_class: str, rows: Rows) -> Score:
 def _unscaled_free(columns: Columns, slots: Sequence[str], rows: Rows) -> Score:
     total: Score = 0.0
     for slot in slots:
-        # Rounded up, because the capacity was rounded down.
-        whole = np.ceil(np.round(columns.capacity[slot][rows] / columns.ratios[slot][rows], 6))
-        total = total + free(whole, columns.claimed[slot][rows], columns.external[slot][rows])
+        total = total + unscaled_free_on(columns, slot, rows)
     return total
 
 

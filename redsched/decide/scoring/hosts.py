@@ -109,10 +109,10 @@ def version_number(text: str) -> float:
 
 
 def cross_cell(columns: Columns, request: Request, rows: Rows) -> Score:
-    """Return 1 for hosts in the cell that a moving claim leaves, -1 in other cells, 0 if the request moves no claim.
+    """Return 1 for hosts in the cell that a moving claim leaves, and 0 for others: Nova's 1 and -1, normalized.
 
     A request that moves work excludes the hosts it leaves; the cell with one of these is its cell. All hosts of a cell
-    have the same number, so it is not normalized: its purpose, as in Nova, is to choose between cells.
+    have the same number, so it cannot be normalized here: its purpose, as in Nova, is to choose between cells.
     """
     here = any(columns.row(host) is not None for host in request.exclude_hosts)
-    return columns.claims[rows] * 0.0 + (0.0 if not request.exclude_hosts else 1.0 if here else -1.0)
+    return columns.claims[rows] * 0.0 + float(here)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
+from redsched.cache.columns import Columns
 from redsched.decide import Explanation
 from redsched.decide.lost_members import ignoring_lost_members
 from redsched.decide.work_limit import TooMuchWork
@@ -36,14 +37,14 @@ async def decide_on(
 
 
 @contextmanager
-def as_if_left(cell: Cell, claims: Sequence[Claim]) -> Iterator[None]:
+def as_if_left(columns: Columns, claims: Sequence[Claim]) -> Iterator[None]:
     """Apply the rules of server groups, inside the context, as if these claims had left their hosts."""
     by_group: dict[str, list[Claim]] = {}
     for claim in claims:
         by_group.setdefault(claim.group, []).append(claim)
     with ExitStack() as stack:
         for alike in by_group.values():
-            stack.enter_context(ignoring_lost_members(cell.updater.columns, *alike))
+            stack.enter_context(ignoring_lost_members(columns, *alike))
         yield
 
 
@@ -51,7 +52,7 @@ async def refusal_of(cell: Cell, request: Request, *claims: Claim) -> RedschedEr
     """Return the error that explains why these claims have no other place."""
 
     def explain() -> tuple[Explanation, bool]:
-        with as_if_left(cell, claims):
+        with as_if_left(cell.updater.columns, claims):
             return PendingRefusal(cell, request, background_limit()).found_at_once(), cell.updater.settled
 
     explanation, settled = await cell.read_at_head(explain)

@@ -56,14 +56,14 @@ async def held_by(cell: Cell, request: Request, claim: Claim, besides: Collectio
 
     `besides` are claims that are placed again in the same call, so that their current hosts do not matter.
     """
-    related = {one: _others_in(claim, one, besides) for one in relations_of(request, claim)}
+    related = {one: others_in(claim, one, besides) for one in relations_of(request, claim)}
     ids = {claim_id for ids in related.values() for claim_id in ids}
     if not ids:
         return ()
     claims = await cell.store.claims.read(sorted(ids))
     leaving = await cell.store.hosts.draining(cell.updater.now_ms())
     evacuated = {host for host, how in leaving.items() if how == "evacuate"}
-    others = {claim_id: _other(claim_id, claims.get(claim_id), evacuated) for claim_id in ids}
+    others = {claim_id: other_of(claim_id, claims.get(claim_id), evacuated) for claim_id in ids}
     return tuple(Held(one, tuple(others[claim_id] for claim_id in ids)) for one, ids in related.items() if ids)
 
 
@@ -104,12 +104,14 @@ def narrowed(place: Request, held: Iterable[Held], columns: Columns) -> Request:
     return place
 
 
-def _others_in(claim: Claim, relation: Relation, besides: Collection[str]) -> tuple[str, ...]:
+def others_in(claim: Claim, relation: Relation, besides: Collection[str]) -> tuple[str, ...]:
+    """Return the ids of the other claims that a relation of a claim involves, without those `besides`."""
     ids = (one for name in relation.members for one in claim.gang_members.get(name, ()))
     return tuple(one for one in ids if one != claim.id and one not in besides)
 
 
-def _other(claim_id: str, claim: Claim | None, evacuated: Collection[str]) -> Other:
+def other_of(claim_id: str, claim: Claim | None, evacuated: Collection[str]) -> Other:
+    """Return another claim of a gang, which stays on none of the evacuated hosts; None if it no longer exists."""
     if claim is None:
         return Other(claim_id)
     stays_on = (one.host for one in claim.placements if one.state not in ENDING_OR_ENDED and one.host not in evacuated)

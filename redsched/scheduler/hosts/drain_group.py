@@ -5,10 +5,11 @@ for a gang, and one call of the claim script claims all of them. Each member the
 work runs at the target. A member whose move fails has to follow those that have moved, and is moved alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from random import Random
 
+from redsched.cache.entries import GroupState
 from redsched.decide import Decision
 from redsched.errors import ClaimState, NotFound, NoValidHost, StoreUnavailable
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, GangMember, GroupPolicy, Relation, Request
@@ -30,7 +31,7 @@ _Seat = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class GroupTarget:
     """Claims that move together, in the order of the places of `request`. `what` describes them in messages.
 
     `expected` has the hosts of other claims, by claim id, on which the choice of these places is based.
@@ -80,13 +81,13 @@ class GroupDrain:
             await self._decide(cell, group)
         return group is not None
 
-    async def _group(self, cell: Cell, claim: Claim) -> _Group | None:
+    async def _group(self, cell: Cell, claim: Claim) -> GroupTarget | None:
         leaving = await cell.store.hosts.draining(cell.updater.now_ms())
         drained = frozenset(host for host, how in leaving.items() if how == "move")
         for find in (_in_server_group, self._in_gang):
             what, claims = await find(cell, claim, drained)
             if len(claims) > 1:
-                _refuse(what, claims)
+                refuse_group(what, claims)
                 return await self._to_move(cell, what, claims)
         return None
 
@@ -102,16 +103,16 @@ class GroupDrain:
         batch = ", ".join(one.id for one in found[:3]) + (", ..." if len(found) > 3 else "")
         return f"gang of {batch} ({', '.join(types)})", found
 
-    async def _to_move(self, cell: Cell, what: str, claims: Sequence[Claim]) -> _Group:
+    async def _to_move(self, cell: Cell, what: str, claims: Sequence[Claim]) -> GroupTarget:
         spec = ReplacementSpec(EndReason.MOVED, exclude=frozenset(one.host for one in claims))
         ids = frozenset(one.id for one in claims)
-        return _as_gang(what, [await self._replacements.alone(cell, one, spec, ids) for one in claims])
+        return as_gang(what, [await self._replacements.alone(cell, one, spec, ids) for one in claims])
 
-    async def _decide(self, cell: Cell, group: _Group) -> tuple[Decision, tuple[str, int]]:
+    async def _decide(self, cell: Cell, group: GroupTarget) -> tuple[Decision, tuple[str, int]]:
         """Return a decision with the epoch and seq of the columns it is based on. Raises NoValidHost, Settling."""
 
         def decide() -> Decision:
-            with as_if_left(cell, group.claims):
+            with as_if_left(cell.updater.columns, group.claims):
                 return cell.decider.decide(group.request, self._rng)
 
         decision, decided_on = await decide_on(cell, group.request, decide)
@@ -126,13 +127,18 @@ class GroupDrain:
 async def _in_server_group(cell: Cell, claim: Claim, drained: frozenset[str]) -> Found:
     """Return all members of a claim's hard affinity group; none if one of them is on a host that is not drained."""
     state = cell.updater.columns.declared.groups.get(claim.group)
-    if state is None or state.group.policy is not GroupPolicy.AFFINITY or not drained.issuperset(state.counts("host")):
+    if state is None or not leaves_as_a_whole(state, drained):
         return "", ()
     pages = [page async for page in cell.store.claims.unended_on(tuple(state.counts("host")))]
     return f"server group {claim.group}", [one for page in pages for one in page if one.group == claim.group]
 
 
-def _refuse(what: str, claims: Sequence[Claim]) -> None:
+def leaves_as_a_whole(state: GroupState, drained: Set[str]) -> bool:
+    """Return whether a server group has hard affinity and no member on a host that is not drained."""
+    return state.group.policy is GroupPolicy.AFFINITY and drained >= state.counts("host").keys()
+
+
+def refuse_group(what: str, claims: Sequence[Claim]) -> None:
     """Raise ClaimState if a group cannot move as a whole, now or ever."""
     on_its_way = next((one for one in claims if one.state is not ClaimStatus.ACTIVE or len(one.placements) > 1), None)
     if on_its_way is not None:
@@ -152,7 +158,8 @@ def _refuse(what: str, claims: Sequence[Claim]) -> None:
         )
 
 
-def _as_gang(what: str, target: Sequence[PlacementTarget]) -> _Group:
+def as_gang(what: str, target: Sequence[PlacementTarget]) -> GroupTarget:
+    """Return the request for all of these placements together, as for a gang."""
     alike: dict[tuple[_Seat, str], list[PlacementTarget]] = {}
     for one in target:
         alike.setdefault((_seat(one.claim), one.place.shape()), []).append(one)
@@ -168,7 +175,7 @@ def _as_gang(what: str, target: Sequence[PlacementTarget]) -> _Group:
         lease_s=max(one.place.lease_s for one in target),
     )
     expected_hosts = {claim_id: hosts for one in target for claim_id, hosts in expected(one.held).items()}
-    return _Group(what, tuple(one.claim for batch in kinds for one in batch), request, expected_hosts)
+    return GroupTarget(what, tuple(one.claim for batch in kinds for one in batch), request, expected_hosts)
 
 
 def _seat(claim: Claim) -> _Seat:
@@ -185,7 +192,7 @@ def _relations_between(kinds: Sequence[Sequence[PlacementTarget]]) -> tuple[Rela
     return tuple(Relation(relation.type, tuple(batch)) for (_, relation), batch in names.items())
 
 
-def _call(cell: Cell, group: _Group, decision: Decision, epoch: str, seen_seq: int) -> ClaimCall:
+def _call(cell: Cell, group: GroupTarget, decision: Decision, epoch: str, seen_seq: int) -> ClaimCall:
     """Return the call that claims all new places. What each claim stores of its own request does not change."""
     call = claim_call(group.request, cell, decision, [one.id for one in group.claims], epoch, seen_seq)
     members = tuple(map(_moved, call.members, group.claims))

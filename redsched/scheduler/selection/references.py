@@ -68,12 +68,13 @@ def undeclared(request: Request, cells: Iterable[Cell]) -> str:
     """Describe the first name in a request that some cell has not declared; '' if all are declared."""
     if not (request.members or request.server_group or request.member_of or request.not_member_of):
         return ""
-    return next((what for cell in cells for what in _undeclared(request, cell.updater.columns)), "")
+    return next((what for cell in cells for what in undeclared_in(request, cell.updater.columns)), "")
 
 
-def _undeclared(request: Request, columns: Columns) -> Iterator[str]:
+def undeclared_in(request: Request, columns: Columns) -> Iterator[str]:
+    """Describe each name in a request that a cell has not declared."""
     for one in request.members:
-        yield from _undeclared(one.request, columns)
+        yield from undeclared_in(one.request, columns)
     if request.server_group and request.server_group not in columns.declared.groups:
         yield f"server group {request.server_group!r}"
     named = request.not_member_of.union(*request.member_of)

@@ -72,7 +72,7 @@ def refusal(settled: bool, request: Request, found: Sequence[Explanation]) -> Re
     }
     if any(one.cut_short for one in found):
         facts["cut_short"] = True
-    return NoValidHost(_sentence(hosts, request, reasons, nearest), facts)
+    return NoValidHost(refusal_text(hosts, request, reasons, nearest), facts)
 
 
 def _shown(miss: dict[str, Any]) -> dict[str, Any]:
@@ -94,7 +94,8 @@ def merge_nearest(misses: Sequence[Sequence[Miss]]) -> tuple[Miss, ...]:
     return tuple(found[:NEAREST])
 
 
-def _sentence(hosts: int, request: Request, reasons: Sequence[ReasonCount], nearest: Sequence[Miss]) -> str:
+def refusal_text(hosts: int, request: Request, reasons: Sequence[ReasonCount], nearest: Sequence[Miss] = ()) -> str:
+    """Return one sentence about a request that none of so many hosts can take, with the reasons."""
     if not hosts:
         return "no host has reported yet: start an agent, or `redsched up`"
     why = ", ".join(f"{one.hosts} by {one.reason}" for one in reasons)

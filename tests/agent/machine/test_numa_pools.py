@@ -60,6 +60,16 @@ def test_each_node_becomes_a_pool_with_what_it_has(tree: SysTree) -> None:
     }, "a node has no VCPU when all of its CPUs are dedicated"
 
 
+def test_a_node_has_the_socket_of_its_cpus_as_a_trait(tmp_path: Path) -> None:
+    tree = SysTree(tmp_path)
+    tree.node(0, "0-1", 1_000, 1_000, sockets={0: 0, 1: 0})
+    tree.node(1, "2-3", 1_000, 1_000, sockets={2: 0, 3: 1})
+    tree.node(2, "4", 1_000, 1_000, sockets={4: 1})
+    tree.node(3, "5", 1_000, 1_000)
+    sockets = [sorted(pool.traits - {NUMA_NODE}) for pool in pools(tree).observe(NOTHING, 0).pools.values()]
+    assert sockets == [["CUSTOM_SOCKET_0"], [], ["CUSTOM_SOCKET_1"], []]
+
+
 def test_what_is_kept_back_is_kept_back_of_each_node_in_proportion(tree: SysTree) -> None:
     made = pools(tree, reserved_vcpu=4, reserved_memory_mb=1_001).observe(NOTHING, 0).pools
     reserved = {(name, one): inv.reserved for name, pool in made.items() for one, inv in pool.inventories.items()}

@@ -40,6 +40,10 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/v1/server-groups/{name}"): {"policy": "affinity"},
     ("PUT", "/v1/shared-pools/{name}"): {"inventories": {"CUSTOM_SEAT": {"total": 9}}},
     ("PUT", "/v1/quotas/{project}"): {"limits": {"VCPU": 5}},
+    ("POST", "/v1/plans/capacity"): {"request": NEED, "n_plus_one": "host"},
+    ("POST", "/v1/plans/drain"): {"hosts": ["h1"]},
+    ("POST", "/v1/plans/without"): {"hosts": ["h1"]},
+    ("POST", "/v1/plans/with"): {"hosts": [{"name": "new", "inventories": {"VCPU": {"total": 4}}}]},
 }
 QUERIES = {
     ("GET", "/v1/agent/hosts/{host}/claims/{claim_id}/texts"): "?name=alternates:web-1",

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from redsched.decide.filters.pools import numa as numa_rules
 from redsched.decide.pools import assignments, is_plain, needs_of
 from redsched.model import CpuPolicy, Group, Numa, NumaAffinity, NumaCell, PciDevices, Request
-from tests.support.models.plain_pools import NODE, PlainHost, PlainPlace, PlainSlot
+from tests.support.models.plain_pools import NODE, SOCKETS, PlainHost, PlainPlace, PlainSlot
 
 T = frozenset({"CUSTOM_T"})
 
@@ -16,8 +17,8 @@ def place(parent: str = "", traits: frozenset[str] = frozenset(), **amounts: int
     return PlainPlace({name: PlainSlot(amount) for name, amount in amounts.items()}, traits, parent)
 
 
-def node(**amounts: int) -> PlainPlace:
-    return place("", frozenset({NODE}), **amounts)
+def node(socket: int | None = None, **amounts: int) -> PlainPlace:
+    return place("", frozenset({NODE} if socket is None else {NODE, SOCKETS[socket]}), **amounts)
 
 
 def host(**places: PlainPlace) -> PlainHost:
@@ -130,13 +131,22 @@ def test_a_bare_group_holds_the_others_in_one_subtree() -> None:
 # Units
 
 
-def test_units_are_those_of_the_sum() -> None:
+def test_each_part_is_in_units_and_the_sum_is_at_most_max_unit() -> None:
     pools = host(p0=place(VCPU=9))
-    pools.places["p0"].slots["VCPU"] = PlainSlot(9, least=4, step=2)
-    assert ways(pools, Request(groups=(Group("a", {"VCPU": 1}), Group("b", {"VCPU": 3})))) == [{"p0/VCPU": 4}]
-    assert ways(pools, Request(groups=(Group("a", {"VCPU": 1}), Group("b", {"VCPU": 1})))) == []
+    pools.places["p0"].slots["VCPU"] = PlainSlot(9, least=2, step=2)
+
+    def of(*amounts: int) -> Request:
+        return Request(groups=tuple(Group(f"g{number}", {"VCPU": one}) for number, one in enumerate(amounts)))
+
+    assert ways(pools, of(2, 4)) == [{"p0/VCPU": 6}]
+    assert ways(pools, of(1, 1)) == ways(pools, of(1, 3)) == []
+    assert ways(pools, Request({"VCPU": 2}, groups=(Group("g", {"VCPU": 2}),))) == [{"p0/VCPU": 4}]
+    assert ways(pools, Request(pci=(PciDevices("VCPU", 2),))) == []
     pools.places["p0"].slots["VCPU"].most = 4
-    assert ways(pools, Request(groups=(Group("a", {"VCPU": 3}), Group("b", {"VCPU": 3})))) == []
+    assert ways(pools, of(2, 4)) == []
+    pools.places["p0"].slots["VCPU"] = PlainSlot(9, least=3)
+    assert ways(pools, of(3, 4)) == [{"p0/VCPU": 7}]
+    assert ways(pools, of(2, 4)) == []
 
 
 # NUMA and devices
@@ -187,9 +197,46 @@ def test_devices_are_as_near_to_the_cells_as_their_policy_says(
 @pytest.mark.parametrize("policy", list(NumaAffinity))
 def test_cells_lie_where_the_devices_are_that_they_want_near(policy: NumaAffinity) -> None:
     """This holds although the other node would be left with less."""
-    pools = host(n0=node(PCPU=4, MEMORY_MB=4), n1=node(PCPU=9, MEMORY_MB=9), p1=place("n1", CUSTOM_VF=2))
+    pools = host(n0=node(0, PCPU=4, MEMORY_MB=4), n1=node(1, PCPU=9, MEMORY_MB=9), p1=place("n1", CUSTOM_VF=2))
     found = ways(pools, Request(numa=numa((4, 4)), pci=(PciDevices("CUSTOM_VF", 2, policy),)))
     assert found == [{"n1/PCPU": 4, "n1/MEMORY_MB": 4, "p1/CUSTOM_VF": 2}]
+
+
+def on_socket(*nodes: PlainPlace) -> list[dict[str, int]]:
+    """Return the assignment of a guest that fits on n0 only, and of a device of n1 that has to be on its socket."""
+    pools = host(n0=nodes[0], n1=nodes[1], p1=place("n1", CUSTOM_VF=1), p=place(CUSTOM_VF=1))
+    return ways(pools, Request(numa=numa((4, 4)), pci=(PciDevices("CUSTOM_VF", 1, NumaAffinity.SOCKET),)))
+
+
+def test_a_device_may_be_in_any_node_of_the_socket_of_a_cell() -> None:
+    fitting, small = {"PCPU": 4, "MEMORY_MB": 4}, {"PCPU": 1, "MEMORY_MB": 1}
+    expected = {"n0/PCPU": 4, "n0/MEMORY_MB": 4, "p1/CUSTOM_VF": 1}
+    assert on_socket(node(0, **fitting), node(0, **small)) == [expected]
+    assert on_socket(node(0, **fitting), node(1, **small)) == []
+    assert on_socket(node(0, **fitting), node(None, **small)) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "taken"),
+    [
+        (Numa((NumaCell(1, 3),)), "n1"),
+        (Numa((NumaCell(1, 3),), page_size_kb=4), "n0"),
+        (Numa((NumaCell(1, 3),), CpuPolicy.DEDICATED), "n0"),
+        (Numa((NumaCell(2, 3, 1),), CpuPolicy.MIXED), "n0"),
+        (Numa((NumaCell(1, 5),), CpuPolicy.DEDICATED), None),
+    ],
+)
+def test_pinned_guests_and_those_with_a_page_size_do_not_overcommit_memory(asked: Numa, taken: str | None) -> None:
+    """Node n1 is left with less, and has room only by its allocation ratio."""
+    pools = host(n0=node(PCPU=9, VCPU=9, MEMORY_MB=9), n1=node(PCPU=2, VCPU=2))
+    pools.places["n1"].slots["MEMORY_MB"] = PlainSlot(12, claimed=4, ratio=2)
+    pools.places["n0"].slots["MEMORY_MB"] = PlainSlot(20, claimed=6, ratio=2)
+    columns = pools.columns()
+    [request] = [Request(numa=asked)]
+    found = ways(pools, request)
+    assert [{slot.partition("/")[0] for slot in one} for one in found] == ([{taken}] if taken else [])
+    [rule] = numa_rules(request)
+    assert bool(rule.passes(columns, 0)) is bool(taken)
 
 
 def test_without_cells_every_device_is_near_enough() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from redsched.model import CpuPolicy, Group, Numa, NumaAffinity, NumaCell, PciDevices, Request
-from tests.support.models.plain_pools import NODE, PlainHost, PlainPlace, PlainSlot, Unit, is_way, units_of
+from tests.support.models.plain_pools import NODE, SOCKETS, PlainHost, PlainPlace, PlainSlot, Unit, is_way, units_of
 
 CLASSES = ("CUSTOM_GPU", "CUSTOM_VF", "MEMORY_MB", "PCPU", "VCPU")
 TRAITS = ("CUSTOM_T1", "CUSTOM_T2")
@@ -17,12 +17,13 @@ seeds = st.integers(0, 2**32 - 1)
 
 def random_slot(rng: Random) -> PlainSlot:
     return PlainSlot(
-        rng.randint(1, 8),
+        capacity := rng.randint(1, 8),
         rng.choice((0, 0, 0, 1, 2)),
         rng.choice((0, 0, 0, 0, 1)),
         rng.choice((1, 1, 1, 1, 2)),
         rng.choice((None, None, None, 2, 4)),
         rng.choice((1, 1, 1, 1, 1, 2)),
+        2 if capacity % 3 == 0 else 1,
     )
 
 
@@ -43,10 +44,10 @@ def random_host(seed: int) -> PlainHost:
         place = random_place(rng, 0.8 if name.startswith("numa") else 0.5)
         if number and rng.random() < 0.3:
             twin = places[rng.choice(list(places))]
-            place = PlainPlace(dict(twin.slots), twin.traits - {NODE})
+            place = PlainPlace(dict(twin.slots), twin.traits - {NODE, *SOCKETS})
         place.parent = rng.choice(above)
         if name.startswith("numa"):
-            place.traits |= {NODE}
+            place.traits |= {NODE, *socket_of(number)}
         places[name] = place
     shared = {f"s{number}": random_place(rng) for number in range(rng.choice((0, 0, 1, 2)))}
     for place in shared.values():
@@ -80,7 +81,7 @@ def random_request(seed: int) -> Request:
         asked["numa"] = random_numa(rng)
     if "pci" in kinds:
         asked["pci"] = tuple(
-            PciDevices(name, rng.choice((1, 1, 2)), rng.choice(list(NumaAffinity)), some(0.2))
+            PciDevices(name, rng.choice((1, 1, 2)), random_policy(rng), some(0.2))
             for name in rng.sample(("CUSTOM_GPU", "CUSTOM_VF"), rng.choice((1, 1, 2)))
         )
     return Request(**asked)
@@ -116,8 +117,20 @@ def random_numa(rng: Random) -> Numa:
         sizes = sizes[:1] * cells
     dedicated = [rng.randint(0, cpus) if policy is CpuPolicy.MIXED else 0 for cpus, _ in sizes]
     return Numa(
-        tuple(NumaCell(cpus, memory, some) for (cpus, memory), some in zip(sizes, dedicated, strict=True)), policy
+        tuple(NumaCell(cpus, memory, some) for (cpus, memory), some in zip(sizes, dedicated, strict=True)),
+        policy,
+        4 if sum(memory for _, memory in sizes) == 3 else None,
     )
+
+
+def random_policy(rng: Random) -> NumaAffinity:
+    policy = rng.choice((NumaAffinity.REQUIRED, NumaAffinity.PREFERRED, NumaAffinity.LEGACY))
+    return NumaAffinity.SOCKET if Random(repr(rng.getstate())).random() < 0.25 else policy
+
+
+def socket_of(number: int) -> frozenset[str]:
+    """Return the socket's trait of a node; none for the seventh."""
+    return frozenset(SOCKETS[number % 2 : number % 2 + 1] if number < 6 else ())
 
 
 pool_hosts = seeds.map(random_host)
@@ -153,7 +166,7 @@ def bare_host(rng: Random) -> PlainHost:
     """Return NUMA nodes with pools in and beside them, without amounts; some are nested deeper."""
     places = {"": PlainPlace(traits=frozenset(TRAITS[:1]) if rng.random() < 0.3 else frozenset())}
     nodes = [f"numa{number}" for number in range(rng.randint(2, 5))]
-    places |= {name: PlainPlace(traits=frozenset({NODE})) for name in nodes}
+    places |= {name: PlainPlace(traits=frozenset({NODE, *socket_of(number)})) for number, name in enumerate(nodes)}
     for number in range(rng.randint(2, 8)):
         traits = frozenset(trait for trait in TRAITS if rng.random() < 0.3)
         places[f"gpu{number}"] = PlainPlace(traits=traits, parent=rng.choice(("", *nodes, *nodes, *list(places)[-1:])))
@@ -173,7 +186,7 @@ def large_request(rng: Random) -> Request:
         asked["same_subtree"] = (frozenset({"g0", "g1", "bare"}),) if related else ()
     if "numa" in kinds:
         asked["numa"] = random_numa(rng)
-        policy = rng.choice(list(NumaAffinity))
+        policy = random_policy(rng)
         asked["pci"] = tuple(PciDevices(name, rng.randint(1, 3), policy) for name in names[:2])
     if "resources" in kinds:
         asked["resources"] = {name: rng.randint(1, 4) for name in CLASSES if rng.random() < 0.6} or {"VCPU": 1}

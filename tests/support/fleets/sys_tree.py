@@ -28,8 +28,9 @@ class SysTree:
         cached_mb: int = 0,
         reclaimable_mb: int = 0,
         pages: Mapping[int, tuple[int, int]] | None = None,
+        sockets: Mapping[int, int] | None = None,
     ) -> None:
-        """Write a NUMA node; `pages` by size in KB: the total and the free number."""
+        """Write a NUMA node; `pages` by size in KB: the total and the free number; `sockets` by CPU."""
         values = {
             "MemTotal": total_mb,
             "MemFree": free_mb,
@@ -44,6 +45,9 @@ class SysTree:
         for size_kb, (total, free) in (pages or {}).items():
             self.write(f"{folder}/hugepages/hugepages-{size_kb}kB/nr_hugepages", total)
             self.write(f"{folder}/hugepages/hugepages-{size_kb}kB/free_hugepages", free)
+
+        for cpu, socket in (sockets or {}).items():
+            self.write(f"devices/system/cpu/cpu{cpu}/topology/physical_package_id", socket)
 
     def device(self, address: str, vendor: str, product: str, numa: int = -1, physical: str = "") -> None:
         """Write a PCI device; `physical`: the physical function of which it is a virtual one."""

@@ -12,6 +12,7 @@ from redsched.model import Request
 from tests.support.builders.columns import columns_of
 
 NODE = "HW_NUMA_ROOT"
+SOCKETS = ("CUSTOM_SOCKET_0", "CUSTOM_SOCKET_1")
 
 
 @dataclass
@@ -22,19 +23,24 @@ class PlainSlot:
     least: int = 1
     most: int | None = None
     step: int = 1
+    ratio: int = 1
 
     @property
     def free(self) -> int:
         return self.capacity - self.claimed - self.external
 
+    @property
+    def really_free(self) -> int:
+        """What is free if the allocation ratio, which the capacity includes, does not count."""
+        return -(-self.capacity // self.ratio) - self.claimed - self.external
+
     def gives(self, amount: int) -> bool:
-        """Return whether one claim may take this amount."""
-        return (
-            amount <= self.free
-            and amount >= self.least
-            and (self.most is None or amount <= self.most)
-            and amount % self.step == 0
-        )
+        """Return whether one claim may take this amount altogether."""
+        return amount <= self.free and (self.most is None or amount <= self.most)
+
+    def allows(self, amount: int) -> bool:
+        """Return whether one part of a request may take this amount."""
+        return amount >= self.least and amount % self.step == 0
 
     def fields(self, slot: str) -> dict[str, str]:
         kinds = {
@@ -43,6 +49,7 @@ class PlainSlot:
             "external": self.external,
             "min": self.least,
             "step": self.step,
+            "ratio": self.ratio,
         }
         return {f"{kind}.{slot}": str(value) for kind, value in kinds.items()} | (
             {} if self.most is None else {f"max.{slot}": str(self.most)}
@@ -102,6 +109,13 @@ class PlainHost:
         """Return the NUMA node that a place is or lies in."""
         return next((one for one in self.above(place) if one and NODE in self.places[one].traits), None)
 
+    def sockets(self) -> dict[str | None, str]:
+        """Return the socket of each NUMA node; nothing if that of some node is unknown."""
+        nodes = {
+            name: place.traits.intersection(SOCKETS) for name, place in self.places.items() if NODE in place.traits
+        }
+        return {name: min(one) for name, one in nodes.items()} if all(len(one) == 1 for one in nodes.values()) else {}
+
     def usable(self) -> dict[str, PlainPlace]:
         """Return every place that the unnumbered resources may come from."""
         return self.places | {
@@ -131,7 +145,7 @@ def units_of(request: Request) -> list[Unit]:
             dedicated = {"shared": 0, "dedicated": cell.cpus, "mixed": cell.dedicated_cpus}[request.numa.policy]
             size = request.numa.page_size_kb
             takes = {"PCPU": dedicated, "VCPU": cell.cpus - dedicated}
-            if size:
+            if size and size != 4:
                 takes[f"CUSTOM_HUGE_PAGES_{size}KB"] = cell.memory_mb * 1024 // size
             else:
                 takes["MEMORY_MB"] = cell.memory_mb
@@ -166,7 +180,8 @@ def _could_give(host: PlainHost, place: str, unit: Unit) -> bool:
     if place.startswith("pool:") and unit.kind != "class":
         return False
     slots = host.usable()[place].slots
-    return all(name in slots and amount <= slots[name].free for name, amount in unit.takes)
+    takes = unit.takes
+    return all(name in slots and amount <= slots[name].free and slots[name].allows(amount) for name, amount in takes)
 
 
 def _sums(units: list[Unit], places: tuple[str, ...]) -> dict[str, int]:
@@ -208,11 +223,24 @@ def _nodes_are_right(host: PlainHost, request: Request, units: list[Unit], place
     if any(host.node(place) != place for place in cells) or len(set(cells)) < len(cells):
         return False
     for unit, place in zip(units, places, strict=True):
+        if unit.kind == "cell" and not _memory_is_real(host, request, unit, place):
+            return False
         if unit.kind == "pci":
             devices, node = request.pci[unit.number], host.node(place)
             if not devices.required <= host.places[place].traits:
                 return False
             near = node in cells or (node is None and devices.numa_policy == "legacy")
+            if devices.numa_policy == "socket":
+                sockets = host.sockets()
+                near = node in cells or (node in sockets and sockets[node] in {sockets[cell] for cell in cells})
             if cells and devices.numa_policy != "preferred" and not near:
                 return False
     return True
+
+
+def _memory_is_real(host: PlainHost, request: Request, unit: Unit, place: str) -> bool:
+    """Return whether a cell that must not overcommit memory, pinned or of pages of 4 KB, does not."""
+    numa, taken = request.numa, dict(unit.takes)
+    if numa is None or "MEMORY_MB" not in taken or (numa.policy == "shared" and numa.page_size_kb is None):
+        return True
+    return taken["MEMORY_MB"] <= host.places[place].slots["MEMORY_MB"].really_free

@@ -121,7 +121,7 @@ def defined_in(path: Path) -> frozenset[str]:
 @pytest.mark.parametrize("named", sorted(set(re.findall(r"`(tests/[^`]+)`", TEXT))))
 def test_every_test_that_is_named_exists(named: str) -> None:
     file, _, name = named.partition("::")
-    assert name in defined_in(ROOT / file)
+    assert name in defined_in(ROOT / file) if name else (ROOT / file).exists()
 
 
 def fields(model: type, above: str = "") -> Iterator[str]:

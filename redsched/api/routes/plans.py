@@ -1,0 +1,69 @@
+"""POST /v1/plans/...: what would happen. Nothing is written."""
+
+from fastapi import APIRouter, Request, Response
+
+from redsched.api import responses
+from redsched.api.disconnect import unless_gone
+from redsched.api.openapi import BODY, answers, body
+from redsched.api.request_body import read, read_large
+from redsched.api.routes.common import KNOWN_QUERY, scheduler
+from redsched.errors import NotFound, NoValidHost, PlannerBusy, TooHard
+from redsched.schema.requests.plans import AddingBody, CapacityBody, LeavingBody
+from redsched.schema.responses import AddingPlanAnswer, CapacityPlanAnswer, LeavingPlanAnswer
+
+router = APIRouter(prefix="/v1/plans", tags=["plans"], dependencies=[KNOWN_QUERY])
+
+
+@router.post(
+    "/capacity",
+    summary="Plan capacity",
+    responses=answers({200: CapacityPlanAnswer}, *BODY, NotFound, NoValidHost, TooHard, PlannerBusy),
+    openapi_extra=body(CapacityBody),
+)
+async def plan_capacity(request: Request) -> Response:
+    """Return how many more of a request fit, by zone, and what runs out.
+
+    With `n_plus_one`, also whether all claims would have a place without any one host, zone or label value.
+    """
+    asked = await read(request, CapacityBody)
+    found = await unless_gone(request, scheduler(request).plans.capacity(asked.request, asked.n_plus_one))
+    return responses.answer(CapacityPlanAnswer.of(found))
+
+
+@router.post(
+    "/drain",
+    summary="Plan a drain",
+    responses=answers({200: LeavingPlanAnswer}, *BODY, NotFound, TooHard, PlannerBusy),
+    openapi_extra=body(LeavingBody),
+)
+async def plan_drain(request: Request) -> Response:
+    """Return where the claims of hosts would go if these were drained with moves, and which could not leave."""
+    asked = await read(request, LeavingBody)
+    found = await unless_gone(request, scheduler(request).plans.drain(asked.hosts))
+    return responses.answer(LeavingPlanAnswer.of(found))
+
+
+@router.post(
+    "/without",
+    summary="Plan a failure",
+    responses=answers({200: LeavingPlanAnswer}, *BODY, NotFound, TooHard, PlannerBusy),
+    openapi_extra=body(LeavingBody),
+)
+async def plan_without(request: Request) -> Response:
+    """Return where the claims of hosts would go if these died and were evacuated, and which would have no place."""
+    asked = await read(request, LeavingBody)
+    found = await unless_gone(request, scheduler(request).plans.without(asked.hosts))
+    return responses.answer(LeavingPlanAnswer.of(found))
+
+
+@router.post(
+    "/with",
+    summary="Plan further hosts",
+    responses=answers({200: AddingPlanAnswer}, *BODY, NotFound, NoValidHost, TooHard, PlannerBusy),
+    openapi_extra=body(AddingBody),
+)
+async def plan_with(request: Request) -> Response:
+    """Return what further hosts would change: the room of each class, what waits, and how many of a request fit."""
+    asked = await read_large(request, AddingBody)
+    found = await unless_gone(request, scheduler(request).plans.with_hosts(asked.reports(), asked.request))
+    return responses.answer(AddingPlanAnswer.of(found))

@@ -1,0 +1,199 @@
+"""`redsched plan capacity`, `drain`, `without`, `with`: what would happen, on the running cells or on an export."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from redsched.agent.collectors.fleet import read_fleet
+from redsched.cli import completion, tables
+from redsched.cli.context import settings_for
+from redsched.cli.options import AsJson, Url, filter_names, seconds
+from redsched.cli.request_options import NOT_GIVEN, RequestOptions, request_of, takes_asked
+from redsched.cli.scheduler import with_scheduler
+from redsched.cli.verbs.archive import read_archive
+from redsched.errors import InvalidRequest
+from redsched.model import Request
+from redsched.scheduler import AddingPlan, CapacityPlan, ClassAmounts, LeavingPlan, Redundancy, Scheduler, Unplaced
+from redsched.scheduler.plans.offline import ArchivePlans
+from redsched.scheduler.plans.service import PlanService
+from redsched.schema import responses
+
+T = TypeVar("T")
+
+MAX_BUDGET_S = 3600
+CLASS_HEADS = ("CLASS", "CAPACITY", "FREE", "FREE AFTER")
+MOVE_HEADS = ("CLAIM", "FROM", "TO")
+UNPLACED_HEADS = ("UNPLACED CLAIM", "HOST", "REASON")
+
+From = Annotated[
+    str,
+    typer.Option("--from", metavar="FILE", help="Plan on this export instead; - for stdin.", show_default=False),
+]
+Budget = Annotated[
+    int, seconds("--budget", least=1, most=MAX_BUDGET_S, help="Processor time that the plan may take, such as 5m.")
+]
+Hosts = Annotated[list[str], typer.Argument(metavar="HOST...", help="Hosts by name.", autocompletion=completion.hosts)]
+
+
+@takes_asked
+def capacity(
+    asked: RequestOptions,
+    n_plus_one: Annotated[
+        str,
+        typer.Option(
+            "--n-plus-one",
+            metavar="BY",
+            help="Also show whether all claims fit without any one host, zone or label:KEY.",
+            show_default=False,
+        ),
+    ] = "",
+    export: From = "",
+    budget_s: Budget = 60,
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Show how many more of a request fit, and what runs out.
+
+    Nothing is written. With --n-plus-one, also show without which host, zone or label value some claims have no place.
+    """
+    request = _planned(asked)
+    found = _plan(
+        url, export, budget_s, lambda s: s.capacity(request, n_plus_one), lambda a: a.capacity(request, n_plus_one)
+    )
+    if as_json:
+        return tables.show_json(responses.CapacityPlanAnswer.of(found))
+    return _show_capacity(found)
+
+
+def drain(hosts: Hosts, export: From = "", budget_s: Budget = 60, as_json: AsJson = False, url: Url = "") -> None:
+    """Show where the claims of hosts would go in a drain.
+
+    Nothing is written: `redsched host drain --move` drains a host.
+    """
+    names = filter_names("host", hosts)
+    found = _plan(url, export, budget_s, lambda s: s.drain(names), lambda a: a.drain(names))
+    _show_leaving(found, as_json, "could not leave")
+
+
+def without(hosts: Hosts, export: From = "", budget_s: Budget = 60, as_json: AsJson = False, url: Url = "") -> None:
+    """Show where the claims of hosts would go if the hosts died.
+
+    Nothing is written: `redsched host write-off --evacuate` does it for a host that is dead.
+    """
+    names = filter_names("host", hosts)
+    found = _plan(url, export, budget_s, lambda s: s.without(names), lambda a: a.without(names))
+    _show_leaving(found, as_json, "would have no place")
+
+
+@takes_asked
+def with_hosts(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Fleet file with the hosts to be added.")],
+    asked: RequestOptions,
+    export: From = "",
+    budget_s: Budget = 60,
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Show what the hosts of a fleet file would change.
+
+    Nothing is written. With a request, also show how many of it fit before and after.
+    """
+    reports = read_fleet(Path(file))
+    request = _planned(asked) if _is_given(asked) else None
+    found = _plan(
+        url, export, budget_s, lambda s: s.with_hosts(reports, request), lambda a: a.with_hosts(reports, request)
+    )
+    if as_json:
+        return tables.show_json(responses.AddingPlanAnswer.of(found))
+    return _show_adding(found)
+
+
+def _planned(asked: RequestOptions) -> Request:
+    request = request_of(asked)
+    if request.claim_ids:
+        raise InvalidRequest("claim_ids belong to one selection: leave them out of a plan")
+    return request
+
+
+def _is_given(asked: RequestOptions) -> bool:
+    return any(getattr(asked, name) not in NOT_GIVEN for name in RequestOptions.__slots__)
+
+
+def _plan(
+    url: str,
+    export: str,
+    budget_s: int,
+    live: Callable[[PlanService], Awaitable[T]],
+    offline: Callable[[ArchivePlans], T],
+) -> T:
+    """Make a plan on an export, if one is named, else on the running cells."""
+    if export:
+        return offline(ArchivePlans(read_archive(export), settings_for(), float(budget_s)))
+
+    async def plan(scheduler: Scheduler) -> T:
+        return await live(scheduler.plans)
+
+    return with_scheduler(url, plan, read_only=True, plan_limit_s=float(budget_s))
+
+
+def _show_capacity(found: CapacityPlan) -> None:
+    print(f"{'at least ' if found.at_least else ''}{found.places} more fit")
+    if found.quota is not None:
+        print(f"the project's quota allows {found.quota} more")
+    if found.zones:
+        tables.show_table(("ZONE", "PLACES"), found.zones.items(), "")
+    _show_classes(found.classes)
+    if found.reasons:
+        tables.show_table(("RUNS OUT", "HOSTS"), ((one.reason, one.hosts) for one in found.reasons), "")
+    if found.redundancy is not None:
+        _show_redundancy(found.redundancy)
+
+
+def _show_redundancy(found: Redundancy) -> None:
+    what = found.by.removeprefix("label:")
+    if not found.failing:
+        print(f"all claims fit without any one {what}: {found.checked} tried")
+    else:
+        print(f"{len(found.failing)} of {found.checked}: without that {what}, some claims would have no place")
+        rows = ((one.domain, one.hosts, one.claims, len(one.unplaced)) for one in found.failing)
+        tables.show_table(("WITHOUT", "HOSTS", "CLAIMS", "UNPLACED"), rows, "")
+        for one in found.failing:
+            print(f"without {one.domain}:")
+            _show_unplaced(one.unplaced)
+    if found.unchecked:
+        tables.say(f"{found.unchecked} more were not tried in time: allow more with --budget")
+    if found.unlabelled:
+        tables.say(f"{found.unlabelled} hosts have no {what}, and were not left out")
+
+
+def _show_leaving(found: LeavingPlan, as_json: bool, stuck: str) -> None:
+    if as_json:
+        return tables.show_json(responses.LeavingPlanAnswer.of(found))
+    claims = len(found.moves) + len(found.unplaced)
+    print(f"{len(found.moves)} of {claims} claims have another place, {len(found.unplaced)} {stuck}")
+    if found.moves:
+        tables.show_table(MOVE_HEADS, ((one.claim_id, one.source, one.target) for one in found.moves), "")
+    if found.unplaced:
+        _show_unplaced(found.unplaced)
+    return _show_classes(found.classes)
+
+
+def _show_unplaced(found: Sequence[Unplaced]) -> None:
+    tables.show_table(UNPLACED_HEADS, ((one.claim_id, one.host, one.reason) for one in found), "")
+
+
+def _show_adding(found: AddingPlan) -> None:
+    print(f"{found.hosts} more hosts")
+    if found.room is not None:
+        at_least = "at least " if found.room.at_least else ""
+        print(f"{found.room.before} of the request fit now, {at_least}{found.room.after} then")
+    if found.waiting:
+        print(f"{found.served} of {found.waiting} claims that wait would get a place")
+    _show_classes(found.classes)
+
+
+def _show_classes(found: Sequence[ClassAmounts]) -> None:
+    rows = ((one.resource_class, one.capacity, one.free, one.after) for one in found)
+    tables.show_table(CLASS_HEADS, rows, "no amounts")

@@ -1,0 +1,119 @@
+"""The results of plans: plain data for the API, the CLI and users of the library."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from redsched.decide import ReasonCount
+
+
+@dataclass(frozen=True, slots=True)
+class ClassAmounts:
+    """A class, on the hosts that take claims: its capacity, and what is free now and `after` the plan.
+
+    Amounts are in the unit of the class, over all hosts, their pools, and the shared pools.
+    """
+
+    resource_class: str
+    capacity: int
+    free: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMove:
+    """A claim, and the host to which the scheduler would move it."""
+
+    claim_id: str
+    project: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """A claim that would have no other place, and why."""
+
+    claim_id: str
+    project: str
+    host: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutDomain:
+    """What would happen without the hosts of one host, zone or label value.
+
+    `claims` of it need another place; `unplaced` are those that find none.
+    """
+
+    domain: str
+    hosts: int
+    claims: int
+    unplaced: tuple[Unplaced, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Redundancy:
+    """Whether everything still fits without any one `by`: a host, a zone or a value of `label:<key>`.
+
+    `failing` are those without which something would have no place. `unchecked` were not tried, for lack of time;
+    `unlabelled` hosts belong to none.
+    """
+
+    by: str
+    checked: int
+    failing: tuple[WithoutDomain, ...]
+    unchecked: int = 0
+    unlabelled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityPlan:
+    """How many more of a request fit.
+
+    `places` is the number of times that the whole request fits; `at_least` if there may be more, because the count
+    reached its limit or its time. `zones` has the places of each zone, `reasons` what the hosts lack for one more, and
+    `classes` what is free of each class requested. `quota` is the number of times that the project's quota allows it;
+    None without a quota.
+    """
+
+    places: int
+    at_least: bool
+    zones: Mapping[str, int]
+    reasons: tuple[ReasonCount, ...]
+    classes: tuple[ClassAmounts, ...]
+    quota: int | None = None
+    redundancy: Redundancy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingPlan:
+    """Where the claims of hosts would go that are drained, or gone."""
+
+    hosts: tuple[str, ...]
+    moves: tuple[PlannedMove, ...]
+    unplaced: tuple[Unplaced, ...]
+    classes: tuple[ClassAmounts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many of a request fit before and after a plan."""
+
+    before: int
+    after: int
+    at_least: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AddingPlan:
+    """What further hosts would change. `waiting` claims have no place now; `served` of them would have one.
+
+    `room` is about the request that was given; None without one.
+    """
+
+    hosts: int
+    classes: tuple[ClassAmounts, ...]
+    waiting: int
+    served: int
+    room: Room | None = None

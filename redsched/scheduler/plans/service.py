@@ -1,0 +1,139 @@
+"""Plans on the running cells. Each is made in a fork of the process, on columns at the head of the feed."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from redsched.errors import InvalidRequest
+from redsched.model import HostReport, Request
+from redsched.model.validation import check_topology
+from redsched.scheduler.cells import Cell, Cells, no_such_host
+from redsched.scheduler.planning.limits import TOTAL_S, DecisionLimits
+from redsched.scheduler.planning.planner import Planner
+from redsched.scheduler.plans.cell_copy import CellCopy
+from redsched.scheduler.plans.live import Known, read_known
+from redsched.scheduler.plans.merging import merged_adding, merged_capacity, merged_leaving
+from redsched.scheduler.plans.questions import (
+    AddingQuestion,
+    CapacityQuestion,
+    LeavingQuestion,
+    answer,
+    is_cut,
+    times_within,
+)
+from redsched.scheduler.plans.results import AddingPlan, CapacityPlan, LeavingPlan
+from redsched.scheduler.quotas.shares import QuotaShares
+from redsched.scheduler.selection.references import with_hints
+from redsched.settings import Settings
+
+T = TypeVar("T")
+
+
+class PlanService:
+    """Answers what would happen, over all cells of a scheduler. Writes nothing.
+
+    Every plan raises Unavailable, and TooHard if it takes longer than `plan_limit_s`.
+    """
+
+    def __init__(self, cells: Cells, shares: QuotaShares, limits: DecisionLimits, settings: Settings) -> None:
+        self._cells = cells
+        self._shares = shares
+        self._settings = settings
+        self._planner = limits.planner or Planner(settings.plan_limit_s or TOTAL_S)
+
+    async def capacity(self, request: Request, n_plus_one: str = "") -> CapacityPlan:
+        """Return how many more of a request fit, in all zones.
+
+        With `n_plus_one` (`host`, `zone`, `label:<key>`), also whether all claims would have a place without any one of
+        these. A plan that takes too long returns what was found until then, marked as incomplete. Raises NotFound,
+        InvalidRequest.
+        """
+        if n_plus_one:
+            check_topology(n_plus_one)
+        request = await with_hints(request, self._cells)
+        question = CapacityQuestion(request, n_plus_one)
+        found = [await self._ask(cell, question, all_claims=bool(n_plus_one)) for cell in self._cells]
+        return replace(merged_capacity(found), quota=await self._quota(request))
+
+    async def drain(self, hosts: Collection[str]) -> LeavingPlan:
+        """Return where the claims of hosts would go if these were drained with moves. Raises NotFound."""
+        return await self._leave(hosts, gone=False)
+
+    async def without(self, hosts: Collection[str]) -> LeavingPlan:
+        """Return where the claims of hosts would go if these died, and were evacuated. Raises NotFound."""
+        return await self._leave(hosts, gone=True)
+
+    async def with_hosts(self, reports: Sequence[HostReport], request: Request | None = None) -> AddingPlan:
+        """Return what further hosts would change: the room of classes, what waits, and how many of a request fit.
+
+        Raises NotFound (a cell, or what the request names), InvalidRequest (a host exists already).
+        """
+        if not reports:
+            raise InvalidRequest("no hosts are given: describe at least one")
+        request = await with_hints(request, self._cells) if request is not None else None
+        by_cell: dict[str, list[HostReport]] = {}
+        for one in reports:
+            by_cell.setdefault(self._cells.named(one.cell).name, []).append(one)
+        found = [
+            await self._ask(self._cells.named(name), AddingQuestion(some, request), waiting=True)
+            for name, some in by_cell.items()
+        ]
+        return merged_adding(found)
+
+    async def _leave(self, hosts: Collection[str], gone: bool) -> LeavingPlan:
+        if not hosts:
+            raise InvalidRequest("no hosts are given: name at least one")
+        found = [
+            await self._ask(cell, LeavingQuestion(some, gone), hosts=some)
+            for cell, some in (await self._cells_of(hosts)).items()
+        ]
+        return merged_leaving(found)
+
+    async def _ask(
+        self,
+        cell: Cell,
+        question: Callable[[CellCopy], T],
+        hosts: Collection[str] = (),
+        all_claims: bool = False,
+        waiting: bool = False,
+    ) -> T:
+        """Answer a question about one cell in a fork, after reading the claims that it needs."""
+        if all_claims:
+            hosts = await cell.read_at_head(lambda: cell.updater.columns.names())
+        known = await read_known(cell, hosts, waiting) if hosts or waiting else Known()
+        job = partial(_answer, cell, known, self._settings, question)
+        return cast(T, await self._planner.run(job, "", cell.read_at_head, is_cut))
+
+    async def _cells_of(self, hosts: Iterable[str]) -> dict[Cell, list[str]]:
+        """Return the hosts by their cell, sorted. Raises NotFound."""
+        await self._cells.catch_up()
+        found: dict[Cell, list[str]] = {}
+        for host in sorted(set(hosts)):
+            found.setdefault(await self._cell_of(host), []).append(host)
+        return found
+
+    async def _cell_of(self, host: str) -> Cell:
+        for cell in self._cells.here:
+            if host in cell.updater.columns:
+                return cell
+        for cell in self._cells.elsewhere:
+            if (await cell.store.hosts.read([host]))[0].fields:
+                return cell
+        raise no_such_host(host)
+
+    async def _quota(self, request: Request) -> int | None:
+        """Return how often the quota of the request's project allows it; None without one."""
+        states = list((await self._shares.read(request.project)).values()) if request.project else []
+        if not states:
+            return None
+        used = Counter[str]()
+        for one in states:
+            used.update(one.used)
+        return times_within(states[0].limits, used, request)
+
+
+def _answer(cell: Cell, known: Known, settings: Settings, question: Callable[[CellCopy], Any], limit_s: float) -> Any:
+    """Answer a question in a fork, whose columns nobody else reads."""
+    return answer(lambda: known.copy(cell, settings, cell.plugins()), question, limit_s)

@@ -1,0 +1,108 @@
+"""Bodies of plans: what would happen, and what of it is asked."""
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field
+
+from redsched.errors import InvalidRequest
+from redsched.model import HostReport, Request
+from redsched.model.types import GivenName, Need
+from redsched.schema.types import GivenTopology, Strict
+
+MAX_HOSTS = 1000
+MAX_NEW_HOSTS = 10_000
+"""The most hosts that one plan may add."""
+SMALL: dict[str, Any] = {"resources": {"VCPU": 2, "MEMORY_MB": 4096}}
+
+
+def _places(request: Request) -> Request:
+    if request.claim_ids:
+        raise InvalidRequest("claim_ids belong to one selection: leave them out of a plan")
+    return request
+
+
+PlannedRequest = Annotated[Request, AfterValidator(_places)]
+
+
+class CapacityBody(Strict):
+    """The request to count, and whether to look at failures too."""
+
+    request: Annotated[PlannedRequest, Field(description="The body of a selection, without claim ids.")]
+    n_plus_one: Annotated[
+        GivenTopology | Literal[""],
+        Field(description="Also tell whether all claims fit without any one host, zone or value of `label:<key>`."),
+    ] = ""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"request": SMALL, "n_plus_one": "zone"}]})
+
+
+class LeavingBody(Strict):
+    """The hosts that leave."""
+
+    hosts: Annotated[tuple[GivenName, ...], Field(min_length=1, max_length=MAX_HOSTS, description="Hosts by name.")]
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"hosts": ["h17"]}]})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewHost(HostReport):
+    """A host to be added: its report, with its name, or with {n} in the name as often as `repeat` says."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9{}._-]{1,64}$", description="Its name; {n}: its number.")]
+    repeat: Annotated[Need, Field(description="The number of such hosts. More than 1 needs {n} in the name.")] = 1
+
+    def __post_init__(self) -> None:
+        if self.repeat > MAX_NEW_HOSTS:
+            raise InvalidRequest(f"repeat is at most {MAX_NEW_HOSTS}, not {self.repeat}")
+        if (self.repeat > 1) != ("{n}" in self.name):
+            raise InvalidRequest(
+                "a name with {n} needs `repeat` above 1, and `repeat` needs {n} in the name, such as rack1-{n}"
+            )
+        self._report(1)
+
+    def reports(self) -> list[HostReport]:
+        """Return the report of each host."""
+        return [self._report(number) for number in range(1, self.repeat + 1)]
+
+    def _report(self, number: int) -> HostReport:
+        """Return the report of one host, which checks itself. Raises InvalidRequest."""
+        given = {one.name: getattr(self, one.name) for one in fields(HostReport) if one.name != "name"}
+        return HostReport(self.name.replace("{n}", str(number)), **given)
+
+
+class AddingBody(Strict):
+    """The hosts to be added, and the request of which to count how many fit then."""
+
+    hosts: Annotated[tuple[NewHost, ...], Field(min_length=1, max_length=MAX_NEW_HOSTS, description="The new hosts.")]
+    request: Annotated[
+        PlannedRequest | None, Field(description="The body of a selection, to count before and after.")
+    ] = None
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "hosts": [
+                        {
+                            "name": "new-{n}",
+                            "repeat": 4,
+                            "zone": "az1",
+                            "inventories": {"VCPU": {"total": 64}, "MEMORY_MB": {"total": 262_144}},
+                        }
+                    ],
+                    "request": SMALL,
+                }
+            ]
+        }
+    )
+
+    def reports(self) -> list[HostReport]:
+        """Return the report of each new host. Raises InvalidRequest if a name occurs twice, or there are too many."""
+        if sum(one.repeat for one in self.hosts) > MAX_NEW_HOSTS:
+            raise InvalidRequest(f"a plan adds at most {MAX_NEW_HOSTS} hosts: plan for some of them")
+        found = [report for one in self.hosts for report in one.reports()]
+        names = [one.name for one in found]
+        if len(set(names)) < len(names):
+            raise InvalidRequest("hosts: a name is there twice: names must be unique")
+        return found

@@ -1,0 +1,89 @@
+"""POST /v1/plans/...: what would happen, for operators and readers; nothing is written."""
+
+import httpx
+import pytest
+
+from redsched.scheduler.planning.planner import Planner
+from tests.api.parts import NEED, check_problem, held, put_host, select
+
+
+async def test_capacity(api: httpx.AsyncClient, clean_store: str) -> None:
+    before = held(clean_store)
+    answer = await api.post("/v1/plans/capacity", json={"request": NEED, "n_plus_one": "host"})
+    assert answer.status_code == 200, answer.text
+    assert answer.json() == {
+        "places": 3,
+        "at_least": False,
+        "zones": {"az1": 3},
+        "reasons": [{"reason": "MEMORY_MB", "hosts": 1}],
+        "classes": [
+            {"resource_class": "MEMORY_MB", "capacity": 16000, "free": 15000, "after": 2712},
+            {"resource_class": "VCPU", "capacity": 8, "free": 8, "after": 2},
+        ],
+        "quota": None,
+        "redundancy": {"by": "host", "checked": 1, "failing": [], "unchecked": 0, "unlabelled": 0},
+    }
+    assert held(clean_store) == before
+
+
+async def test_hosts_that_leave(api: httpx.AsyncClient) -> None:
+    await put_host(api, "h2", zone="az2")
+    await select(api, claim_ids=["mine"], hosts=["h1", "h2"], zone="az1")
+    for verb in ("drain", "without"):
+        found = (await api.post(f"/v1/plans/{verb}", json={"hosts": ["h1"]})).json()
+        assert (found["hosts"], found["moves"]) == (["h1"], [])
+        [stays] = found["unplaced"]
+        assert (stays["claim_id"], stays["host"]) == ("mine", "h1")
+    check_problem(await api.post("/v1/plans/drain", json={"hosts": ["h9"]}), 404, "not-found")
+    check_problem(await api.post("/v1/plans/drain", json={"hosts": []}), 422, "invalid-request")
+
+
+async def test_further_hosts(api: httpx.AsyncClient) -> None:
+    new = {"name": "new-{n}", "repeat": 3, "zone": "az2", "inventories": {"VCPU": {"total": 4}}}
+    body = {"hosts": [new], "request": {"resources": {"VCPU": 2}}}
+    found = (await api.post("/v1/plans/with", json=body)).json()
+    assert (found["hosts"], found["room"]) == (3, {"before": 4, "after": 10, "at_least": False})
+    assert found["classes"][1] == {"resource_class": "VCPU", "capacity": 20, "free": 8, "after": 20}
+    wrong = {
+        "new": "needs {n} in the name",
+        "h1": "needs {n} in the name",
+        "a b-{n}": "name",
+    }
+    for name, words in wrong.items():
+        problem = check_problem(
+            await api.post("/v1/plans/with", json={"hosts": [{**new, "name": name}]}), 422, "invalid-request"
+        )
+        assert words in problem["detail"]
+    twice = {"hosts": [{**new, "name": "x", "repeat": 1}] * 2}
+    assert "twice" in check_problem(await api.post("/v1/plans/with", json=twice), 422, "invalid-request")["detail"]
+    there = {"hosts": [{**new, "name": "h1", "repeat": 1}]}
+    assert "already" in check_problem(await api.post("/v1/plans/with", json=there), 422, "invalid-request")["detail"]
+    far = {"hosts": [{**new, "cell": "c9"}]}
+    check_problem(await api.post("/v1/plans/with", json=far), 404, "not-found")
+
+
+async def test_bad_bodies_are_refused(api: httpx.AsyncClient) -> None:
+    for body, words in (
+        ({"request": {**NEED, "claim_ids": ["mine"]}}, "claim_ids"),
+        ({"request": NEED, "n_plus_one": "rack"}, "n_plus_one"),
+        ({"request": {}}, "request"),
+        ({}, "request"),
+        ({"request": {**NEED, "server_group": "nobody"}}, ""),
+    ):
+        answer = await api.post("/v1/plans/capacity", json=body)
+        assert answer.status_code in (404, 422), answer.text
+        assert words in answer.json()["detail"]
+
+
+async def test_a_plan_beyond_its_budget_is_too_hard(api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A count is a lower bound then."""
+    await select(api, claim_ids=["mine"])
+    [cell] = api._transport.app.state.scheduler._cells  # type: ignore[attr-defined]
+    planner = api._transport.app.state.scheduler._components.limits.planner  # type: ignore[attr-defined]
+    assert isinstance(planner, Planner)
+    monkeypatch.setattr(planner, "_limit_s", 0.0)
+    problem = check_problem(await api.post("/v1/plans/drain", json={"hosts": ["h1"]}), 422, "too-hard")
+    assert "REDSCHED_PLAN_LIMIT_S" in problem["detail"]
+    found = (await api.post("/v1/plans/capacity", json={"request": NEED})).json()
+    assert (found["places"], found["at_least"]) == (0, True)
+    assert int(cell.updater.columns.claims.sum()) == 1

@@ -1,0 +1,97 @@
+"""`redsched plan`: what would happen, on the running cells and on an export."""
+
+from pathlib import Path
+
+from tests.cli.conftest import Redsched
+from tests.cli.parts import run
+
+FLEET = "hosts: [{name: 'new-{n}', repeat: 2, zone: az3, inventories: {VCPU: {total: 4}}}]"
+
+
+def test_capacity_is_shown_by_zone_with_what_runs_out(redsched: Redsched) -> None:
+    redsched("select", "VCPU=3", "--host", "h1", "--id", "db").check()
+    assert redsched("plan", "capacity", "VCPU=2").check().output.splitlines() == [
+        "4 more fit",
+        "ZONE  PLACES",
+        "az1   2",
+        "az2   2",
+        "CLASS  CAPACITY  FREE  FREE AFTER",
+        "VCPU   12        9     1",
+        "RUNS OUT  HOSTS",
+        "VCPU      2",
+    ]
+    found = redsched("plan", "capacity", "VCPU=2", "--n-plus-one", "host", "--json").check().json()
+    assert (found["places"], found["redundancy"]["checked"]) == (4, 2)
+    [failing] = found["redundancy"]["failing"]
+    assert failing["domain"] == "h1"
+    assert failing["unplaced"][0]["claim_id"] == "db"
+    lines = redsched("plan", "capacity", "VCPU=2", "--n-plus-one", "zone").check().output.splitlines()
+    assert "1 of 2: without that zone, some claims would have no place" in lines
+    assert "without az1:" in lines
+
+
+def test_a_quota_is_shown(redsched: Redsched) -> None:
+    redsched("quota", "set", "web", "VCPU=7").check()
+    redsched("select", "VCPU=2", "--project", "web").check()
+    assert "the project's quota allows 2 more\n" in redsched("plan", "capacity", "VCPU=2", "--project", "web").output
+
+
+def test_a_drain_and_a_failure_are_planned_and_nothing_is_done(redsched: Redsched) -> None:
+    redsched("select", "VCPU=3", "--host", "h2", "--host", "h1", "--id", "moves", "--exclude-host", "h1").check()
+    redsched("select", "VCPU=1", "--host", "h2", "--id", "stays").check()
+    before = redsched("claim", "list").output
+    found = redsched("plan", "drain", "h2").check().output.splitlines()
+    assert found[0] == "0 of 2 claims have another place, 2 could not leave"
+    assert found[1].split() == ["UNPLACED", "CLAIM", "HOST", "REASON"]
+    redsched("claim", "release", "moves", "--force").check()
+    redsched("select", "VCPU=3", "--host", "h1", "--host", "h2", "--zone", "az2", "--id", "zoned").check()
+    redsched("select", "VCPU=4", "--id", "free").check()
+    lines = redsched("plan", "without", "h1").check().output.splitlines()
+    assert lines[0] == "0 of 1 claims have another place, 1 would have no place"
+    assert lines[2].startswith("free            h1    none of 2 hosts can take 4 VCPU: ")
+    assert redsched("host", "show", "h1", "--json").json()["status"] == "enabled"
+    assert before
+    redsched("plan", "drain", "h9").check_failed(4, "no host 'h9'")
+
+
+def test_further_hosts_are_planned(redsched: Redsched, tmp_path: Path) -> None:
+    fleet = tmp_path / "new.yaml"
+    fleet.write_text(FLEET)
+    assert redsched("plan", "with", str(fleet), "VCPU=2", "--zone", "az3").check().output.splitlines() == [
+        "2 more hosts",
+        "0 of the request fit now, 4 then",
+        "CLASS      CAPACITY  FREE   FREE AFTER",
+        "MEMORY_MB  16384     16384  16384",
+        "VCPU       20        12     20",
+    ]
+    assert redsched("plan", "with", str(fleet), "--json").check().json()["room"] is None
+    fleet.write_text(FLEET.replace("'new-{n}', repeat: 2", "h1"))
+    redsched("plan", "with", str(fleet)).check_failed(2, "host 'h1' is in cell c1 already")
+    redsched("plan", "with", str(tmp_path / "none.yaml")).check_failed(2, "none.yaml")
+
+
+def test_an_export_gives_the_same_plans(redsched: Redsched, tmp_path: Path) -> None:
+    """It needs no store."""
+    redsched("server-group", "set", "web", "--policy", "anti-affinity").check()
+    for name in ("web-1", "web-2"):
+        redsched("select", "VCPU=1", "--id", name, "--server-group", "web").check()
+    file, fleet = tmp_path / "cell.jsonl", tmp_path / "new.yaml"
+    fleet.write_text(FLEET)
+    redsched("export", "--output", str(file)).check()
+    for words in (
+        ("capacity", "VCPU=2", "--n-plus-one", "host"),
+        ("drain", "h1"),
+        ("without", "h1"),
+        ("with", str(fleet), "VCPU=1"),
+    ):
+        live = redsched("plan", *words, "--json").check().output
+        assert run("plan", *words, "--json", "--from", str(file)).check().output == live
+    run("plan", "drain", "h1", "--from", str(tmp_path / "none")).check_failed(2, "none")
+    run("plan", "drain", "h9", "--from", str(file)).check_failed(4, "no host 'h9' in cell c1")
+
+
+def test_the_plural_has_no_list(redsched: Redsched) -> None:
+    assert redsched("plans", "drain", "h2").check().output.startswith("0 of 0 claims")
+    assert "drain" in run("plans").output
+    run("plan", "capacity").check_failed(2, "the request is empty")
+    run("plan", "capacity", "VCPU=1", "--budget", "0").check_failed(2, "range")

@@ -1,0 +1,1 @@
+"""Cases for Nova and Placement. Plain data: nothing here depends on Nova, Placement or redsched."""

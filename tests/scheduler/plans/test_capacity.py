@@ -1,0 +1,109 @@
+"""How many more of a request fit: as many as decisions would place one after the other, and why not one more."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redsched.errors import NotFound
+from redsched.model import Group, GroupPolicy, Inventory, Quota, Request, ServerGroup, SharedPool
+from redsched.scheduler.plans import capacity as counting
+from redsched.scheduler.plans.cell_copy import CellCopy, free_by_class
+from redsched.settings import Settings
+from tests.scheduler.plans.parts import MILLI, archive, copy, host, plans
+
+ONE = Request({"VCPU": 2, "MEMORY_MB": 1024})
+GPU = Request({"VCPU": 1}, groups=(Group("gpu", {MILLI: 600}),))
+PAIR = Request({"VCPU": 1}, groups=(Group("a", {MILLI: 500}), Group("b", {MILLI: 500})), group_policy="isolate")
+REQUESTS = (ONE, GPU, PAIR, replace(ONE, count=2), Request({"VCPU": 3}, zones=frozenset({"az1"})))
+FLEET = [
+    host("a", 2, "az1", VCPU=10, MEMORY_MB=8192),
+    host("b", 1, "az2", VCPU=5, MEMORY_MB=2048),
+    host("c", 0, "az2", VCPU=64, MEMORY_MB=3000),
+]
+
+
+def one_by_one(of: CellCopy, request: Request) -> int:
+    """Return how many of a request decisions place one after the other."""
+    times = 0
+    while len((decision := of.decide(request)).places) == request.places:
+        times += 1
+        for place in decision.places:
+            of.take(place)
+    return times
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+@given(
+    sizes=st.lists(st.tuples(st.integers(1, 12), st.integers(0, 3), st.sampled_from(["az1", "az2"])), max_size=5),
+    taken=st.lists(st.sampled_from([ONE, GPU, PAIR]), max_size=6),
+)
+def test_as_many_fit_as_decisions_place(
+    request_: Request, sizes: list[tuple[int, int, str]], taken: list[Request]
+) -> None:
+    """On hosts that are partly in use, with and without pools, alone and several together."""
+    hosts = [
+        host(f"h{number}", gpus, zone, VCPU=vcpu, MEMORY_MB=4096) for number, (vcpu, gpus, zone) in enumerate(sizes)
+    ]
+    used = copy(archive(hosts))
+    for one in taken:
+        if places := used.decide(one).places:
+            used.take(places[0])
+    before = free_by_class(used.columns)
+    found = counting.capacity(used, request_)
+    assert free_by_class(used.columns) == before
+    assert found.places == one_by_one(used, request_)
+    assert sum(found.zones.values()) == found.places * request_.places
+    assert not found.at_least
+
+
+def test_the_answer_says_where_and_what_runs_out() -> None:
+    found = plans(archive(FLEET)).capacity(ONE)
+    assert (found.places, found.zones) == (5 + 2 + 2, {"az1": 5, "az2": 4})
+    assert {one.reason: one.hosts for one in found.reasons} == {"MEMORY_MB": 2, "VCPU": 1}
+    assert [(one.resource_class, one.free, one.after) for one in found.classes] == [
+        ("MEMORY_MB", 13240, 13240 - 9 * 1024),
+        ("VCPU", 79, 79 - 18),
+    ]
+    assert found.quota is None
+
+
+def test_a_limit_on_claims_of_a_host_counts() -> None:
+    """Other rules than amounts stop earlier, also where the amounts would allow very many."""
+    tight = Settings(max_claims_per_host=3)
+    assert plans(archive(FLEET), tight).capacity(Request({"VCPU": 1})).places == 9
+    assert plans(archive(FLEET), tight).capacity(GPU).places == 2 + 1
+    assert plans(archive(FLEET), Settings(max_starting_per_host=1)).capacity(ONE).places == 9
+
+
+def test_groups_spreads_and_shared_pools_relate_hosts() -> None:
+    group = ServerGroup("web", GroupPolicy.ANTI_AFFINITY)
+    apart = replace(ONE, server_group="web")
+    assert plans(archive(FLEET, groups=(group,))).capacity(apart).places == 3
+    taken = archive(FLEET, {"web-1": ("a", apart)}, groups=(group,))
+    assert plans(taken).capacity(apart).places == 2
+    seats = SharedPool("lic", {"CUSTOM_SEAT": Inventory(4)})
+    assert plans(archive(FLEET, pools=(seats,))).capacity(Request({"VCPU": 1, "CUSTOM_SEAT": 1})).places == 4
+
+
+def test_the_quota_of_the_project_is_shown_beside_the_room() -> None:
+    quota = Quota("web", {"VCPU": 10, "claims": 100})
+    of_web = replace(ONE, project="web")
+    one = archive(FLEET, {"mine": ("a", of_web)}, quotas=(quota,))
+    assert plans(one).capacity(of_web).quota == 4
+    assert plans(one).capacity(ONE).quota is None
+
+
+def test_beyond_the_limit_there_are_at_least_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "MAX_PLACES", 5)
+    for request in (ONE, replace(ONE, spread=())):
+        found = plans(archive(FLEET)).capacity(request)
+        assert (found.places, found.at_least) == (5, True)
+    tired = replace(plans(archive(FLEET)), limit_s=0.0).capacity(ONE)
+    assert (tired.places, tired.at_least) == (0, True)
+
+
+def test_what_is_not_declared_is_refused() -> None:
+    with pytest.raises(NotFound, match="server group 'nobody' is not declared: declare it first"):
+        plans(archive(FLEET)).capacity(replace(ONE, server_group="nobody"))

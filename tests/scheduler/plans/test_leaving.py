@@ -1,0 +1,189 @@
+"""Hosts that leave: what the plan says is what a drain and an evacuation then do; and N+1."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from redsched.errors import InvalidRequest, NotFound, TooHard
+from redsched.model import (
+    ClaimStatus,
+    GangMember,
+    GroupPolicy,
+    HostStatus,
+    Relation,
+    RelationType,
+    Request,
+    ServerGroup,
+)
+from redsched.scheduler.plans.questions import LeavingQuestion
+from redsched.scheduler.plans.results import LeavingPlan
+from tests.scheduler.plans.parts import archive, claim, copy, host, plans
+from tests.scheduler.working import Work, at_work
+from tests.support.builders.counted_claims import group
+
+ON = {"h0": frozenset({"h0"}), "h1": frozenset({"h1"}), "h2": frozenset({"h2"})}
+
+
+def goes_to(plan: LeavingPlan) -> Mapping[str, str]:
+    return {one.claim_id: one.target for one in plan.moves}
+
+
+async def only_on(work: Work, *open_hosts: str) -> None:
+    """Let only these hosts take claims."""
+    for one in work.hosts:
+        status = HostStatus.ENABLED if one.name in open_hosts else HostStatus.DISABLED
+        await work.scheduler.hosts.set_status(one.name, status)
+
+
+async def test_a_drain_does_what_the_plan_said(clean_store: str) -> None:
+    """Each claim goes where it was said to go, and the one that was said to stay stays, for the same reason."""
+    async with at_work(clean_store, 16, 8, 8) as work:
+        await group(work.store, policy=GroupPolicy.ANTI_AFFINITY)
+        near = {"large": "h1", "small": "h2", "apart": "h1", "bound": "h0"}
+        await work.active(Request({"VCPU": 1}, server_group="web", claim_ids=("other",), hosts=ON["h2"]), host=2)
+        for name, target in near.items():
+            grouped = "web" if name == "apart" else ""
+            size = 4 if name == "large" else 1
+            hosts = ON["h0"] | (ON["h1"] | ON["h2"] if grouped else ON[target])
+            request = Request({"VCPU": size}, server_group=grouped, hosts=hosts, weights={}, claim_ids=(name,))
+            await only_on(work, "h0")
+            await work.active(request)
+        await only_on(work, "h0", "h1", "h2")
+        plan = await work.scheduler.plans.drain(["h0"])
+        assert goes_to(plan) == {"large": "h1", "small": "h2", "apart": "h1"}
+        [stays] = plan.unplaced
+        assert (stays.claim_id, stays.host) == ("bound", "h0")
+        assert await work.held() == {"h0": ["apart", "bound", "large", "small"], "h2": ["other"]}
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.settle()
+        view = await work.scheduler.hosts.get("h0")
+        assert dict(view.unmovable) == {"bound": stays.reason}
+        for name, target in goes_to(plan).items():
+            now = await work.scheduler.claims.get(name)
+            assert (now.host, now.state) == (target, ClaimStatus.ACTIVE)
+
+
+async def test_an_evacuation_does_what_the_plan_said(clean_store: str) -> None:
+    """Both find a place only because the larger one is placed first; the one that is bound to the host is left."""
+    async with at_work(clean_store, 9, 4, 3) as work:
+        await only_on(work, "h0")
+        for name, size in (("a", 3), ("b", 4)):
+            await work.active(Request({"VCPU": size}, claim_ids=(name,), policy="pack"))
+        await work.active(Request({"VCPU": 1}, hosts=ON["h0"], claim_ids=("bound",)))
+        await only_on(work, "h0", "h1", "h2")
+        plan = await work.scheduler.plans.without(["h0"])
+        assert (goes_to(plan), [one.claim_id for one in plan.unplaced]) == ({"a": "h2", "b": "h1"}, ["bound"])
+        [vcpu] = plan.classes
+        assert (vcpu.capacity, vcpu.free, vcpu.after) == (16, 8, 0)
+        dead = work.hosts.pop(0)
+        await work.scheduler.hosts.lost(dead.name, evacuate=True, force=True)
+        await work.settle()
+        assert await work.held() == {"h1": ["b"], "h2": ["a"]}
+        assert await work.store.hosts.claim_ids("h0") == {"bound"}
+
+
+async def test_live_plans_are_those_of_the_export(clean_store: str) -> None:
+    async with at_work(clean_store, 8, 6, 4) as work:
+        await group(work.store, policy=GroupPolicy.SOFT_AFFINITY)
+        for number, size in enumerate((3, 2, 2, 1)):
+            await work.scheduler.select(Request({"VCPU": size}, claim_ids=(f"id{number}",), server_group="web"))
+            await work.work()
+        offline, live = plans(await work.scheduler.export()), work.scheduler.plans
+        one = Request({"VCPU": 2})
+        assert await live.capacity(one, "host") == offline.capacity(one, "host")
+        assert await live.drain(["h0"]) == offline.drain(["h0"])
+        assert await live.without(["h0", "h1"]) == offline.without(["h0", "h1"])
+        more = [host("new", VCPU=7)]
+        assert await live.with_hosts(more, one) == offline.with_hosts(more, one)
+        await work.is_sound()
+
+
+def test_a_group_that_must_stay_together_leaves_as_a_whole() -> None:
+    together = ServerGroup("db", GroupPolicy.AFFINITY)
+    member = Request({"VCPU": 2}, server_group="db")
+    fleet = [host("a", VCPU=8), host("b", VCPU=3), host("c", VCPU=8)]
+    one = archive(fleet, {"db-1": ("a", member), "db-2": ("a", member)}, groups=(together,))
+    assert goes_to(plans(one).drain(["a"])) == {"db-1": "c", "db-2": "c"}
+    narrow = archive(fleet[:2], {"db-1": ("a", member), "db-2": ("a", member)}, groups=(together,))
+    found = plans(narrow).drain(["a"])
+    assert goes_to(found) == {}
+    assert [one.claim_id for one in found.unplaced] == ["db-1", "db-2"]
+    assert "moves as a whole, 2 members" in found.unplaced[0].reason
+
+
+def test_the_relations_of_a_gang_hold() -> None:
+    members = tuple(GangMember(name, Request({"VCPU": 2})) for name in ("db", "web"))
+    gang = Request(members=members, relations=(Relation(RelationType.APART, ("db", "web")),))
+    fleet = [host("a", VCPU=8), host("b", VCPU=8)]
+    ids = "db=db-1 web=web-1"
+    others = {
+        name: claim(where, gang, number, {"VCPU": 2}, gang_members=ids)
+        for number, (name, where) in enumerate((("db-1", "a"), ("web-1", "b")), 1)
+    }
+    found = plans(archive(fleet, others=others, requests=(gang,))).drain(["a"])
+    assert found.moves == ()
+    assert "the relations of its gang must hold" in found.unplaced[0].reason
+
+
+def test_what_may_not_be_moved_is_named_with_its_reason() -> None:
+    """A claim without a known request, one that its host made, and a gang that is not active yet."""
+    one = Request({"VCPU": 1})
+    others = {
+        "unknown": claim("a", Request({"VCPU": 2}), 1),
+        "early": claim("a", one, 2, gang="early", state="claimed"),
+        "ending": claim("a", one, 3, state="ending", end_reason="released"),
+    }
+    found = plans(archive([host("a", VCPU=8), host("b", VCPU=8)], others=others, requests=(one,))).drain(["a"])
+    reasons = {one.claim_id: one.reason for one in found.unplaced}
+    assert reasons.keys() == {"unknown", "early"}
+    assert "request of claim unknown is not known" in reasons["unknown"]
+    assert "gang that is not active yet" in reasons["early"]
+
+
+def test_without_any_one_zone_or_rack() -> None:
+    """Claims of one rack do not fit elsewhere. The copy is as before, so the next is tried on the whole fleet."""
+    fleet = [
+        host("a", rack="r1", VCPU=8),
+        host("b", rack="r2", VCPU=8),
+        host("c", rack="r2", VCPU=2),
+        host("d", VCPU=1),
+    ]
+    claims = {name: (where, Request({"VCPU": 4})) for name, where in (("one", "a"), ("two", "b"), ("three", "b"))}
+    found = plans(archive(fleet, claims)).capacity(Request({"VCPU": 1}), "label:rack").redundancy
+    assert found is not None
+    assert (found.checked, found.unchecked, found.unlabelled) == (2, 0, 1)
+    [r1, r2] = found.failing
+    assert (r1.domain, r1.claims, [one.claim_id for one in r1.unplaced]) == ("r1", 1, ["one"])
+    assert (r2.domain, r2.hosts, r2.claims, len(r2.unplaced)) == ("r2", 2, 2, 1)
+    by_host = plans(archive(fleet, claims)).capacity(Request({"VCPU": 1}), "host").redundancy
+    assert by_host is not None
+    assert [one.domain for one in by_host.failing] == ["a", "b"]
+    with pytest.raises(InvalidRequest, match="label:"):
+        plans(archive(fleet)).capacity(Request({"VCPU": 1}), "rack")
+
+
+def test_a_plan_changes_nothing_of_its_copy() -> None:
+    fleet = [host("a", VCPU=8, zone="az1"), host("b", VCPU=8)]
+    one = copy(archive(fleet, {"x": ("a", Request({"VCPU": 2}))}))
+    before = {name: one.columns.claimed[name].tolist() for name in one.columns.claimed}
+    first = LeavingQuestion(["a"], gone=True)(one)
+    assert LeavingQuestion(["a"], gone=True)(one) == first
+    assert {name: one.columns.claimed[name].tolist() for name in one.columns.claimed} == before
+    assert [claim.host for claim in one.claims.values()] == ["a"]
+
+
+async def test_unknown_hosts_are_refused(clean_store: str) -> None:
+    async with at_work(clean_store, 8) as work:
+        with pytest.raises(NotFound, match="no host 'h9'"):
+            await work.scheduler.plans.drain(["h9"])
+        with pytest.raises(InvalidRequest, match="no hosts are given"):
+            await work.scheduler.plans.without([])
+    with pytest.raises(NotFound, match="no host 'h9'"):
+        plans(archive([host("a", VCPU=1)])).drain(["h9"])
+
+
+def test_a_plan_that_takes_too_long_is_refused() -> None:
+    one = archive([host("a", VCPU=8)], {"x": ("a", Request({"VCPU": 2}))})
+    with pytest.raises(TooHard, match=r"not complete within .* on 1 hosts and 1 claims: .*--budget"):
+        replace(plans(one), limit_s=0.0).drain(["a"])

@@ -1,0 +1,131 @@
+"""Plans on running cells: made in a fork, on what all cells have, reading what they need and writing nothing."""
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from redsched import aio
+from redsched.errors import InvalidRequest, NotFound, TooHard
+from redsched.model import GangMember, Hints, HostReport, HostStatus, Inventory, Relation, RelationType, Request
+from redsched.scheduler import Scheduler
+from redsched.scheduler.plans import live
+from redsched.scheduler.plans.cell_copy import CellCopy
+from redsched.scheduler.plans.questions import is_cut
+from redsched.settings import Settings
+from redsched.store.codec.claim_codec import counted_by
+from tests.scheduler.conftest import report_of
+from tests.scheduler.plans.parts import archive, host, plans
+from tests.scheduler.working import at_work
+
+MANY = 2200
+
+
+def spoiled(copy: CellCopy) -> int:
+    """Answer with the process, and leave the columns of this process filled with places."""
+    for _ in range(100):
+        copy.take(copy.decide(Request({"VCPU": 1})).places[0])
+    return os.getpid()
+
+
+async def test_a_plan_on_many_hosts_is_made_in_another_process(clean_store: str) -> None:
+    """What it changes there is not seen here, and this process goes on deciding."""
+    async with Scheduler.connect(clean_store, Settings(), plan_apart=True) as scheduler:
+        await scheduler.init()
+        store = scheduler._cells.named("c1").store
+        reports = [HostReport(f"h{n:04}", {"VCPU": Inventory(8)}, lease_s=3600) for n in range(MANY)]
+        for first in range(0, MANY, 100):
+            batch = reports[first : first + 100]
+            replies = await aio.gather(store.hosts.report(one) for one in batch)
+            await aio.gather(
+                store.hosts.attest(one.name, reply.epoch) for one, reply in zip(batch, replies, strict=True)
+            )
+        [cell] = scheduler._cells
+        assert await scheduler.plans._ask(cell, spoiled) not in (os.getpid(), None)
+        assert int(cell.updater.columns.claimed["VCPU"].sum()) == 0
+        found = await scheduler.plans.capacity(Request({"VCPU": 3}), "host")
+        assert (found.places, found.redundancy and found.redundancy.checked) == (2 * MANY, MANY)
+        assert len((await scheduler.select(Request({"VCPU": 3}))).selections) == 1
+
+
+async def test_cells_add_up_and_claims_stay_in_theirs(two_cells: Scheduler) -> None:
+    found = await two_cells.plans.capacity(Request({"VCPU": 2}))
+    assert (found.places, found.classes[0].capacity) == (4 + 2 + 1, 14)
+    await two_cells.select(Request({"VCPU": 4}, hosts=frozenset({"b1"})))
+    plan = await two_cells.plans.without(["a1", "b1"])
+    assert (plan.hosts, plan.moves, len(plan.unplaced)) == (("a1", "b1"), (), 1)
+    more = await two_cells.plans.with_hosts([report_of("b3", "b", VCPU=6)], Request({"VCPU": 4}))
+    assert (more.hosts, more.room and (more.room.before, more.room.after)) == (1, (0, 1))
+    with pytest.raises(NotFound, match="no cell 'c9'"):
+        await two_cells.plans.with_hosts([report_of("new", "c9", VCPU=6)])
+    with pytest.raises(InvalidRequest, match="no hosts"):
+        await two_cells.plans.with_hosts([])
+
+
+async def test_what_waits_for_a_place_is_served_by_further_hosts(clean_store: str) -> None:
+    """A claim that could not start, with no room elsewhere."""
+    async with at_work(clean_store, 4, 2) as work:
+        await work.scheduler.select(Request({"VCPU": 2}, hosts=frozenset({"h1"})))
+        await work.scheduler.select(Request({"VCPU": 4}, claim_ids=("waits",)))
+        claim = await work.scheduler.claims.get("waits")
+        await work.store.claims.fail("h0", "waits", claim.token, False, counted_by(claim), retry=True)
+        await work.scheduler.hosts.set_status("h0", HostStatus.DISABLED)
+        assert (await work.scheduler.claims.get("waits")).state == "pending"
+        asked = work.scheduler.plans
+        none = await asked.with_hosts([report_of("small", VCPU=3)])
+        assert (none.waiting, none.served) == (1, 0)
+        some = await asked.with_hosts([report_of("small", VCPU=3), report_of("large", VCPU=4)])
+        assert (some.waiting, some.served) == (1, 1)
+
+
+async def test_what_claims_refer_to_is_read_too(scheduler: Scheduler) -> None:
+    """Members of a gang on other hosts, and claims that hints name."""
+    members = tuple(GangMember(name, Request({"VCPU": 1})) for name in ("db", "web"))
+    apart = (Relation(RelationType.APART, ("db", "web")),)
+    gang = await scheduler.select(Request(members=members, relations=apart, hosts=frozenset()))
+    other = gang.selections[1]
+    far = Request({"VCPU": 1}, hints=Hints(different_host=frozenset({other.claim_id or ""})), claim_ids=("far",))
+    await scheduler.select(far)
+    [cell] = scheduler._cells
+    host = (await scheduler.claims.get("far")).host
+    known = await live.read_known(cell, [host])
+    assert {"far", other.claim_id} <= known.claims.keys()
+    assert known.unready == {claim.gang for claim in known.claims.values() if claim.gang}
+    with pytest.raises(NotFound):
+        await scheduler.plans.capacity(Request({"VCPU": 1}, hints=Hints(same_host=frozenset({"nobody"}))))
+
+
+async def test_claims_that_changed_while_they_were_read_are_read_again(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = live._read_hosts
+    rounds: list[object] = []
+
+    async def late(*asked: object) -> None:
+        await read(*asked)  # type: ignore[arg-type]
+        if not rounds:
+            await scheduler.select(Request({"VCPU": 1}, hosts=frozenset({"h1"}), claim_ids=("late",)))
+        rounds.append(asked[-1])
+
+    monkeypatch.setattr(live, "_read_hosts", late)
+    [cell] = scheduler._cells
+    known = await live.read_known(cell, ["h1", "h2"])
+    assert rounds == [["h1", "h2"], ["h1"]]
+    assert "late" in known.claims
+
+
+async def test_too_many_claims_are_refused(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MAX_CLAIMS", 1)
+    await scheduler.select(Request({"VCPU": 1}, count=2, hosts=frozenset({"h1"})))
+    with pytest.raises(TooHard, match="more than 1 claims"):
+        await scheduler.plans.drain(["h1"])
+
+
+def test_an_unfinished_count_is_tried_again_with_more_time() -> None:
+    fleet = plans(archive([host("a", VCPU=8)]))
+    found = fleet.capacity(Request({"VCPU": 1}), "host")
+    assert not is_cut(found)
+    assert is_cut(replace(found, at_least=True))
+    assert found.redundancy is not None
+    assert is_cut(replace(found, redundancy=replace(found.redundancy, unchecked=1)))
+    assert not is_cut(replace(found, at_least=True, places=100_000))

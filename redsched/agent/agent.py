@@ -15,6 +15,7 @@ from functools import partial
 from redsched import logs, origin
 from redsched.agent.backoff import StoreBackoff
 from redsched.agent.claims.context import LifecycleContext
+from redsched.agent.claims.runtime_limits import RuntimeLimits
 from redsched.agent.claims.steps import ClaimSteps
 from redsched.agent.claims.tasks import ClaimTasks
 from redsched.agent.claims.work_monitor import WorkMonitor
@@ -99,6 +100,7 @@ class Agent:
             watch = InboxWatch(self.backoff, hosts, self.settings.poll_s, self._handle_inbox, on_epoch)
             loops.append(self.link.cell(name).watch(watch))
         loops += [self._read_inboxes(), self._compare()]
+        loops.append(RuntimeLimits(self.journal, self.hosts, self._claim_tasks).run())
         loops.append(WorkMonitor(self.hosts, self._claim_tasks, self.settings.work_watch_s).run())
         tasks = [asyncio.create_task(self._guard(loop)) for loop in [*loops, self._journal_breaks()]]
         try:

@@ -20,6 +20,7 @@ from redsched.agent.journal.journal import Journal
 from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.link import CellLink
 from redsched.agent.monitor import HostMonitor
+from redsched.agent.store_clock import StoreClock
 from redsched.errors import OtherAgent, StoreUnavailable
 from redsched.model import AgentStamp, HostReport
 from redsched.model.tokens import is_newer
@@ -55,6 +56,8 @@ class Host:
     opened: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     now_ms: int = field(default=0, init=False)
     """The store's time in its last reply."""
+    clock: StoreClock = field(init=False)
+    """The store's time now."""
     _sent: HostReport | None = field(default=None, init=False)
     _is_known: bool = field(default=False, init=False)
     _seen_epoch: str = field(default="", init=False)
@@ -67,6 +70,7 @@ class Host:
 
     def __post_init__(self) -> None:
         self.name = self.monitor.collector.name
+        self.clock = self.journal.clock(self.cell.name)
 
     # -- periodic steps
 
@@ -110,6 +114,7 @@ class Host:
     def record_reply(self, epoch: str, now_ms: int, attest: bool = False) -> None:
         """Record the epoch and time of a reply. A newer epoch closes the host: it accepts no claim until it attests."""
         self.now_ms = max(self.now_ms, now_ms)
+        self.clock.note(now_ms)
         if is_newer(epoch, self._seen_epoch):
             self._seen_epoch = epoch
         if is_newer(self.epoch, epoch):
@@ -122,6 +127,10 @@ class Host:
         """Raise the epoch: the store has lost writes of this host's epoch without having noticed."""
         if self.epoch:
             await self._raise_epoch_above(self.epoch, self.epoch)
+
+    def is_overdue(self, work: JournalEntry) -> bool:
+        """Return whether the time that a placement's work may run is up."""
+        return work.runtime_deadline_ms is not None and work.runtime_deadline_ms <= self.clock.now_ms()
 
     # -- inside
 

@@ -3,11 +3,13 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from redsched.agent.agent import Agent
+from redsched import aio, logs
+from redsched.agent.agent import MAX_HOOKS, Agent
+from redsched.agent.claims.runtime_limits import OfflineLimits
 from redsched.agent.collectors.base import Collector, StaticCollector
 from redsched.agent.collectors.local_file import LocalFile
 from redsched.agent.hooks.base import Hook, NoHook
@@ -16,10 +18,15 @@ from redsched.agent.hooks.http import UrlHook
 from redsched.agent.journal.journal import open_journal
 from redsched.agent.link import AgentLink
 from redsched.agent.store_link import StoreLink
-from redsched.errors import InvalidRequest
+from redsched.errors import InvalidRequest, StoreUnavailable
 from redsched.model import HostReport
 from redsched.settings import Settings
 from redsched.store.store import Store
+
+CONNECT_AGAIN_S = 2.0
+"""Pause before a starting agent connects again that must not exit, because it has work to stop in time."""
+
+_log = logs.get_logger("redsched.agent")
 
 
 async def run(
@@ -35,7 +42,8 @@ async def run(
 
     When the agent ends, work keeps running, and the next process with the same journal finds it. Raises OtherAgent if
     other agents have all of the hosts, InvalidRequest for invalid hosts or settings, JournalBroken, and
-    StoreUnavailable if the store cannot be used at the start. During later outages the agent retries.
+    StoreUnavailable if the store cannot be used at the start. During later outages the agent retries, and also at the
+    start while its journal has work that it must stop in time.
     """
     collectors: list[Collector] = [StaticCollector(host) if isinstance(host, HostReport) else host for host in hosts]
     _check(collectors, settings)
@@ -43,11 +51,34 @@ async def run(
     local = LocalFile(Path(settings.local), [one.name for one in collectors]) if settings.local else None
     pages = open_journal(journal or default_journal(settings, collectors))
     try:
-        async with _link(settings, url, collectors) as link:
+        limits = OfflineLimits(pages, hook, {one.name: one.cell for one in collectors}, asyncio.Semaphore(MAX_HOOKS))
+        async with AsyncExitStack() as stack:
+            link = await _connected(stack, limits, lambda: _link(settings, url, collectors))
             agent = Agent(link, pages, settings, hook, collectors, ready or asyncio.Event(), local)
             await agent.run()
     finally:
         await pages.close()
+
+
+async def _connected(
+    stack: AsyncExitStack, limits: OfflineLimits, connect: Callable[[], AbstractAsyncContextManager[AgentLink]]
+) -> AgentLink:
+    """Connect, and stop work meanwhile whose time is up.
+
+    Raises StoreUnavailable if that fails and there is no such work; else it is tried again.
+    """
+    stopping = asyncio.create_task(limits.run())
+    try:
+        while True:
+            try:
+                return await stack.enter_async_context(connect())
+            except StoreUnavailable as error:
+                if not limits.has_work:
+                    raise
+                _log.warning("not connected yet, but there is work to stop in time", reason=str(error))
+            await asyncio.sleep(CONNECT_AGAIN_S)
+    finally:
+        await aio.end(stopping)
 
 
 @asynccontextmanager

@@ -58,6 +58,8 @@ class EndReason(StrEnum):
     VOID = "void"
     WORK_ENDED = "work-ended"
     """The work ended by itself, and the request's `on_exit` is `release`."""
+    MAX_RUNTIME = "max-runtime"
+    """Its host stopped the work because the request's `max_runtime_s` had passed."""
 
 
 class OnExit(StrEnum):
@@ -257,6 +259,10 @@ class Claim:
     def is_live(self) -> bool:
         """Whether it runs, is to run or waits to be placed. False once it is released, before its host is asked."""
         return self.state is ClaimStatus.PENDING or bool(self.wanted)
+
+    def is_overdue(self, now_ms: int) -> bool:
+        """Return whether the time that its work may run is up."""
+        return self.runtime_deadline_ms is not None and self.runtime_deadline_ms <= now_ms
 
     @property
     def is_local(self) -> bool:

@@ -152,6 +152,7 @@ class World:
         request: str = "",
         max_attempts: int = 1,
         on_exit: OnExit = OnExit.RELEASE,
+        max_runtime_s: int = 0,
     ) -> ClaimAnswer:
         """Claim amounts on a host, as a scheduler would."""
         clock = await self.cell.tick()
@@ -168,6 +169,7 @@ class World:
                 request=request,
                 max_attempts=max_attempts,
                 on_exit=on_exit,
+                max_runtime_s=max_runtime_s,
             )
         )
 

@@ -157,11 +157,12 @@ async def test_a_claim_on_a_pool_is_attested_with_its_slots(empty_api: httpx.Asy
 async def test_what_a_claim_shows_brings_it_back_whole_after_a_wipe(empty_api: httpx.AsyncClient) -> None:
     """The placement was moved to this host, and resized since."""
     entry: dict[str, Any] = {"id": "second", "token": "1-a.4", "slots": {"VCPU": 1}, "digest": "ab", "project": "web"}
-    entry |= {"max_attempts": 5, "alternates": ["h3"]}
+    entry |= {"max_attempts": 5, "alternates": ["h3"], "max_runtime_s": 60, "runtime_deadline_ms": 1_790_000_060_000}
     await put_host(empty_api, "h1", claims=[{**entry, "placed": "1-a.3", "root": "1-a.2"}])
     found = (await empty_api.get("/v1/claims/second")).json()
     assert (found["digest"], found["token"]) == ("ab", "1-a.4")
     assert (found["max_attempts"], found["alternates"]) == (5, [{"host": "h3"}])
+    assert (found["max_runtime_s"], found["runtime_deadline_ms"]) == (60, 1_790_000_060_000)
     (placement,) = found["placements"]
     assert (placement["placed"], placement["root"]) == ("1-a.3", "1-a.2")
 

@@ -3,7 +3,7 @@
     cases/        random cases in plain terms of Nova and Placement, from fixed seeds
     record        runs the cases through Nova and Placement, where they are installed, and writes `recorded/`
     nova_side, placement_side   build what Nova's classes and Placement's API need
-    redsched_side               says the same to redsched: labels, metadata, properties, pools
+    redsched_*    say the same to redsched: labels, metadata, properties, pools
     differences   the differences that docs name, each with a test of the cases that it explains
 
 `python -m tests.oracle.record` records anew: docs/comparison.md#how-parity-is-tested.

@@ -13,10 +13,13 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.oracle import nova_side
+from tests.oracle import nova_side, placement_side
+from tests.oracle.cases.candidates import worlds
 from tests.oracle.cases.filters import blocks
 from tests.oracle.cases.weighers import fleets
 
@@ -35,7 +38,15 @@ def weighers() -> dict[str, Any]:
     return {"nova": version, "fleets": [asdict(fleet) | {"weights": nova_side.weights(fleet)} for fleet in fleets()]}
 
 
-RECORDS: dict[str, Callable[[], dict[str, Any]]] = {"filters": filters, "weighers": weighers}
+def candidates() -> dict[str, Any]:
+    """Return every world with its candidates, under Placement's version."""
+    with TemporaryDirectory() as folder:
+        placement = placement_side.Placement(folder)
+        found = [asdict(world) | {"candidates": placement_side.candidates(placement, world)} for world in worlds()]
+    return {"placement": version("openstack-placement"), "worlds": found}
+
+
+RECORDS: dict[str, Callable[[], dict[str, Any]]] = {"filters": filters, "weighers": weighers, "candidates": candidates}
 
 
 def text_of(record: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.oracle import test_filters, test_weighers
+from tests.oracle import test_candidates, test_filters, test_weighers
 from tests.oracle.cases.weighers import OPTIONS
 
 
@@ -28,3 +28,9 @@ def test_the_figures_of_filters() -> None:
 def test_the_figures_of_weighers() -> None:
     weights = sum(len(one["weights"]) for one in test_weighers.record()["fleets"])
     assert figures()["weighers.json"] == [weights, len(OPTIONS), test_weighers.differing_weights()]
+
+
+def test_the_figures_of_candidates() -> None:
+    worlds = test_candidates.record()["worlds"]
+    pairs = sum(len(one["hosts"]) * len(one["queries"]) for one in worlds)
+    assert figures()["candidates.json"] == [pairs, len(test_candidates.disagreements())]

@@ -99,6 +99,8 @@ class ClaimLifecycle:
         await self._context.backoff.call(self._host.begin_new_epoch)
 
     async def _start(self, work: JournalEntry) -> None:
+        if self._host.is_overdue(work):
+            return  # `RuntimeLimits` ends it
         # Running work needs no start. Neither does local work, which ran before the store had a claim for it.
         if not work.is_running and not work.is_local and work.state is not ClaimStatus.ACTIVE:
             # Journaled without a pause after the store's reply: from now on the host attests that the work may have

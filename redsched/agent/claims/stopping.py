@@ -29,15 +29,7 @@ class EndSteps:
         earlier state must not consider the gang complete.
         """
         known = self._context.held.get(work.placed) or work
-        was_active = known.was_active or known.state is ClaimStatus.ACTIVE
-        record = {**known.record, "end_reason": end_reason.value} if end_reason else known.record
-        work = dataclasses.replace(
-            known,
-            record=record,
-            state=ClaimStatus.ENDING,
-            was_active=was_active and not gang_failed,
-            origin=work.origin,
-        )
+        work = as_ending(dataclasses.replace(known, origin=work.origin), end_reason, gang_failed)
         # Durable before the hook runs: after a crash, the host must not attest it as active in a new epoch.
         await self._context.write(work)
         await self._context.stop(work)
@@ -61,11 +53,25 @@ class EndSteps:
 
     async def _report_gone(self, work: JournalEntry, external: dict[str, int], entry_id: str) -> ScriptResult:
         # The store ignores this reason for a claim that its owner has released.
-        end_reason, reason = (
-            (EndReason.WORK_ENDED, work.work_end.text) if work.work_end is not None else (EndReason.RELEASED, "")
-        )
+        end_reason, reason = _cause(work)
         return await self._context.call(
             lambda: self._host.cell.gone(
                 self._host.name, work.id, work.token, end_reason, external, entry_id, objects_of(work), reason
             )
         )
+
+
+def as_ending(work: JournalEntry, end_reason: EndReason | None = None, gang_failed: bool = False) -> JournalEntry:
+    """Return a placement as the journal has it from the beginning of its end on."""
+    record = {**work.record, "end_reason": end_reason.value} if end_reason else work.record
+    was_active = work.was_active or work.state is ClaimStatus.ACTIVE
+    return dataclasses.replace(work, record=record, state=ClaimStatus.ENDING, was_active=was_active and not gang_failed)
+
+
+def _cause(work: JournalEntry) -> tuple[EndReason, str]:
+    """Return the reason, and its text, with which a host reports a placement that the store has not ended."""
+    if work.record.get("end_reason") == EndReason.MAX_RUNTIME:
+        return EndReason.MAX_RUNTIME, f"its max_runtime_s of {work.record.get('max_runtime_s')} s has passed"
+    if work.work_end is not None:
+        return EndReason.WORK_ENDED, work.work_end.text
+    return EndReason.RELEASED, ""

@@ -107,6 +107,22 @@ class ClaimTasks:
         """Begin to end a placement, unless it is being ended. A task that is starting or resizing it is cancelled."""
         self._start_task(work, self.steps.ending.end(work, entry_id, end_reason, gang_failed), is_end=True)
 
+    def end_overdue(self, placed: str) -> None:
+        """Begin to end a placement whose work has run for as long as it may, unless it is being ended already.
+
+        It needs no connection to the store. A placement that is `ending` keeps its reason: an earlier process may not
+        have been able to stop its work. While the host is open, comparisons continue such an end.
+        """
+        work, before = self._held.get(placed), self._running.get(placed)
+        if work is None or (before is not None and before.is_end):
+            return
+        is_new = work.state is not ClaimStatus.ENDING
+        if not is_new and self._host.epoch:
+            return
+        if is_new:
+            _log.warning("max_runtime_s has passed, stopping the work", host=self._host.name, claim=work.id)
+        self.end(work, end_reason=EndReason.MAX_RUNTIME if is_new else None)
+
     def idle_placements(self) -> list[JournalEntry]:
         """Return the held placements without a running task; none while this host is not open."""
         held = self._held

@@ -81,6 +81,8 @@ class HookRequest:
             "request_id": work.origin.request_id,
             "alternates": [host for host in self.alternates if host != self.host],
         }
+        if work.runtime_deadline_ms is not None:
+            fields["runtime_deadline_ms"] = work.runtime_deadline_ms
         if work.named is not None:
             fields |= {"domain": work.named.domain, "cgroup": work.named.cgroup, "pids": list(work.named.pids)}
         if self.verb is Verb.RESIZE:

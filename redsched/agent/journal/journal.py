@@ -11,11 +11,13 @@ import sqlite3
 import uuid
 from collections import defaultdict
 from collections.abc import Awaitable
+from functools import partial
 from pathlib import Path
 
 from redsched.agent.journal import schema as sql
 from redsched.agent.journal.file import JournalFile, opening
 from redsched.agent.journal.schema import VERSION, HostPage, JournalEntry, from_row, to_row
+from redsched.agent.store_clock import StoreClock
 from redsched.model import ClaimStatus
 from redsched.model.tokens import is_newer_token
 from redsched.store.codec.results import EndedPlacement
@@ -28,6 +30,9 @@ REMEMBER_MS = 600_000
 
 MAX_TOMBSTONES = 200_000
 """The most tombstones, about 20 MB of file. Above it the oldest are deleted, even if no host has attested since."""
+
+_WALL_OFFSET = "wall_offset_ms:"
+"""The beginning of the names in `meta` of the clocks' offsets; the name of the cell follows."""
 
 MAX_IN_MEMORY = 20_000
 """The number of tombstones, the newest of all hosts, that `has_ended` and `ended_token` consult."""
@@ -42,6 +47,11 @@ class Journal(JournalFile):
         self.pages: defaultdict[str, HostPage] = defaultdict(HostPage)
         self.texts: dict[str, str] = {}
         """The long texts that held placements refer to, by name."""
+        self.deadlines: dict[tuple[str, str], int] = {}
+        """When the work of held placements has to stop (the store's time, ms), by host and `placed`; most have none."""
+        self._clocks: dict[str, StoreClock] = {}
+        self._wall_offsets_ms: dict[str, int] = {}
+        """How far the store's clock was ahead of this machine's, by cell."""
         self._ended: dict[tuple[str, str], str] = {}
         """The tokens with which placements ended, by host and `placed`."""
         self._with_ended: set[str] = set()
@@ -66,6 +76,19 @@ class Journal(JournalFile):
         self._number += 1
         return self._number
 
+    # -- clocks
+
+    def clock(self, cell: str) -> StoreClock:
+        """Return the clock of a cell's store, which all hosts of the cell share."""
+        if cell not in self._clocks:
+            keep = partial(self._write_wall_offset, cell)
+            self._clocks[cell] = StoreClock(self._wall_offsets_ms.get(cell, 0), keep)
+        return self._clocks[cell]
+
+    def _write_wall_offset(self, cell: str, offset_ms: int) -> Awaitable[None]:
+        # Nobody waits for it: after a crash, the next process has the one before until it gets a reply.
+        return self._write(sql.SET_META, (f"{_WALL_OFFSET}{cell}", str(offset_ms)))
+
     # -- hosts
 
     def write_left_epoch(self, host: str, epoch: str) -> Awaitable[None]:
@@ -88,7 +111,7 @@ class Journal(JournalFile):
 
     def write_held(self, host: str, work: JournalEntry) -> Awaitable[None]:
         """Store a placement, or update a stored one."""
-        self.pages[host].held[work.placed] = work
+        self._hold(host, work)
         return self._write(sql.SET_PLACEMENT, to_row(host, work))
 
     def write_ended(self, host: str, work: JournalEntry, now_ms: int, end_reason: str = "") -> Awaitable[None]:
@@ -97,7 +120,7 @@ class Journal(JournalFile):
         `end_reason` is the reason that the store replied with, kept to restore it to a store that has lost it.
         """
         page = self.pages[host]
-        page.held.pop(work.placed, None)
+        self._drop(host, work.placed)
         self._remember(host, work.placed, work.id, work.token)
         self._write(sql.DELETE_PLACEMENT, (host, work.placed))
         was_active = work.was_active or work.state is ClaimStatus.ACTIVE
@@ -107,7 +130,7 @@ class Journal(JournalFile):
 
     def write_forgotten(self, host: str, placed: str) -> Awaitable[None]:
         """Delete a placement whose work was never started. It needs no tombstone, because there is no end to report."""
-        self.pages[host].held.pop(placed, None)
+        self._drop(host, placed)
         return self._write(sql.DELETE_PLACEMENT, (host, placed))
 
     def has_ended(self, host: str, placed: str, token: str) -> bool:
@@ -158,15 +181,29 @@ class Journal(JournalFile):
         pairs = [("schema", VERSION), ("id", self.id), ("ceiling", str(self._ceiling))]
         with self._connection:
             self._connection.executemany(sql.SET_META, pairs)
+        self._wall_offsets_ms = {
+            name.removeprefix(_WALL_OFFSET): int(value) for name, value in meta.items() if name.startswith(_WALL_OFFSET)
+        }
         for name, left, attested, external in self._connection.execute(sql.HOSTS):
             self.pages[name] = HostPage(left, attested, json.loads(external))
         for row in self._connection.execute(sql.PLACEMENTS):
             host, work = from_row(row)
-            self.pages[host].held[work.placed] = work
+            self._hold(host, work)
         self.texts = dict(self._connection.execute(sql.TEXTS))
         self._with_ended = {host for (host,) in self._connection.execute(sql.WITH_TOMBSTONES)}
         for host, placed, claim_id, token in self._connection.execute(sql.NEWEST, (MAX_IN_MEMORY,)):
             self._remember(host, placed, claim_id, token)
+
+    def _hold(self, host: str, work: JournalEntry) -> None:
+        self.pages[host].held[work.placed] = work
+        if work.runtime_deadline_ms is not None:
+            self.deadlines[host, work.placed] = work.runtime_deadline_ms
+        else:
+            self.deadlines.pop((host, work.placed), None)
+
+    def _drop(self, host: str, placed: str) -> None:
+        self.pages[host].held.pop(placed, None)
+        self.deadlines.pop((host, placed), None)
 
     def _remember(self, host: str, placed: str, claim_id: str, token: str) -> None:
         for newest, name in ((self._ended, placed), (self._newest, claim_id)):

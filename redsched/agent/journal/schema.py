@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from redsched.agent.collectors.base import Named
 from redsched.model import Amounts, ClaimStatus, OnExit
 from redsched.model.claims import LOCAL
+from redsched.model.validation import parse_int
 from redsched.origin import UNKNOWN, Origin
 from redsched.store.codec.claim_fields import AMOUNT, RESIZING_TO, amounts_in, record_with, texts_of
 
@@ -99,6 +100,11 @@ class JournalEntry:
     def on_exit(self) -> OnExit:
         """The action to take when its work ends by itself."""
         return OnExit(self.record.get("on_exit", OnExit.RELEASE))
+
+    @property
+    def runtime_deadline_ms(self) -> int | None:
+        """When its host has to stop its work (the store's time); None for no limit, or if it is unreadable."""
+        return parse_int(self.record.get("runtime_deadline_ms", ""), 0) or None
 
     @property
     def amounts(self) -> dict[str, int]:

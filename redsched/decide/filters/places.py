@@ -43,14 +43,15 @@ class PlaceTraits:
         return found
 
 
-def gives(columns: Columns, slot: str, amount: int, in_units: bool, rows: Rows) -> Mask:
-    """Return whether a slot can give an amount; `in_units` applies min_unit and step_size too."""
+def gives(columns: Columns, slot: str, amount: int, rows: Rows) -> Mask:
+    """Return whether a slot can give an amount to one part of a request."""
     if slot.startswith(SHARED_POOL):
-        return np.bool_(_fits(amount, in_units, *_shared(columns, slot)))
+        return np.bool_(fits(amount, *_shared(columns, slot)))
     kinds = columns.claimed, columns.external, columns.minimum, columns.maximum, columns.step
     if isinstance(rows, int):  # for single rows plain numbers are several times faster than numpy's
-        return np.bool_(_fits(amount, in_units, *(kind[slot].item(rows) for kind in (columns.capacity, *kinds))))
-    return _fits(amount, in_units, columns.capacity[slot][rows], *(kind.where_set(slot, rows) for kind in kinds))
+        return np.bool_(fits(amount, *(kind[slot].item(rows) for kind in (columns.capacity, *kinds))))
+    found: Mask = fits(amount, columns.capacity[slot][rows], *(kind.where_set(slot, rows) for kind in kinds))
+    return found
 
 
 def most(columns: Columns, slot: str, rows: Rows) -> Any:
@@ -141,11 +142,11 @@ def has_any(columns: Columns, place: str, traits: Iterable[str], rows: Rows) -> 
     return found
 
 
-def gives_all(columns: Columns, place: str, demands: Demands, in_units: frozenset[str], rows: Rows) -> Mask:
+def gives_all(columns: Columns, place: str, demands: Demands, rows: Rows) -> Mask:
     """Return whether a host's own place can give all of these amounts."""
     found = everywhere(columns, rows)
     for name, amount in demands:
-        found = found & gives(columns, slot_of(place, name), amount, name in in_units, rows)
+        found = found & gives(columns, slot_of(place, name), amount, rows)
     return found
 
 
@@ -189,11 +190,3 @@ def _shared(columns: Columns, slot: str) -> tuple[int, ...]:
     pool, resource_class = split_slot(slot)
     one = columns.declared.pools[pool.removeprefix(SHARED_POOL)].slots[resource_class]
     return one.capacity, one.claimed, one.external, one.minimum, one.maximum, one.step
-
-
-def _fits(
-    amount: int, in_units: bool, capacity: Any, claimed: Any, external: Any, minimum: Any, maximum: Any, step: Any
-) -> Mask:
-    if in_units:
-        return fits(amount, capacity, claimed, external, minimum, maximum, step)
-    return fits(amount, capacity, claimed, external, amount, maximum, amount)

@@ -23,7 +23,7 @@ from redsched.decide.filters.places import (
     slot_of,
 )
 from redsched.decide.fit import unscaled_free_on
-from redsched.decide.pools import Demands, alone, cell_demands
+from redsched.decide.pools import Demands, cell_demands
 from redsched.decide.rules import Mask, Rows, Rule
 from redsched.decide.text_match import everywhere, nowhere
 from redsched.model import NUMA_NODE, Group, PciDevices, Request
@@ -47,14 +47,13 @@ def groups(request: Request) -> Iterator[Rule]:
     """Require a single place, the root or a pool, with room for each group."""
     if not request.groups:
         return
-    in_units = alone(request)
     known: dict[Hashable, Tests] = {}
     for group in request.groups:
         if group.resources or group.required or group.any_of:
             # Groups that differ only in their names have one test, which need not be repeated.
             alike = tuple(sorted(group.resources.items())), _traits_of(group)
             if alike not in known:
-                known[alike] = _group(group, in_units)
+                known[alike] = _group(group)
             yield Rule(f"{GROUP}:{group.name}", *known[alike], room=bool(group.resources))
     if request.group_policy == "isolate":
         yield from _isolated(request.groups)
@@ -100,7 +99,7 @@ def numa(request: Request) -> Iterator[Rule]:
         return
     cells = [dict(cell_demands(request.numa, cell)) for cell in request.numa.cells]
     kinds = {tuple(cell.items()): sum(_needs_as_much(other, cell) for other in cells) for cell in cells}
-    yield _cells(tuple(kinds.items()), alone(request), request.numa.is_memory_real)
+    yield _cells(tuple(kinds.items()), request.numa.is_memory_real)
 
 
 def pci(request: Request) -> Iterator[Rule]:
@@ -109,7 +108,7 @@ def pci(request: Request) -> Iterator[Rule]:
         yield _devices(resource_class, [one for one in request.pci if one.resource_class == resource_class])
 
 
-def _group(group: Group, in_units: frozenset[str]) -> Tests:
+def _group(group: Group) -> Tests:
     demands = tuple(sorted(group.resources.items()))
     wanted = _traits_of(group)
     requirements = amounts_text(demands) if demands else "a pool"
@@ -120,11 +119,11 @@ def _group(group: Group, in_units: frozenset[str]) -> Tests:
     def passes(columns: Columns, rows: Rows) -> Mask:
         if len(demands) == 1:
             name, amount = demands[0]
-            if not (name in in_units and class_has_units(columns, name)):
+            if not class_has_units(columns, name):
                 return largest(columns, name, wanted, wanted, rows) >= amount
         found = nowhere(columns, rows)
         for place in ("", *_pools_for(columns, group, demands, rows)):
-            found = found | gives_all(columns, place, demands, in_units, rows) & wanted.suits(columns, place, rows)
+            found = found | gives_all(columns, place, demands, rows) & wanted.suits(columns, place, rows)
         return found
 
     def detail(columns: Columns, row: int) -> str:
@@ -148,11 +147,11 @@ def _needs_as_much(cell: dict[str, int], other: dict[str, int]) -> bool:
     return all(cell.get(name, 0) >= amount for name, amount in other.items())
 
 
-def _cells(kinds: Sequence[Kind], in_units: frozenset[str], is_memory_real: bool) -> Rule:
+def _cells(kinds: Sequence[Kind], is_memory_real: bool) -> Rule:
     def nodes_with_room(columns: Columns, demands: Demands, rows: Rows) -> Mask:
         found = nowhere(columns, rows) * 0
         for pool in pools_having(columns, NUMA_NODE, rows):
-            room = gives_all(columns, pool, demands, in_units, rows)
+            room = gives_all(columns, pool, demands, rows)
             slot = slot_of(pool, "MEMORY_MB")
             if is_memory_real and slot in columns.ratios:
                 room = room & (unscaled_free_on(columns, slot, rows) >= dict(demands)["MEMORY_MB"])

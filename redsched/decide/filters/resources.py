@@ -13,7 +13,7 @@ from redsched.decide.filters.places import (
     slot_free,
     slot_of,
 )
-from redsched.decide.pools import alone, may_use, shared_with
+from redsched.decide.pools import may_use, shared_with
 from redsched.decide.rules import Mask, Rows, Rule
 from redsched.model import Request
 from redsched.model.validation import SHARED_POOL
@@ -23,34 +23,34 @@ ANY_PLACE = PlaceTraits()
 
 def resources(request: Request) -> Iterator[Rule]:
     """Require room for each amount in some place that the unnumbered resources may come from."""
-    in_units, of_pools = alone(request), PlaceTraits(forbidden=request.forbidden) if request.forbidden else ANY_PLACE
+    of_pools = PlaceTraits(forbidden=request.forbidden) if request.forbidden else ANY_PLACE
     for resource_class, amount in sorted(request.resources.items()):
-        yield _amount(of_pools, resource_class, amount, resource_class in in_units)
+        yield _amount(of_pools, resource_class, amount)
 
 
-def _amount(of_pools: PlaceTraits, resource_class: str, amount: int, in_units: bool) -> Rule:
+def _amount(of_pools: PlaceTraits, resource_class: str, amount: int) -> Rule:
     def passes_alone(columns: Columns, rows: Rows) -> Mask:
         is_one = isinstance(rows, int)
-        if not (is_one or (in_units and class_has_units(columns, resource_class))):
+        if not (is_one or class_has_units(columns, resource_class)):
             return largest(columns, resource_class, ANY_PLACE, of_pools, rows) >= amount
-        passing = gives(columns, resource_class, amount, in_units, rows)
+        passing = gives(columns, resource_class, amount, rows)
         if is_one and passing:
             return passing
         for pool in pools_with(columns, ((resource_class, amount),), rows):
-            has_room = gives(columns, slot_of(pool, resource_class), amount, in_units, rows)
+            has_room = gives(columns, slot_of(pool, resource_class), amount, rows)
             passing = passing | has_room & of_pools.suits(columns, pool, rows)
         return passing
 
     def passes(columns: Columns, rows: Rows) -> Mask:
         passing = passes_alone(columns, rows)
         for name in shared_with(columns, resource_class):
-            if gives(columns, _shared_slot(name, resource_class), amount, in_units, rows):
+            if gives(columns, _shared_slot(name, resource_class), amount, rows):
                 passing = passing | may_use(columns, name, rows)
         return passing
 
     def depends(columns: Columns) -> Hashable:
         pools = shared_with(columns, resource_class)
-        room = tuple(gives(columns, _shared_slot(name, resource_class), amount, in_units, 0) for name in pools)
+        room = tuple(gives(columns, _shared_slot(name, resource_class), amount, 0) for name in pools)
         return (columns.declared.revision, *map(bool, room)) if pools else None
 
     def detail(columns: Columns, row: int) -> str:

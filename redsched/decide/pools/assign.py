@@ -59,8 +59,9 @@ def assignments(columns: Columns, row: int, needs: PoolDemand, most: int) -> lis
 
     The search is exact: it finds an assignment if one exists, unless it is abandoned (`search.STEPS`). Such a host
     counts as not fitting and in `needs.given_up`, and each later host of the request gets half the steps of the one
-    before, so that a hard request cannot block a scheduler for 10,000 hosts. Each sum fits its slot as the claim script
-    checks it. Further assignments are searched only briefly; they use other pools if possible.
+    before, so that a hard request cannot block a scheduler for 10,000 hosts. Each part is in its slot's units, and each
+    sum fits its slot as the claim script checks it. Further assignments are searched only briefly; they use other pools
+    if possible.
     """
     check_work("searching the pools of hosts")
     if any(columns.traits[trait][row] for trait in needs.forbidden):
@@ -172,6 +173,8 @@ def _search_state(
     state = SearchState(needs, plan, rooms, covered)
     for index, (part, options) in enumerate(zip(needs.parts, plan.options, strict=True)):
         allowed = (one for one in options if state.allows(part, one) and (index, one.place) not in short)
+        if rooms.has_units:
+            allowed = (one for one in allowed if rooms.allows(one.takes))
         has_root = index not in plan.of_root or index in roots
         state.options.append([one for one in allowed if has_root or one.place != ROOT])
         if not state.has_room(index):

@@ -113,10 +113,7 @@ def _plans_of(*_parts: Hashable) -> Plans:
 
 
 def alone(request: Request) -> frozenset[str]:
-    """Return the classes that only one unit of one part requests, so that its amount must match a slot's units.
-
-    If several parts request a class, they may take from one slot, and min_unit and step_size apply to their sum.
-    """
+    """Return the classes that only one unit of one part requests, so that nothing else competes for them."""
     if not (request.groups or request.numa or request.pci):
         return frozenset(request.resources)
     units = Counter(request.resources.keys())

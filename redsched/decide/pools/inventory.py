@@ -1,6 +1,6 @@
 """The numbers of one host's slots, and of its shared ones, read for the search. Decides nothing."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from operator import sub
 
@@ -15,15 +15,18 @@ Numbers = tuple[int, int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """By the slot's index: `most`, the largest amount that may be taken, and `numbers`, to check smaller ones exactly.
+    """By the slot's index: `most`, the largest amount that may be taken of it, and `numbers`.
 
-    `picky` are the slots that do not allow every amount up to `most`: it may take several parts to reach their min_unit
-    or a multiple of their step_size.
+    `has_units`: some slot has a min_unit or step_size, so that it does not give a part every amount up to `most`.
     """
 
     most: list[int]
     numbers: list[Numbers]
-    picky: tuple[int, ...]
+    has_units: bool
+
+    def allows(self, takes: Iterable[tuple[int, int]]) -> bool:
+        """Return whether amounts that one part takes, each with its slot's index, are in the slots' units."""
+        return all(amount >= self.numbers[slot][3] and not amount % self.numbers[slot][5] for slot, amount in takes)
 
 
 def read_key(columns: Columns, row: int, plan: Plan) -> Hashable:
@@ -47,8 +50,7 @@ def read_rooms(columns: Columns, row: int, plan: Plan) -> Rooms:
         min(free(capacity, claimed, external), largest) // step * step
         for capacity, claimed, external, _, largest, step in numbers
     ]
-    picky = tuple(index for index, one in enumerate(numbers) if one[3] > 1 or one[5] > 1)
-    return Rooms(most, numbers, picky)
+    return Rooms(most, numbers, any(one[3] > 1 or one[5] > 1 for one in numbers))
 
 
 def _shared(columns: Columns, slot: str) -> Numbers:

@@ -8,7 +8,6 @@ occurred, and of equivalent places only one is tried; so no dead end is visited 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from redsched.decide.fit import fits
 from redsched.decide.pools.demand import Sort
 from redsched.decide.pools.look_ahead import may_succeed, subtrees_may_hold
 from redsched.decide.pools.plan import Option
@@ -51,7 +50,6 @@ class Search:
         self._steps = steps
         self._avoid = _slots_of(state, found) if found else frozenset()
         self._order = _order(state)
-        self._closing = _closing(state, self._order)
         self._dead: set[object] = set()
         self._is_careful = False
 
@@ -125,19 +123,12 @@ class Search:
 
     def _is_feasible(self, index: int, depth: int) -> bool:
         state = self._state
-        if not all(self._gives(slot) for slot in self._closing.get(depth, ())):
-            return False
         if state.chosen and not subtrees_may_hold(state, index):
             return False
         if depth == len(self._order):
             is_met = state.covered == (1 << len(state.needs.wants)) - 1
             return is_met and not (self._found and self._amounts() in self._found)
         return not self._is_careful or ((depth, *state.snapshot()) not in self._dead and may_succeed(state))
-
-    def _gives(self, slot: int) -> bool:
-        """Return whether a slot allows the sum taken from it: nothing, or an amount that fits."""
-        amount = self._state.taken[slot]
-        return amount == 0 or fits(amount, *self._state.rooms.numbers[slot])
 
     def _amounts(self) -> Amounts:
         return {slot: amount for slot, amount in zip(self._state.plan.slots, self._state.taken, strict=True) if amount}
@@ -164,15 +155,3 @@ def _ease(state: SearchState, index: int) -> tuple[float, float]:
     options = state.options[index]
     share = max((amount / state.most[slot] for option in options[:1] for slot, amount in option.takes), default=0)
     return len(options) / state.needs.parts[index].count, -share
-
-
-def _closing(state: SearchState, order: Sequence[int]) -> dict[int, list[int]]:
-    """Return, by number of placed units, the slots whose sum is final then, of those that do not allow every amount."""
-    closing: dict[int, list[int]] = {}
-    if not state.rooms.picky:
-        return closing
-    for slot in state.rooms.picky:
-        users = {index for index, options in enumerate(state.options) for one in options if slot in dict(one.takes)}
-        if users:
-            closing.setdefault(max(depth for depth, index in enumerate(order, 1) if index in users), []).append(slot)
-    return closing

@@ -4,7 +4,8 @@
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV host id token end_reason entry_id reason ...
 -- Further keys: host, claims and inbox of the host, and what the claim counts in; passed.lua.
--- end_reason: used unless the placement is `ending`, which has a reason already. entry_id: of the inbox entry, or ''.
+-- end_reason: used unless the placement is `ending`, which has a reason already. max-runtime closes the claim, and is
+-- taken for released if it has no max_runtime_s. entry_id: of the inbox entry, or ''.
 -- reason: text, or ''. Then slot, external amount ...
 -- Reply OK | ALREADY_DONE (it had ended) | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms, then, after OK and
 --   ALREADY_DONE, the end reason; or RETRY, epoch, now_ms and the names of missing keys
@@ -29,5 +30,11 @@ it.placement.reason = reason_of_ending(it.objects['reason:' .. ARG.id], it.place
 if it.placement.state ~= 'ending' then
   note_failed_move(it.cell, it.claim, it.placement)
 end
-free(it.claim, it.placement, it.placement.end_reason or ARG.end_reason)
+local end_reason = it.placement.end_reason or ARG.end_reason
+if end_reason == 'max-runtime' and not it.claim.fields.max_runtime_s then
+  end_reason = 'released'
+elseif end_reason == 'max-runtime' then
+  close(it.claim, it.placement.root, end_reason) -- it is over wherever it is
+end
+free(it.claim, it.placement, end_reason)
 return commit_about(it, 'OK', it.placement.op)

@@ -5,12 +5,12 @@
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
 -- ARGV id token end_reason how call_id closed reason
 -- Further keys: host, claims and inbox of each host that the claim is on, and what it counts in; passed.lua.
--- token: '' for any; that of the target of a move under way releases only this placement. end_reason: released, shelved
--- or failed (no other host was found for the placement that `token` names: STALE if the claim has another placement by
--- now). how: ask, force, or unless-active (as ask, but ACTIVE and nothing written if the work runs). call_id: of the
--- call to undo ('' for none): STALE if a later call has returned the claim. closed: the token of an earlier closing
--- that is repeated in a new epoch; '' for now. reason: the reason as text, for the placement that `token` names or for
--- the main one; '' for none.
+-- token: '' for any; that of the target of a move under way releases only this placement. end_reason: released,
+-- shelved, failed or max-runtime (no other host was found for the placement that `token` names, or not in time: STALE
+-- if the claim has another placement by now). how: ask, force, or unless-active (as ask, but ACTIVE and nothing written
+-- if the work runs). call_id: of the call to undo ('' for none): STALE if a later call has returned the claim. closed:
+-- the token of an earlier closing that is repeated in a new epoch; '' for now. reason: the reason as text, for the
+-- placement that `token` names or for the main one; '' for none.
 -- Reply OK (all of it is freed) | ENDING | ALREADY_DONE (it had ended) | ENDED (to be shelved, but it was released) |
 --   STALE | UNKNOWN | ACTIVE; epoch, now_ms, then the token up to which it is closed
 --   or RETRY, epoch, now_ms and the names of missing keys
@@ -23,6 +23,7 @@ local function answer(outcome, ...)
   return {outcome, cell.epoch, cell.now_ms, ...}
 end
 local main = main_of(claim)
+local GIVES_UP = {failed = true, ['max-runtime'] = true}
 
 -- Return whether a host that has not attested in this epoch may still report placements.
 local function is_unattested()
@@ -71,7 +72,7 @@ local function refusal()
     return done and 'ALREADY_DONE' or 'ENDED'
   elseif ARG.token ~= '' and not target and not (last and last.token == ARG.token) then
     return 'STALE'
-  elseif ARG.end_reason == 'failed' and target and has_other_wanted(claim, target) then
+  elseif GIVES_UP[ARG.end_reason] and target and has_other_wanted(claim, target) then
     return 'STALE' -- this scheduler found no other host, but another one has placed it since
   elseif ARG.how == 'unless-active' and main and not is_on_its_way(target) and main.state == 'active' then
     return 'ACTIVE'

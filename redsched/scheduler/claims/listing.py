@@ -22,7 +22,7 @@ from redsched.scheduler.mirroring.parts import host_names
 from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
 from redsched.store.commands.claims import HOSTS_AT_ONCE
 
-_EXPLAINED = (EndReason.EXPIRED, EndReason.FAILED, EndReason.WORK_ENDED)
+_EXPLAINED = (EndReason.EXPIRED, EndReason.FAILED, EndReason.WORK_ENDED, EndReason.MAX_RUNTIME)
 _GIVEN_BACK = (EndReason.RELEASED, ClaimStatus.ENDING)
 """The changes that carry the reason of a release, for example at the deadline of a drain."""
 

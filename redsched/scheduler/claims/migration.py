@@ -93,6 +93,12 @@ class MigrationService:
             raise _error_though_ended(error, claim) from error
 
     async def _next_placement(self, cell: Cell, claim: Claim, hosts: frozenset[str]) -> Claim:
+        if claim.is_overdue(cell.updater.now_ms()):
+            raise ClaimState(
+                f"claim {claim.id} could not be placed again before its max_runtime_s of {claim.max_runtime_s} s had "
+                "passed",
+                {"claim_id": claim.id, "state": claim.state},
+            )
         *first, last = _next_specs(claim, hosts)
         for spec in first:
             with suppress(NoValidHost):
@@ -189,10 +195,12 @@ class MigrationService:
     async def _abandon(self, cell: Cell, claim: Claim, token: str, for_caller: bool = True) -> ScriptResult:
         """End a claim for good, if the failed placement, which has the `token`, is still the last one.
 
-        An unshelved claim that could not be started is shelved again. Only an end that is reported to a caller is
-        repeated in later epochs: the scheduler may be connected to a replaced primary, where no host can confirm.
+        An unshelved claim that could not be started is shelved again; one past its deadline ends because of that. Only
+        an end that is reported to a caller is repeated in later epochs: the scheduler may be connected to a replaced
+        primary, where no host can confirm.
         """
-        end_reason = EndReason.SHELVED if _is_unshelved(claim) else EndReason.FAILED
+        end_reason = EndReason.MAX_RUNTIME if claim.is_overdue(cell.updater.now_ms()) else EndReason.FAILED
+        end_reason = EndReason.SHELVED if _is_unshelved(claim) else end_reason
         answer = await cell.store.claims.release(
             claim.host, claim.id, token, end_reason=end_reason, objects=counted_by(claim)
         )

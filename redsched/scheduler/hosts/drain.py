@@ -7,7 +7,7 @@ the claim records how often and when it failed, so that all schedulers wait.
 
 A drained host still works, so a claim that is not active there yet is moved once it is active, unless it ends first. If
 the drain has a deadline with `stop`, the claims left there at the deadline are released. An evacuated host is gone for
-good, so its ending claims end at once.
+good, so its ending claims end at once. A claim that is past its `max_runtime_s` is released instead of being moved.
 """
 
 import random
@@ -81,6 +81,8 @@ class DrainWorker:
     async def _empty(self, claim: Claim, how: str) -> None:
         if how == STOP:
             await self._stop(claim)
+        elif claim.state in HELD and claim.is_overdue(self._cell.updater.now_ms()):
+            await self._end_overdue(claim)
         elif claim.state is ClaimStatus.ENDING:
             await self._cell.store.claims.reconcile([claim.id], counted_by(claim))
         elif claim.state in LEASED:
@@ -95,6 +97,13 @@ class DrainWorker:
         waits = claim.gang and await self._cell.store.gangs.members(claim.gang)
         end_reason = EndReason.FAILED if waits else EndReason.RELEASED
         reason = f"host {claim.host} was drained, and stopped what was left when the deadline had passed"
+        await self._release(claim, end_reason, reason)
+
+    async def _end_overdue(self, claim: Claim) -> None:
+        """End a claim instead of moving it: its host would have to stop it now, and so would every other host."""
+        await self._release(claim, EndReason.MAX_RUNTIME, f"its max_runtime_s of {claim.max_runtime_s} s has passed")
+
+    async def _release(self, claim: Claim, end_reason: EndReason, reason: str) -> None:
         answer = await self._cell.store.claims.release(
             claim.host, claim.id, claim.token, objects=counted_by(claim), end_reason=end_reason, reason=reason
         )

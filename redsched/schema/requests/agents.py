@@ -181,7 +181,7 @@ class WorkEndedBody(PlacementBody):
 class GoneBody(PlacementBody):
     """The token, why the work is gone, and what is in use now that no claim explains."""
 
-    end_reason: Literal["released", "work-ended"] = EndReason.RELEASED.value
+    end_reason: Literal["released", "work-ended", "max-runtime"] = EndReason.RELEASED.value
     external: Annotated[dict[GivenSlot, Amount], Field(max_length=MAX_HOST_SLOTS)] = Field(default_factory=dict)
     entry_id: EntryId = ""
     reason: ReasonText = ""

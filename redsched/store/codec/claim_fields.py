@@ -117,7 +117,8 @@ FIELDS = (
     Field(
         "closed_reason",
         CLAIM,
-        "Why it was given up: `released`, `shelved` or `failed`; `expired` if a lease of its gang ran out.",
+        "Why it was given up: `released`, `shelved`, `failed` or `max-runtime`; `expired` if a lease of its gang ran "
+        "out.",
         survives=True,
     ),
     Field(

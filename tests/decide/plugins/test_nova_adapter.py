@@ -16,6 +16,7 @@ from redsched.decide.plugins.nova.request_spec import RequestSpec
 from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.rules import Rule
 from redsched.decide.scoring import score
+from redsched.decide.work_limit import TooMuchWork, WorkLimit
 from redsched.errors import InvalidRequest, PluginError
 from redsched.model import CpuPolicy, Group, Hints, Numa, NumaCell, PciDevices, Request
 from redsched.settings import Settings
@@ -135,6 +136,24 @@ def test_affinity_can_be_read_from_instances_and_members() -> None:
     assert len(HostState(_columns=columns, _row=0, _request=None).instances) == 3
 
 
+# The limit of work
+
+
+@pytest.mark.parametrize("name", ["RamFilter", "TenantFilter"])
+def test_a_filter_goes_through_hosts_only_as_far_as_the_limit_allows(name: str) -> None:
+    columns = memory(**{f"h{number}": "500" for number in range(50)})
+    with WorkLimit(1e-6, 1.0).working(), pytest.raises(TooMuchWork, match="asking classes written for Nova"):
+        passing(name, columns)
+
+
+@pytest.mark.parametrize("name", ["RAMWeigher", "PlainWeigher"])
+def test_so_does_a_weigher(name: str) -> None:
+    columns = memory(**{f"h{number}": "500" for number in range(50)})
+    one = nova_weighers([NOVAS + name])[name]
+    with WorkLimit(1e-6, 1.0).working(), pytest.raises(TooMuchWork, match="asking classes written for Nova"):
+        one.raw(columns, SMALL, np.arange(50))
+
+
 # Their arguments
 
 HOST = USUAL | {
@@ -219,6 +238,16 @@ def test_a_bare_host_has_nothing_to_say_and_fails_nobody() -> None:
     state = state_of({"version": "1"})
     assert (state.aggregates, state.metrics, state.supported_instances, state.instances) == ([], [], [], {})
     assert (state.hypervisor_version, state.host_ip, state.free_ram_mb) == (None, None, 0)
+
+
+def test_totals_are_without_allocation_ratios_and_pools_that_differ_have_a_common_one() -> None:
+    fields = {"capacity.VCPU": "32", "ratio.VCPU": "4", "claimed.VCPU": "10", "external.VCPU": "1"}
+    fields |= {"capacity.MEMORY_MB": "1500", "ratio.MEMORY_MB": "1.5", "claimed.MEMORY_MB": "1200"}
+    fields |= {"capacity.d0/DISK_GB": "20", "ratio.d0/DISK_GB": "2", "capacity.d1/DISK_GB": "10"}
+    state = state_of(fields)
+    assert (state.vcpus_total, state.vcpus_used, state.cpu_allocation_ratio) == (8, 11, 4.0)
+    assert (state.total_usable_ram_mb, state.free_ram_mb, state.ram_allocation_ratio) == (1000, -200, 1.5)
+    assert (state.total_usable_disk_gb, state.free_disk_mb, state.disk_allocation_ratio) == (20, 20 * 1024, 1.5)
 
 
 @pytest.mark.parametrize(
@@ -406,6 +435,21 @@ def test_an_attribute_that_there_is_not_is_reported_with_class_and_host() -> Non
     message = "class CuriousFilter failed on host a: AttributeError: redsched's stand-in for Nova's HostState has no "
     with pytest.raises(PluginError, match=message + "attribute 'colour'"):
         Decider(memory(a="500"), Settings(nova_filters=(NOVAS + "CuriousFilter",))).decide(SMALL, Random(0))
+
+
+def test_the_host_is_named_also_if_the_class_goes_through_all_of_them() -> None:
+    columns = memory(a="500", b="400", c="300")
+    with pytest.raises(PluginError, match="class CuriousBaseFilter failed on host b: AttributeError"):
+        passing("CuriousBaseFilter", columns)
+    one = nova_weighers([NOVAS + "CuriousWeigher"])["CuriousWeigher"]
+    with pytest.raises(PluginError, match="class CuriousWeigher failed on host b: AttributeError"):
+        one.raw(columns, SMALL, np.arange(3))
+
+
+def test_a_weigher_that_does_not_weigh_each_host_is_reported() -> None:
+    one = nova_weighers([NOVAS + "ShortWeigher"])["ShortWeigher"]
+    with pytest.raises(PluginError, match="class ShortWeigher returned 1 weights for 3 hosts"):
+        one.raw(memory(a="500", b="400", c="300"), SMALL, np.arange(3))
 
 
 def test_a_weigher_that_fails_is_reported_likewise() -> None:

@@ -36,11 +36,22 @@ def test_a_class_that_cannot_run_is_refused_with_what_to_use_instead(package: st
     )
 
 
-def test_a_class_is_refused_by_whatever_path_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    alias = type("JsonFilter", (), {"__module__": f"{FILTER_PACKAGE}.json_filter", "host_passes": lambda *_: True})
+JSON_FILTER = type("JsonFilter", (), {"__module__": f"{FILTER_PACKAGE}.json_filter", "host_passes": lambda *_: True})
+
+
+@pytest.mark.parametrize("alias", [JSON_FILTER, type("Heir", (JSON_FILTER,), {})])
+def test_a_class_is_refused_by_whatever_path_and_heir_it_is_named(alias: type, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(novas, "Alias", alias, raising=False)
     with pytest.raises(InvalidRequest, match="nova_filters names Nova's JsonFilter, which cannot run here"):
         plugin_registry(Settings(nova_filters=("tests.support.fleets.novas.Alias",)))
+
+
+def test_a_class_that_derives_from_a_refused_one_and_decides_itself_is_not_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heir = type("Heir", (JSON_FILTER,), {"host_passes": lambda *_: False})
+    monkeypatch.setattr(novas, "Alias", heir, raising=False)
+    assert plugin_registry(Settings(nova_filters=("tests.support.fleets.novas.Alias",))).reads_projects
 
 
 @pytest.mark.parametrize(("package", "name", "one"), [one for one in EVERY if not one[2].refused])

@@ -135,9 +135,9 @@ VF = "SRIOV_NET_VF"
 
 
 def node_fields(number: int) -> dict[str, str]:
-    """Return the fields of a NUMA node: 3 of 4 CPUs are free, 2 of 3 dedicated ones, 800 of 1000 MB, 7 of 8 pages."""
-    amounts = {"VCPU": (4, 1), "PCPU": (3, 1), "MEMORY_MB": (1000, 200), "CUSTOM_HUGE_PAGES_2048KB": (8, 1)}
-    fields = {f"pool.numa{number}": "/", f"trait.numa{number}/HW_NUMA_ROOT": "1"}
+    """Return the fields of a NUMA node with 4 CPUs for 8, 3 dedicated ones, 1000 MB and 8 pages, all partly used."""
+    amounts = {"VCPU": (8, 1), "PCPU": (3, 1), "MEMORY_MB": (1000, 200), "CUSTOM_HUGE_PAGES_2048KB": (8, 1)}
+    fields = {f"pool.numa{number}": "/", f"trait.numa{number}/HW_NUMA_ROOT": "1", f"ratio.numa{number}/VCPU": "2"}
     for name, (capacity, claimed) in amounts.items():
         fields |= {f"capacity.numa{number}/{name}": str(capacity), f"claimed.numa{number}/{name}": str(claimed)}
     return fields
@@ -196,7 +196,7 @@ def guest(nodes: int, *cells: NumaCell, **given: Any) -> dict[str, Any]:
             "numa_topology": novas_nodes(nodes) if nodes else None,
             "pci_stats": novas.pci_stats([]),
             "allocation_candidates": [{"mappings": {}}],
-            "cpu_allocation_ratio": 1.0,
+            "cpu_allocation_ratio": 2.0,
             "ram_allocation_ratio": 1.0,
         },
         "spec": lambda: {
@@ -380,7 +380,8 @@ CASES = [
     Case("NUMATopologyFilter", False, **guest(0, NumaCell(1, 100))),
     Case("NUMATopologyFilter", True, **guest(2, NumaCell(3, 500), NumaCell(3, 500))),
     Case("NUMATopologyFilter", False, **guest(1, NumaCell(3, 500), NumaCell(3, 500))),
-    Case("NUMATopologyFilter", False, **guest(2, NumaCell(4, 500))),
+    Case("NUMATopologyFilter", True, **guest(2, NumaCell(4, 500))),
+    Case("NUMATopologyFilter", False, **guest(2, NumaCell(5, 500))),
     Case("NUMATopologyFilter", False, **guest(2, NumaCell(3, 815))),
     Case("NUMATopologyFilter", True, **guest(2, NumaCell(2, 500), policy=CpuPolicy.DEDICATED)),
     Case("NUMATopologyFilter", False, **guest(2, NumaCell(3, 500), policy=CpuPolicy.DEDICATED)),
@@ -498,6 +499,14 @@ def test_a_policy_for_threads_that_depends_on_taken_cpus_is_an_error_of_the_requ
         InvalidRequest, match=r"^properties has hw_cpu_thread_policy 'isolate', which .*: use forbidden"
     ):
         ours(case, conf)
+
+
+def test_metadata_that_are_not_about_images_are_not_logged_for_each_host(
+    conf: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    case = Case("AggregateImagePropertiesIsolation", True, IN["linux"], **image_property("os_type", "linux"))
+    assert ours(case, conf)
+    assert caplog.records == []
 
 
 def test_groups_by_zone_are_none_of_nova(conf: str) -> None:

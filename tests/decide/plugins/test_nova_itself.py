@@ -59,8 +59,10 @@ def fleet(policy: str) -> Columns:
     def host(n: int) -> dict[str, str]:
         return {
             "capacity.VCPU": "64",
+            "ratio.VCPU": ("1", "4")[n % 2],
             "claimed.VCPU": number(64),
             "capacity.MEMORY_MB": "65536",
+            "ratio.MEMORY_MB": ("1", "1.5")[n % 2],
             "claimed.MEMORY_MB": number(65536),
             "external.MEMORY_MB": number(9000),
             "capacity.DISK_GB": "1000",
@@ -107,9 +109,11 @@ def test_a_weigher_gives_what_novas_gives(name: str, policy: str) -> None:
 
 
 SIMPLE = {
-    "capacity.VCPU": "8",
+    "capacity.VCPU": "32",
+    "ratio.VCPU": "4",
     "claimed.VCPU": "3",
-    "capacity.MEMORY_MB": "4096",
+    "capacity.MEMORY_MB": "6144",
+    "ratio.MEMORY_MB": "1.5",
     "claimed.MEMORY_MB": "1024",
     "external.MEMORY_MB": "72",
     "capacity.DISK_GB": "40",
@@ -142,7 +146,7 @@ def novas_host(policy: str) -> Any:
         hypervisor_version=8002000,
         instances=novas.instances("a", "b", "c", "d"),
         aggregates=novas.aggregates(fast={f"{name}_weight_multiplier": "3.5" for name in CLASSES}),
-        cpu_allocation_ratio=1.0,
+        cpu_allocation_ratio=4.0,
     )
     state.pci_stats = SimpleNamespace(pools=[{"count": 7}])
     return state
@@ -162,8 +166,13 @@ def test_a_weigher_weighs_as_on_novas_own_objects(name: str, policy: str) -> Non
     assert float(ours.multiplied(columns, 0, 1.0)) == theirs.weight_multiplier(host)
 
 
-@pytest.mark.parametrize(("cell", "excluded", "value"), [("here", "h1", 1.0), ("there", "h9", -1.0), ("", "", 0.0)])
-def test_cross_cell_is_the_value_that_nova_gives_to_a_cell(cell: str, excluded: str, value: float) -> None:
+@pytest.mark.parametrize(
+    ("cell", "excluded", "value", "normalized"),
+    [("here", "h1", 1.0, 1.0), ("there", "h9", -1.0, 0.0), ("", "", 0.0, 0.0)],
+)
+def test_cross_cell_is_what_nova_normalizes_its_value_to(
+    cell: str, excluded: str, value: float, normalized: float
+) -> None:
     """Nova's class is refused: a class weighs the hosts of one cell at a time, and Nova those of all cells."""
     mapping = {"here": "cell", "there": "another cell"}
     target = SimpleNamespace(uuid=mapping.get(cell))
@@ -173,7 +182,7 @@ def test_cross_cell_is_the_value_that_nova_gives_to_a_cell(cell: str, excluded: 
     assert theirs._weigh_object(novas.host_state(), spec) == value
     known = plugin_registry(Settings()).weighers["cross_cell"]
     request = Request({"VCPU": 1}, exclude_hosts=frozenset({excluded} - {""}))
-    assert float(known.raw(columns_of(h1=SIMPLE), request, 0)) == value
+    assert float(known.raw(columns_of(h1=SIMPLE), request, 0)) == normalized
 
 
 class _Fields(SimpleNamespace):

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from redsched.decide import Decider
 from redsched.decide.plugins.nova.catalogue import FILTER_PACKAGE, FILTERS, WEIGHER_PACKAGE, WEIGHERS, path_of
 from redsched.decide.plugins.registry import PluginRegistry, plugin_registry
-from redsched.model import Request
+from redsched.decide.work_limit import TooMuchWork, WorkLimit
+from redsched.model import Numa, NumaAffinity, NumaCell, PciDevices, Request
 from redsched.settings import Settings
+from tests.support.builders.columns import columns_of
 from tests.support.fleets import filter_fleets, pool_fleets
 from tests.support.fleets.pool_fleets import seeds
 
@@ -60,6 +62,20 @@ def test_no_class_fails_on_hosts_with_pools_and_requests_for_them(host: int, req
     columns = pool_fleets.random_host(host).columns()
     decider = Decider(columns, settings(), plugins())
     decider.decide(pool_fleets.random_request(request), Random(0))
+
+
+def test_orders_of_nodes_are_held_to_the_limit_of_work() -> None:
+    """Nova tries each of 362,880 orders of nine nodes, if none has the device that must be near."""
+    nodes = {f"trait.numa{number}/HW_NUMA_ROOT": "1" for number in range(9)}
+    nodes |= {f"pool.numa{number}": "/" for number in range(9)} | {"pool.pf0": "/", "capacity.pf0/SRIOV_NET_VF": "1"}
+    nodes |= {f"capacity.numa{number}/VCPU": "4" for number in range(9)}
+    nodes |= {f"capacity.numa{number}/MEMORY_MB": "400" for number in range(9)}
+    columns = columns_of(h1={"version": "1", "epoch": "1-a", "status": "enabled", "alive": "1"} | nodes)
+    devices = (PciDevices("SRIOV_NET_VF", 1, NumaAffinity.REQUIRED),)
+    request = Request(numa=Numa((NumaCell(2, 100),) * 9), pci=devices)
+    decider = Decider(columns, settings("NUMATopologyFilter"), plugins("NUMATopologyFilter"))
+    with WorkLimit(0.1, 1.0).working(), pytest.raises(TooMuchWork, match="asking classes written for Nova"):
+        decider.decide(request, Random(0))
 
 
 @given(seeds)

@@ -131,13 +131,22 @@ def test_a_bare_group_holds_the_others_in_one_subtree() -> None:
 # Units
 
 
-def test_units_are_those_of_the_sum() -> None:
+def test_each_part_is_in_units_and_the_sum_is_at_most_max_unit() -> None:
     pools = host(p0=place(VCPU=9))
-    pools.places["p0"].slots["VCPU"] = PlainSlot(9, least=4, step=2)
-    assert ways(pools, Request(groups=(Group("a", {"VCPU": 1}), Group("b", {"VCPU": 3})))) == [{"p0/VCPU": 4}]
-    assert ways(pools, Request(groups=(Group("a", {"VCPU": 1}), Group("b", {"VCPU": 1})))) == []
+    pools.places["p0"].slots["VCPU"] = PlainSlot(9, least=2, step=2)
+
+    def of(*amounts: int) -> Request:
+        return Request(groups=tuple(Group(f"g{number}", {"VCPU": one}) for number, one in enumerate(amounts)))
+
+    assert ways(pools, of(2, 4)) == [{"p0/VCPU": 6}]
+    assert ways(pools, of(1, 1)) == ways(pools, of(1, 3)) == []
+    assert ways(pools, Request({"VCPU": 2}, groups=(Group("g", {"VCPU": 2}),))) == [{"p0/VCPU": 4}]
+    assert ways(pools, Request(pci=(PciDevices("VCPU", 2),))) == []
     pools.places["p0"].slots["VCPU"].most = 4
-    assert ways(pools, Request(groups=(Group("a", {"VCPU": 3}), Group("b", {"VCPU": 3})))) == []
+    assert ways(pools, of(2, 4)) == []
+    pools.places["p0"].slots["VCPU"] = PlainSlot(9, least=3)
+    assert ways(pools, of(3, 4)) == [{"p0/VCPU": 7}]
+    assert ways(pools, of(2, 4)) == []
 
 
 # NUMA and devices

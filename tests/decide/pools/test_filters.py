@@ -133,8 +133,7 @@ def test_a_host_with_enough_passes_all() -> None:
     assert all(rule.passes(columns, columns.row("h1") or 0) for rule in found)
 
 
-def test_units_are_tested_where_nothing_else_takes_of_the_class() -> None:
-    """Two parts of a request may together amount to a multiple of the step that neither is alone."""
+def test_units_are_tested_of_each_part() -> None:
     of = PlainHost({"": PlainPlace({"VCPU": PlainSlot(9, step=4)})})
     columns, group = of.columns(), Group("g", {"VCPU": 2})
 
@@ -143,8 +142,8 @@ def test_units_are_tested_where_nothing_else_takes_of_the_class() -> None:
 
     assert passes(Request({"VCPU": 2})) == [False]
     assert passes(Request(groups=(group,))) == [False]
-    assert passes(Request({"VCPU": 2}, groups=(group,))) == [True, True]
-    assert passes(Request(groups=(group, Group("h", {"VCPU": 2})))) == [True, True]
+    assert passes(Request({"VCPU": 2}, groups=(group,))) == [False, False]
+    assert passes(Request({"VCPU": 4}, groups=(group, Group("h", {"VCPU": 4})))) == [True, False, True]
 
 
 def seats(columns: Columns) -> bool:

@@ -58,8 +58,9 @@ def guest(devices: int) -> Request:
         (host(NODES | GPUS, NEAR), guest(8), True),
         (host(NODES | GPUS, NEAR), guest(9), False),
         (host(like(16, 4)), Request(pci=(PciDevices("VCPU", 64),)), True),
-        (host(like(16, 4), least=3), Request(pci=(PciDevices("VCPU", 64),)), True),
-        (host(like(16, 8), step=3), Request(pci=(PciDevices("VCPU", 63),)), True),
+        (host(like(16, 4), least=2), Request(pci=(PciDevices("VCPU", 64),)), False),
+        (host(like(16, 9), step=3), Request(groups=groups(*[3] * 48)), True),
+        (host(like(16, 8), step=3), Request(groups=groups(*[3] * 33)), False),
     ],
 )
 def test_large_hosts_take_few_steps(of: PlainHost, request_: Request, fits: bool) -> None:

@@ -65,6 +65,11 @@ class CuriousFilter:
         return bool(host_state.colour == "green")
 
 
+class CuriousBaseFilter(BaseFilter):
+    def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
+        return bool(host_state.host == "a" or host_state.colour == "green")
+
+
 class BaseWeigher:
     """Like Nova's base class."""
 
@@ -108,6 +113,16 @@ class AffinityWeigher(BaseWeigher):
         if not group or group.policy != "soft-affinity":
             return 0
         return len(set(obj.instances.keys()) & set(group.members))
+
+
+class CuriousWeigher(BaseWeigher):
+    def _weigh_object(self, obj: Any, weight_properties: Any) -> float:
+        return 1.0 if obj.host == "a" else float(obj.colour)
+
+
+class ShortWeigher(BaseWeigher):
+    def weigh_objects(self, weighed_obj_list: Any, weight_properties: Any) -> list[float]:
+        return [1.0]
 
 
 class PlainWeigher:

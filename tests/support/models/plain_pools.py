@@ -35,13 +35,12 @@ class PlainSlot:
         return -(-self.capacity // self.ratio) - self.claimed - self.external
 
     def gives(self, amount: int) -> bool:
-        """Return whether one claim may take this amount."""
-        return (
-            amount <= self.free
-            and amount >= self.least
-            and (self.most is None or amount <= self.most)
-            and amount % self.step == 0
-        )
+        """Return whether one claim may take this amount altogether."""
+        return amount <= self.free and (self.most is None or amount <= self.most)
+
+    def allows(self, amount: int) -> bool:
+        """Return whether one part of a request may take this amount."""
+        return amount >= self.least and amount % self.step == 0
 
     def fields(self, slot: str) -> dict[str, str]:
         kinds = {
@@ -181,7 +180,8 @@ def _could_give(host: PlainHost, place: str, unit: Unit) -> bool:
     if place.startswith("pool:") and unit.kind != "class":
         return False
     slots = host.usable()[place].slots
-    return all(name in slots and amount <= slots[name].free for name, amount in unit.takes)
+    takes = unit.takes
+    return all(name in slots and amount <= slots[name].free and slots[name].allows(amount) for name, amount in takes)
 
 
 def _sums(units: list[Unit], places: tuple[str, ...]) -> dict[str, int]:

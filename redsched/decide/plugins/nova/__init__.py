@@ -5,6 +5,7 @@
     lazy_object     the base class of stand-ins for Nova's objects
     host_state      HostState of a row; request_spec: RequestSpec of a request
     novas_objects   the same with parts that are Nova's, for Nova's own classes; novas_topology: NUMA and PCI
+    limited         holds classes to the limit of work
     filters         a class as a Filter; weighers: a class as a Weigher
 
 They are called host by host, so they are as slow as in Nova; redsched's own filters are vectorized.

@@ -7,6 +7,7 @@ import numpy as np
 
 from redsched.cache.columns import Columns
 from redsched.decide.plugins.nova.host_state import HostState, states_of
+from redsched.decide.plugins.nova.limited import LimitedList
 from redsched.decide.plugins.nova.loading import calling, load
 from redsched.decide.plugins.nova.novas_objects import stand_ins
 from redsched.decide.plugins.nova.request_spec import RequestSpec
@@ -46,8 +47,8 @@ def _filter(name: str, plugin: Any) -> Filter:
     return rules
 
 
-def _passing(name: str, plugin: Any, states: list[HostState], spec: RequestSpec) -> list[HostState]:
+def _passing(name: str, plugin: Any, states: LimitedList[HostState], spec: RequestSpec) -> list[HostState]:
     if hasattr(plugin, "filter_all"):
         # It may be a generator; None means that no host is left.
-        return calling(name, "", lambda: list(plugin.filter_all(states, spec) or ()))
-    return [state for state in states if calling(name, state.host, lambda state=state: plugin.host_passes(state, spec))]  # type: ignore[misc]
+        return calling(name, states, lambda: list(plugin.filter_all(states, spec) or ()))
+    return calling(name, states, lambda: [state for state in states if plugin.host_passes(state, spec)])

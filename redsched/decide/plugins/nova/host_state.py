@@ -1,7 +1,7 @@
 """HostState: the attributes of a host that Nova's classes read, taken from a row of the columns.
 
-Capacities are those available to claims: the reserved part is subtracted and the allocation ratio applied, so the
-ratios here are 1. Amounts are those of the host and its pools together.
+Totals are without the reserved part and, as in Nova, without the allocation ratio. Amounts are those of the host and
+its pools together.
 """
 
 import json
@@ -16,8 +16,9 @@ import numpy as np
 from redsched.cache.columns import ENABLED, Columns
 from redsched.decide.aggregates import aggregates_of, listed
 from redsched.decide.plugins.nova.lazy_object import LazyObject, constant, make_object
+from redsched.decide.plugins.nova.limited import LimitedList
 from redsched.decide.rules import Rows
-from redsched.decide.scoring.demand import room
+from redsched.decide.scoring.demand import room, unscaled_free
 from redsched.decide.scoring.hosts import HYPERVISOR_VERSION, device_classes, version_number
 from redsched.model import Request
 
@@ -45,10 +46,10 @@ class HostState(LazyObject):
 
 def states_of(
     columns: Columns, rows: Rows, request: Request | None = None, kind: type[HostState] = HostState
-) -> list[HostState]:
+) -> LimitedList[HostState]:
     """Return the state of each row."""
     numbers = np.atleast_1d(np.arange(columns.size)[rows]).tolist()
-    return [kind(_columns=columns, _row=row, _request=request) for row in numbers]
+    return LimitedList([kind(_columns=columns, _row=row, _request=request) for row in numbers])
 
 
 def label_of(state: HostState, *keys: str) -> str | None:
@@ -57,19 +58,31 @@ def label_of(state: HostState, *keys: str) -> str | None:
     return next((text for one in families if one is not None and (text := one.text(state._row))), None)
 
 
-def capacity_of(state: HostState, resource_class: str) -> int:
-    """Return the capacity of a class, of the host and its pools."""
-    return int(room(state._columns, resource_class, state._row)[0])
-
-
 def free_of(state: HostState, resource_class: str) -> int:
-    """Return the free amount of a class, of the host and its pools."""
-    return int(room(state._columns, resource_class, state._row)[1])
+    """Return what is free of the total of a class, of the host and its pools; negative if it is overcommitted."""
+    return int(unscaled_free(state._columns, resource_class, state._row))
 
 
 def used_of(state: HostState, resource_class: str) -> int:
     """Return the used amount of a class, by claims or externally, of the host and its pools."""
-    return capacity_of(state, resource_class) - free_of(state, resource_class)
+    capacity, left = room(state._columns, resource_class, state._row)
+    return int(capacity - left)
+
+
+def total_of(state: HostState, resource_class: str) -> int:
+    """Return the total of a class without its reserved part, of the host and its pools."""
+    return free_of(state, resource_class) + used_of(state, resource_class)
+
+
+def ratio_of(state: HostState, resource_class: str) -> float:
+    """Return the allocation ratio of a class; if the pools of the host differ, that of all of them together."""
+    columns, row = state._columns, state._row
+    slots = (resource_class, *columns.pool_slots(resource_class))
+    ratios = {columns.ratios[slot].item(row) for slot in slots if columns.capacity[slot][row]}
+    if len(ratios) == 1:
+        return float(ratios.pop())
+    total = total_of(state, resource_class)
+    return float(room(columns, resource_class, row)[0]) / total if total else 1.0
 
 
 def _uuid(state: HostState) -> str:
@@ -170,16 +183,16 @@ _READERS: Mapping[str, Callable[[HostState], Any]] = {
     "nodename": lambda state: state.host,
     "uuid": _uuid,
     "cell_uuid": constant(None),
-    "total_usable_ram_mb": lambda state: capacity_of(state, "MEMORY_MB"),
+    "total_usable_ram_mb": lambda state: total_of(state, "MEMORY_MB"),
     "free_ram_mb": lambda state: free_of(state, "MEMORY_MB"),
-    "total_usable_disk_gb": lambda state: capacity_of(state, "DISK_GB"),
+    "total_usable_disk_gb": lambda state: total_of(state, "DISK_GB"),
     "free_disk_mb": lambda state: free_of(state, "DISK_GB") * 1024,
     "disk_mb_used": lambda state: used_of(state, "DISK_GB") * 1024,
-    "vcpus_total": lambda state: capacity_of(state, "VCPU"),
+    "vcpus_total": lambda state: total_of(state, "VCPU"),
     "vcpus_used": lambda state: used_of(state, "VCPU"),
-    "cpu_allocation_ratio": constant(1.0),
-    "ram_allocation_ratio": constant(1.0),
-    "disk_allocation_ratio": constant(1.0),
+    "cpu_allocation_ratio": lambda state: ratio_of(state, "VCPU"),
+    "ram_allocation_ratio": lambda state: ratio_of(state, "MEMORY_MB"),
+    "disk_allocation_ratio": lambda state: ratio_of(state, "DISK_GB"),
     "num_instances": lambda state: state._columns.claims.item(state._row),
     "num_io_ops": lambda state: state._columns.starting.item(state._row),
     "failed_builds": lambda state: state._columns.failures.item(state._row),

@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 from redsched.decide.plugins.nova.catalogue import refuse_known
 from redsched.decide.plugins.nova.configuration import MISSING, is_missing
+from redsched.decide.plugins.nova.limited import LimitedList
+from redsched.decide.work_limit import TooMuchWork
 from redsched.errors import InvalidRequest, PluginError
 
 Answer = TypeVar("Answer")
@@ -21,7 +23,8 @@ def load(setting: str, paths: Iterable[str], methods: tuple[str, ...]) -> Iterat
     for path in paths:
         refuse_known(setting, path)
         plugin = _make(setting, path)
-        refuse_known(setting, f"{type(plugin).__module__}.{type(plugin).__qualname__}")
+        decides = _that_decides(type(plugin))
+        refuse_known(setting, f"{decides.__module__}.{decides.__qualname__}")
         name = type(plugin).__name__
         if not any(callable(getattr(plugin, method, None)) for method in methods):
             raise InvalidRequest(f"{setting} names {path!r}, which has no method {' or '.join(methods)}")
@@ -29,6 +32,11 @@ def load(setting: str, paths: Iterable[str], methods: tuple[str, ...]) -> Iterat
             raise InvalidRequest(f"{setting} names {path!r} and {seen[name]!r}: two classes of the same name")
         seen[name] = path
         yield name, plugin
+
+
+def _that_decides(plugin: type) -> type:
+    """Return the class that a plugin has what it decides by from: itself, or one that it derives from."""
+    return next((one for one in plugin.__mro__ if {"host_passes", "_weigh_object"} & vars(one).keys()), plugin)
 
 
 def _make(setting: str, path: str) -> Any:
@@ -43,15 +51,15 @@ def _make(setting: str, path: str) -> Any:
         raise InvalidRequest(f"{setting} names {path!r}, which cannot be instantiated: {error!r}") from error
 
 
-def calling(name: str, host: str, call: Callable[[], Answer]) -> Answer:
-    """Call a plugin. Raises PluginError with the class, the host ('' for many) and the error.
+def calling(name: str, states: LimitedList[Any], call: Callable[[], Answer]) -> Answer:
+    """Call a plugin, which goes through these hosts. Raises PluginError with the class, the host and the error.
 
-    InvalidRequest passes through: a stand-in raises it if a request has what its class cannot be given.
+    What stand-ins raise passes through: InvalidRequest if a request has what its class cannot get, and TooMuchWork.
     """
     try:
         return call()
-    except InvalidRequest:
+    except (InvalidRequest, TooMuchWork):
         raise
     except Exception as error:  # a plugin may raise anything, and the log must name it
-        where = f" on host {host}" if host else ""
+        where = "" if states.at is None else f" on host {states.at.host}"
         raise PluginError(f"Nova's class {name} failed{where}: {type(error).__name__}: {error}") from error

@@ -3,6 +3,7 @@
 Nova is imported when the first such object is made: it is installed, or there would be no class of Nova.
 """
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,9 @@ from redsched.decide.plugins.nova.host_state import HostState
 from redsched.decide.plugins.nova.lazy_object import constant
 from redsched.decide.plugins.nova.request_spec import IMAGE, RequestSpec
 from redsched.errors import InvalidRequest
+
+_NOISY = "nova.scheduler.filters.aggregate_image_properties_isolation"
+"""A logger that warns for each host in each decision of each metadata of aggregates that is not about images."""
 
 
 class NovasHostState(HostState):
@@ -26,8 +30,12 @@ class NovasRequestSpec(RequestSpec):
 
 def stand_ins(plugin: object) -> tuple[type[HostState], type[RequestSpec]]:
     """Return the stand-ins to give to a plugin: with objects of Nova if its class is Nova's or derives from one."""
-    is_novas = any(one.__module__.partition(".")[0] == "nova" for one in type(plugin).__mro__)
-    return (NovasHostState, NovasRequestSpec) if is_novas else (HostState, RequestSpec)
+    if not any(one.__module__.partition(".")[0] == "nova" for one in type(plugin).__mro__):
+        return HostState, RequestSpec
+    noisy = logging.getLogger(_NOISY)
+    if noisy.level == logging.NOTSET:
+        noisy.setLevel(logging.ERROR)
+    return NovasHostState, NovasRequestSpec
 
 
 def _image(spec: RequestSpec) -> Any:

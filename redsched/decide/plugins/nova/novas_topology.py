@@ -6,16 +6,18 @@ policies `require` and `isolate` for threads the numbers would matter; `require`
 """
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 from redsched.cache.columns import Columns
-from redsched.decide.fit import free_on
+from redsched.decide.fit import unscaled_free_on
 from redsched.decide.plugins.nova.host_state import HostState, pci_classes
+from redsched.decide.plugins.nova.limited import check_asking
 from redsched.decide.plugins.nova.request_spec import RequestSpec
 from redsched.errors import InvalidRequest
-from redsched.model import NUMA_NODE, CpuPolicy, NumaCell
-from redsched.model.validation import MAX_AMOUNT, split_slot
+from redsched.model import NUMA_NODE, CpuPolicy, NumaAffinity, NumaCell
+from redsched.model.validation import split_slot
 
 HYPERTHREADING = "HW_CPU_HYPERTHREADING"
 THREAD_POLICY = "hw_cpu_thread_policy"
@@ -42,8 +44,10 @@ def host_topology(state: HostState) -> Any:
 def pci_stats(state: HostState) -> Any:
     """Return the PciDeviceStats of a host, with a pool for each slot of devices."""
     stats = import_module("nova.pci.stats")
-    # Without a filter of its own it would look for the devices of nova.conf on this machine.
-    made = stats.PciDeviceStats(state.numa_topology, dev_filter=stats.whitelist.Whitelist([]))
+    requested = state._request.pci if state._request else ()
+    by_socket = any(one.numa_policy is NumaAffinity.SOCKET for one in requested)
+    # Without a filter of its own, it would look for the devices of nova.conf on this machine.
+    made = stats.PciDeviceStats(state.numa_topology if by_socket else None, dev_filter=stats.whitelist.Whitelist([]))
     made.pools = list(_device_pools(state))
     return made
 
@@ -87,8 +91,7 @@ def _nodes(state: HostState) -> list[str]:
 
 def _host_cell(state: HostState, number: int, node: str) -> Any:
     columns, row = state._columns, state._row
-    shared, shared_used = _amounts(columns, row, f"{node}/VCPU", MAX_CPUS)
-    dedicated, pinned = _amounts(columns, row, f"{node}/PCPU", MAX_CPUS)
+    (shared, shared_used), (dedicated, pinned) = (_cpus(columns, row, f"{node}/{one}") for one in ("VCPU", "PCPU"))
     memory, memory_used = _amounts(columns, row, f"{node}/MEMORY_MB")
     pages = [(_SMALL_PAGE_KB, memory * 1024 // _SMALL_PAGE_KB, memory_used * 1024 // _SMALL_PAGE_KB)]
     for name in sorted(columns.layout(row).classes[node]):
@@ -98,20 +101,40 @@ def _host_cell(state: HostState, number: int, node: str) -> Any:
     # In Nova the memory of a node includes its huge pages.
     huge = [(size_kb * total // 1024, size_kb * used // 1024) for size_kb, total, used in pages[1:]]
     module = objects("numa")
-    return module.NUMACell(
+    return _limited_cell()(
         id=number,
         cpuset=set(range(shared)),
         pcpuset=set(range(shared, shared + dedicated)),
         memory=memory + sum(total for total, _ in huge),
         cpu_usage=shared_used,
         memory_usage=memory_used + sum(used for _, used in huge),
-        pinned_cpus=set(range(shared, shared + pinned)),
+        pinned_cpus=set(range(shared, shared + min(pinned, dedicated))),
         siblings=_siblings(state, shared, dedicated),
         mempages=[
             module.NUMAPagesTopology(size_kb=kb, total=total, used=used, reserved=0) for kb, total, used in pages
         ],
-        socket=None,
+        socket=_socket(state, node),
     )
+
+
+def _socket(state: HostState, node: str) -> int | None:
+    """Return a number for the socket of a node; None if it is unknown."""
+    tree = state._columns.layout(state._row)
+    sockets = [tree.socket(one) for one in _nodes(state)]
+    socket = tree.socket(node)
+    return sockets.index(socket) if socket else None
+
+
+@cache
+def _limited_cell() -> type[Any]:
+    """Return NUMACell, held to the limit of work: Nova reads the ids in each of the n! orders of n nodes."""
+    base = objects("numa").NUMACell
+
+    def read_id(cell: Any) -> int:
+        check_asking()
+        return int(base.id.fget(cell))
+
+    return type("NUMACell", (base,), {"id": property(read_id, base.id.fset)})
 
 
 def _siblings(state: HostState, shared: int, dedicated: int) -> list[set[int]]:
@@ -120,10 +143,16 @@ def _siblings(state: HostState, shared: int, dedicated: int) -> list[set[int]]:
     return [set(range(one, min(one + threads, end))) for one in range(shared, end, threads)] or [set()]
 
 
-def _amounts(columns: Columns, row: int, slot: str, most: int = MAX_AMOUNT) -> tuple[int, int]:
-    """Return the capacity of a slot, at most `most`, and the used amount, at most the capacity."""
-    capacity = min(columns.capacity[slot].item(row), most)
-    return capacity, capacity - max(0, min(capacity, int(free_on(columns, slot, row))))
+def _amounts(columns: Columns, row: int, slot: str) -> tuple[int, int]:
+    """Return the total of a slot without its reserved part and allocation ratio, and the used amount."""
+    used = columns.claimed[slot].item(row) + columns.external[slot].item(row)
+    return int(unscaled_free_on(columns, slot, row)) + used, used
+
+
+def _cpus(columns: Columns, row: int, slot: str) -> tuple[int, int]:
+    """Return what `_amounts` returns, if there are not too many CPUs; else what is free of as many as are numbered."""
+    total, used = _amounts(columns, row, slot)
+    return min(total, MAX_CPUS), max(0, used - max(0, total - MAX_CPUS))
 
 
 def _device_pools(state: HostState) -> Iterator[dict[str, Any]]:
@@ -132,15 +161,15 @@ def _device_pools(state: HostState) -> Iterator[dict[str, Any]]:
     for resource_class in pci_classes(state):
         for slot in (resource_class, *columns.pool_slots(resource_class)):
             pool, _ = split_slot(slot)
-            capacity, used = _amounts(columns, row, slot)
-            if capacity:
+            total, used = _amounts(columns, row, slot)
+            if total:
                 node = tree.numa_node(pool) if pool in tree.parent else None
                 yield {
                     "vendor_id": "",
                     "product_id": "",
                     "dev_type": "type-PCI",
                     "numa_node": None if node is None else nodes.index(node),
-                    "count": capacity - used,
+                    "count": max(0, total - used),
                     _CLASS: resource_class,
                     **dict.fromkeys(map(_tag, _traits(state, pool)), "true"),
                 }

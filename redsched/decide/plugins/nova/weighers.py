@@ -8,11 +8,13 @@ import numpy as np
 from redsched.cache.columns import Columns
 from redsched.decide.plugins.nova.host_state import HostState, states_of
 from redsched.decide.plugins.nova.lazy_object import make_object
+from redsched.decide.plugins.nova.limited import LimitedList
 from redsched.decide.plugins.nova.loading import calling, load
 from redsched.decide.plugins.nova.novas_objects import stand_ins
 from redsched.decide.plugins.nova.request_spec import RequestSpec
 from redsched.decide.rules import Rows
 from redsched.decide.scoring.weigher import Score, Weigher
+from redsched.errors import PluginError
 from redsched.model import Request
 
 
@@ -39,7 +41,7 @@ def _weigher(name: str, plugin: Any) -> Weigher:
         if not hasattr(plugin, "weight_multiplier"):
             return multiplier
         states = states_of(columns, rows, None, host_state)
-        own = [calling(name, one.host, lambda one=one: float(plugin.weight_multiplier(one))) for one in states]  # type: ignore[misc]
+        own = calling(name, states, lambda: [float(plugin.weight_multiplier(one)) for one in states])
         return multiplier * _shaped(columns, rows, own)
 
     lowest, highest = getattr(plugin, "minval", None), getattr(plugin, "maxval", None)
@@ -47,11 +49,14 @@ def _weigher(name: str, plugin: Any) -> Weigher:
     return Weigher(name, raw, relative=True, dynamic=True, lowest=lowest, highest=highest, multiplied=multiplied)
 
 
-def _weights(name: str, plugin: Any, states: list[HostState], spec: RequestSpec) -> list[float]:
-    if hasattr(plugin, "weigh_objects"):
-        objects = [make_object("WeighedHost", obj=state, weight=0.0) for state in states]
-        return calling(name, "", lambda: [float(one) for one in plugin.weigh_objects(objects, spec)])
-    return [calling(name, one.host, lambda one=one: float(plugin._weigh_object(one, spec))) for one in states]  # type: ignore[misc]
+def _weights(name: str, plugin: Any, states: LimitedList[HostState], spec: RequestSpec) -> list[float]:
+    if not hasattr(plugin, "weigh_objects"):
+        return calling(name, states, lambda: [float(plugin._weigh_object(one, spec)) for one in states])
+    objects = LimitedList([make_object("WeighedHost", obj=one, host=one.host, weight=0.0) for one in states])
+    weights = calling(name, objects, lambda: [float(one) for one in plugin.weigh_objects(objects, spec)])
+    if len(weights) != len(states):
+        raise PluginError(f"Nova's class {name} returned {len(weights)} weights for {len(states)} hosts")
+    return weights
 
 
 def _shaped(columns: Columns, rows: Rows, values: list[float]) -> Score:

@@ -170,6 +170,8 @@ end
 local function retry(cell, claim, placement, end_reason, in_any_case)
   if has_other_wanted(claim, placement) or is_doomed(claim, placement) then
     return
+  elseif to_int(claim.fields.runtime_deadline_ms, MOST, MOST) <= cell.now_ms then
+    return close(claim, placement.root, 'max-runtime')
   end
   local attempts = to_int(claim.fields.attempts, 1, 1)
   if in_any_case then

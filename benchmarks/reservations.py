@@ -1,19 +1,23 @@
 """What reservations do for large tasks under churn: how many are placed, how long they wait, and what that costs.
 
-    python -m benchmarks.reservations NODES.csv TASKS.csv ... [--policy gpu] [--seed 42] [--wait 0 0.5 1 2] [--json]
+    python -m benchmarks.reservations NODES.csv TASKS.csv ... [--policy gpu] [--seed 42] [--wait 0 0.5 1 2]
+                                      [--no-reserve] [--json]
 
 The churn is that of `benchmarks.packing`: 130 % of the fleet's GPUs stay requested, and before each task a random one
 of those requested ends. So a task lives for as many steps as tasks are requested, on average: the lifetime, in which
-waits are given. Tasks for 8 GPUs that fit nowhere wait for up to `--wait` lifetimes, and reserve a host meanwhile, as
-schedulers do; with 0 they are refused, as all others are. Tasks that wait do not end meanwhile.
+waits are given. With `--wait 0`, what fits nowhere is refused. Otherwise all tasks wait until they fit: whenever a task
+leaves a host, those that wait are tried there, the earliest first. Tasks for 8 GPUs give up after `--wait` lifetimes,
+and reserve a host meanwhile, as schedulers do; others wait until it is their turn to end. With `--no-reserve` all wait
+alike.
 
 For the tasks for 8 GPUs that were requested after the warm-up and whose wait is over: the part that was placed, and how
 long these waited on average. For the fleet: the mean allocated part of its GPUs after the warm-up.
 """
 
 import argparse
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
@@ -21,6 +25,7 @@ from statistics import mean
 
 from benchmarks.openb import Node, Task, read_nodes, read_tasks
 from benchmarks.packing import EPOCH, FURTHER, LARGE, Fleet, Run, gpu_milli, make_columns, sequence, settings_for
+from benchmarks.trace_checks import is_gpu
 from redsched.decide.reserving import Wait
 from redsched.model import Candidate, Claim, ClaimStatus, Placement
 from redsched.scheduler.selection.reservations import COMPARED
@@ -59,7 +64,7 @@ class ReservingFleet(Fleet):
     """A fleet whose large tasks reserve hosts while they wait."""
 
     on_host: dict[str, dict[int, Claim]] = field(default_factory=dict)
-    waiting: list[_Waiting] = field(default_factory=list)
+    reserves: bool = True
 
     def hold(self, number: int, where: Candidate) -> None:
         """Note where a task is."""
@@ -75,6 +80,8 @@ class ReservingFleet(Fleet):
 
     def reserve(self, one: _Waiting) -> None:
         """Reserve the best host for a task that waits, or keep the one that it has."""
+        if not self.reserves:
+            return
         name, request = str(one.number), one.task.request(self.run.policy)
         hosts = self._decider.worth_waiting_for(request, COMPARED, name)
         found = [self._wait_for(one, host) for host in dict.fromkeys([*hosts, *([one.host] if one.host else [])])]
@@ -105,37 +112,56 @@ class ReservingFleet(Fleet):
         assert version is not None
         self.columns.patch(host, {**fields, "version": str(version + 1)})
 
-    def try_waiting(self, host: str) -> list[tuple[_Waiting, Candidate]]:
-        """Place the tasks that wait as far as there is room since a task has left this host."""
-        placed = []
-        for one in self.waiting:
-            if one.host not in ("", host) and not self._is_empty(host):
-                continue
-            with self.columns.without_kept(list(self.columns.kept.of(str(one.number)))):
-                where = self.place([one.task])[0]
-            if where is not None:
-                self.end_reservation(one)
-                placed.append((one, where))
-        self.waiting = [one for one in self.waiting if all(one is not other for other, _ in placed)]
-        return placed
+    def placed_again(self, one: _Waiting) -> Candidate | None:
+        """Try to place a task that waits, and end its reservation if that succeeds."""
+        with self.columns.without_kept(list(self.columns.kept.of(str(one.number)))):
+            where = self.place([one.task])[0]
+        if where is not None:
+            self.end_reservation(one)
+        return where
 
-    def _is_empty(self, host: str) -> bool:
-        return not self.on_host.get(host)
+    def may_take(self, host: str, one: _Waiting) -> bool:
+        """Return whether a host has enough CPU, memory and GPUs left for a task, to save most of the decisions."""
+        row = self.columns.row(host)
+        assert row is not None
+        own = self.columns.kept.get(row) if one.host == host else None
+        kept: Mapping[str, int] = own.amounts if own is not None else {}
+
+        def free(slots: Sequence[str]) -> list[int]:
+            families = self.columns.capacity, self.columns.claimed, self.columns.external
+            numbers = zip(slots, *(family.at(row, slots) for family in families), strict=True)
+            return [capacity - claimed - external + kept.get(slot, 0) for slot, capacity, claimed, external in numbers]
+
+        amounts = one.task.amounts
+        if any(left < amount for left, amount in zip(free([*amounts]), amounts.values(), strict=True)):
+            return False
+        shares = one.task.shares
+        return not shares or sum(left >= shares[0] for left in free(self._gpus)) >= len(shares)
+
+    @property
+    def _gpus(self) -> list[str]:
+        return [slot for slot in self.columns.capacity if is_gpu(slot)]
 
 
 class Churn:
     """One run. Its steps are numbered; a task is named by the step in which it was requested."""
 
-    def __init__(self, nodes: Sequence[Node], tasks: Sequence[Task], run: Run, wait: float) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], tasks: Sequence[Task], run: Run, wait: float, reserves: bool = True
+    ) -> None:
         self._tasks = tasks
         self._rng = Random(run.seed + 1)
-        self._fleet = fleet = ReservingFleet(make_columns(nodes), run, Random(run.seed))
+        self._fleet = fleet = ReservingFleet(make_columns(nodes), run, Random(run.seed), reserves=reserves)
         self._total = gpu_milli(fleet.columns)[1]
         self._warm_up = sequence(tasks, self._total, run.seed)
         self._lifetime = len(self._warm_up)
         self._wait = round(wait * self._lifetime)
         self._offered: list[int] = []
         self._where: dict[int, Candidate] = {}
+        self._large: dict[int, _Waiting] = {}
+        """The tasks for 8 GPUs that wait."""
+        self._small: dict[Hashable, dict[int, _Waiting]] = {}
+        """The others that wait, by what they ask for: of equal ones only the first is tried."""
         self.waits: list[float] = []
         self.refused = 0
         self.parts: list[float] = []
@@ -156,10 +182,12 @@ class Churn:
         where, is_large = self._fleet.place([task])[0], len(task.shares) == LARGE
         if where is not None:
             self._hold(step, where)
-        elif is_large and self._wait:
-            self._fleet.waiting.append(_Waiting(step, task, step))
-            self._fleet.reserve(self._fleet.waiting[-1])
+        elif self._wait and is_large:
+            self._large[step] = _Waiting(step, task, step)
+            self._fleet.reserve(self._large[step])
             return
+        elif self._wait:
+            self._small.setdefault(_shape(task), {})[step] = _Waiting(step, task, step)
         if is_large:
             self._note(step, 0.0 if where is not None else None)
 
@@ -177,32 +205,54 @@ class Churn:
             self.waits.append(wait / self._lifetime)
 
     def _end_one(self, step: int) -> None:
-        """End a random task, placed or refused; those that wait go on waiting."""
-        waiting = {one.number for one in self._fleet.waiting}
-        while (number := self._offered[at := self._rng.randrange(len(self._offered))]) in waiting:
+        """End a random task, placed or not; tasks for 8 GPUs that wait go on waiting."""
+        while (number := self._offered[at := self._rng.randrange(len(self._offered))]) in self._large:
             pass
         self._offered[at] = self._offered[-1]
         self._offered.pop()
-        if (where := self._where.pop(number, None)) is None:
+        if (where := self._where.pop(number, None)) is not None:
+            self._fleet.end(number, where)
+            self._place_waiting(step, where.host)
             return
-        self._fleet.end(number, where)
-        for one, its_place in self._fleet.try_waiting(where.host):
-            self._hold(one.number, its_place)
-            self._note(one.number, step - one.since)
+        for alike in self._small.values():
+            alike.pop(number, None)
+
+    def _place_waiting(self, step: int, host: str) -> None:
+        """Place tasks that wait on a host that another one has left, the earliest first, as long as some fit."""
+        while found := self._first_that_fits(host):
+            one, where = found
+            self._hold(one.number, where)
+            if self._large.pop(one.number, None):
+                self._note(one.number, step - one.since)
+            else:
+                del self._small[_shape(one.task)][one.number]
+
+    def _first_that_fits(self, host: str) -> tuple[_Waiting, Candidate] | None:
+        first = [next(iter(alike.values())) for alike in self._small.values() if alike]
+        for one in sorted([*self._large.values(), *first], key=lambda one: one.number):
+            if self._fleet.may_take(host, one) and (where := self._fleet.placed_again(one)) is not None:
+                return one, where
+        return None
 
     def _give_up(self, step: int) -> None:
-        for one in [*self._fleet.waiting]:
+        for one in [*self._large.values()]:
             if step - one.since >= self._wait:
                 self._fleet.end_reservation(one)
-                self._fleet.waiting.remove(one)
+                del self._large[one.number]
                 self._note(one.number, None)
             elif (step - one.since) % max(1, self._lifetime // RENEWALS) == 0:
                 self._fleet.reserve(one)
 
 
-def churn(nodes: Sequence[Node], tasks: Sequence[Task], run: Run, wait: float, name: str = "") -> Waited:
+def _shape(task: Task) -> Hashable:
+    return tuple(task.amounts.items()), task.shares, task.models
+
+
+def churn(
+    nodes: Sequence[Node], tasks: Sequence[Task], run: Run, wait: float, name: str = "", reserves: bool = True
+) -> Waited:
     """Play one run."""
-    one = Churn(nodes, tasks, run, wait)
+    one = Churn(nodes, tasks, run, wait, reserves)
     one.play()
     placed, percent = len(one.waits), 100.0 * mean(one.parts)
     return Waited(name, run.policy, run.seed, wait, placed + one.refused, placed, mean(one.waits or [0.0]), percent)
@@ -226,6 +276,7 @@ def main() -> None:
     parser.add_argument("--policy", default="gpu", help="the weighing policy")
     parser.add_argument("--seed", type=int, nargs="+", default=[42], help="one run for each")
     parser.add_argument("--wait", type=float, nargs="+", default=[0.0, 0.5, 1.0, 2.0], help="in lifetimes of a task")
+    parser.add_argument("--no-reserve", action="store_true", help="wait without reserving a host")
     parser.add_argument("--json", action="store_true", help="for programs")
     given = parser.parse_args()
     with open(given.nodes, newline="") as lines:
@@ -234,14 +285,12 @@ def main() -> None:
     for path in given.tasks:
         with open(path, newline="") as lines:
             tasks = read_tasks(lines)
-        settings = settings_for(tasks, 1, learns=False)
-        for seed in given.seed:
-            for wait in given.wait:
-                results.append(
-                    churn(nodes, tasks, Run(given.policy, seed, settings), wait, Path(path).stem.rpartition("_")[2])
-                )
-                if not given.json:
-                    print_row(results[-1])
+        settings, name = settings_for(tasks, 1, learns=False), Path(path).stem.rpartition("_")[2]
+        for seed, wait in itertools.product(given.seed, given.wait):
+            run = Run(given.policy, seed, settings)
+            results.append(churn(nodes, tasks, run, wait, name, not given.no_reserve))
+            if not given.json:
+                print_row(results[-1])
     if given.json:
         print(json.dumps([asdict(one) for one in results]))
 

@@ -28,7 +28,7 @@ local function kept_for_another(cell, host, list)
   end
   local kept = redis.call('HMGET', host.key, unpack(fields))
   local is_over_by = ARG.max_runtime_s ~= '' and cell.now_ms + ARG.max_runtime_s * 1000
-  return is_over_by and is_over_by <= to_int(kept[1], 0, 0) and {} or kept
+  return not (is_over_by and is_over_by <= to_int(kept[1], 0, 0)) and kept
 end
 
 -- Read a host's state and the slots of a list of amounts, in one command, unless they have been read.
@@ -47,13 +47,13 @@ local function look(cell, host, list)
     host.claims, host.starting = to_int(values[6], 0, MOST), to_int(values[7], 0, MOST)
     host.closed = closed_because(cell, version, values[2], values[3], values[4])
   end
-  local kept = values[8] and values[8] ~= ARG.reservation and kept_for_another(cell, host, list) or {}
+  local kept = values[8] and values[8] ~= ARG.reservation and kept_for_another(cell, host, list)
   local slots, at = host.slots, 9
   for number = 1, #list do
     local slot = list[number].slot
     slots[slot] = slots[slot] or {
       capacity = to_int(values[at], 0, 0), claimed = to_int(values[at + 1], 0, MOST),
-      external = to_int(values[at + 2], 0, MOST) + to_int(kept[number + 1], 0, MOST),
+      external = to_int(values[at + 2], 0, MOST) + (kept and to_int(kept[number + 1], 0, MOST) or 0),
       min = to_int(values[at + 3], 1, MOST), max = to_int(values[at + 4], MOST, 0),
       step = to_int(values[at + 5], 1, MOST), taken = 0,
     }

@@ -6,6 +6,8 @@ import pytest
 
 from redsched.agent.journal.journal import open_journal
 from redsched.agent.store_clock import StoreClock
+from tests.agent.claims.test_steps import E1, Bench
+from tests.agent.conftest import held_work
 
 AT_MS = 1_790_000_000_000
 
@@ -90,3 +92,13 @@ async def test_the_journal_keeps_the_offset_of_each_cell(tmp_path: Path) -> None
     journal = open_journal(tmp_path / "j.sqlite")
     assert journal.clock("c1").now_ms() - journal.clock("c2").now_ms() > 3_500_000
     await journal.close()
+
+
+async def test_replies_to_a_host_set_the_clock_of_its_cell(tmp_path: Path) -> None:
+    bench, far_ahead_ms = Bench(tmp_path), 4_000_000_000_000
+    work = held_work("a", "1-a.1", runtime_deadline_ms=str(far_ahead_ms - 1))
+    assert not bench.host.is_overdue(work)
+    bench.host.record_reply(E1, far_ahead_ms)
+    assert bench.host.is_overdue(work)
+    assert not bench.host.is_overdue(held_work("a", "1-a.1"))
+    await bench.journal.close()

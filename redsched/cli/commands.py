@@ -119,11 +119,12 @@ NOUNS: Mapping[str, Noun] = {
         ),
     ),
     "plan": Noun(
-        "Plans: what would happen. Nothing is written.",
+        "Plans: what would happen, without writing anything.",
         {
             "capacity": Entry("verbs.plans:capacity", "Show how many more of a request fit, and what runs out."),
             "drain": Entry("verbs.plans:drain", "Show where the claims of hosts would go in a drain."),
             "without": Entry("verbs.plans:without", "Show where the claims of hosts would go if the hosts died."),
+            "rebalance": Entry("verbs.rebalance:rebalance", "Plan moves, and carry them out with --apply."),
             "with": Entry("verbs.plans:with_hosts", "Show what the hosts of a fleet file would change."),
         },
     ),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from redsched.scheduler.observe.events import EventService
     from redsched.scheduler.observe.usage import UsageBy
     from redsched.scheduler.planning.planner import Planner
+    from redsched.scheduler.plans.running import MoveRunner
     from redsched.scheduler.plans.service import PlanService
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
@@ -104,6 +105,11 @@ class Scheduler:
     def plans(self) -> "PlanService":
         """What would happen: how much more fits, and where claims would go."""
         return self._components.plans
+
+    @property
+    def move_runner(self) -> "MoveRunner":
+        """The verb that carries out planned moves."""
+        return self._components.move_runner
 
     @property
     def events(self) -> "EventService":

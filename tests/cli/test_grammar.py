@@ -14,7 +14,7 @@ GRAMMAR = {
     "host": ["list", "show", "drain", "enable", "disable", "write-off", "remove"],
     "claim": ["list", "show", "release", "confirm", "renew", "fail", "move", "resize", "shelve", "unshelve"],
     **{noun: ["list", "show", "set", "delete"] for noun in ("quota", "aggregate", "server-group", "shared-pool")},
-    "plan": ["capacity", "drain", "without", "with"],
+    "plan": ["capacity", "drain", "without", "rebalance", "with"],
     "token": ["list", "new", "revoke"],
 }
 UNKNOWN = {

@@ -38,6 +38,7 @@ READING: dict[str, Sequence[str]] = {
     "plan capacity": ("VCPU=2", "--n-plus-one", "host"),
     "plan drain": ("h1",),
     "plan without": ("h1",),
+    "plan rebalance": ("--for", "drain", "--empty", "h1"),
     "plan with": (FLEET,),
 }
 """The commands that only read, with their arguments."""

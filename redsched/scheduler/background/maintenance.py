@@ -4,7 +4,8 @@ One scheduler at a time does both. Every scheduler checks its own replica.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 
 from redsched import aio, logs
 from redsched.scheduler.audit.audit import repair_cell, repair_replica, with_problems
@@ -13,7 +14,7 @@ from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.periodic import repeat
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.results import AuditReport, Problem
+from redsched.scheduler.results import AuditReport, Finding, Problem
 from redsched.settings import Settings
 
 RECORD_LEASE_S = 5.0
@@ -31,6 +32,9 @@ class Maintenance:
         self._recorder = Recorder(cell.store, settings, cell.updater, cell.own)
         self._recording, self._checking = DutyLease(cell.store, "record"), DutyLease(cell.store, "check")
         self._tasks: list[asyncio.Task[None]] = []
+        self.audits = Counter[str]()
+        """How many checks were made, by AUDIT_SCOPES."""
+        self.findings = Counter[Finding]()
 
     def start(self) -> None:
         """Start the tasks that the settings enable."""
@@ -60,23 +64,24 @@ class Maintenance:
         # The lease is shorter than the time to the next check, so that the first scheduler to try gets each check.
         if not await self._checking.is_mine(self._settings.check_s * 0.7):
             report = await repair_replica(self._cell)
-            _log_broken(report.problems)
+            self._record("replica", report.problems)
             return report
         report = await repair_cell(self._cell, operator=False)
-        _log_broken(report.problems)
+        self._record("cell", report.problems)
         # The ids come last: they are compared with other cells, which may be unavailable.
         ids = await repair_ids(self._cell, self._cells)
-        _log_broken(ids)
+        self._record("ids", ids)
         return with_problems(report, ids)
+
+    def _record(self, scope: str, problems: Sequence[Problem]) -> None:
+        """Count a check and its findings, and log those that were not repaired."""
+        self.audits[scope] += 1
+        self.findings.update(Finding(one.invariant, one.repaired) for one in problems)
+        for one in problems:
+            if not one.repaired:
+                log.error("broken", cell=one.cell, thing=one.thing, problem=one.detail, advice=one.advice)
 
     def _begin(self, work: Callable[[], Awaitable[object]], every_s: float) -> None:
         name = f"redsched-{work.__name__}-{self._cell.name}"
         working = repeat(work, every_s, log.bind(cell=self._cell.name), work.__name__, first_s=every_s)
         self._tasks.append(aio.detached(working, name=name))
-
-
-def _log_broken(problems: Iterable[Problem]) -> None:
-    """Log the problems that were not repaired."""
-    for one in problems:
-        if not one.repaired:
-            log.error("broken", cell=one.cell, thing=one.thing, problem=one.detail, advice=one.advice)

@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from redsched.scheduler.observe.events import EventService
     from redsched.scheduler.observe.usage import UsageBy
     from redsched.scheduler.planning.planner import Planner
+    from redsched.scheduler.plans.running import MoveRunner
     from redsched.scheduler.plans.service import PlanService
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
     from redsched.scheduler.selection.selector import Observe, Selector
+    from redsched.scheduler.status.results import StatusReport
 
 MAX_LAG_S = 5.0
 
@@ -109,6 +111,11 @@ class Scheduler:
     def plans(self) -> "PlanService":
         """What would happen: how much more fits, and where claims would go."""
         return self._components.plans
+
+    @property
+    def move_runner(self) -> "MoveRunner":
+        """The verb that carries out planned moves."""
+        return self._components.move_runner
 
     @property
     def events(self) -> "EventService":
@@ -296,6 +303,12 @@ class Scheduler:
         from redsched.scheduler.audit.audit import repair
 
         return await repair(self._cells, operator=True)
+
+    async def status(self) -> "StatusReport":
+        """Return the state of the store and of all cells, and what is wrong. Raises StoreUnavailable."""
+        from redsched.scheduler.status.service import status
+
+        return await status(self._store, self._components.settings, self._cells)
 
     async def usage(self, by: "Sequence[UsageBy] | None" = None, project: OneOf = None) -> tuple[UsageRow, ...]:
         """Return the total amounts of all claims, or those of a project, by class or by these dimensions.

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from redsched.scheduler.mirroring.mirrors import Mirrors
     from redsched.scheduler.observe.events import EventService
     from redsched.scheduler.planning.planner import Planner
+    from redsched.scheduler.plans.running import MoveRunner
     from redsched.scheduler.plans.service import PlanService
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
@@ -191,7 +192,18 @@ class Components:
         """Answers what would happen."""
         from redsched.scheduler.plans.service import PlanService
 
-        return PlanService(self.cells, self.shares, self.limits, self.settings)
+        return PlanService(self.cells, self.shares, self.limits, self.settings, self._waiting)
+
+    def _waiting(self) -> list[Request]:
+        """Return the requests that wait for room in this process. It does not build the selector for that."""
+        return self.selector.waiting() if "selector" in vars(self) else []
+
+    @cached_property
+    def move_runner(self) -> "MoveRunner":
+        """Carries out planned moves."""
+        from redsched.scheduler.plans.running import MoveRunner
+
+        return MoveRunner(self.claims, self.migrations)
 
     @cached_property
     def tasks(self) -> "Mapping[str, CellTasks]":
@@ -249,7 +261,7 @@ class Components:
             self._count,
             self.settings.select_timeout_s,
             self.limits,
-            Reservations(self.cells, self.settings),
+            Reservations(self.cells, self.enforcement, self.settings),
             self._observe,
         )
 

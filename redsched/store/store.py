@@ -91,6 +91,18 @@ class Store:
         used, limit = max(sizes, key=lambda one: (one[0] / one[1] if one[1] else 0.0, one[0]), default=(0, 0))
         return StoreMemory(min(policies - {KEEPS}, default=KEEPS), used, limit)
 
+    async def servers(self) -> dict[str, dict[str, Any]]:
+        """Return what INFO reports about every primary (or the replica that the URL leads to), by its name.
+
+        Raises StoreUnavailable.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        with reading(self.url):
+            for section in ("server", "replication", "memory", "persistence"):
+                for name, info in (await self._router.infos(section)).items():
+                    found.setdefault(name, {}).update(info)
+        return found
+
     async def _check_servers(self) -> None:
         with reading(self.url):
             await self._router.open()

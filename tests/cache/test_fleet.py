@@ -16,8 +16,8 @@ def host(zone: str = "az1", **fields: object) -> dict[str, str]:
     return {"version": "1", "epoch": "1-a", "status": "enabled", "alive": "1", "zone": zone} | own
 
 
-def of_vcpu(capacity: int, claimed: int = 0, **more: object) -> dict[str, str]:
-    return host(capacity__VCPU=capacity, claimed__VCPU=claimed, **more)
+def of_vcpu(capacity: int, claimed: int = 0, **more: int | str) -> dict[str, str]:
+    return host("az1", **{"capacity__VCPU": capacity, "claimed__VCPU": claimed, **more})
 
 
 def test_amounts_are_summed_by_zone_and_class_over_hosts_and_their_pools() -> None:

@@ -40,7 +40,7 @@ def exported() -> set[str]:
     """Return the names of all series."""
     metrics = Metrics()
     histograms = {name for name in metrics.names if name.endswith("_seconds")} | {"redsched_candidates_used"}
-    return metrics.names | {f"{name}{suffix}" for name in histograms for suffix in SUFFIXES}
+    return set(metrics.names) | {f"{name}{suffix}" for name in histograms for suffix in SUFFIXES}
 
 
 def named(text: str) -> set[str]:

@@ -114,7 +114,7 @@ async def test_the_lag_of_the_feed_is_the_age_of_a_batchs_oldest_change(schedule
     _, updater = of(scheduler)
     seen = list[float]()
     now_ms = updater.now_ms()
-    batch = [Change(f"{now_ms - age}-0", 1, "host", "h1", 1, "up", {}) for age in (9000, 10)]
+    batch = [Change(f"{now_ms - age}-0", 1, "host", "h1", 1, "up", 0) for age in (9000, 10)]
     FeedLag(updater, seen.append).on_changes(batch)
     assert 9 <= seen[0] <= 19
     scheduler.on_feed_lag(seen.append)

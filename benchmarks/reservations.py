@@ -1,14 +1,15 @@
 """What reservations do for large tasks under churn: how many are placed, how long they wait, and what that costs.
 
     python -m benchmarks.reservations NODES.csv TASKS.csv ... [--policy gpu] [--seed 42] [--wait 0 0.5 1 2]
-                                      [--no-reserve] [--json]
+                                      [--no-reserve] [--in-order] [--json]
 
 The churn is that of `benchmarks.packing`: 130 % of the fleet's GPUs stay requested, and before each task a random one
 of those requested ends. So a task lives for as many steps as tasks are requested, on average: the lifetime, in which
 waits are given. With `--wait 0`, what fits nowhere is refused. Otherwise all tasks wait until they fit: whenever a task
-leaves a host, those that wait are tried there, the earliest first. Tasks for 8 GPUs give up after `--wait` lifetimes,
-and reserve a host meanwhile, as schedulers do; others wait until it is their turn to end. With `--no-reserve` all wait
-alike.
+leaves a host, those that wait are tried there, in random order, as if they waited at many schedulers that race for the
+room; or with `--in-order` the earliest first, as at a single scheduler. Tasks for 8 GPUs give up after `--wait`
+lifetimes, and reserve a host meanwhile, as schedulers do; others wait until it is their turn to end. With
+`--no-reserve` nothing is reserved.
 
 For the tasks for 8 GPUs that were requested after the warm-up and whose wait is over: the part that was placed, and how
 long these waited on average. For the fleet: the mean allocated part of its GPUs after the warm-up.
@@ -47,6 +48,8 @@ class Waited:
     large_placed: int
     mean_wait: float
     percent: float
+    reserves: bool
+    in_order: bool
 
 
 @dataclass(eq=False)
@@ -147,7 +150,7 @@ class Churn:
     """One run. Its steps are numbered; a task is named by the step in which it was requested."""
 
     def __init__(
-        self, nodes: Sequence[Node], tasks: Sequence[Task], run: Run, wait: float, reserves: bool = True
+        self, nodes: Sequence[Node], tasks: Sequence[Task], run: Run, wait: float, reserves: bool, in_order: bool
     ) -> None:
         self._tasks = tasks
         self._rng = Random(run.seed + 1)
@@ -155,6 +158,7 @@ class Churn:
         self._total = gpu_milli(fleet.columns)[1]
         self._warm_up = sequence(tasks, self._total, run.seed)
         self._lifetime = len(self._warm_up)
+        self._is_in_order = in_order
         self._wait = round(wait * self._lifetime)
         self._offered: list[int] = []
         self._where: dict[int, Candidate] = {}
@@ -228,11 +232,20 @@ class Churn:
                 del self._small[_shape(one.task)][one.number]
 
     def _first_that_fits(self, host: str) -> tuple[_Waiting, Candidate] | None:
-        first = [next(iter(alike.values())) for alike in self._small.values() if alike]
-        for one in sorted([*self._large.values(), *first], key=lambda one: one.number):
+        for one in self._in_turn():
             if self._fleet.may_take(host, one) and (where := self._fleet.placed_again(one)) is not None:
                 return one, where
         return None
+
+    def _in_turn(self) -> list[_Waiting]:
+        """Return the tasks that wait, in the order in which they are tried; of equal small ones only the first."""
+        first = [(next(iter(alike.values())), len(alike)) for alike in self._small.values() if alike]
+        waiting = [*((one, 1) for one in self._large.values()), *first]
+        if self._is_in_order:
+            return sorted((one for one, _ in waiting), key=lambda one: one.number)
+        # The highest of as many random numbers as there are equal tasks.
+        turns = {one.number: self._rng.random() ** (1 / count) for one, count in waiting}
+        return sorted((one for one, _ in waiting), key=lambda one: -turns[one.number])
 
     def _give_up(self, step: int) -> None:
         for one in [*self._large.values()]:
@@ -249,21 +262,39 @@ def _shape(task: Task) -> Hashable:
 
 
 def churn(
-    nodes: Sequence[Node], tasks: Sequence[Task], run: Run, wait: float, name: str = "", reserves: bool = True
+    nodes: Sequence[Node],
+    tasks: Sequence[Task],
+    run: Run,
+    wait: float,
+    name: str = "",
+    reserves: bool = True,
+    in_order: bool = False,
 ) -> Waited:
     """Play one run."""
-    one = Churn(nodes, tasks, run, wait, reserves)
+    one = Churn(nodes, tasks, run, wait, reserves, in_order)
     one.play()
     placed, percent = len(one.waits), 100.0 * mean(one.parts)
-    return Waited(name, run.policy, run.seed, wait, placed + one.refused, placed, mean(one.waits or [0.0]), percent)
+    return Waited(
+        name,
+        run.policy,
+        run.seed,
+        wait,
+        placed + one.refused,
+        placed,
+        mean(one.waits or [0.0]),
+        percent,
+        reserves,
+        in_order,
+    )
 
 
 def print_row(one: Waited) -> None:
     """Print one run."""
+    how = f"with{'' if one.reserves else 'out'} reservations{', in order' if one.in_order else ''}"
     part = 100 * one.large_placed / max(1, one.large)
     print(
-        f"{one.tasks:<12} {one.policy} seed {one.seed}, waiting {one.wait:g}: {one.large_placed} of {one.large} tasks "
-        f"for {LARGE} GPUs placed ({part:.0f} %), after {one.mean_wait:.2f}; {one.percent:.2f} % allocated",
+        f"{one.tasks:<12} {one.policy} seed {one.seed}, waiting {one.wait:g} {how}: {one.large_placed} of {one.large} "
+        f"tasks for {LARGE} GPUs placed ({part:.0f} %), after {one.mean_wait:.2f}; {one.percent:.2f} % allocated",
         flush=True,
     )
 
@@ -277,6 +308,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, nargs="+", default=[42], help="one run for each")
     parser.add_argument("--wait", type=float, nargs="+", default=[0.0, 0.5, 1.0, 2.0], help="in lifetimes of a task")
     parser.add_argument("--no-reserve", action="store_true", help="wait without reserving a host")
+    parser.add_argument("--in-order", action="store_true", help="those that wait are tried in order of arrival")
     parser.add_argument("--json", action="store_true", help="for programs")
     given = parser.parse_args()
     with open(given.nodes, newline="") as lines:
@@ -288,7 +320,7 @@ def main() -> None:
         settings, name = settings_for(tasks, 1, learns=False), Path(path).stem.rpartition("_")[2]
         for seed, wait in itertools.product(given.seed, given.wait):
             run = Run(given.policy, seed, settings)
-            results.append(churn(nodes, tasks, run, wait, name, not given.no_reserve))
+            results.append(churn(nodes, tasks, run, wait, name, not given.no_reserve, given.in_order))
             if not given.json:
                 print_row(results[-1])
     if given.json:

@@ -251,7 +251,7 @@ class Components:
             self._count,
             self.settings.select_timeout_s,
             self.limits,
-            Reservations(self.cells, self.settings),
+            Reservations(self.cells, self.enforcement, self.settings),
             self._observe,
         )
 

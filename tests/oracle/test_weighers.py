@@ -42,12 +42,12 @@ def differing_weights() -> int:
 
 
 def has_no_multiplier_for_a_missing_metric(fleet: Fleet) -> bool:
-    """Return whether a host lacks a metric, and an aggregate gives it a multiplier of 0."""
-    named = {one.partition("=")[0] for one in fleet.metrics_conf.get("weight_setting", ())}
+    """Return whether a host lacks a metric and has a multiplier of 0."""
+    named = {one.partition("=")[0] for one in fleet.metrics_conf["weight_setting"]}
     zero = {name for name, metadata in fleet.aggregates.items() if "0" in metadata.values()}
-    return any(
-        zero.intersection(host.get("aggregates", ())) and not named <= host["metrics"].keys() for host in fleet.hosts
-    )
+    is_off = not fleet.metrics_conf["weight_multiplier"]
+    lacking = [host for host in fleet.hosts if not named <= host["metrics"].keys()]
+    return any(is_off or zero.intersection(host.get("aggregates", ())) for host in lacking)
 
 
 def is_in_one_cell(fleet: Fleet) -> bool:

@@ -98,6 +98,31 @@ async def test_work_of_a_trace_ends_and_makes_room() -> None:
     assert found.fill == found.peak == {"VCPU": 1.0}
 
 
+async def test_whatever_refuses_a_request_only_refuses_its_places() -> None:
+    quota = {"kind": "quota", "project": "web", "limits": {"VCPU": 3}}
+    trace = read_trace(
+        lines(
+            HEAD,
+            host("h1", VCPU=8),
+            quota,
+            arrival(0, project="web", count=2),
+            arrival(1, project="web", count=2),  # exceeds the quota
+            arrival(2, server_group="db"),  # is not in the trace
+            arrival(3, resources={"VCPU": 9}),
+        )
+    )
+    found = await played(trace)
+    assert (found.placed, found.refused) == (2, 4)
+
+
+async def test_a_request_that_can_never_be_placed_is_named() -> None:
+    trace = read_trace(lines(HEAD, host("h1", VCPU=8), arrival(0), arrival(60, policy="best")))
+    with pytest.raises(InvalidRequest, match="the request at 60 s cannot be placed: unknown policy 'best'"):
+        await played(trace)
+    with pytest.raises(InvalidRequest, match=r"^unknown policy 'good': use one of"):
+        await played(trace, "good")
+
+
 async def test_a_replay_sees_the_room_that_came_free_at_once() -> None:
     """Each task has the better host, where the one before has just ended."""
     many = [arrival(number, 1, resources={"VCPU": 4}) for number in range(60)]

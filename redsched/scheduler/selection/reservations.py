@@ -22,6 +22,7 @@ from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.planning.limits import background_limit
+from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.selection.attempt import SchedulingAttempt
 from redsched.settings import Settings
 from redsched.store.codec.outcomes import Outcome
@@ -55,8 +56,9 @@ def usable(cell: Cell, request: Request, reservation: str = "") -> Iterator[None
 class Reservations:
     """The reservations of one scheduler."""
 
-    def __init__(self, cells: Cells, settings: Settings) -> None:
+    def __init__(self, cells: Cells, quotas: Quotas, settings: Settings) -> None:
         self._cells = cells
+        self._quotas = quotas
         self._settings = settings
 
     def check(self, request: Request) -> None:
@@ -70,7 +72,7 @@ class Reservations:
         if not attempt.request.reserve:
             yield
             return
-        one = _Reservation(self._cells, attempt, self._settings)
+        one = _Reservation(self._cells, self._quotas, attempt, self._settings)
         attempt.reservation = one.id
         renewing = asyncio.create_task(one.renew_until_cancelled(), name=f"redsched-reservation-{one.id}")
         try:
@@ -83,9 +85,10 @@ class Reservations:
 class _Reservation:
     """The hosts that are reserved for one request."""
 
-    def __init__(self, cells: Cells, attempt: SchedulingAttempt, settings: Settings) -> None:
+    def __init__(self, cells: Cells, quotas: Quotas, attempt: SchedulingAttempt, settings: Settings) -> None:
         self.id = secrets.token_hex(8)
         self._cells = cells
+        self._quotas = quotas
         self._attempt = attempt
         self._settings = settings
         self._kept: dict[tuple[str, str], tuple[Cell, Wait]] = {}
@@ -105,8 +108,13 @@ class _Reservation:
         for (_, host), (cell, _) in self._kept.items():
             with suppress(RedschedError):
                 await cell.store.reservations.end(host, self.id)
+        self._kept.clear()
 
     async def _renew(self) -> None:
+        if await self._quotas.exceeded(self._attempt.request) != ():
+            # It could not be placed, or hosts may still restore claims that count.
+            await self.end()
+            return
         found = [(cell, wait) for cell in self._in() for wait in await self._waits(cell)]
         places = self._attempt.request.places
         best = sorted(found, key=self._rank)

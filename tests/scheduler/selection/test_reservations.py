@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from redsched.errors import InvalidRequest, NoValidHost
-from redsched.model import HostStatus, Request
+from redsched.model import HostStatus, Quota, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.selection import reservations
 from redsched.settings import Settings
@@ -161,6 +161,21 @@ async def test_only_some_hosts_are_reserved(clean_store: str) -> None:
         for task in (first, second):
             task.cancel()
         await asyncio.wait([first, second])
+
+
+async def test_a_project_reserves_nothing_beyond_its_quota(clean_store: str) -> None:
+    async with at_work(clean_store, 8) as work:
+        await work.scheduler.quotas.put(Quota("p", {"VCPU": 9}))
+        await fill(work, 1)
+        [claim_id] = await fill(work, 1, Request({"VCPU": 2}, project="p"))
+        large = Request({"VCPU": 8}, project="p", queue_timeout_s=60, reserve=True)
+        waiting = asyncio.create_task(work.scheduler.select(large))
+        await asyncio.sleep(0.3)
+        assert await work.store.reservations.hosts() == {}
+        await release(work, claim_id)
+        await wait_until(is_reserved(work, 1), what="it is within the quota")
+        waiting.cancel()
+        await asyncio.wait([waiting])
 
 
 async def test_several_places_reserve_several_hosts(clean_store: str) -> None:

@@ -165,6 +165,14 @@ def test_without_any_one_zone_or_rack() -> None:
         plans(archive(fleet)).capacity(Request({"VCPU": 1}), "rack")
 
 
+def test_the_largest_claims_are_placed_first() -> None:
+    """The smaller one would rather go to the host that only the larger one needs."""
+    fleet = [host("a", VCPU=7), host("b", VCPU=4), host("c", VCPU=3)]
+    claims = {"first": ("a", Request({"VCPU": 3}, policy="spread")), "second": ("a", Request({"VCPU": 4}))}
+    for plan in (plans(archive(fleet, claims)).without(["a"]), plans(archive(fleet, claims)).drain(["a"])):
+        assert goes_to(plan) == {"second": "b", "first": "c"}
+
+
 def test_a_plan_changes_nothing_of_its_copy() -> None:
     fleet = [host("a", VCPU=8, zone="az1"), host("b", VCPU=8)]
     one = copy(archive(fleet, {"x": ("a", Request({"VCPU": 2}))}))

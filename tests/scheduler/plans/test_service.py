@@ -49,8 +49,10 @@ async def test_a_plan_on_many_hosts_is_made_in_another_process(clean_store: str)
 
 
 async def test_cells_add_up_and_claims_stay_in_theirs(two_cells: Scheduler) -> None:
-    found = await two_cells.plans.capacity(Request({"VCPU": 2}))
+    found = await two_cells.plans.capacity(Request({"VCPU": 2}), "host")
     assert (found.places, found.classes[0].capacity) == (4 + 2 + 1, 14)
+    assert found.redundancy is not None
+    assert (found.redundancy.checked, found.redundancy.failing) == (3, ())
     await two_cells.select(Request({"VCPU": 4}, hosts=frozenset({"b1"})))
     plan = await two_cells.plans.without(["a1", "b1"])
     assert (plan.hosts, plan.moves, len(plan.unplaced)) == (("a1", "b1"), (), 1)

@@ -153,6 +153,7 @@ VERBS: Mapping[str, Entry] = {
     ),
     "select": Entry("verbs.selection:select", "Select hosts and claim the amounts on them."),
     "explain": Entry("verbs.selection:explain", "Explain why hosts fit a request or not. Writes nothing."),
+    "status": Entry("verbs.status:status", "Show what runs, what is wrong or stuck, and what to do about it."),
     "usage": Entry("verbs.quotas:usage", "Show the total usage of all claims."),
     "events": Entry("verbs.events:events", "Show the latest events, or those after a given one."),
     "audit": Entry("verbs.audit:audit", "Check the store's sums, limits and leftovers while it is in use."),

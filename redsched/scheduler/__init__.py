@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         UsageRow,
     )
     from redsched.scheduler.scheduler import Scheduler
+    from redsched.scheduler.status.results import CellStatus, StatusProblem, StatusReport
     from redsched.store.codec.results import EndedPlacement, InboxEntry, JournaledClaim
     from redsched.store.codec.tags import ANY, IfMatch
 
@@ -62,6 +63,7 @@ __all__ = [
     "BulkOutcome",
     "BulkResult",
     "CapacityPlan",
+    "CellStatus",
     "Change",
     "Check",
     "ClaimFilter",
@@ -100,6 +102,8 @@ __all__ = [
     "SharedPoolView",
     "SlotView",
     "Stats",
+    "StatusProblem",
+    "StatusReport",
     "Unplaced",
     "UsageBy",
     "UsageRow",
@@ -117,6 +121,7 @@ _MODULES = {
     "BulkOutcome": "redsched.scheduler.claims.bulk",
     "BulkResult": "redsched.scheduler.claims.bulk",
     "CapacityPlan": "redsched.scheduler.plans.results",
+    "CellStatus": "redsched.scheduler.status.results",
     "Change": "redsched.scheduler.results",
     "Check": "redsched.decide",
     "ClaimFilter": "redsched.scheduler.claims.listing",
@@ -155,6 +160,8 @@ _MODULES = {
     "SharedPoolView": "redsched.scheduler.results",
     "SlotView": "redsched.scheduler.results",
     "Stats": "redsched.scheduler.results",
+    "StatusProblem": "redsched.scheduler.status.results",
+    "StatusReport": "redsched.scheduler.status.results",
     "Unplaced": "redsched.scheduler.plans.results",
     "UsageBy": "redsched.scheduler.observe.usage",
     "UsageRow": "redsched.scheduler.results",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
     from redsched.scheduler.selection.selector import Observe, Selector
+    from redsched.scheduler.status.results import StatusReport
 
 MAX_LAG_S = 5.0
 
@@ -296,6 +297,12 @@ class Scheduler:
         from redsched.scheduler.audit.audit import repair
 
         return await repair(self._cells, operator=True)
+
+    async def status(self) -> "StatusReport":
+        """Return the state of the store and of all cells, and what is wrong. Raises StoreUnavailable."""
+        from redsched.scheduler.status.service import status
+
+        return await status(self._store, self._components.settings, self._cells)
 
     async def usage(self, by: "Sequence[UsageBy] | None" = None, project: OneOf = None) -> tuple[UsageRow, ...]:
         """Return the total amounts of all claims, or those of a project, by class or by these dimensions.

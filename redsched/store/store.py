@@ -74,6 +74,18 @@ class Store:
         policies = {str(info.get("maxmemory_policy", KEEPS)) for info in infos.values()}
         return min(policies - {KEEPS}, default=KEEPS)
 
+    async def servers(self) -> dict[str, dict[str, Any]]:
+        """Return what INFO reports about every primary (or the replica that the URL leads to), by its name.
+
+        Raises StoreUnavailable.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        with reading(self.url):
+            for section in ("server", "replication", "memory", "persistence"):
+                for name, info in (await self._router.infos(section)).items():
+                    found.setdefault(name, {}).update(info)
+        return found
+
     async def _check_servers(self) -> None:
         with reading(self.url):
             await self._router.open()

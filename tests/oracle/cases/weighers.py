@@ -101,10 +101,10 @@ NOT_NEGATIVE = (
 """The weighers for which Nova accepts no negative setting."""
 
 
-def fleets() -> Iterator[Fleet]:
-    """Yield the fleets of all weighers, each weigher's from a seed of its own."""
+def fleets(salt: str = "") -> Iterator[Fleet]:
+    """Yield the fleets of all weighers, each weigher's from a seed of its own. Another salt gives others."""
     for weigher, make in MAKERS.items():
-        rng = Random(weigher)
+        rng = Random(salt + weigher)
         for _ in range(FLEETS):
             yield _fleet(rng, weigher, make)
 

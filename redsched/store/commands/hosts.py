@@ -126,7 +126,8 @@ class HostCommands:
 
     async def report(self, report: HostReport, stamp: AgentStamp | None = None) -> ReportAnswer:
         """Replace all fields that the host's agent owns. OK | ALREADY_DONE | NOT_OWNER. (report.lua)"""
-        own, facts = flat(host_fields(report)), flat(attribute_fields(report))
+        told = {"agent.version": stamp.version} if stamp is not None and stamp.version else {}
+        own, facts = flat(host_fields(report) | told), flat(attribute_fields(report))
         own_keys = (
             self._cell.keys.host(report.name),
             self._cell.keys.attributes(report.name),

@@ -16,6 +16,7 @@ from redsched.scheduler.backup.replay import Replayed, Sample, replay
 from redsched.scheduler.backup.trace import Trace, is_trace, read_trace
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
+from tests.support.builders.cells import raw_client
 from tests.support.builders.columns import columns_of
 
 HEAD = {"kind": "trace", "format": 1}
@@ -138,6 +139,17 @@ async def test_replays_are_repeatable_and_have_a_limited_number_of_samples() -> 
     assert len(first.samples) == 200
     assert first.samples[-1].requested == 450
     assert 0 < first.refused < 450
+
+
+async def test_a_replay_learns_its_workload_at_the_same_arrivals_each_time() -> None:
+    many = [arrival(number, resources={"FPGA": 1, "VCPU": 2}) for number in range(430)]
+    trace = read_trace(lines(HEAD, host("h1", VCPU=4, FPGA=4), *many))
+    with PrivateServer.start() as server:
+        await replay(server.url, trace.fleet, trace.arrivals, Settings(scarce={"FPGA": {"VCPU": 1.0}}))
+        async with raw_client(server.url) as raw:
+            assert await raw.hgetall("rs:{c1}:workload") == {
+                "requests": "400", "places.FPGA": "400", "beside.FPGA.FPGA": "400", "beside.FPGA.VCPU": "800",
+            }  # fmt: skip
 
 
 def test_means_are_over_time() -> None:

@@ -19,6 +19,8 @@ from redsched.store.store import Store
 MAX_PLACES = 100_000
 REFUSALS = (Conflict, NotFound, QuotaExceeded, TooHard)
 """What a refused place raises. NotFound: it names a declared object that is not in the file."""
+LEARNING = 50
+"""After how many arrivals the weighers learn what was requested."""
 SAMPLES = 200
 """How many samples a replay has, if it has as many arrivals."""
 
@@ -90,8 +92,12 @@ async def replay(
         components.build()
         async with components.running():
             playing = _Playing(components, meter, policy)
+            workload = components.tasks[fleet.head.cell].workload
+            await workload.stop()  # its exchanges are at times of the clock, which differ between replays
             for number, arrival in enumerate(arrivals, 1):
                 await playing.play(arrival)
+                if number % LEARNING == 0:
+                    await workload.exchange()
                 if number * SAMPLES // len(arrivals) > (number - 1) * SAMPLES // len(arrivals):
                     await playing.sample(arrival.at_s)
     return Replayed(

@@ -333,3 +333,5 @@ async def test_the_documented_permissions_are_enough(fresh_server: PrivateServer
         await cell.declared.delete_group("db")
         await cell.declared.delete_pool("licences")
         await store.memory_policy()
+        await cell.hosts.next_lease(0)
+        await cell.due.oldest_ms()

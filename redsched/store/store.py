@@ -11,9 +11,10 @@ from redsched.store.cell import CellStore
 from redsched.store.client.durability import check_fsync, durability_of
 from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.keys import Keys
+from redsched.store.commands.functions import FunctionCommands
 from redsched.store.embedded.binary import OLDEST
 from redsched.store.topology.connection import reading
-from redsched.store.topology.router import Router, router_to
+from redsched.store.topology.router import Router, infos, router_to
 from redsched.store.topology.url import Kind, check_url, parse, without_password
 
 PROBES = 5
@@ -32,6 +33,7 @@ class Store:
         self._settings = settings
         self._router: Router = router_to(url, settings)
         self.runner = ScriptClient(url, settings, self._router, read_only=read_only)
+        self.functions = FunctionCommands(self.url, self._router)
         self._cells: dict[str, CellStore] = {}
 
     @classmethod
@@ -70,20 +72,20 @@ class Store:
         If the primaries differ, return a policy that is not noeviction.
         """
         with reading(self.url):
-            infos = await self._router.infos("memory")
-        policies = {str(info.get("maxmemory_policy", KEEPS)) for info in infos.values()}
+            found = await infos(self._router, "memory")
+        policies = {str(info.get("maxmemory_policy", KEEPS)) for info in found.values()}
         return min(policies - {KEEPS}, default=KEEPS)
 
     async def _check_servers(self) -> None:
         with reading(self.url):
             await self._router.open()
-            infos = await self._router.infos("server")
-        for info in infos.values():
+            servers = await infos(self._router, "server")
+        for info in servers.values():
             self._check_server(info)
         if durability_of(self._settings).fsync:
             with reading(self.url):
-                persistence = await self._router.infos("persistence")
-            for name, info in infos.items():
+                persistence = await infos(self._router, "persistence")
+            for name, info in servers.items():
                 check_fsync(self.url, *_version(info), persistence[name])
 
     def _check_server(self, info: Mapping[str, Any]) -> None:

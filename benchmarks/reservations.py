@@ -1,14 +1,15 @@
 """What reservations do for large tasks under churn: how many are placed, how long they wait, and what that costs.
 
     python -m benchmarks.reservations NODES.csv TASKS.csv ... [--policy gpu] [--seed 42] [--wait 0 0.5 1 2]
-                                      [--no-reserve] [--json]
+                                      [--no-reserve] [--in-order] [--json]
 
 The churn is that of `benchmarks.packing`: 130 % of the fleet's GPUs stay requested, and before each task a random one
 of those requested ends. So a task lives for as many steps as tasks are requested, on average: the lifetime, in which
 waits are given. With `--wait 0`, what fits nowhere is refused. Otherwise all tasks wait until they fit: whenever a task
-leaves a host, those that wait are tried there, the earliest first. Tasks for 8 GPUs give up after `--wait` lifetimes,
-and reserve a host meanwhile, as schedulers do; others wait until it is their turn to end. With `--no-reserve` all wait
-alike.
+leaves a host, those that wait are tried there, in random order, as if they waited at many schedulers that race for the
+room; or with `--in-order` the earliest first, as at a single scheduler. Tasks for 8 GPUs give up after `--wait`
+lifetimes, and reserve a host meanwhile, as schedulers do; others wait until it is their turn to end. With
+`--no-reserve` nothing is reserved.
 
 For the tasks for 8 GPUs that were requested after the warm-up and whose wait is over: the part that was placed, and how
 long these waited on average. For the fleet: the mean allocated part of its GPUs after the warm-up.
@@ -17,7 +18,7 @@ long these waited on average. For the fleet: the mean allocated part of its GPUs
 import argparse
 import itertools
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
@@ -47,6 +48,8 @@ class Waited:
     large_placed: int
     mean_wait: float
     percent: float
+    reserves: bool
+    in_order: bool
 
 
 @dataclass(eq=False)
@@ -91,16 +94,44 @@ class ReservingFleet(Fleet):
             return
         best = min(waits, key=lambda wait: (wait.unlimited - (wait.host == one.host), *wait.rank))
         if best.host != one.host:
-            self.end_reservation(one)
-            self._set(best.host, {"reservation": name, **{f"kept.{slot}": str(n) for slot, n in best.amounts.items()}})
-            one.host = best.host
+            self._take(one, best)
+
+    def offer(self, host: str, waiting: Iterable[_Waiting]) -> None:
+        """Let the first task that waits, and that a host suits clearly better than its own, have it; and so on."""
+        for one in waiting if self.reserves else ():
+            new = self._wait_for(one, host)
+            now = self._wait_for(one, one.host) if one.host else None
+            row = self.columns.row(host)
+            assert row is not None
+            if (
+                new is not None
+                and self.columns.kept.get(row) is None
+                and (now is None or new.unlimited < now.unlimited - 1)
+            ):
+                before = one.host
+                self._take(one, new)
+                if before:
+                    self.offer(before, waiting)
+                return
+
+    def _take(self, one: _Waiting, wait: Wait) -> None:
+        self._drop(one)
+        kept = {f"kept.{slot}": str(amount) for slot, amount in wait.amounts.items()}
+        self._set(wait.host, {"reservation": str(one.number), **kept})
+        one.host = wait.host
 
     def _wait_for(self, one: _Waiting, host: str) -> Wait | None:
         claims = list(self.on_host.get(host, {}).values())
         return self._decider.wait_for(one.task.request(self.run.policy), host, claims, 0)
 
-    def end_reservation(self, one: _Waiting) -> None:
-        """End the reservation of a task, if it has one."""
+    def end_reservation(self, one: _Waiting, waiting: Iterable[_Waiting]) -> None:
+        """End the reservation of a task, if it has one, and offer its host to those that wait."""
+        host = one.host
+        self._drop(one)
+        if host:
+            self.offer(host, waiting)
+
+    def _drop(self, one: _Waiting) -> None:
         row = self.columns.row(one.host)
         kept = self.columns.kept.get(row) if row is not None else None
         if kept is not None:
@@ -113,12 +144,9 @@ class ReservingFleet(Fleet):
         self.columns.patch(host, {**fields, "version": str(version + 1)})
 
     def placed_again(self, one: _Waiting) -> Candidate | None:
-        """Try to place a task that waits, and end its reservation if that succeeds."""
+        """Try to place a task that waits."""
         with self.columns.without_kept(list(self.columns.kept.of(str(one.number)))):
-            where = self.place([one.task])[0]
-        if where is not None:
-            self.end_reservation(one)
-        return where
+            return self.place([one.task])[0]
 
     def may_take(self, host: str, one: _Waiting) -> bool:
         """Return whether a host has enough CPU, memory and GPUs left for a task, to save most of the decisions."""
@@ -147,7 +175,7 @@ class Churn:
     """One run. Its steps are numbered; a task is named by the step in which it was requested."""
 
     def __init__(
-        self, nodes: Sequence[Node], tasks: Sequence[Task], run: Run, wait: float, reserves: bool = True
+        self, nodes: Sequence[Node], tasks: Sequence[Task], run: Run, wait: float, reserves: bool, in_order: bool
     ) -> None:
         self._tasks = tasks
         self._rng = Random(run.seed + 1)
@@ -155,6 +183,7 @@ class Churn:
         self._total = gpu_milli(fleet.columns)[1]
         self._warm_up = sequence(tasks, self._total, run.seed)
         self._lifetime = len(self._warm_up)
+        self._is_in_order = in_order
         self._wait = round(wait * self._lifetime)
         self._offered: list[int] = []
         self._where: dict[int, Candidate] = {}
@@ -223,22 +252,32 @@ class Churn:
             one, where = found
             self._hold(one.number, where)
             if self._large.pop(one.number, None):
+                self._fleet.end_reservation(one, self._large.values())
                 self._note(one.number, step - one.since)
             else:
                 del self._small[_shape(one.task)][one.number]
 
     def _first_that_fits(self, host: str) -> tuple[_Waiting, Candidate] | None:
-        first = [next(iter(alike.values())) for alike in self._small.values() if alike]
-        for one in sorted([*self._large.values(), *first], key=lambda one: one.number):
+        for one in self._in_turn():
             if self._fleet.may_take(host, one) and (where := self._fleet.placed_again(one)) is not None:
                 return one, where
         return None
 
+    def _in_turn(self) -> list[_Waiting]:
+        """Return the tasks that wait, in the order in which they are tried; of equal small ones only the first."""
+        first = [(next(iter(alike.values())), len(alike)) for alike in self._small.values() if alike]
+        waiting = [*((one, 1) for one in self._large.values()), *first]
+        if self._is_in_order:
+            return sorted((one for one, _ in waiting), key=lambda one: one.number)
+        # The highest of as many random numbers as there are equal tasks.
+        turns = {one.number: self._rng.random() ** (1 / count) for one, count in waiting}
+        return sorted((one for one, _ in waiting), key=lambda one: -turns[one.number])
+
     def _give_up(self, step: int) -> None:
         for one in [*self._large.values()]:
             if step - one.since >= self._wait:
-                self._fleet.end_reservation(one)
                 del self._large[one.number]
+                self._fleet.end_reservation(one, self._large.values())
                 self._note(one.number, None)
             elif (step - one.since) % max(1, self._lifetime // RENEWALS) == 0:
                 self._fleet.reserve(one)
@@ -249,21 +288,39 @@ def _shape(task: Task) -> Hashable:
 
 
 def churn(
-    nodes: Sequence[Node], tasks: Sequence[Task], run: Run, wait: float, name: str = "", reserves: bool = True
+    nodes: Sequence[Node],
+    tasks: Sequence[Task],
+    run: Run,
+    wait: float,
+    name: str = "",
+    reserves: bool = True,
+    in_order: bool = False,
 ) -> Waited:
     """Play one run."""
-    one = Churn(nodes, tasks, run, wait, reserves)
+    one = Churn(nodes, tasks, run, wait, reserves, in_order)
     one.play()
     placed, percent = len(one.waits), 100.0 * mean(one.parts)
-    return Waited(name, run.policy, run.seed, wait, placed + one.refused, placed, mean(one.waits or [0.0]), percent)
+    return Waited(
+        name,
+        run.policy,
+        run.seed,
+        wait,
+        placed + one.refused,
+        placed,
+        mean(one.waits or [0.0]),
+        percent,
+        reserves,
+        in_order,
+    )
 
 
 def print_row(one: Waited) -> None:
     """Print one run."""
+    how = f"with{'' if one.reserves else 'out'} reservations{', in order' if one.in_order else ''}"
     part = 100 * one.large_placed / max(1, one.large)
     print(
-        f"{one.tasks:<12} {one.policy} seed {one.seed}, waiting {one.wait:g}: {one.large_placed} of {one.large} tasks "
-        f"for {LARGE} GPUs placed ({part:.0f} %), after {one.mean_wait:.2f}; {one.percent:.2f} % allocated",
+        f"{one.tasks:<12} {one.policy} seed {one.seed}, waiting {one.wait:g} {how}: {one.large_placed} of {one.large} "
+        f"tasks for {LARGE} GPUs placed ({part:.0f} %), after {one.mean_wait:.2f}; {one.percent:.2f} % allocated",
         flush=True,
     )
 
@@ -277,6 +334,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, nargs="+", default=[42], help="one run for each")
     parser.add_argument("--wait", type=float, nargs="+", default=[0.0, 0.5, 1.0, 2.0], help="in lifetimes of a task")
     parser.add_argument("--no-reserve", action="store_true", help="wait without reserving a host")
+    parser.add_argument("--in-order", action="store_true", help="those that wait are tried in order of arrival")
     parser.add_argument("--json", action="store_true", help="for programs")
     given = parser.parse_args()
     with open(given.nodes, newline="") as lines:
@@ -288,7 +346,7 @@ def main() -> None:
         settings, name = settings_for(tasks, 1, learns=False), Path(path).stem.rpartition("_")[2]
         for seed, wait in itertools.product(given.seed, given.wait):
             run = Run(given.policy, seed, settings)
-            results.append(churn(nodes, tasks, run, wait, name, not given.no_reserve))
+            results.append(churn(nodes, tasks, run, wait, name, not given.no_reserve, given.in_order))
             if not given.json:
                 print_row(results[-1])
     if given.json:

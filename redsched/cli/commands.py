@@ -119,11 +119,12 @@ NOUNS: Mapping[str, Noun] = {
         ),
     ),
     "plan": Noun(
-        "Plans: what would happen. Nothing is written.",
+        "Plans: what would happen, without writing anything.",
         {
             "capacity": Entry("verbs.plans:capacity", "Show how many more of a request fit, and what runs out."),
             "drain": Entry("verbs.plans:drain", "Show where the claims of hosts would go in a drain."),
             "without": Entry("verbs.plans:without", "Show where the claims of hosts would go if the hosts died."),
+            "rebalance": Entry("verbs.rebalance:rebalance", "Plan moves, and carry them out with --apply."),
             "with": Entry("verbs.plans:with_hosts", "Show what the hosts of a fleet file would change."),
         },
     ),
@@ -165,6 +166,7 @@ VERBS: Mapping[str, Entry] = {
     ),
     "select": Entry("verbs.selection:select", "Select hosts and claim the amounts on them."),
     "explain": Entry("verbs.selection:explain", "Explain why hosts fit a request or not. Writes nothing."),
+    "status": Entry("verbs.status:status", "Show what runs, what is wrong or stuck, and what to do about it."),
     "usage": Entry("verbs.quotas:usage", "Show the total usage of all claims."),
     "events": Entry("verbs.events:events", "Show the latest events, or those after a given one."),
     "audit": Entry("verbs.audit:audit", "Check the store's sums, limits and leftovers while it is in use."),

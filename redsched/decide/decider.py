@@ -150,6 +150,11 @@ class Decider:
         requests = [one for _, one in requests_of(request)]
         return Gains(self._columns, requests, [rules_of(one, self._registry.filters) for one in requests])
 
+    def score_on(self, request: Request, host: str) -> float | None:
+        """Return the score of a host for one place of a request, comparable with a decision's; None if it fits none."""
+        row = self._columns.row(host)
+        return None if row is None else self._profile(request).score_of(row)
+
     def room(self, request: Request, most: int) -> Iterator[HostRoom] | None:
         """Return the hosts with room for a request, and how many of its places each takes alone, up to `most` in all.
 

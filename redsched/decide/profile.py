@@ -327,6 +327,16 @@ class RequestProfile:
         best = best_of_all(self._ranked, self.columns.order, count).tolist()
         return [(-self._ranked.item(row), self.columns.name(row), row) for row in best]
 
+    def score_of(self, row: int) -> float | None:
+        """Return the score of a row; None if it does not pass every rule, or if its pools are known to fail."""
+        if self.is_cached:
+            value = self.scores.item(row) if self.fitting[row] else -np.inf
+        else:
+            self.best(1)
+            assert self._ranked is not None
+            value = self._ranked.item(row)
+        return None if value == -np.inf else value
+
     # Updates
 
     def refresh(self) -> None:

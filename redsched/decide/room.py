@@ -115,10 +115,10 @@ def _passes(profile: RequestProfile, row: int) -> bool:
 
 def _state(columns: Columns, row: int) -> Hashable:
     """Return a key that is equal for rows that take the same: all numbers of all slots, and the tree of pools."""
-    families = (*columns.amounts.values(), columns.ratios)
     slots = [slot for slot in columns.capacity if columns.capacity[slot][row]]
-    numbers = np.array([family.at(row, slots) for family in families], np.float64).tobytes()
-    return columns.trees.text(row), tuple(slots), numbers, columns.claims.item(row), columns.starting.item(row)
+    amounts = np.array([family.at(row, slots) for family in columns.amounts.values()], np.int64).tobytes()
+    ratios = tuple(columns.ratios.at(row, slots))
+    return columns.trees.text(row), tuple(slots), amounts, ratios, columns.claims.item(row), columns.starting.item(row)
 
 
 def _classes(request: Request) -> frozenset[str]:

@@ -27,6 +27,7 @@ import redsched.scheduler.observe.events
 import redsched.scheduler.observe.usage
 import redsched.scheduler.planning.jobs
 import redsched.scheduler.planning.planner
+import redsched.scheduler.plans.running
 import redsched.scheduler.plans.service
 import redsched.scheduler.quotas.service
 import redsched.scheduler.scheduler

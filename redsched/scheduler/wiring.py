@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from redsched.scheduler.mirroring.mirrors import Mirrors
     from redsched.scheduler.observe.events import EventService
     from redsched.scheduler.planning.planner import Planner
+    from redsched.scheduler.plans.running import MoveRunner
     from redsched.scheduler.plans.service import PlanService
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
@@ -191,7 +192,18 @@ class Components:
         """Answers what would happen."""
         from redsched.scheduler.plans.service import PlanService
 
-        return PlanService(self.cells, self.shares, self.limits, self.settings)
+        return PlanService(self.cells, self.shares, self.limits, self.settings, self._waiting)
+
+    def _waiting(self) -> list[Request]:
+        """Return the requests that wait for room in this process. It does not build the selector for that."""
+        return self.selector.waiting() if "selector" in vars(self) else []
+
+    @cached_property
+    def move_runner(self) -> "MoveRunner":
+        """Carries out planned moves."""
+        from redsched.scheduler.plans.running import MoveRunner
+
+        return MoveRunner(self.claims, self.migrations)
 
     @cached_property
     def tasks(self) -> "Mapping[str, CellTasks]":
@@ -208,6 +220,16 @@ class Components:
             )
             for cell in self.cells
         }
+
+    @property
+    def running_tasks(self) -> "Mapping[str, CellTasks]":
+        """The background tasks by cell; none if nothing has needed them yet."""
+        return self.tasks if "tasks" in vars(self) else {}
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait for room."""
+        return len(self.wait_queue) if "wait_queue" in vars(self) else 0
 
     @cached_property
     def mirrors(self) -> "Mirrors":
@@ -239,7 +261,7 @@ class Components:
             self._count,
             self.settings.select_timeout_s,
             self.limits,
-            Reservations(self.cells, self.settings),
+            Reservations(self.cells, self.enforcement, self.settings),
             self._observe,
         )
 
@@ -328,12 +350,14 @@ def build_tasks(
     from redsched.scheduler.background.workload import WorkloadCounter
     from redsched.scheduler.mirroring.cell_tasks import CellTasks
     from redsched.scheduler.mirroring.writer import SummaryWriter
+    from redsched.scheduler.observe.delays import Delays
     from redsched.scheduler.selection.confirmations import ConfirmationWaiter
 
     reconciler = Reconciler(cell.store, cell.updater, place_again)
     confirmations = ConfirmationWaiter(cell.store, cell.updater, on_pending=reconciler.begin)
     cell.updater.add_listener(confirmations)
-    sweeper = Sweeper(cell, (reconciler.run_once, drain.run_once), settings.tick_s)
+    delays = Delays(cell.store, cell.updater)
+    sweeper = Sweeper(cell, (reconciler.run_once, drain.run_once, delays.read), settings.tick_s)
     maintenance, summaries = Maintenance(cell, cells, settings), SummaryWriter(cell.store, cell.updater)
     workload = WorkloadCounter(cell.store, cell.updater, {GPU_SHARES: settings.gpu_beside, **settings.scarce})
-    return CellTasks(cell.updater, reconciler, confirmations, sweeper, maintenance, summaries, workload)
+    return CellTasks(cell.updater, reconciler, confirmations, sweeper, maintenance, summaries, workload, drain, delays)

@@ -180,6 +180,7 @@ UNPLACED: dict[str, Any] = {
     "host": "h17",
     "reason": "none of 2 hosts can take 2 VCPU: 2 by VCPU",
 }
+MOVE: dict[str, Any] = {"claim_id": "6f1c", "source": "h17", "target": "h3"}
 LEAVING: dict[str, Any] = {
     "hosts": ["h17"],
     "moves": [{"claim_id": "6f1c", "project": "web", "source": "h17", "target": "h3"}],
@@ -207,6 +208,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     },
     "AggregateAnswer": AGGREGATE,
     "AggregatesAnswer": {"aggregates": [AGGREGATE], "next": None},
+    "AppliedAnswer": {"moves": [{**MOVE, "problem": ""}]},
     "AttestedAnswer": {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "drop": []},
     "BulkAnswer": {"results": [BULK], "next": "h17:6f1c", "watch": "/v1/claims?project=web&state=ending"},
     "CapacityPlanAnswer": {
@@ -219,7 +221,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "redundancy": {
             "by": "zone",
             "checked": 2,
-            "failing": [{"domain": "az1", "hosts": 1, "claims": 1, "unplaced": [UNPLACED]}],
+            "failing": [{"domain": "az1", "hosts": 1, "claims": 1, "unplaced": 1, "examples": [UNPLACED]}],
             "unchecked": 0,
             "unlabelled": 0,
         },
@@ -255,6 +257,14 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "QuotaAnswer": QUOTA,
     "QuotasAnswer": {"quotas": [QUOTA], "next": None},
     "ReadyAnswer": {"status": "ready", "detail": "caught up", "hosts": 2, "workers": 1},
+    "RebalancePlanAnswer": {
+        "aim": "request",
+        "moves": [{**MOVE, "project": "web", "token": TOKEN, "gain": "h17 takes one more"}],
+        "before": 0,
+        "after": 1,
+        "goal": 1,
+        "is_cut": False,
+    },
     "ReportAnswer": {
         "outcome": "OK",
         "epoch": "1790000000000-9f3a12cd",

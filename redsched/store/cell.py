@@ -24,6 +24,7 @@ from redsched.store.commands.quotas import QuotaCommands
 from redsched.store.commands.repair import RepairCommands
 from redsched.store.commands.reservations import ReservationCommands
 from redsched.store.commands.schema import SchemaCommands
+from redsched.store.commands.status import StatusCommands
 from redsched.store.commands.summary import SummaryCommands
 from redsched.store.commands.texts import TextCommands
 from redsched.store.commands.workload import WorkloadCommands
@@ -54,6 +55,7 @@ class CellStore:
         self.workload = WorkloadCommands(cell)
         self.reservations = ReservationCommands(cell)
         self.schema = SchemaCommands(cell)
+        self.status = StatusCommands(cell)
         self.repair = RepairCommands(cell, self.hosts)
         self.audit = AuditReads(cell, self.hosts)
 

@@ -87,3 +87,45 @@ async def test_a_plan_beyond_its_budget_is_too_hard(api: httpx.AsyncClient, monk
     found = (await api.post("/v1/plans/capacity", json={"request": NEED})).json()
     assert (found["places"], found["at_least"]) == (0, True)
     assert int(cell.updater.columns.claims.sum()) == 1
+
+
+async def test_moves_are_planned_and_carried_out_by_separate_calls(api: httpx.AsyncClient) -> None:
+    """A claim without an agent is not active on its target in time, which the response says; the move goes on."""
+    await put_host(api, "h2")
+    for name, other in (("one", "h2"), ("two", "h1")):
+        await api.post(f"/v1/hosts/{other}/disable")
+        found = await select(api, claim_ids=[name], resources={"VCPU": 2})
+        await api.post(f"/v1/claims/{name}/confirm", json={"token": found["token"]})
+        await api.post(f"/v1/hosts/{other}/enable")
+    whole = {"resources": {"VCPU": 8}}
+    plan = (await api.post("/v1/plans/rebalance", json={"for": "request", "request": whole, "max_moves": 3})).json()
+    assert (plan["before"], plan["after"], plan["is_cut"]) == (0, 1, False)
+    [move] = plan["moves"]
+    answer = await api.post("/v1/plans/rebalance/apply", json={"moves": plan["moves"], "timeout_s": 1})
+    [made] = answer.json()["moves"]
+    assert made["claim_id"] == move["claim_id"]
+    assert "not active on" in made["problem"]
+    claim = (await api.get(f"/v1/claims/{move['claim_id']}")).json()
+    assert {one["host"] for one in claim["placements"]} == {"h1", "h2"}
+    again = await api.post("/v1/plans/rebalance/apply", json={"moves": plan["moves"], "timeout_s": 1})
+    assert again.json() == answer.json()
+    stale = [{**plan["moves"][0], "source": "h3"}]
+    answer = await api.post("/v1/plans/rebalance/apply", json={"moves": stale})
+    assert "plan again" in answer.json()["moves"][0]["problem"]
+
+
+async def test_bad_rebalancing_is_refused(api: httpx.AsyncClient) -> None:
+    gang = {"members": [{"name": "a", "resources": {"VCPU": 1}}, {"name": "b", "resources": {"VCPU": 2}}]}
+    for body, words in (
+        ({"for": "nothing"}, "for"),
+        ({}, "for"),
+        ({"for": "request"}, "request to make room for"),
+        ({"for": "drain", "hosts": ["h1"], "policy": "pack"}, "policy does not belong"),
+        ({"for": "request", "request": NEED, "max_moves": 0}, "max_moves"),
+        ({"for": "request", "request": NEED, "max_moves": "3"}, "max_moves"),
+        ({"for": "request", "request": gang}, "largest member"),
+        ({"for": "policy", "policy": "nope"}, "unknown policy"),
+    ):
+        problem = check_problem(await api.post("/v1/plans/rebalance", json=body), 422, "invalid-request")
+        assert words in problem["detail"], problem
+    check_problem(await api.post("/v1/plans/rebalance/apply", json={"moves": []}), 422, "invalid-request")

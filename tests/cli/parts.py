@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import redis
 
 from tests.cli import warm
 from tests.support import secret_watch
@@ -173,6 +176,18 @@ def curl(line: str, token: str = "") -> dict[str, object]:
     with urllib.request.urlopen(request, timeout=20) as answer:
         assert answer.status in (200, 201)
         return dict(json.load(answer))
+
+
+def announce(raw: redis.Redis, number: int = 1) -> None:
+    """Announce schedulers, for an hour."""
+    for one in range(number):
+        fields: dict[str, str | int] = {
+            "at_ms": int(time.time() * 1000) + 3_600_000,
+            "version": "1.2.3",
+            "node": "node",
+            "pid": one,
+        }
+        raw.hset("rs:{c1}:schedulers", mapping={f"{name}.id{one}": value for name, value in fields.items()})
 
 
 def check_nothing_left(started: Up, processes: set[int]) -> None:

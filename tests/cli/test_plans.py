@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.cli.conftest import Redsched
-from tests.cli.parts import run
+from tests.cli.parts import Ran, run, up
 
 FLEET = "hosts: [{name: 'new-{n}', repeat: 2, zone: az3, inventories: {VCPU: {total: 4}}}]"
 
@@ -24,10 +24,12 @@ def test_capacity_is_shown_by_zone_with_what_runs_out(redsched: Redsched) -> Non
     assert (found["places"], found["redundancy"]["checked"]) == (4, 2)
     [failing] = found["redundancy"]["failing"]
     assert failing["domain"] == "h1"
-    assert failing["unplaced"][0]["claim_id"] == "db"
+    assert (failing["unplaced"], failing["examples"][0]["claim_id"]) == (1, "db")
     lines = redsched("plan", "capacity", "VCPU=2", "--n-plus-one", "zone").check().output.splitlines()
     assert "1 of 2: without that zone, some claims would have no place" in lines
     assert "without az1:" in lines
+    lines = redsched("plan", "capacity", "VCPU=2", "--n-plus-one", "label:row").check().output.splitlines()
+    assert lines[-1] == "no host has a row, so none was left out"
 
 
 def test_a_quota_is_shown(redsched: Redsched) -> None:
@@ -95,3 +97,41 @@ def test_the_plural_has_no_list(redsched: Redsched) -> None:
     assert "drain" in run("plans").output
     run("plan", "capacity").check_failed(2, "the request is empty")
     run("plan", "capacity", "VCPU=1", "--budget", "0").check_failed(2, "range")
+
+
+def test_moves_are_planned_and_carried_out() -> None:
+    """On hosts whose agents run the work. The room is there afterwards."""
+    with up("--fleet", "2", "--no-agent") as started:
+
+        def redsched(*words: str) -> Ran:
+            return run(*words, environment={"REDSCHED_REDIS_URL": started.store})
+
+        for number, other in enumerate(("sim-00001", "sim-00002")):
+            redsched("host", "disable", other).check()
+            redsched("select", "VCPU=4", "--id", f"vm-{number}", "--until", "active").check()
+            redsched("host", "enable", other).check()
+        asked = ("plan", "rebalance", "--for", "request", "VCPU=64")
+        plan = redsched(*asked, "--json").check().json()
+        [move] = plan["moves"]
+        assert (plan["before"], plan["after"], move["gain"]) == (0, 1, f"{move['source']} takes one more")
+        lines = redsched(*asked, "--apply").check().output.splitlines()
+        assert lines[0] == "0 of 1 places fit now, 1 after 1 move"
+        assert lines[1].split() == ["MOVE", "CLAIM", "FROM", "TO", "GAIN"]
+        assert lines[-1] == f"{move['claim_id']} is active on {move['target']} (1 of 1)"
+        redsched("select", "VCPU=64", "--host", move["source"]).check()
+        done = redsched("plan", "rebalance", "--for", "policy", "--policy", "pack", "--apply", "--json").check().json()
+        assert (done["aim"], done["moves"], done["applied"]) == ("policy", [], [])
+        stuck = redsched("plan", "rebalance", "--for", "drain", "--empty", move["target"])
+        assert stuck.check().output == "2 claims are on these hosts now, 2 after 0 moves\n"
+
+
+def test_moves_are_planned_on_an_export(redsched: Redsched, tmp_path: Path) -> None:
+    """But not carried out."""
+    redsched("select", "VCPU=1", "--host", "h1", "--id", "db").check()
+    file = tmp_path / "cell.jsonl"
+    redsched("export", "--output", str(file)).check()
+    asked = ("plan", "rebalance", "--for", "drain", "--empty", "h1", "--from", str(file))
+    assert run(*asked).check().output == "1 claims are on these hosts now, 1 after 0 moves\n"
+    run(*asked, "--apply").check_failed(2, "leave out --from")
+    run("plan", "rebalance", "--for", "request", "--from", str(file)).check_failed(2, "make room for")
+    run("plan", "rebalance", "--for", "nothing").check_failed(2, "nothing")

@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+import redis
 
 from redsched.cli.commands import entries
 from redsched.scheduler import Scheduler
 from redsched.store.access.roles import StoreRole
 from tests.cli.conftest import Redsched
-from tests.cli.parts import Ran, run
+from tests.cli.parts import Ran, announce, run
 from tests.support.builders.cells import usual_settings
 from tests.support.plain_client import plain_client
 from tests.support.store_users import url_as
@@ -29,6 +30,7 @@ READING: dict[str, Sequence[str]] = {
     "shared-pool list": (),
     "shared-pool show": ("licences",),
     "explain": ("VCPU=2", "--server-group", "db"),
+    "status": (),
     "usage": ("--by", "project"),
     "events": (),
     "audit": (),
@@ -37,6 +39,7 @@ READING: dict[str, Sequence[str]] = {
     "plan capacity": ("VCPU=2", "--n-plus-one", "host"),
     "plan drain": ("h1",),
     "plan without": ("h1",),
+    "plan rebalance": ("--for", "drain", "--empty", "h1"),
     "plan with": (FLEET,),
 }
 """The commands that only read, with their arguments."""
@@ -58,6 +61,8 @@ def as_reader(redsched: Redsched, store: str) -> Callable[..., Ran]:
     """Return a function that runs a command as a reader, on a store with a bit of everything."""
     for arguments in SET_UP:
         redsched(*arguments).check()
+    with redis.Redis.from_url(store, protocol=2) as client:
+        announce(client)  # a status without schedulers is exit code 1
     url = url_as(store, StoreRole.READER, cells=("c1",))
     return lambda *arguments: run(*arguments, environment={"REDSCHED_REDIS_URL": url})
 

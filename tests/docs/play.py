@@ -20,7 +20,7 @@ LONGEST_S, RECORDING_S = 60.0, 15.0
 PAUSE_S, LONGEST_PAUSE_S, COST = 0.1, 1.0, 3
 """The pause before a command is repeated: so many times its duration, within these bounds."""
 LOOKS = re.compile(
-    r"redsched (claim (show|list)|events|host (list|show)|audit|usage|quota (show|list)|explain)\b"
+    r"redsched (claim (show|list)|events|status|host (list|show)|audit|usage|quota (show|list)|explain)\b"
     r"|redis-cli FCALL_RO\b"
     r"|curl -s localhost:8080/\S+$|curl -s -o \S+|tail |grep |cat |ls"
 )

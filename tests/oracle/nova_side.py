@@ -4,7 +4,7 @@ import importlib
 import json
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
@@ -55,13 +55,17 @@ def host_state(number: int, host: Host, aggregates: dict[str, dict[str, str]]) -
     name = f"h{number}"
     state = load("nova.scheduler.host_manager").HostState(name, name, host.get("cell", CELL))
     state._update_from_compute_node(_compute_node(number, host))
+    state.service = {"disabled": not host.get("enabled", True), "up": host.get("up", True)}
+    state.allocation_candidates = [{"allocations": {}, "mappings": {}}]
     state.aggregates = [
         objects.Aggregate(metadata=dict(aggregates[one]), name=one) for one in host.get("aggregates", ())
     ]
+    if "image" in host:
+        image = objects.ImageMeta.from_dict({"properties": dict(host["image"])})
+        state.instances = {uuid_of(8, number): SimpleNamespace(image_meta=image)}
+        return state
     members = {uuid_of(7, number, one): None for one in range(host.get("members", 0))}
     state.instances = members | {uuid_of(8, number, one): None for one in range(2)}
-    state.service = {"disabled": not host.get("enabled", True), "up": host.get("up", True)}
-    state.allocation_candidates = [{"allocations": {}, "mappings": {}}]
     return state
 
 
@@ -236,4 +240,25 @@ def weights(fleet: Fleet) -> list[float]:
 
 def _weigher(fleet: Fleet) -> Any:
     classes = {one.__name__: one for one in load("nova.scheduler.weights").HostWeightHandler().get_all_classes()}
+    if fleet.weigher == "ImagePropertiesWeigher":
+        _read_instances_of_hosts(load("nova.scheduler.weights.image_props"))
     return classes[fleet.weigher]()
+
+
+class _Instances(list[Any]):
+    """Stands for Nova's InstanceList, of which the weigher fills in what the database has."""
+
+    def __init__(self, _context: Any, objects: Any) -> None:
+        super().__init__(objects)
+
+    def fill_metadata(self) -> None:
+        """Do nothing: the instances are complete."""
+
+
+def _read_instances_of_hosts(module: Any) -> None:
+    """Have the weigher of images read the instances of the host states, and not Nova's database."""
+    cells = SimpleNamespace(get_by_uuid=lambda _context, _uuid: None)
+    module.objects = SimpleNamespace(CellMapping=cells, InstanceList=_Instances)
+    module.nova_context = SimpleNamespace(
+        get_admin_context=lambda: None, target_cell=lambda _context, _cell: nullcontext()
+    )

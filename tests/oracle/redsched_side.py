@@ -89,6 +89,7 @@ def fields_of(host: Host) -> dict[str, str]:
 
 def _labels(host: Host) -> Iterator[tuple[str, str]]:
     yield from host.get("stats", {}).items()
+    yield from host.get("image", {}).items()
     yield "ip", host.get("host_ip", "10.0.0.1")
     if host.get("supported"):
         yield "supported_instances", ",".join("/".join(one) for one in host["supported"])

@@ -18,12 +18,15 @@ NAMES = {weigher: option.removesuffix("_move") for weigher, option in OPTIONS.it
 
 def weights(fleet: Fleet) -> list[float]:
     """Return the weight of each host, multiplier included."""
+    if fleet.weigher == "CrossCellWeigher":
+        return _weights_by_cell(fleet)
     columns = _columns(fleet, range(len(fleet.hosts)))
-    return _scores(columns, fleet, Request({"VCPU": 1}, server_group="g" if "group" in fleet.spec else "")).tolist()
+    group, image = "g" if "group" in fleet.spec else "", fleet.spec.get("image", {})
+    return _scores(columns, fleet, Request({"VCPU": 1}, server_group=group, properties=image)).tolist()
 
 
-def weights_by_cell(fleet: Fleet) -> list[float]:
-    """Return what `weights` returns, for fleets in two cells. Moving work leaves a further host of the first."""
+def _weights_by_cell(fleet: Fleet) -> list[float]:
+    # Work that moves leaves a further host of the first cell.
     found = [0.0] * len(fleet.hosts)
     moving = "from_cell" in fleet.spec
     for is_there in (False, True):
@@ -57,5 +60,9 @@ def _scores(columns: Columns, fleet: Fleet, request: Request) -> np.ndarray[tupl
 
 
 def _settings(fleet: Fleet) -> Settings:
-    pairs = (one.split("=") for one in fleet.metrics_conf.get("weight_setting", ()))
-    return Settings(metrics_weights={name: float(factor) for name, factor in pairs})
+    metrics, images = fleet.metrics_conf.get("weight_setting", ()), fleet.conf.get("image_props_weight_setting", ())
+    return Settings(metrics_weights=_factors(metrics), image_props_weights=_factors(images))
+
+
+def _factors(setting: Sequence[str]) -> dict[str, float]:
+    return {name: float(factor) for name, _, factor in (one.partition("=") for one in setting)}

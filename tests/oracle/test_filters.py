@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.oracle.cases.filters import Block
-from tests.oracle.differences import DIFFERENCES, Difference, side_of
+from tests.oracle.differences.filters import DIFFERENCES, Difference, explains, side_of
 from tests.oracle.redsched_side import filter_verdicts
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -40,21 +40,15 @@ def disagreements() -> tuple[Disagreement, ...]:
     return tuple(found)
 
 
-def explains(difference: Difference, disagreement: Disagreement) -> bool:
-    """Return whether a difference explains a disagreement."""
-    block, spec, host, side = disagreement
-    return block.filter in difference.filters and side in difference.sides and difference.applies(block, spec, host)
-
-
 def test_every_verdict_that_differs_is_a_documented_difference() -> None:
-    unexplained = [one for one in disagreements() if not any(explains(each, one) for each in DIFFERENCES)]
+    unexplained = [one for one in disagreements() if not any(explains(each, *one) for each in DIFFERENCES)]
     assert unexplained == []
 
 
 @pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda one: one.name)
 def test_a_documented_difference_is_one(difference: Difference) -> None:
     """There is a verdict that only this difference explains, so that it cannot be named in vain."""
-    alone = (one for one in disagreements() if [each for each in DIFFERENCES if explains(each, one)] == [difference])
+    alone = (one for one in disagreements() if [each for each in DIFFERENCES if explains(each, *one)] == [difference])
     assert next(alone, None) is not None
 
 

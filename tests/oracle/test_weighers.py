@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.oracle.cases.weighers import HERE, OPTIONS, Fleet
-from tests.oracle.redsched_weighers import weights, weights_by_cell
+from tests.oracle.cases.weighers import OPTIONS, Fleet
+from tests.oracle.differences.weighers import DIFFERENCES
+from tests.oracle.redsched_weighers import weights
 
 RECORDED = Path(__file__).parent / "recorded" / "weighers.json"
 DOCS = Path(__file__).parents[2] / "docs" / "comparison.md"
@@ -32,40 +33,15 @@ def fleets(weigher: str) -> Iterator[tuple[Fleet, list[float]]]:
 def differing(weigher: str) -> Iterator[tuple[Fleet, int]]:
     """Yield each fleet with the number of its hosts to which redsched gives another weight."""
     for fleet, theirs in fleets(weigher):
-        ours = weights_by_cell(fleet) if weigher == "CrossCellWeigher" else weights(fleet)
-        yield fleet, sum(one != pytest.approx(other, abs=1e-6) for one, other in zip(ours, theirs, strict=True))
+        yield (
+            fleet,
+            sum(one != pytest.approx(other, abs=1e-6) for one, other in zip(weights(fleet), theirs, strict=True)),
+        )
 
 
 def differing_weights() -> int:
     """Return how many weights of the record differ."""
     return sum(count for weigher in OPTIONS for _, count in differing(weigher))
-
-
-def has_no_multiplier_for_a_missing_metric(fleet: Fleet) -> bool:
-    """Return whether a host lacks a metric, and an aggregate gives it a multiplier of 0."""
-    named = {one.partition("=")[0] for one in fleet.metrics_conf.get("weight_setting", ())}
-    zero = {name for name, metadata in fleet.aggregates.items() if "0" in metadata.values()}
-    return any(
-        zero.intersection(host.get("aggregates", ())) and not named <= host["metrics"].keys() for host in fleet.hosts
-    )
-
-
-def is_in_one_cell(fleet: Fleet) -> bool:
-    """Return whether all hosts are in the cell that work leaves."""
-    return "from_cell" in fleet.spec and all(host["cell"] == HERE for host in fleet.hosts)
-
-
-DIFFERENCES = {
-    "MetricsWeigher": (
-        has_no_multiplier_for_a_missing_metric,
-        "A host that lacks one counts as unavailable even if its multiplier is 0; Nova then counts the metric as 0.",
-    ),
-    "CrossCellWeigher": (
-        is_in_one_cell,
-        "If all hosts that fit are in the old cell, they get 1, in Nova 0.",
-    ),
-}
-"""By weigher: the fleets of which weights may differ, and what docs/comparison.md says of them."""
 
 
 @pytest.mark.parametrize("weigher", OPTIONS)

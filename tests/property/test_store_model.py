@@ -170,6 +170,26 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         self.play(self.compare_store())
         self.attest(name)
 
+    @rule(name=hosts, reservation=st.sampled_from(("r1", "r2")), kept=amounts, ends=st.booleans())
+    def reserve(self, name: str, reservation: str, kept: dict[str, int], ends: bool) -> None:
+        """Reserve a host for a request that waits, or end that."""
+        host, commands = self.model.hosts.get(name), self.cell.reservations
+        if ends:
+            outcome = self.play(commands.end(name, reservation))
+            is_own = host is not None and host.reservation == reservation
+            assert outcome == ("UNKNOWN" if host is None else "OK" if is_own else "ALREADY_DONE")
+            if host is not None and is_own:
+                host.reservation, host.kept = "", {}
+            return
+        outcome = self.play(commands.put(name, reservation, kept, HOUR_S * 1000, 0, 1000))
+        if host is None:
+            assert outcome is Outcome.UNKNOWN
+        elif host.reservation not in ("", reservation):
+            assert outcome is Outcome.IN_USE
+        else:
+            assert outcome is Outcome.OK
+            host.reservation, host.kept = reservation, dict(kept)
+
     # Claims
 
     @rule(places=members, fresh=st.booleans(), clock_off_ms=st.sampled_from((0, 0, 0, 0, 0, 0, -601_000, 3_600_000)))
@@ -268,7 +288,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
                 amount,
                 field("capacity", slot, 0),
                 field("claimed", slot, 0),
-                field("external", slot, 0),
+                field("external", slot, 0) + field("kept", slot, 0),
                 field("min", slot, 1),
                 field("max", slot, 2**53 - 1),
                 field("step", slot, 1),
@@ -420,6 +440,8 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
         assert fields["alive"] == str(int(host.alive))
         external = {key[9:]: int(value) for key, value in fields.items() if key.startswith("external.")}
         assert external == host.external
+        kept = {key[5:]: int(value) for key, value in fields.items() if key.startswith("kept.")}
+        assert (fields.get("reservation", ""), kept) == (host.reservation, host.kept)
         for slot, inventory in host.report.inventories.items():
             assert fields[f"capacity.{slot}"] == str(inventory.capacity)
             assert fields[f"max.{slot}"] == str(inventory.largest)

@@ -16,6 +16,7 @@ from redsched.scheduler.backup.replay import Replayed, Sample, replay
 from redsched.scheduler.backup.trace import Trace, is_trace, read_trace
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
+from tests.support.builders.cells import raw_client
 from tests.support.builders.columns import columns_of
 
 HEAD = {"kind": "trace", "format": 1}
@@ -98,6 +99,31 @@ async def test_work_of_a_trace_ends_and_makes_room() -> None:
     assert found.fill == found.peak == {"VCPU": 1.0}
 
 
+async def test_whatever_refuses_a_request_only_refuses_its_places() -> None:
+    quota = {"kind": "quota", "project": "web", "limits": {"VCPU": 3}}
+    trace = read_trace(
+        lines(
+            HEAD,
+            host("h1", VCPU=8),
+            quota,
+            arrival(0, project="web", count=2),
+            arrival(1, project="web", count=2),  # exceeds the quota
+            arrival(2, server_group="db"),  # is not in the trace
+            arrival(3, resources={"VCPU": 9}),
+        )
+    )
+    found = await played(trace)
+    assert (found.placed, found.refused) == (2, 4)
+
+
+async def test_a_request_that_can_never_be_placed_is_named() -> None:
+    trace = read_trace(lines(HEAD, host("h1", VCPU=8), arrival(0), arrival(60, policy="best")))
+    with pytest.raises(InvalidRequest, match="the request at 60 s cannot be placed: unknown policy 'best'"):
+        await played(trace)
+    with pytest.raises(InvalidRequest, match=r"^unknown policy 'good': use one of"):
+        await played(trace, "good")
+
+
 async def test_a_replay_sees_the_room_that_came_free_at_once() -> None:
     """Each task has the better host, where the one before has just ended."""
     many = [arrival(number, 1, resources={"VCPU": 4}) for number in range(60)]
@@ -113,6 +139,17 @@ async def test_replays_are_repeatable_and_have_a_limited_number_of_samples() -> 
     assert len(first.samples) == 200
     assert first.samples[-1].requested == 450
     assert 0 < first.refused < 450
+
+
+async def test_a_replay_learns_its_workload_at_the_same_arrivals_each_time() -> None:
+    many = [arrival(number, resources={"FPGA": 1, "VCPU": 2}) for number in range(430)]
+    trace = read_trace(lines(HEAD, host("h1", VCPU=4, FPGA=4), *many))
+    with PrivateServer.start() as server:
+        await replay(server.url, trace.fleet, trace.arrivals, Settings(scarce={"FPGA": {"VCPU": 1.0}}))
+        async with raw_client(server.url) as raw:
+            assert await raw.hgetall("rs:{c1}:workload") == {
+                "requests": "400", "places.FPGA": "400", "beside.FPGA.FPGA": "400", "beside.FPGA.VCPU": "800",
+            }  # fmt: skip
 
 
 def test_means_are_over_time() -> None:

@@ -137,6 +137,8 @@ SCOPES: Mapping[tuple[str, str], RoutePolicy] = {
     ("POST", "/v1/plans/drain"): READ,
     ("POST", "/v1/plans/without"): READ,
     ("POST", "/v1/plans/with"): READ,
+    ("POST", "/v1/plans/rebalance"): READ,
+    ("POST", "/v1/plans/rebalance/apply"): OPERATORS,
     ("GET", "/v1/usage"): READ_OWN_PROJECTS,
     ("GET", "/v1/changes"): READ_OWN_PROJECTS,
     ("GET", "/v1/events"): READ_OWN_PROJECTS,

@@ -1,4 +1,4 @@
-"""POST /v1/plans/...: what would happen. Nothing is written."""
+"""POST /v1/plans/...: what would happen, which writes nothing; and carrying out planned moves."""
 
 from fastapi import APIRouter, Request, Response
 
@@ -7,9 +7,16 @@ from redsched.api.disconnect import unless_gone
 from redsched.api.openapi import BODY, answers, body
 from redsched.api.request_body import read, read_large
 from redsched.api.routes.common import KNOWN_QUERY, scheduler
-from redsched.errors import NotFound, NoValidHost, PlannerBusy, TooHard
-from redsched.schema.requests.plans import AddingBody, CapacityBody, LeavingBody
-from redsched.schema.responses import AddingPlanAnswer, CapacityPlanAnswer, LeavingPlanAnswer
+from redsched.errors import ClaimState, NotFound, NoValidHost, OutcomeUnknown, PlannerBusy, TooHard
+from redsched.scheduler import AppliedMove, Move
+from redsched.schema.requests.plans import AddingBody, ApplyBody, CapacityBody, LeavingBody, RebalanceBody
+from redsched.schema.responses import (
+    AddingPlanAnswer,
+    AppliedAnswer,
+    CapacityPlanAnswer,
+    LeavingPlanAnswer,
+    RebalancePlanAnswer,
+)
 
 router = APIRouter(prefix="/v1/plans", tags=["plans"], dependencies=[KNOWN_QUERY])
 
@@ -67,3 +74,40 @@ async def plan_with(request: Request) -> Response:
     asked = await read_large(request, AddingBody)
     found = await unless_gone(request, scheduler(request).plans.with_hosts(asked.reports(), asked.request))
     return responses.answer(AddingPlanAnswer.of(found))
+
+
+@router.post(
+    "/rebalance",
+    summary="Plan moves",
+    responses=answers({200: RebalancePlanAnswer}, *BODY, NotFound, NoValidHost, ClaimState, TooHard, PlannerBusy),
+    openapi_extra=body(RebalanceBody),
+)
+async def plan_rebalance(request: Request) -> Response:
+    """Return an ordered list of moves that make room, empty hosts, or follow a policy, each with what it gains.
+
+    The moves were verified on a copy of the fleet. 409: the fleet changes too fast for that.
+    """
+    asked = await read(request, RebalanceBody)
+    planning = scheduler(request).plans.rebalance(asked.aim, asked.max_moves, asked.request, asked.hosts, asked.policy)
+    return responses.answer(RebalancePlanAnswer.of(await unless_gone(request, planning)))
+
+
+@router.post(
+    "/rebalance/apply",
+    summary="Carry out planned moves",
+    responses=answers({200: AppliedAnswer}, *BODY, OutcomeUnknown),
+    openapi_extra=body(ApplyBody),
+)
+async def apply_rebalance(request: Request) -> Response:
+    """Carry out the moves of a plan, one after the other, and stop at the first that fails.
+
+    Each claim must still have the token of the plan. If the client disconnects, the move that has begun goes on, and
+    no further one begins.
+    """
+    asked = await read_large(request, ApplyBody)
+    moves = [Move(**one.model_dump()) for one in asked.moves]
+
+    async def run() -> list[AppliedMove]:
+        return [one async for one in scheduler(request).move_runner.run(moves, asked.timeout_s)]
+
+    return responses.answer(AppliedAnswer.of(await unless_gone(request, run())))

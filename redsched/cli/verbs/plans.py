@@ -58,7 +58,7 @@ def capacity(
 
     Nothing is written. With --n-plus-one, also show without which host, zone or label value some claims have no place.
     """
-    request = _planned(asked)
+    request = planned_request(asked)
     found = _plan(
         url, export, budget_s, lambda s: s.capacity(request, n_plus_one), lambda a: a.capacity(request, n_plus_one)
     )
@@ -101,7 +101,7 @@ def with_hosts(
     Nothing is written. With a request, also show how many of it fit before and after.
     """
     reports = read_fleet(Path(file))
-    request = _planned(asked) if _is_given(asked) else None
+    request = planned_request(asked) if is_given(asked) else None
     found = _plan(
         url, export, budget_s, lambda s: s.with_hosts(reports, request), lambda a: a.with_hosts(reports, request)
     )
@@ -110,14 +110,16 @@ def with_hosts(
     return _show_adding(found)
 
 
-def _planned(asked: RequestOptions) -> Request:
+def planned_request(asked: RequestOptions) -> Request:
+    """Return the request of a plan. Raises InvalidRequest."""
     request = request_of(asked)
     if request.claim_ids:
         raise InvalidRequest("claim_ids belong to one selection: leave them out of a plan")
     return request
 
 
-def _is_given(asked: RequestOptions) -> bool:
+def is_given(asked: RequestOptions) -> bool:
+    """Return whether any option of a request is given."""
     return any(getattr(asked, name) not in NOT_GIVEN for name in RequestOptions.__slots__)
 
 
@@ -153,15 +155,20 @@ def _show_capacity(found: CapacityPlan) -> None:
 
 def _show_redundancy(found: Redundancy) -> None:
     what = found.by.removeprefix("label:")
+    if not found.checked and not found.unchecked:
+        tables.say(f"no host has a {what}, so none was left out")
+        return
     if not found.failing:
         print(f"all claims fit without any one {what}: {found.checked} tried")
     else:
         print(f"{len(found.failing)} of {found.checked}: without that {what}, some claims would have no place")
-        rows = ((one.domain, one.hosts, one.claims, len(one.unplaced)) for one in found.failing)
+        rows = ((one.domain, one.hosts, one.claims, one.unplaced) for one in found.failing)
         tables.show_table(("WITHOUT", "HOSTS", "CLAIMS", "UNPLACED"), rows, "")
         for one in found.failing:
             print(f"without {one.domain}:")
-            _show_unplaced(one.unplaced)
+            _show_unplaced(one.examples)
+            if one.unplaced > len(one.examples):
+                print(f"and {one.unplaced - len(one.examples)} more")
     if found.unchecked:
         tables.say(f"{found.unchecked} more were not tried in time: allow more with --budget")
     if found.unlabelled:

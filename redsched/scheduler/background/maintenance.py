@@ -1,20 +1,23 @@
 """Maintenance of a cell: record events, and check the store for consistency.
 
-One scheduler at a time does both. Every scheduler checks its own replica.
+One scheduler at a time does both. Every scheduler checks its own replica, and announces itself.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 
 from redsched import aio, logs
 from redsched.scheduler.audit.audit import repair_cell, repair_replica, with_problems
 from redsched.scheduler.audit.ids import repair_ids
+from redsched.scheduler.background.announcer import EVERY_S, Announcer
 from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.periodic import repeat
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.results import AuditReport, Problem
+from redsched.scheduler.results import AuditReport, Finding, Problem
 from redsched.settings import Settings
+from redsched.store.commands.status import AuditNote
 
 RECORD_LEASE_S = 5.0
 """The lease of the recording duty, or three ticks if those are longer: a dead recorder is replaced after that."""
@@ -30,21 +33,28 @@ class Maintenance:
         self._cell, self._cells, self._settings = cell, cells, settings
         self._recorder = Recorder(cell.store, settings, cell.updater, cell.own)
         self._recording, self._checking = DutyLease(cell.store, "record"), DutyLease(cell.store, "check")
+        self._announcer = Announcer(cell)
         self._tasks: list[asyncio.Task[None]] = []
+        self.audits = Counter[str]()
+        """How many checks were made, by AUDIT_SCOPES."""
+        self.findings = Counter[Finding]()
 
     def start(self) -> None:
         """Start the tasks that the settings enable."""
         settings = self._settings
+        self._begin(self._announcer.announce, EVERY_S, first_s=0)
         if settings.events_keep_s:
-            self._begin(self.record, settings.tick_s)
+            self._begin(self.record, settings.tick_s, settings.tick_s)
         if settings.check_s:
-            self._begin(self.check, settings.check_s)
+            self._begin(self.check, settings.check_s, settings.check_s)
 
     async def stop(self) -> None:
         """Stop the tasks, and release the recording duty."""
         tasks, self._tasks = self._tasks, []
         await aio.end_all(tasks)
         self._cell.own.keep(False)
+        if tasks:
+            await self._announcer.withdraw()
         if tasks and self._settings.events_keep_s:
             await self._recording.close(log, "maintenance failed")
 
@@ -60,23 +70,35 @@ class Maintenance:
         # The lease is shorter than the time to the next check, so that the first scheduler to try gets each check.
         if not await self._checking.is_mine(self._settings.check_s * 0.7):
             report = await repair_replica(self._cell)
-            _log_broken(report.problems)
+            self._record("replica", report.problems)
             return report
         report = await repair_cell(self._cell, operator=False)
-        _log_broken(report.problems)
+        self._record("cell", report.problems)
+        await self._cell.store.status.note_audit(_note(report))
         # The ids come last: they are compared with other cells, which may be unavailable.
         ids = await repair_ids(self._cell, self._cells)
-        _log_broken(ids)
-        return with_problems(report, ids)
+        self._record("ids", ids)
+        if ids:
+            report = with_problems(report, ids)
+            await self._cell.store.status.note_audit(_note(report))
+        return report
 
-    def _begin(self, work: Callable[[], Awaitable[object]], every_s: float) -> None:
+    def _record(self, scope: str, problems: Sequence[Problem]) -> None:
+        """Count a check and its findings, and log those that were not repaired."""
+        self.audits[scope] += 1
+        self.findings.update(Finding(one.invariant, one.repaired) for one in problems)
+        for one in problems:
+            if not one.repaired:
+                log.error("broken", cell=one.cell, thing=one.thing, problem=one.detail, advice=one.advice)
+
+    def _begin(self, work: Callable[[], Awaitable[object]], every_s: float, first_s: float) -> None:
         name = f"redsched-{work.__name__}-{self._cell.name}"
-        working = repeat(work, every_s, log.bind(cell=self._cell.name), work.__name__, first_s=every_s)
+        working = repeat(work, every_s, log.bind(cell=self._cell.name), work.__name__, first_s=first_s)
         self._tasks.append(aio.detached(working, name=name))
 
 
-def _log_broken(problems: Iterable[Problem]) -> None:
-    """Log the problems that were not repaired."""
-    for one in problems:
-        if not one.repaired:
-            log.error("broken", cell=one.cell, thing=one.thing, problem=one.detail, advice=one.advice)
+def _note(report: AuditReport) -> AuditNote:
+    """Return the note about a report that the store keeps."""
+    broken, repaired = report.broken, len(report.problems) - len(report.broken)
+    texts = tuple(f"{one.thing}: {one.detail}" for one in broken)
+    return AuditNote(0, report.hosts, report.claims, len(broken), repaired, texts)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from redsched.errors import Conflict, NotFound, NoValidHost
+from redsched.decide.scoring.registry import check_policy
+from redsched.errors import Conflict, InvalidRequest, NotFound, QuotaExceeded, TooHard
 from redsched.model import Request
 from redsched.scheduler.backup.archive import Archive
 from redsched.scheduler.backup.arrivals import LEASE_S, Arrival
@@ -16,6 +17,10 @@ from redsched.settings import Settings
 from redsched.store.store import Store
 
 MAX_PLACES = 100_000
+REFUSALS = (Conflict, NotFound, QuotaExceeded, TooHard)
+"""What a refused place raises. NotFound: it names a declared object that is not in the file."""
+LEARNING = 50
+"""After how many arrivals the weighers learn what was requested."""
 SAMPLES = 200
 """How many samples a replay has, if it has as many arrivals."""
 
@@ -74,20 +79,25 @@ async def replay(
     """Place the arrivals on the hosts of an archive, in the empty store at `url`.
 
     `policy` replaces the policies of the requests. Among equal hosts the first is always taken, so that replays are
-    repeatable. It ends with the last arrival. Raises StoreUnavailable, InvalidRequest (an unknown policy).
+    repeatable. It ends with the last arrival. Raises StoreUnavailable, InvalidRequest (such as an unknown policy).
     """
     overrides = {"cells": (fleet.head.cell,), "pick_from": 1, "check_s": 0.0, "events_keep_s": 0.0, "redis_url": url}
     settings = settings.model_copy(update=overrides)
-    await _report_hosts(url, fleet, settings)
     plugins = plugins_of(settings)
+    check_policy("policy", policy or settings.policy, plugins().policies)
+    await _report_hosts(url, fleet, settings)
     meter = FleetMeter((one.request for one in arrivals), plugins().filters)
     async with Store.connect(url, settings) as store:
         components = Components(store, settings, plugins)
         components.build()
         async with components.running():
             playing = _Playing(components, meter, policy)
+            workload = components.tasks[fleet.head.cell].workload
+            await workload.stop()  # its exchanges are at times of the clock, which differ between replays
             for number, arrival in enumerate(arrivals, 1):
                 await playing.play(arrival)
+                if number % LEARNING == 0:
+                    await workload.exchange()
                 if number * SAMPLES // len(arrivals) > (number - 1) * SAMPLES // len(arrivals):
                     await playing.sample(arrival.at_s)
     return Replayed(
@@ -116,8 +126,10 @@ class _Playing:
         self.guessed += request.places * arrival.is_guess
         try:
             found = (await self.components.selector.select(request)).selections
-        except (NoValidHost, Conflict, NotFound):
+        except REFUSALS:
             found = ()
+        except InvalidRequest as error:
+            raise InvalidRequest(f"the request at {arrival.at_s:g} s cannot be placed: {error.detail}") from error
         self.placed += len(found)
         self.refused += request.places - len(found)
         self.hosts.update(one.host for one in found)

@@ -45,6 +45,7 @@ class CellCopy:
         self.columns = columns
         self.settings = settings.model_copy(update={"pick_from": 1})
         self.decider = Decider(columns, self.settings, plugins)
+        self.plugins = plugins
         self.claims = dict(claims)
         self.unready = frozenset(unready)
         self._texts = requests
@@ -73,6 +74,10 @@ class CellCopy:
         if found is None:
             found = self._requests[claim.digest] = Request.from_canonical(text)
         return found
+
+    def knows_request_of(self, claim: Claim) -> bool:
+        """Return whether the request from which a claim was made is known."""
+        return claim.digest in self._texts
 
     def on_host(self, host: str) -> list[Claim]:
         """Return the claims with a placement on a host, each as seen there, the largest first."""

@@ -8,6 +8,7 @@ from redsched.scheduler.plans.results import (
     CapacityPlan,
     ClassAmounts,
     LeavingPlan,
+    RebalancePlan,
     Redundancy,
     Room,
 )
@@ -49,6 +50,18 @@ def merged_adding(found: Sequence[AddingPlan]) -> AddingPlan:
         sum(one.waiting for one in found),
         sum(one.served for one in found),
         room if rooms else None,
+    )
+
+
+def merged_rebalancing(found: Sequence[RebalancePlan]) -> RebalancePlan:
+    """Return the moves of several cells, one cell after the other."""
+    return RebalancePlan(
+        found[0].aim,
+        tuple(move for one in found for move in one.moves),
+        sum(one.before for one in found),
+        sum(one.after for one in found),
+        sum(one.goal for one in found),
+        any(one.is_cut for one in found),
     )
 
 

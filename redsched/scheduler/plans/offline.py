@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from redsched.decide.plugins.registry import plugin_registry
-from redsched.errors import InvalidRequest, RedschedError
+from redsched.errors import InvalidRequest, NotFound, RedschedError
 from redsched.model import HostReport, Request
 from redsched.model.validation import check_topology
 from redsched.scheduler.backup.archive import Archive
@@ -19,8 +19,9 @@ from redsched.scheduler.plans.questions import (
     answer,
     times_within,
 )
+from redsched.scheduler.plans.rebalancing import RebalanceQuestion, VerifyQuestion, check_aim
 from redsched.scheduler.plans.relocation import with_hints
-from redsched.scheduler.plans.results import AddingPlan, CapacityPlan, LeavingPlan
+from redsched.scheduler.plans.results import AddingPlan, Aim, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.scheduler.quotas.usage import usage_of
 from redsched.settings import Settings
 
@@ -55,6 +56,17 @@ class ArchivePlans:
         if other := next((one.cell for one in reports if one.cell != self.archive.head.cell), ""):
             raise InvalidRequest(f"a host is in cell {other!r}, and the export is of {self.archive.head.cell!r}")
         return self._ask(AddingQuestion(reports, request if request is None else self._resolved(request)))
+
+    def rebalance(
+        self, aim: Aim, max_moves: int, request: Request | None = None, hosts: Collection[str] = (), policy: str = ""
+    ) -> RebalancePlan:
+        """Return moves that reach an aim, verified on another copy. Raises NotFound, InvalidRequest, TooHard."""
+        check_aim(aim, request, hosts, policy)
+        if unknown := sorted(set(hosts) - {one.name for one in self.archive.hosts}):
+            raise NotFound(f"there is no host {unknown[0]!r} in cell {self.archive.head.cell}")
+        asked = None if request is None else self._resolved(request)
+        question = RebalanceQuestion(aim, max_moves, asked, tuple(hosts), policy or self.settings.policy)
+        return self._ask(VerifyQuestion(question, self._ask(question)))
 
     def _ask(self, question: Callable[[CellCopy], T]) -> T:
         found = answer(self._copy, question, self.limit_s)

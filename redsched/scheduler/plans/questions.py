@@ -11,7 +11,7 @@ from redsched.model import CLAIMS, Amounts, HostReport, Request
 from redsched.scheduler.plans import adding, leaving
 from redsched.scheduler.plans.capacity import MAX_PLACES, capacity
 from redsched.scheduler.plans.cell_copy import CellCopy
-from redsched.scheduler.plans.results import AddingPlan, CapacityPlan, LeavingPlan
+from redsched.scheduler.plans.results import AddingPlan, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.scheduler.selection.references import undeclared_in
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ def is_cut(found: Any) -> bool:
     if isinstance(found, CapacityPlan):
         is_short = found.at_least and found.places < MAX_PLACES
         return is_short or (found.redundancy is not None and found.redundancy.unchecked > 0)
-    return isinstance(found, TooHard)
+    return found.is_cut if isinstance(found, RebalancePlan) else isinstance(found, TooHard)
 
 
 def times_within(limits: Amounts, used: Amounts, request: Request) -> int | None:

@@ -33,12 +33,16 @@ NOWHERE: frozenset[str] = frozenset()
 
 
 class Relocation:
-    """Places claims of one copy again. `leaving` are hosts being drained, `gone` those being evacuated."""
+    """Places claims of one copy again. `leaving` are hosts being drained, `gone` those being evacuated.
 
-    def __init__(self, copy: CellCopy, leaving: Set[str] = NOWHERE, gone: Set[str] = NOWHERE) -> None:
+    `policy` replaces the policies of the claims' requests.
+    """
+
+    def __init__(self, copy: CellCopy, leaving: Set[str] = NOWHERE, gone: Set[str] = NOWHERE, policy: str = "") -> None:
         self._copy = copy
         self._leaving, self._gone = leaving, gone
         self._closed = leaving | gone
+        self._policy = policy
         self._alone: dict[Hashable, Request] = copy.alone
 
     def move(
@@ -61,7 +65,7 @@ class Relocation:
         if claim.host in self._closed and not (hosts or exclude):
             # The host takes nothing more anyway. Without its name, claims of equal requests have equal targets, whose
             # decisions share what is cached.
-            decision = self._decided(self._target(claim, self._request_of(claim)))
+            decision = self._decided(self._target(claim, self.request_of(claim)))
             if decision.places:
                 return decision.places[0]
         target = self.target_of(claim, hosts, exclude)
@@ -81,7 +85,11 @@ class Relocation:
     ) -> PlacementTarget:
         """Return the placement to decide for a claim. Raises NoValidHost, ClaimState, NotFound."""
         leaves = {claim.host} if claim.host and claim.state in HELD else NOWHERE
-        return self._target(claim, elsewhere(self._request_of(claim), hosts, exclude | leaves), besides)
+        return self._target(claim, elsewhere(self.request_of(claim), hosts, exclude | leaves), besides)
+
+    def anywhere(self, claim: Claim) -> Request:
+        """Return the request for a claim's place, which may also be the one that it has. Raises as `move` does."""
+        return self._target(claim, self.request_of(claim)).place
 
     def _target(self, claim: Claim, place: Request, besides: Collection[str] = ()) -> PlacementTarget:
         copy = self._copy
@@ -98,12 +106,21 @@ class Relocation:
     def _decided(self, target: PlacementTarget) -> Decision:
         return decided(self._copy.decider, self._copy.columns, target, self._copy.rng)
 
-    def _request_of(self, claim: Claim) -> Request:
+    def request_of(self, claim: Claim) -> Request:
         """Return the request for one claim alone, with the hosts of the claims in its hints."""
-        key = claim.digest, claim.gang_member, claim.group, tuple(sorted((claim.resizing_to or claim.amounts).items()))
+        key = (
+            self._policy,
+            claim.digest,
+            claim.gang_member,
+            claim.group,
+            tuple(sorted((claim.resizing_to or claim.amounts).items())),
+        )
         found = self._alone.get(key)
         if found is None:
-            found = self._alone[key] = single_claim_request(self._copy.request_of(claim), claim)
+            found = single_claim_request(self._copy.request_of(claim), claim)
+            if self._policy:
+                found = replace(found, policy=self._policy, weights={})
+            self._alone[key] = found
         return with_hints(found, self._copy.claims)
 
     def _held(self, request: Request, claim: Claim, besides: Collection[str]) -> tuple[Held, ...]:
@@ -122,7 +139,7 @@ class Relocation:
             for one in self._copy.on_host(host):
                 if one.group == claim.group and one.id != claim.id and one.state in HELD:
                     with suppress(Conflict, NotFound):
-                        found.append(elsewhere(self._request_of(one), NOWHERE, frozenset((one.host,))))
+                        found.append(elsewhere(self.request_of(one), NOWHERE, frozenset((one.host,))))
         return tuple(found[:MAX_FOLLOWERS])
 
     def _group(self, claim: Claim) -> GroupTarget | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from redsched.decide import ReasonCount
 
@@ -43,13 +44,14 @@ class Unplaced:
 class WithoutDomain:
     """What would happen without the hosts of one host, zone or label value.
 
-    `claims` of it need another place; `unplaced` are those that find none.
+    `claims` of it need another place, `unplaced` of these find none; `examples` are the largest of them.
     """
 
     domain: str
     hosts: int
     claims: int
-    unplaced: tuple[Unplaced, ...]
+    unplaced: int
+    examples: tuple[Unplaced, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,58 @@ class LeavingPlan:
     moves: tuple[PlannedMove, ...]
     unplaced: tuple[Unplaced, ...]
     classes: tuple[ClassAmounts, ...]
+
+
+class Aim(StrEnum):
+    """What claims are moved for."""
+
+    REQUEST = "request"
+    """Room for a request."""
+    WAITING = "waiting"
+    """Room for the claims and requests that wait."""
+    DRAIN = "drain"
+    """Hosts without claims."""
+    POLICY = "policy"
+    """Places that a policy prefers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A move of a claim, as seen at the placement with `token`, and what it gains."""
+
+    claim_id: str
+    project: str
+    token: str
+    source: str
+    target: str
+    gain: str
+
+
+@dataclass(frozen=True, slots=True)
+class RebalancePlan:
+    """Moves in order, and the number that they change from `before` to `after`, which depends on the aim.
+
+    request: the places of the request that fit, at most its count; waiting: how many of `goal` that wait get a place;
+    drain: the claims left on the hosts; policy: the sum of what each move gained when it was chosen. `goal` is the
+    number to be reached. `is_cut` if the search took too long, and more may be gained.
+    """
+
+    aim: Aim
+    moves: tuple[Move, ...]
+    before: float
+    after: float
+    goal: float
+    is_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedMove:
+    """A move of a plan that was made, or why it was not; with an empty `problem` the claim runs on its target."""
+
+    claim_id: str
+    source: str
+    target: str
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from redsched.errors import InvalidRequest
-from redsched.model import HostReport, Request
+from redsched.errors import ClaimState, InvalidRequest
+from redsched.model import MAX_COUNT, HostReport, Request
 from redsched.model.validation import check_topology
 from redsched.scheduler.cells import Cell, Cells, no_such_host
 from redsched.scheduler.planning.limits import TOTAL_S, DecisionLimits
 from redsched.scheduler.planning.planner import Planner
 from redsched.scheduler.plans.cell_copy import CellCopy
-from redsched.scheduler.plans.live import Known, read_known
-from redsched.scheduler.plans.merging import merged_adding, merged_capacity, merged_leaving
+from redsched.scheduler.plans.live import MAX_CLAIMS, MAX_LEAVING, Known, read_known
+from redsched.scheduler.plans.merging import merged_adding, merged_capacity, merged_leaving, merged_rebalancing
 from redsched.scheduler.plans.questions import (
     AddingQuestion,
     CapacityQuestion,
@@ -23,12 +23,16 @@ from redsched.scheduler.plans.questions import (
     is_cut,
     times_within,
 )
-from redsched.scheduler.plans.results import AddingPlan, CapacityPlan, LeavingPlan
+from redsched.scheduler.plans.rebalancing import RebalanceQuestion, VerifyQuestion, check_aim
+from redsched.scheduler.plans.results import AddingPlan, Aim, CapacityPlan, LeavingPlan, RebalancePlan
 from redsched.scheduler.quotas.shares import QuotaShares
 from redsched.scheduler.selection.references import with_hints
 from redsched.settings import Settings
 
 T = TypeVar("T")
+
+TRIES = 3
+"""How often moves are planned at most, if the fleet changes before they are verified."""
 
 
 class PlanService:
@@ -37,10 +41,19 @@ class PlanService:
     Every plan raises Unavailable, and TooHard if it takes longer than `plan_limit_s`.
     """
 
-    def __init__(self, cells: Cells, shares: QuotaShares, limits: DecisionLimits, settings: Settings) -> None:
+    def __init__(
+        self,
+        cells: Cells,
+        shares: QuotaShares,
+        limits: DecisionLimits,
+        settings: Settings,
+        waiting: Callable[[], list[Request]],
+    ) -> None:
+        """Take the parts of a scheduler. `waiting` returns the requests that wait in it for room."""
         self._cells = cells
         self._shares = shares
         self._settings = settings
+        self._waiting = waiting
         self._planner = limits.planner or Planner(settings.plan_limit_s or TOTAL_S)
 
     async def capacity(self, request: Request, n_plus_one: str = "") -> CapacityPlan:
@@ -82,6 +95,65 @@ class PlanService:
         ]
         return merged_adding(found)
 
+    async def rebalance(
+        self, aim: Aim, max_moves: int, request: Request | None = None, hosts: Collection[str] = (), policy: str = ""
+    ) -> RebalancePlan:
+        """Return at most so many moves that reach an aim, verified on a copy of the fleet as it is then.
+
+        `request` and its count, `hosts` and `policy` (default: that of the settings) belong to the aims of these names.
+        With several cells, only claims that wait are made room for, as only they have a cell. Raises NotFound,
+        InvalidRequest, ClaimState (the fleet changes too fast).
+        """
+        check_aim(aim, request, hosts, policy)
+        if aim is Aim.REQUEST:
+            assert request is not None
+            return await self._for_request(max_moves, await with_hints(request, self._cells))
+        if aim is Aim.DRAIN:
+            cells = await self._cells_of(hosts)
+            asked = [(cell, RebalanceQuestion(aim, max_moves, hosts=some)) for cell, some in cells.items()]
+        else:
+            waiting = self._waiting() if aim is Aim.WAITING and len(self._cells) == 1 else []
+            question = RebalanceQuestion(aim, max_moves, policy=policy or self._settings.policy, waiting=waiting)
+            asked = [(cell, question) for cell in self._cells]
+        return await self._in_turn(asked, max_moves)
+
+    async def _for_request(self, max_moves: int, request: Request) -> RebalancePlan:
+        """Make room for a request in one cell after the other, if it does not fit in all of them together."""
+        fitting = [await self._ask(cell, RebalanceQuestion(Aim.REQUEST, 0, request)) for cell in self._cells]
+        missing, plans = request.count - int(sum(one.after for one in fitting)), list[RebalancePlan]()
+        for cell, now in zip(self._cells, fitting, strict=True):
+            left = max_moves - sum(len(one.moves) for one in plans)
+            if missing <= 0 or not left:
+                plans.append(now)
+                continue
+            wanted = replace(request, count=min(MAX_COUNT, int(now.after) + missing))
+            found = await self._verified(cell, RebalanceQuestion(Aim.REQUEST, left, wanted))
+            missing -= int(found.after - found.before)
+            plans.append(found)
+        total = merged_rebalancing(plans)
+        return replace(
+            total, before=min(total.before, request.count), after=min(total.after, request.count), goal=request.count
+        )
+
+    async def _in_turn(self, asked: Sequence[tuple[Cell, RebalanceQuestion]], max_moves: int) -> RebalancePlan:
+        plans = list[RebalancePlan]()
+        for cell, question in asked:
+            left = max_moves - sum(len(one.moves) for one in plans)
+            plans.append(await self._verified(cell, replace(question, max_moves=left)))
+        return merged_rebalancing(plans)
+
+    async def _verified(self, cell: Cell, question: RebalanceQuestion) -> RebalancePlan:
+        """Return a plan whose moves were played on a second copy; plan again if the fleet changed in between."""
+        for number in range(TRIES):
+            plan = await self._ask(cell, question, all_claims=True, waiting=question.aim is Aim.WAITING)
+            try:
+                check = VerifyQuestion(question, plan)
+                return await self._ask(cell, check, all_claims=True, waiting=question.aim is Aim.WAITING)
+            except ClaimState:
+                if number == TRIES - 1:
+                    raise
+        raise AssertionError
+
     async def _leave(self, hosts: Collection[str], gone: bool) -> LeavingPlan:
         if not hosts:
             raise InvalidRequest("no hosts are given: name at least one")
@@ -102,7 +174,8 @@ class PlanService:
         """Answer a question about one cell in a fork, after reading the claims that it needs."""
         if all_claims:
             hosts = await cell.read_at_head(lambda: cell.updater.columns.names())
-        known = await read_known(cell, hosts, waiting) if hosts or waiting else Known()
+        most = MAX_CLAIMS if all_claims else MAX_LEAVING
+        known = await read_known(cell, hosts, waiting, most) if hosts or waiting else Known()
         job = partial(_answer, cell, known, self._settings, question)
         return cast(T, await self._planner.run(job, "", cell.read_at_head, is_cut))
 

@@ -22,14 +22,15 @@ from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import Request
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.planning.limits import background_limit
+from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.selection.attempt import SchedulingAttempt
 from redsched.settings import Settings
 from redsched.store.codec.outcomes import Outcome
 
 LEASE_S = 15.0
 RENEW_S = 5.0
-COMPARED = 8
-"""How many hosts are compared for each place, besides those that are reserved already."""
+COMPARED = 6
+"""How many hosts of each kind are compared for each place, besides those that are reserved already."""
 
 log = logs.get_logger(__name__)
 
@@ -55,9 +56,11 @@ def usable(cell: Cell, request: Request, reservation: str = "") -> Iterator[None
 class Reservations:
     """The reservations of one scheduler."""
 
-    def __init__(self, cells: Cells, settings: Settings) -> None:
+    def __init__(self, cells: Cells, quotas: Quotas, settings: Settings) -> None:
         self._cells = cells
+        self._quotas = quotas
         self._settings = settings
+        self._others: set[_Reservation] = set()
 
     def check(self, request: Request) -> None:
         """Raise InvalidRequest if a request reserves hosts, and none may be reserved."""
@@ -70,43 +73,59 @@ class Reservations:
         if not attempt.request.reserve:
             yield
             return
-        one = _Reservation(self._cells, attempt, self._settings)
+        one = _Reservation(self._cells, self._quotas, attempt, self._settings)
         attempt.reservation = one.id
+        self._others.add(one)
         renewing = asyncio.create_task(one.renew_until_cancelled(), name=f"redsched-reservation-{one.id}")
         try:
             yield
         finally:
             await aio.end(renewing)
+            self._others.discard(one)
             await aio.finish(one.end())
+            # Most of what it waited for has left its hosts: others that wait here are to have them, and not start anew.
+            for other in self._others:
+                other.has_news.set()
 
 
 class _Reservation:
     """The hosts that are reserved for one request."""
 
-    def __init__(self, cells: Cells, attempt: SchedulingAttempt, settings: Settings) -> None:
+    def __init__(self, cells: Cells, quotas: Quotas, attempt: SchedulingAttempt, settings: Settings) -> None:
         self.id = secrets.token_hex(8)
         self._cells = cells
+        self._quotas = quotas
         self._attempt = attempt
         self._settings = settings
         self._kept: dict[tuple[str, str], tuple[Cell, Wait]] = {}
         """The reserved hosts, by the names of cell and host."""
+        self.has_news = asyncio.Event()
+        """Set when a host that was reserved for another request may be chosen."""
 
     async def renew_until_cancelled(self) -> None:
         """Choose hosts, reserve them, and renew that."""
         while True:
+            self.has_news.clear()
             try:
                 await self._renew()
             except RedschedError as error:
                 log.warning("reservation not renewed", reservation=self.id, problem=error.detail)
-            await asyncio.sleep(RENEW_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RENEW_S):
+                    await self.has_news.wait()
 
     async def end(self) -> None:
         """End the reservations. Those of cells that cannot be reached end with their lease."""
         for (_, host), (cell, _) in self._kept.items():
             with suppress(RedschedError):
                 await cell.store.reservations.end(host, self.id)
+        self._kept.clear()
 
     async def _renew(self) -> None:
+        if await self._quotas.exceeded(self._attempt.request) != ():
+            # It could not be placed, or hosts may still restore claims that count.
+            await self.end()
+            return
         found = [(cell, wait) for cell in self._in() for wait in await self._waits(cell)]
         places = self._attempt.request.places
         best = sorted(found, key=self._rank)

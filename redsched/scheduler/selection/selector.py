@@ -8,7 +8,8 @@ until_active.confirmed          undone when a host does not confirm
         pipeline.run            resolve > route_to_cell > decide > claim > interpret
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from redsched import aio
 from redsched.errors import NoValidHost, OutcomeUnknown, RedschedError, StoreUnavailable
@@ -47,6 +48,7 @@ class Selector:
         self._reservations = reservations
         self._limit = aio.TimeLimit(timeout_s)
         self._observe = observe or (lambda _: None)
+        self._waiting: dict[SchedulingAttempt, None] = {}
 
     async def select(self, request: Request) -> Selections:
         """Claim a place for every member of the request, or show the places without claiming them (`claim` False).
@@ -61,7 +63,7 @@ class Selector:
             if attempt.waits_until_active:
                 found = await self._until_active.confirmed(request, found, attempt.call_id)
         except RedschedError as error:
-            self._observe(attempt.effort(error.problem))
+            self._observe(attempt.effort(error.problem, self._pipeline.main_reason(error)))
             raise
         finally:
             if attempt.held is not None:
@@ -83,14 +85,28 @@ class Selector:
             if not attempt.waits_for_room:
                 raise
             async with self._reservations.kept_for(attempt):
-                return await self._wait_queue.place(
-                    lambda: self._place_now(attempt),
-                    lambda: self._pipeline.may_fit(attempt),
-                    attempt.request.queue_timeout_s,
-                    refused,
-                    key=None if attempt.reservation else attempt.request.digest(),
-                    is_hard=lambda: attempt.is_hard,
-                )
+                with self._listed(attempt):
+                    return await self._wait_queue.place(
+                        lambda: self._place_now(attempt),
+                        lambda: self._pipeline.may_fit(attempt),
+                        attempt.request.queue_timeout_s,
+                        refused,
+                        key=None if attempt.reservation else attempt.request.digest(),
+                        is_hard=lambda: attempt.is_hard,
+                    )
+
+    @contextmanager
+    def _listed(self, attempt: SchedulingAttempt) -> Iterator[None]:
+        """List a request among those that wait for room, inside the context."""
+        self._waiting[attempt] = None
+        try:
+            yield
+        finally:
+            del self._waiting[attempt]
+
+    def waiting(self) -> list[Request]:
+        """Return the requests that wait for room, in order of arrival."""
+        return [one.resolved for one in self._waiting]
 
     async def _place_now(self, attempt: SchedulingAttempt) -> Selections:
         if attempt.waits_until_active:

@@ -7,10 +7,16 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from redsched.errors import InvalidRequest
 from redsched.model import HostReport, Request
-from redsched.model.types import GivenName, Need
+from redsched.model.types import GivenName, GivenToken, Need
+from redsched.scheduler import Aim
 from redsched.schema.types import GivenTopology, Strict
 
-MAX_HOSTS = 1000
+MAX_HOSTS = 100
+MAX_MOVES = 1000
+"""The most moves of one plan."""
+MAX_APPLIED = 100
+"""The most moves that one call carries out."""
+MAX_MOVE_S = 600
 MAX_NEW_HOSTS = 10_000
 """The most hosts that one plan may add."""
 SMALL: dict[str, Any] = {"resources": {"VCPU": 2, "MEMORY_MB": 4096}}
@@ -106,3 +112,62 @@ class AddingBody(Strict):
         if len(set(names)) < len(names):
             raise InvalidRequest("hosts: a name is there twice: names must be unique")
         return found
+
+
+class RebalanceBody(Strict):
+    """What claims are moved for, and how many."""
+
+    model_config = ConfigDict(
+        strict=False,
+        populate_by_name=True,
+        json_schema_extra={"examples": [{"for": "request", "max_moves": 10, "request": SMALL}]},
+    )
+
+    aim: Annotated[Aim, Field(alias="for", description="request, waiting, drain or policy.")]
+    max_moves: Annotated[int, Field(ge=1, le=MAX_MOVES, strict=True, description="The most moves.")] = 10
+    request: Annotated[
+        PlannedRequest | None, Field(description="For `request`: the body of a selection; its count is what to reach.")
+    ] = None
+    hosts: Annotated[
+        tuple[GivenName, ...], Field(max_length=MAX_HOSTS, description="For `drain`: the hosts to be emptied.")
+    ] = ()
+    policy: Annotated[
+        GivenName | Literal[""], Field(description="For `policy`: its name. Empty: that of the settings.")
+    ] = ""
+
+
+class MoveStep(Strict):
+    """A move of a plan. What is only shown may be left out."""
+
+    claim_id: GivenName
+    token: GivenToken
+    source: GivenName
+    target: GivenName
+    project: Annotated[str, Field(max_length=64)] = ""
+    gain: Annotated[str, Field(max_length=1000)] = ""
+
+
+class ApplyBody(Strict):
+    """The moves of a plan, in its order, and how long each may take."""
+
+    moves: Annotated[tuple[MoveStep, ...], Field(min_length=1, max_length=MAX_APPLIED)]
+    timeout_s: Annotated[
+        int, Field(ge=1, le=MAX_MOVE_S, description="Time within which each claim must run on its target.")
+    ] = 60
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "moves": [
+                        {
+                            "claim_id": "6f1c",
+                            "token": "1790000000000-9f3a12cd.4711",
+                            "source": "h17",
+                            "target": "h3",
+                        }
+                    ]
+                }
+            ]
+        }
+    )

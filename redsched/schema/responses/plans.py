@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from redsched import scheduler
-from redsched.schema.answer import Answer
+from redsched.schema.answer import Answer, From
 from redsched.schema.responses.problems import ReasonCount
 
 
@@ -43,7 +43,8 @@ class WithoutDomainAnswer(Answer, shows=scheduler.WithoutDomain):
     domain: str
     hosts: Annotated[int, Field(description="Number of its hosts.")]
     claims: Annotated[int, Field(description="Number of claims that need another place then.")]
-    unplaced: list[UnplacedAnswer]
+    unplaced: Annotated[int, Field(description="Number of these that find none.")]
+    examples: Annotated[list[UnplacedAnswer], Field(description="The largest of these, at most 10.")]
 
 
 class RedundancyAnswer(Answer, shows=scheduler.Redundancy):
@@ -93,3 +94,44 @@ class AddingPlanAnswer(Answer, shows=scheduler.AddingPlan):
     waiting: Annotated[int, Field(description="Number of claims that wait for a place now.")]
     served: Annotated[int, Field(description="Number of these that would get one.")]
     room: RoomAnswer | None
+
+
+class MoveAnswer(Answer, shows=scheduler.Move):
+    """A move of a claim, as seen at the placement with `token`."""
+
+    claim_id: str
+    project: str
+    token: str
+    source: str
+    target: str
+    gain: Annotated[str, Field(description="What it gains, as text.")]
+
+
+class RebalancePlanAnswer(Answer, shows=scheduler.RebalancePlan):
+    """Moves in order, and the number that they change.
+
+    request: places that fit; waiting: claims and requests that wait and get a place; drain: claims left on the hosts;
+    policy: the sum of the gains of scores.
+    """
+
+    aim: scheduler.Aim
+    moves: list[MoveAnswer]
+    before: float
+    after: float
+    goal: Annotated[float, Field(description="The number to be reached; 0 for policy, which has no end.")]
+    is_cut: Annotated[bool, Field(description="Whether the search took too long, so that more may be gained.")]
+
+
+class AppliedMoveAnswer(Answer, shows=scheduler.AppliedMove):
+    """A move that was made, or the problem because of which it was not."""
+
+    claim_id: str
+    source: str
+    target: str
+    problem: str
+
+
+class AppliedAnswer(Answer):
+    """The moves that were begun, in order. After one with a problem, none was begun."""
+
+    moves: Annotated[list[AppliedMoveAnswer], From(lambda found: [AppliedMoveAnswer.of(one) for one in found])]

@@ -32,6 +32,7 @@ class Keys:
     __slots__ = (
         "_prefix",
         "aggregates",
+        "audit",
         "changes",
         "deadlines",
         "draining",
@@ -45,6 +46,7 @@ class Keys:
         "reconcile",
         "recorder",
         "reservations",
+        "schedulers",
         "server_groups",
         "shelved",
         "summary",
@@ -65,6 +67,8 @@ class Keys:
         self.summary = f"{self._prefix}summary"
         self.reservations = f"{self._prefix}reservations"
         self.workload = f"{self._prefix}workload"
+        self.schedulers = f"{self._prefix}schedulers"
+        self.audit = f"{self._prefix}audit"
         self.aggregates = f"{self._prefix}aggregates"
         self.server_groups = f"{self._prefix}server-groups"
         self.pools = f"{self._prefix}pools"

@@ -57,10 +57,7 @@ class FeedCommands:
             (*meta, settle_at_ms, replid), time, replication = await pipe.execute()
         clock = clock_of(meta, time)
         if clock is None:
-            raise StoreUnavailable(
-                f"cell {self._cell.name} does not exist, and this connection only reads: start a scheduler or run "
-                "`redsched init` as a user who may write"
-            )
+            raise no_cell(self._cell.name)
         is_same = replid == replication["master_replid"]
         return replace(clock, settled=is_same and (clock.settled or clock.now_ms >= int(settle_at_ms)))
 
@@ -80,6 +77,14 @@ class FeedCommands:
                 meta, time, newest, after = await pipe.execute()
             if meta == after:
                 return FeedEnd(clock_of(meta, time), str(newest[0][0]) if newest else FEED_START)
+
+
+def no_cell(name: str) -> StoreUnavailable:
+    """Return the error for a cell that does not exist, on a connection that only reads."""
+    return StoreUnavailable(
+        f"cell {name} does not exist, and this connection only reads: start a scheduler or run `redsched init` as a "
+        "user who may write"
+    )
 
 
 def clock_of(meta: Sequence[str | None], time: Sequence[int]) -> Clock | None:

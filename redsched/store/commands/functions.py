@@ -12,7 +12,7 @@ from redsched.errors import Conflict, StoreUnavailable
 from redsched.store.client.function_library import NAME, Library, library, version_of
 from redsched.store.codec.wire import mapping_of
 from redsched.store.topology.connection import reading
-from redsched.store.topology.router import Router, Send
+from redsched.store.topology.router import ONLY, Router, Send
 from redsched.store.topology.url import without_password
 
 _VERSION = re.compile(r"redsched functions, version (\d+)\b")
@@ -61,7 +61,7 @@ class FunctionCommands:
     async def show(self) -> list[PrimaryFunctions]:
         """Return which library each primary has. Readers of the store may call it."""
         with reading(self._url):
-            return [await _shown(name, send) for name, send in (await self._router.primaries()).items()]
+            return [await _shown(name, send) for name, send in (await self._primaries()).items()]
 
     async def install(self, *, force: bool = False) -> list[Installed]:
         """Install the library of this release on each primary that has an older one or none; return what was done.
@@ -72,7 +72,7 @@ class FunctionCommands:
         wanted = library()
         with reading(self._url):
             try:
-                primaries = await self._router.primaries()
+                primaries = await self._primaries()
                 present = {name: await _text(send) for name, send in primaries.items()}
                 if not force:
                     for name, text in present.items():
@@ -83,6 +83,10 @@ class FunctionCommands:
                     f"the user of the store at {without_password(self._url)} may not install functions: {error}; "
                     f"use the login of an administrator, who has {MAY_INSTALL}"
                 ) from error
+
+    async def _primaries(self) -> dict[str, Send]:
+        found = await self._router.primaries()
+        return {"the store" if name == ONLY else name: send for name, send in found.items()}
 
     def _check(self, primary: str, text: str, wanted: Library) -> None:
         """Raise Conflict if the library of a primary must not be replaced by that of this release."""

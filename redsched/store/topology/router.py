@@ -26,6 +26,8 @@ from redsched.store.topology.url import Address, Kind, StoreUrl, parse
 Infos = dict[str, Mapping[str, Any]]
 Send = Callable[..., Awaitable[Any]]
 """Sends the words of a command to one server and returns its reply. Raises what redis-py raises."""
+ONLY = "it"
+"""The name of the primary of a store that is no cluster."""
 
 
 class Router(Protocol):
@@ -100,7 +102,7 @@ class SingleNodeRouter:
 
     async def primaries(self) -> Mapping[str, Send]:
         """Return how to send a command to the server, under a fixed name."""
-        return {"the store": self.outside.execute_command}
+        return {ONLY: self.outside.execute_command}
 
     async def close(self) -> None:
         """Close all connections."""

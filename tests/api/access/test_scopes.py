@@ -43,6 +43,10 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/v1/plans/capacity"): {"request": NEED, "n_plus_one": "host"},
     ("POST", "/v1/plans/drain"): {"hosts": ["h1"]},
     ("POST", "/v1/plans/without"): {"hosts": ["h1"]},
+    ("POST", "/v1/plans/rebalance"): {"for": "drain", "hosts": ["h1"]},
+    ("POST", "/v1/plans/rebalance/apply"): {
+        "moves": [{"claim_id": "web-1", "token": "1-a.1", "source": "h1", "target": "h2"}]
+    },
     ("POST", "/v1/plans/with"): {"hosts": [{"name": "new", "inventories": {"VCPU": {"total": 4}}}]},
 }
 QUERIES = {

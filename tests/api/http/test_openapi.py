@@ -100,6 +100,8 @@ def test_the_document_has_every_route_of_the_contract() -> None:
         "POST /v1/plans/drain",
         "POST /v1/plans/without",
         "POST /v1/plans/with",
+        "POST /v1/plans/rebalance",
+        "POST /v1/plans/rebalance/apply",
         "GET /v1/usage",
         "GET /v1/changes",
         "GET /v1/events",

@@ -29,10 +29,10 @@ class World:
     queries: list[Query]
 
 
-def worlds() -> Iterator[World]:
-    """Yield all worlds, each from a seed of its own."""
+def worlds(salt: str = "") -> Iterator[World]:
+    """Yield all worlds, each from a seed of its own. Another salt gives others."""
     for number in range(WORLDS):
-        rng = Random(f"world {number}")
+        rng = Random(f"{salt}world {number}")
         hosts = [_host(rng) for _ in range(HOSTS)]
         shared = {f"s{one}": _shared(rng) for one in range(rng.choice((0, 1, 1, 2)))}
         yield World(hosts, shared, _distinct(rng))

@@ -30,11 +30,14 @@ class Block:
     conf: dict[str, Any] = field(default_factory=dict)
 
 
-def blocks() -> Iterator[Block]:
-    """Yield all blocks, each from a seed of its own, so that a change of one leaves the others as they are."""
+def blocks(salt: str = "") -> Iterator[Block]:
+    """Yield all blocks, each from a seed of its own, so that a change of one leaves the others as they are.
+
+    Another salt gives other cases.
+    """
     for make in MAKERS:
-        yield from make(Random(make.__name__))
-    for hosts, specs in numa_blocks():
+        yield from make(Random(salt + make.__name__))
+    for hosts, specs in numa_blocks(salt):
         yield Block("NUMATopologyFilter", hosts, specs)
 
 
@@ -112,7 +115,12 @@ def in_aggregates(rng: Random, names: list[str], count: int = HOSTS, **more: Cal
 
 # Aggregates
 
-IMAGES = {"os_type": ("linux", "windows"), "hw_machine_type": ("q35", "pc"), "hw_cpu_sockets": ("1", "2")}
+IMAGES = {
+    "os_type": ("linux", "windows"),
+    "hw_machine_type": ("q35", "pc"),
+    "hw_cpu_sockets": ("1", "2"),
+    "hw_boot_menu": ("True", "False"),
+}
 
 
 def aggregate_images(rng: Random) -> Iterator[Block]:

@@ -13,9 +13,9 @@ from typing import Any
 PRODUCT = "1572"
 
 
-def numa_blocks() -> Iterator[tuple[list[dict[str, Any]], list[dict[str, Any]]]]:
+def numa_blocks(salt: str = "") -> Iterator[tuple[list[dict[str, Any]], list[dict[str, Any]]]]:
     """Yield hosts and requests: with ordinary memory, with huge pages, with threads, and with devices."""
-    rng = Random("numa")
+    rng = Random(f"{salt}numa")
     for ratio in (1.0, 1.5):
         yield [_host(rng, {"memory_ratio": ratio}) for _ in range(16)], [_guest(rng) for _ in range(40)]
     yield [_host(rng, {}, pages=True) for _ in range(16)], [_guest(rng, pages=True) for _ in range(40)]

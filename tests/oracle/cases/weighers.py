@@ -46,6 +46,14 @@ def _metrics(rng: Random) -> dict[str, Any]:
     return {"metrics": {name: rng.randrange(100) for name in ("cpu.frequency", "cpu.user.time") if rng.random() < 0.8}}
 
 
+IMAGES = {"os_type": ("linux", "windows"), "hw_machine_type": ("q35", "pc"), "os_distro": ("debian", "fedora")}
+
+
+def _image(rng: Random) -> dict[str, Any]:
+    """Return the image of the only instance on a host."""
+    return {"image": {key: rng.choice(values) for key, values in IMAGES.items() if rng.random() < 0.8}}
+
+
 def _cells(rng: Random) -> dict[str, Any]:
     return {"cell": rng.choice((HERE, HERE, HERE, THERE))}
 
@@ -63,8 +71,9 @@ MAKERS: dict[str, Callable[[Random], dict[str, Any]]] = {
     "ServerGroupSoftAffinityWeigher": lambda rng: {"members": rng.choice((0, 0, 1, 2, 3))},
     "ServerGroupSoftAntiAffinityWeigher": lambda rng: {"members": rng.choice((0, 0, 1, 2, 3))},
     "CrossCellWeigher": _cells,
+    "ImagePropertiesWeigher": _image,
 }
-"""By weigher: makes what it reads of a host. Without ImagePropertiesWeigher, which reads instances from a database."""
+"""By weigher: makes what it reads of a host."""
 
 OPTIONS = {
     "RAMWeigher": "ram",
@@ -79,6 +88,7 @@ OPTIONS = {
     "ServerGroupSoftAffinityWeigher": "soft_affinity",
     "ServerGroupSoftAntiAffinityWeigher": "soft_anti_affinity",
     "CrossCellWeigher": "cross_cell_move",
+    "ImagePropertiesWeigher": "image_props",
 }
 """By weigher: the beginning of its option and of its key in the metadata of aggregates."""
 
@@ -91,10 +101,10 @@ NOT_NEGATIVE = (
 """The weighers for which Nova accepts no negative setting."""
 
 
-def fleets() -> Iterator[Fleet]:
-    """Yield the fleets of all weighers, each weigher's from a seed of its own."""
+def fleets(salt: str = "") -> Iterator[Fleet]:
+    """Yield the fleets of all weighers, each weigher's from a seed of its own. Another salt gives others."""
     for weigher, make in MAKERS.items():
-        rng = Random(weigher)
+        rng = Random(salt + weigher)
         for _ in range(FLEETS):
             yield _fleet(rng, weigher, make)
 
@@ -115,6 +125,9 @@ def _fleet(rng: Random, weigher: str, make: Callable[[Random], dict[str, Any]]) 
         )
         metrics = {"weight_setting": weighed, "required": False, "weight_multiplier": setting[option]}
         return Fleet(weigher, hosts, _spec(rng, weigher), aggregates, {}, metrics)
+    if weigher == "ImagePropertiesWeigher":
+        weighed = rng.choice(([], [], ["os_type=2.0"], ["os_distro=-1.0", "hw_machine_type=0.5"]))
+        return Fleet(weigher, hosts, _image(rng), aggregates, setting | {"image_props_weight_setting": weighed})
     return Fleet(weigher, hosts, _spec(rng, weigher), aggregates, setting)
 
 

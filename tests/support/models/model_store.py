@@ -29,6 +29,9 @@ class ModelHost:
     notifications_sent: int = 0
     external: dict[str, int] = field(default_factory=dict)
     """External usage by slot, from the last report of the host or of the end of a claim's work."""
+    reservation: str = ""
+    kept: dict[str, int] = field(default_factory=dict)
+    """What is kept of each slot for the reservation."""
 
     @property
     def is_lost(self) -> bool:
@@ -92,7 +95,7 @@ class ModelCell:
         host = self.hosts[name]
         inventory = host.report.inventories.get(slot)
         capacity = 0 if inventory is None else int((inventory.total - inventory.reserved) * inventory.allocation_ratio)
-        return max(0, capacity) - self.claimed(name)[slot] - host.external.get(slot, 0)
+        return max(0, capacity) - self.claimed(name)[slot] - host.external.get(slot, 0) - host.kept.get(slot, 0)
 
     def slot_takes(self, name: str, slot: str, amount: int) -> bool:
         """Return whether a slot gives out amounts of this size, and has this one left."""

@@ -40,6 +40,7 @@ from redsched.store.codec.keys import CELLS, Keys, Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, Member, ReleaseMode, Replacement
 from redsched.store.codec.summary import CellSummary, Room
+from redsched.store.commands.status import Announcement, AuditNote
 from redsched.store.commands.workload import STEP
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
@@ -94,6 +95,7 @@ def test_every_key_that_the_code_can_build_is_documented() -> None:
     built = {CELLS, keys.meta, keys.changes, keys.hosts, keys.deadlines}
     built |= {keys.aggregates, keys.server_groups, keys.pools, keys.reconcile, keys.shelved, keys.draining}
     built |= {keys.quotas, keys.events, keys.recorder, keys.summary, keys.workload, keys.reservations}
+    built |= {keys.schedulers, keys.audit}
     named = inspect.getmembers(keys, inspect.ismethod)
     several = {"shared_object", "text", "of_host", "object_keys"}
     methods = [method for name, method in named if not name.startswith("_") and name not in several]
@@ -239,6 +241,8 @@ async def keep_up(cell: CellStore, seen: Seen) -> None:
     await Recorder(cell, Settings()).record()
     await cell.workload.add(STEP, Workload({250: 1}, {"FPGA": ScarceDemand(1, {"VCPU": 1})}))
     await cell.workload.add(1, Workload({250: 1}))
+    await cell.status.announce(Announcement("scheduler", 0, "1.0", "node", 1, 0))
+    await cell.status.note_audit(AuditNote(0, 1, 1, 1, 0, ("h1: wrong",)))
     await cell.reservations.put("h1", "reservation", {"VCPU": 1}, 1000, 0, 1)
     await seen.look()
 
@@ -247,7 +251,7 @@ async def live(cell: CellStore, seen: Seen) -> None:
     """Produce nearly all fields: a host joins, is in an aggregate, holds claims, shrinks and is written off."""
     origin.enter(Origin("cli:alice", "r1"))
     await cell.init()
-    answer = await cell.hosts.report(report(), AgentStamp("journal", "nonce", 1))
+    answer = await cell.hosts.report(report(), AgentStamp("journal", "nonce", 1, "1.0"))
     await cell.hosts.attest("h1", answer.epoch, AgentStamp("journal", "nonce", 2))
     await declare(cell)
     await cell.claims.fail("h1", "failed", await claim(cell, "failed"), by_host=True, reason="exit code 3")
@@ -329,3 +333,5 @@ async def test_the_documented_permissions_are_enough(fresh_server: PrivateServer
         await cell.declared.delete_group("db")
         await cell.declared.delete_pool("licences")
         await store.memory_policy()
+        await cell.hosts.next_lease(0)
+        await cell.due.oldest_ms()

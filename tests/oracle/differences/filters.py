@@ -1,4 +1,4 @@
-"""The differences between Nova's and redsched's verdicts that the documentation names, each with the cases it explains.
+"""Differences in verdicts of filters, each with the cases that it explains.
 
 The tests fail if a recorded verdict differs and no difference here explains it, or if a difference here no longer
 explains any.
@@ -39,6 +39,11 @@ def side_of(novas: str, ours: str) -> str | None:
     return PASSED if passes[0] else FAILED
 
 
+def explains(difference: Difference, block: Block, spec: Spec, host: Host, side: str) -> bool:
+    """Return whether a difference explains that one side alone passes a host."""
+    return block.filter in difference.filters and side in difference.sides and difference.applies(block, spec, host)
+
+
 def _conditions(spec: Spec) -> Iterator[tuple[str, str]]:
     """Yield the operator and the operand of each condition on extra specs."""
     for text in spec.get("extra", {}).values():
@@ -58,6 +63,11 @@ def _of_words(operator: str, operand: str) -> bool:
 def _numbers_of(block: Block, host: Host) -> list[str]:
     mine = (block.aggregates[name] for name in host.get("aggregates", ()))
     return [text for one in mine for key, text in one.items() if key.endswith("_per_host")]
+
+
+def _is_false(block: Block, spec: Spec, host: Host) -> bool:
+    listed = {key for name in host["aggregates"] for key in block.aggregates[name]}
+    return any(spec["image"].get(key) == "False" for key in listed)
 
 
 def _queries(query: Any) -> Iterator[list[Any]]:
@@ -164,6 +174,14 @@ DIFFERENCES = (
         lambda block, _, host: "0" in _numbers_of(block, host),
         "comparison.md",
         "0 is no limit.",
+    ),
+    Difference(
+        "properties that are false",
+        ("AggregateImagePropertiesIsolation",),
+        (PASSED,),
+        _is_false,
+        "comparison.md",
+        "Nova also passes a property that is false, whatever the aggregate lists.",
     ),
     Difference(
         "unknown versions",

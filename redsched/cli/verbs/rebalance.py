@@ -1,0 +1,110 @@
+"""`redsched plan rebalance`: moves that reach an aim, and with --apply, carrying them out."""
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from redsched.cli import completion, tables
+from redsched.cli.context import settings_for
+from redsched.cli.options import AsJson, Many, Url, filter_names, seconds
+from redsched.cli.request_options import RequestOptions, takes_asked
+from redsched.cli.scheduler import with_scheduler
+from redsched.cli.verbs.archive import read_archive
+from redsched.cli.verbs.plans import Budget, From, is_given, planned_request
+from redsched.errors import ClaimState, InvalidRequest
+from redsched.scheduler import Aim, AppliedMove, Move, RebalancePlan, Scheduler
+from redsched.scheduler.plans.offline import ArchivePlans
+from redsched.schema import responses
+from redsched.schema.requests.plans import MAX_MOVE_S, MAX_MOVES
+
+HEADS = ("MOVE", "CLAIM", "FROM", "TO", "GAIN")
+NUMBERS = {
+    Aim.REQUEST: "{before:g} of {goal:g} places fit now, {after:g} after {moves}",
+    Aim.WAITING: "{before:g} of {goal:g} that wait fit now, {after:g} after {moves}",
+    Aim.DRAIN: "{before:g} claims are on these hosts now, {after:g} after {moves}",
+    Aim.POLICY: "the scores rise by {after:.3f} with {moves}",
+}
+"""What the numbers of a plan mean, by its aim."""
+
+
+@takes_asked
+def rebalance(
+    aim: Annotated[Aim, typer.Option("--for", help="Room for a request or for what waits, empty hosts, or a policy.")],
+    asked: RequestOptions,
+    empty: Annotated[
+        Many,
+        typer.Option(
+            "--empty",
+            metavar="HOST",
+            help="For drain: a host to be emptied. Repeatable.",
+            show_default=False,
+            autocompletion=completion.hosts,
+        ),
+    ] = [],  # noqa: B006 - typer reads it, nobody writes it
+    max_moves: Annotated[int, typer.Option("--max-moves", min=1, max=MAX_MOVES, help="The most moves.")] = 10,
+    apply: Annotated[bool, typer.Option("--apply", help="Carry out the moves, one after the other.")] = False,
+    move_timeout_s: Annotated[
+        int, seconds("--move-timeout", least=1, most=MAX_MOVE_S, help="Time within which each move must be complete.")
+    ] = 60,
+    export: From = "",
+    budget_s: Budget = 60,
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Plan moves, and carry them out with --apply.
+
+    They make room, empty hosts or follow a policy, which --policy names then. Each was verified on a copy of the fleet.
+    Without --apply nothing is written; with it, the first move that fails ends the rest.
+    """
+    policy = asked.policy if aim is Aim.POLICY else ""
+    asked = replace(asked, policy="") if policy else asked
+    request = planned_request(asked) if is_given(asked) else None
+    hosts = filter_names("host", empty)
+    if export:
+        if apply:
+            raise InvalidRequest("--apply moves claims of the running cells: leave out --from")
+        plans = ArchivePlans(read_archive(export), settings_for(), float(budget_s))
+        return _show(plans.rebalance(aim, max_moves, request, hosts, policy), as_json)
+
+    async def work(scheduler: Scheduler) -> tuple[RebalancePlan, list[AppliedMove]]:
+        plan = await scheduler.plans.rebalance(aim, max_moves, request, hosts, policy)
+        if not as_json:
+            _show(plan, as_json)
+        return plan, await _apply(scheduler, plan, move_timeout_s, as_json) if apply else []
+
+    plan, applied = with_scheduler(url, work, read_only=not apply, plan_limit_s=float(budget_s))
+    if as_json:
+        shown = responses.RebalancePlanAnswer.of(plan)
+        tables.show_json({**shown, "applied": responses.AppliedAnswer.of(applied)["moves"]} if apply else shown)
+    if applied and (problem := applied[-1].problem):
+        one = applied[-1]
+        raise ClaimState(f"claim {one.claim_id} was not moved to {one.target}: {problem}")
+    return None
+
+
+async def _apply(scheduler: Scheduler, plan: RebalancePlan, timeout_s: int, as_json: bool) -> list[AppliedMove]:
+    """Carry out the moves, and report each as soon as it is complete."""
+    found = list[AppliedMove]()
+    async for one in scheduler.move_runner.run(plan.moves, timeout_s):
+        found.append(one)
+        if not as_json and not one.problem:
+            tables.say(f"{one.claim_id} is active on {one.target} ({len(found)} of {len(plan.moves)})")
+    return found
+
+
+def _show(plan: RebalancePlan, as_json: bool) -> None:
+    if as_json:
+        return tables.show_json(responses.RebalancePlanAnswer.of(plan))
+    count = len(plan.moves)
+    moves = f"{count} move{'s' * (count != 1)}"
+    print(NUMBERS[plan.aim].format(before=plan.before, after=plan.after, goal=plan.goal, moves=moves))
+    if plan.moves:
+        tables.show_table(HEADS, (_row(number, one) for number, one in enumerate(plan.moves, 1)), "")
+    if plan.is_cut:
+        print("the search took too long, and more may be gained: allow more with --budget")
+    return None
+
+
+def _row(number: int, one: Move) -> tuple[object, ...]:
+    return (number, one.claim_id, one.source, one.target, one.gain)

@@ -1,0 +1,149 @@
+"""`redsched status`: what runs, what is wrong or stuck, and what to do about it."""
+
+import textwrap
+from collections.abc import Iterator
+
+from redsched.cli import formats, tables
+from redsched.cli.options import AsJson, Url
+from redsched.cli.scheduler import with_scheduler
+from redsched.scheduler import CellStatus, StatusProblem, StatusReport
+from redsched.scheduler.status.results import HostCounts, ServerStatus, counted, duration, named
+
+UNHEALTHY = 1
+COLUMNS = 80
+LABEL = 14
+"""The width of the labels before the lines of a section."""
+MAX_SCHEDULERS = 5
+"""How many schedulers have a line."""
+
+
+def status(as_json: AsJson = False, url: Url = "") -> int:
+    """Show what runs, what is wrong or stuck, and what to do about it.
+
+    The exit code is 1 if anything is wrong.
+    """
+    report = with_scheduler(url, lambda s: s.status(), read_only=True)
+    if as_json:
+        from redsched.schema.responses.status import StatusAnswer
+
+        tables.show_json(StatusAnswer.of(report))
+    else:
+        print("\n".join(_screen(report)))
+    return 0 if report.healthy else UNHEALTHY
+
+
+def _screen(report: StatusReport) -> Iterator[str]:
+    yield _headline(report)
+    for problem in report.problems:
+        yield ""
+        yield from _problem(problem)
+    for cell in report.cells:
+        yield ""
+        yield from _cell(cell)
+    for server in report.servers:
+        yield ""
+        yield from _server(server, report.durability)
+
+
+def _headline(report: StatusReport) -> str:
+    hosts, claims = sum(one.hosts.up for one in report.cells), sum(sum(one.claims.values()) for one in report.cells)
+    if report.healthy:
+        return f"healthy: {counted(hosts, 'host')} up, {counted(claims, 'claim')}"
+    return f"not healthy: {counted(len(report.problems), 'problem')}"
+
+
+def _problem(problem: StatusProblem) -> Iterator[str]:
+    where = f"cell {problem.cell}: " if problem.cell else ""
+    yield from _wrapped(f"! {where}{problem.detail}", "  ")
+    if problem.advice:
+        yield from _wrapped(f"  {problem.advice}:" if problem.commands else f"  {problem.advice}", "  ")
+    yield from (f"    {command}" for command in problem.commands)
+
+
+def _cell(cell: CellStatus) -> Iterator[str]:
+    yield f"cell {cell.name}"
+    yield from _line("epoch", f"{cell.epoch}, {_settled(cell)}")
+    yield from _line("hosts", _hosts(cell))
+    yield from _line("agents", _agents(cell.hosts))
+    if cell.draining:
+        yield from _line("draining", f"{named(cell.draining)}: `redsched host show HOST` shows what is left")
+    counts = (f"{'at least ' * (name in cell.at_least)}{number} {name}" for name, number in cell.claims.items())
+    yield from _line("claims", ", ".join(counts))
+    yield from _schedulers(cell)
+    yield from _line("audit", _audit(cell))
+
+
+def _settled(cell: CellStatus) -> str:
+    if cell.settle_at_ms is None:
+        return "settled"
+    who = "its hosts" if cell.unattested < 0 else counted(cell.unattested, "host")
+    return f"waits for {who} until {formats.time(cell.settle_at_ms)}"
+
+
+def _hosts(cell: CellStatus) -> str:
+    found = cell.hosts
+    others = {
+        "down": found.down,
+        "written off": found.written_off,
+        "not attested": found.unattested,
+        "disabled": found.disabled,
+        "draining": found.draining,
+    }
+    shown = (f"{number} {name}" for name, number in others.items() if number)
+    return ", ".join((f"{found.total}: {found.up} up", *shown))
+
+
+def _agents(hosts: HostCounts) -> str:
+    if not hosts.with_agent:
+        return "none"
+    releases = (f"{number} of {version or 'an unknown release'}" for version, number in hosts.agent_versions.items())
+    slowest = f"; the last to report was {hosts.slowest}, {duration(hosts.slowest_ms)} ago" if hosts.up else ""
+    return ", ".join(releases) + slowest
+
+
+def _schedulers(cell: CellStatus) -> Iterator[str]:
+    label = "schedulers"
+    for one in cell.schedulers[:MAX_SCHEDULERS]:
+        yield from _line(label, f"{one.version} on {one.node}, process {one.pid}, {duration(one.lag_ms)} behind")
+        label = ""
+    if (more := len(cell.schedulers) - MAX_SCHEDULERS) > 0:
+        versions = ", ".join(sorted({one.version for one in cell.schedulers}))
+        yield from _line("", f"and {more} more; releases: {versions}")
+    if not cell.schedulers:
+        yield from _line(label, "none has announced itself")
+
+
+def _audit(cell: CellStatus) -> str:
+    found = cell.audit
+    if found is None:
+        return "none yet"
+    ago = duration(cell.now_ms - found.at_ms)
+    return (
+        f"{ago} ago: {counted(found.hosts, 'host')}, {counted(found.claims, 'claim')}; "
+        f"{counted(found.repaired, 'problem')} repaired, {found.broken} left"
+    )
+
+
+def _server(server: ServerStatus, durability: str) -> Iterator[str]:
+    yield f"store {server.name}".rstrip()
+    role = f"replica of {server.primary}" if server.primary else f"primary with {counted(server.replicas, 'replica')}"
+    yield from _line("server", f"{server.version}, {role}")
+    limit = f"of {_mib(server.max_memory_bytes)}" if server.max_memory_bytes else "without a limit"
+    yield from _line("memory", f"{_mib(server.memory_bytes)} {limit}, {server.memory_policy}")
+    file = "append-only file" if server.append_only else "no append-only file"
+    yield from _line("disk", f"{file}, the last write {'succeeded' if server.saved else 'failed'}")
+    yield from _line("durability", f"{durability} (REDSCHED_DURABILITY of this command)")
+
+
+def _mib(amount: int) -> str:
+    return f"{amount / 1_048_576:.1f} MiB"
+
+
+def _line(label: str, text: str) -> Iterator[str]:
+    return _wrapped(f"  {label:<{LABEL - 2}}{text}", " " * LABEL)
+
+
+def _wrapped(text: str, indent: str) -> Iterator[str]:
+    """Return the lines of a text in 80 columns. A name that is longer than a line is not cut."""
+    wrapper = textwrap.TextWrapper(COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return iter(wrapper.wrap(text))

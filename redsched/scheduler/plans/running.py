@@ -1,0 +1,73 @@
+"""Carry out planned moves, one after the other, each by the ordinary move of a claim."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from redsched import aio
+from redsched.errors import ClaimState, Conflict, NotFound, TooHard
+from redsched.model import Claim, ClaimStatus
+from redsched.scheduler.claims.migration import MigrationService
+from redsched.scheduler.claims.service import ClaimService
+from redsched.scheduler.plans.results import AppliedMove, Move
+
+PAUSE_S = 0.2
+"""How often it is looked whether the work of a moved claim runs."""
+
+
+class MoveRunner:
+    """Carries out moves over all cells of a scheduler."""
+
+    def __init__(self, claims: ClaimService, migrations: MigrationService) -> None:
+        self._claims = claims
+        self._migrations = migrations
+
+    async def run(self, moves: Sequence[Move], timeout_s: float) -> AsyncIterator[AppliedMove]:
+        """Yield each move once its claim runs on the target and has left the source, or why it failed, which ends it.
+
+        Each may take `timeout_s`; what has begun by then goes on. Moves after a failed one are not begun: they may rely
+        on it. A move that was made or begun before is not made twice. Raises Unavailable.
+        """
+        for move in moves:
+            problem = await self._problem(move, timeout_s)
+            yield AppliedMove(move.claim_id, move.source, move.target, problem)
+            if problem:
+                return
+
+    async def _problem(self, move: Move, timeout_s: float) -> str:
+        """Make a move; return '' or why it failed."""
+        try:
+            claim = await self._claims.get(move.claim_id)
+            if _is_there(claim, move):
+                return ""
+            _refuse_changed(claim, move)
+            await self._migrations.move(move.claim_id, move.token, (move.target,))
+            return await self._until_there(move, timeout_s)
+        except (Conflict, NotFound, TooHard) as error:
+            return error.detail
+
+    async def _until_there(self, move: Move, timeout_s: float) -> str:
+        until_s = aio.now_s() + timeout_s
+        while True:
+            claim = await self._claims.get(move.claim_id)
+            if _is_there(claim, move):
+                return ""
+            if _has_failed(claim, move):
+                reason = f": {claim.reason.line}" if claim.reason is not None else ""
+                return f"its work could not be started on {move.target}, and it stays on {move.source}{reason}"
+            if aio.now_s() >= until_s:
+                return f"it was not active on {move.target} alone within {timeout_s:g} s; the move goes on"
+            await asyncio.sleep(PAUSE_S)
+
+
+def _refuse_changed(claim: Claim, move: Move) -> None:
+    if claim.host != move.source or claim.token != move.token or claim.state is not ClaimStatus.ACTIVE:
+        where = claim.host or "no host"
+        raise ClaimState(f"claim {claim.id} is {claim.state} on {where} and has changed since the plan: plan again")
+
+
+def _is_there(claim: Claim, move: Move) -> bool:
+    return claim.hosts == (move.target,) and claim.state is ClaimStatus.ACTIVE
+
+
+def _has_failed(claim: Claim, move: Move) -> bool:
+    return claim.hosts == (move.source,)

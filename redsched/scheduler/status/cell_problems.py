@@ -1,0 +1,238 @@
+"""What is wrong in a cell, and what is stuck in it: why, and what to do."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from redsched.scheduler.status.facts import CellFacts
+from redsched.scheduler.status.results import MAX_NAMED, StatusProblem, counted, duration, named
+from redsched.store.commands.status import HostHead, Notification
+
+WAITS_MS = 60_000
+"""A notification that a host has not handled for this long is stuck."""
+MAX_SEARCHES = 3
+"""A pending claim is stuck after this many searches without a result."""
+MAX_LAG_MS = 5_000
+"""A replica further behind than this is reported, as by /readyz."""
+
+Found = Iterator[StatusProblem]
+
+
+def problems_of(cell: str, facts: CellFacts) -> Found:
+    """Yield what is wrong in a cell, the most serious first."""
+    for find in (_schedulers, _epoch, _unsettled, _down, _unattested, _ending, _unhandled, _pending, _overdue, _audit):
+        yield from find(cell, facts)
+
+
+def _schedulers(cell: str, facts: CellFacts) -> Found:
+    if not facts.schedulers and not facts.recorder:
+        yield StatusProblem(
+            "no-scheduler",
+            cell,
+            "no scheduler runs: leases do not expire, and nothing is moved or placed again",
+            "start one: an API, or `redsched up`",
+            ("redsched api",),
+        )
+    behind = [one for one in facts.schedulers if one.lag_ms > MAX_LAG_MS]
+    if behind:
+        names = [f"{one.node} (process {one.pid})" for one in behind]
+        yield _problem(
+            "scheduler-behind",
+            cell,
+            names,
+            f"{_count(names, 'scheduler')} more than {duration(MAX_LAG_MS)} behind the changes of the store: "
+            f"{named(names)}",
+            "look at its log and at the load of its machine",
+        )
+
+
+def _epoch(cell: str, facts: CellFacts) -> Found:
+    if not facts.head.same_server:
+        yield StatusProblem(
+            "store-replaced",
+            cell,
+            "the server is not the one of this epoch: it may have lost data, and the next write starts a new epoch",
+            "this ends as soon as a scheduler or an agent writes; if none does, start one",
+            ("redsched api",),
+        )
+
+
+def _unsettled(cell: str, facts: CellFacts) -> Found:
+    head = facts.head
+    if head.settled:
+        return
+    left = f"for {duration(head.settle_at_ms - head.now_ms)} at most"
+    why = f"the store may have lost data: the cell waits {left} until its hosts attest what they hold"
+    if head.unattested < 0:
+        yield StatusProblem(
+            "unsettled",
+            cell,
+            f"{why}; which hosts there were is not known after a wipe",
+            "wait: only time ends this",
+        )
+        return
+    waiting = [one.name for one in facts.hosts if one.delays(head.epoch)]
+    yield _problem(
+        "unsettled",
+        cell,
+        waiting,
+        f"{why}; {_count(waiting, 'host')} missing: {named(waiting)}",
+        "start their agents; a host that is certainly off need not be waited for once it is written off",
+        (f"redsched host write-off {waiting[0]}",) if waiting else (),
+    )
+
+
+def _down(cell: str, facts: CellFacts) -> Found:
+    down = [one for one in facts.hosts if is_down(one, facts.now_ms)]
+    if not down:
+        return
+    down.sort(key=lambda one: (-one.claims, one.name))
+    names, claims = [one.name for one in down], sum(one.claims for one in down)
+    since = duration(facts.now_ms - down[0].until_ms)
+    subject = f"host {names[0]} has been down for {since}" if len(down) == 1 else f"{len(down)} hosts are down"
+    others = "" if len(down) == 1 else f": {named(names)}"
+    yield _problem(
+        "host-down",
+        cell,
+        names,
+        f"{subject}, with {counted(claims, 'claim')}: no report within the lease{others}",
+        "start the agent again; if the machine will not come back, make sure that it is off, then write the host off",
+        (f"redsched host write-off {names[0]}" + (" --evacuate" if down[0].claims else ""),),
+    )
+
+
+def _unattested(cell: str, facts: CellFacts) -> Found:
+    if not facts.head.settled:
+        return
+    names = [one.name for one in facts.hosts if facts.is_up(one.name) and one.epoch != facts.head.epoch]
+    if names:
+        yield _problem(
+            "host-unattested",
+            cell,
+            names,
+            f"{_count(names, 'host')} up but not attested to the epoch, and so without new claims: {named(names)}",
+            "its agent attests within seconds; if not, look at its log (a host without an agent: POST "
+            "/v1/hosts/HOST/attest)",
+            (f"redsched host show {names[0]}",),
+        )
+
+
+def _ending(cell: str, facts: CellFacts) -> Found:
+    stuck = [one for one in _late(facts) if one.op == "end"]
+    away = [one for one in stuck if not facts.is_up(one.host)]
+    if away:
+        yield _waiting_claims(
+            "ending-host-down",
+            cell,
+            facts,
+            away,
+            "whose host is down: only the host can tell that the work is gone",
+            "start its agent; if the machine is certainly off, write the host off",
+            (f"redsched host write-off {away[0].host}",),
+        )
+    here = [one for one in stuck if facts.is_up(one.host)]
+    if here:
+        yield _waiting_claims(
+            "ending",
+            cell,
+            facts,
+            here,
+            "although the host is up: its stop hook fails or hangs, or it has no agent",
+            "read the log of the agent; only if the work is certainly gone, free the amounts",
+            (f"redsched claim show {here[0].claim}", f"redsched claim release {here[0].claim} --force"),
+        )
+
+
+def _waiting_claims(
+    kind: str,
+    cell: str,
+    facts: CellFacts,
+    stuck: Sequence[Notification],
+    why: str,
+    advice: str,
+    commands: tuple[str, ...],
+) -> StatusProblem:
+    first, ids = stuck[0], list(dict.fromkeys(one.claim for one in stuck))
+    which = f"claim {first.claim}" if len(ids) == 1 else f"{len(ids)} claims ({named(ids)})"
+    since = duration(facts.now_ms - first.at_ms)
+    have = "has" if len(ids) == 1 else "have"
+    detail = f"{which} {have} been ending for up to {since}, on {first.host}, {why}"
+    return _problem(kind, cell, ids, detail, advice, commands)
+
+
+def _unhandled(cell: str, facts: CellFacts) -> Found:
+    """Find notifications to start or resize work that wait, at hosts with an agent that is up."""
+    late = [one for one in _late(facts) if one.op != "end" and facts.is_up(one.host)]
+    late = [one for one in late if facts.by_name[one.host].has_agent]
+    if late:
+        hosts = list(dict.fromkeys(one.host for one in late))
+        yield _problem(
+            "notifications",
+            cell,
+            hosts,
+            f"{_count(hosts, 'host')} up but without an answer to claims for {duration(facts.now_ms - late[0].at_ms)}: "
+            f"{named(hosts)}",
+            "look at the log of the agent; a start hook may hang",
+            (f"redsched claim show {late[0].claim}",),
+        )
+
+
+def _late(facts: CellFacts) -> list[Notification]:
+    late = [one for one in facts.inboxes if one.at_ms + WAITS_MS <= facts.now_ms]
+    return sorted(late, key=lambda one: one.at_ms)
+
+
+def _pending(cell: str, facts: CellFacts) -> Found:
+    stuck = [one for one in facts.pending if int(one.raw.get("searches", "0")) >= MAX_SEARCHES]
+    if stuck:
+        ids = [one.id for one in stuck]
+        yield _problem(
+            "pending",
+            cell,
+            ids,
+            f"{_count(ids, 'claim')} without a place after several searches: {named(ids)}",
+            "see why it fits nowhere, and make room",
+            (f"redsched claim show {ids[0]}", "redsched host list"),
+        )
+
+
+def _overdue(cell: str, facts: CellFacts) -> Found:
+    if facts.overdue and facts.head.settled:
+        yield _problem(
+            "overdue",
+            cell,
+            facts.overdue,
+            f"{_count(facts.overdue, 'claim')} overdue: a deadline passed and no scheduler could act: "
+            f"{named(facts.overdue)}",
+            "a host that is down or has not attested holds this up, or no scheduler runs",
+            (f"redsched claim show {facts.overdue[0]}",),
+        )
+
+
+def _audit(cell: str, facts: CellFacts) -> Found:
+    note = facts.audit
+    if note is not None and note.broken:
+        yield StatusProblem(
+            "audit",
+            cell,
+            f"the last audit, {duration(facts.now_ms - note.at_ms)} ago, left {counted(note.broken, 'problem')}: "
+            f"{note.problems[0] if note.problems else ''}",
+            "see all of them, with advice; what can be repaired is repaired by --repair",
+            ("redsched audit", "redsched audit --repair"),
+            count=note.broken,
+        )
+
+
+def _problem(
+    kind: str, cell: str, about: Iterable[str], detail: str, advice: str, commands: tuple[str, ...] = ()
+) -> StatusProblem:
+    names = tuple(about)
+    return StatusProblem(kind, cell, detail, advice, commands, names[:MAX_NAMED], len(names))
+
+
+def _count(names: Sequence[str], what: str) -> str:
+    """Return the number of things with the verb: `1 host is`, `3 hosts are`."""
+    return f"{counted(len(names), what)} {'is' if len(names) == 1 else 'are'}"
+
+
+def is_down(host: HostHead, now_ms: int) -> bool:
+    """Return whether the lease of a host has expired, and it was not written off."""
+    return not host.is_written_off and host.until_ms <= now_ms

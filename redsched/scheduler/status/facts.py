@@ -1,0 +1,75 @@
+"""What is read of a cell for its status. Claims are read through indexes only, and only the first of each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from redsched.model import Claim, ClaimStatus
+from redsched.scheduler.cells import Cell
+from redsched.store.commands.status import Announcement, AuditNote, CellHead, HostHead, Notification
+
+MAX_DUE = 200
+"""How many of the claims that a scheduler has to deal with are read."""
+MAX_NOTIFICATIONS = 100
+"""How many notifications are read of each host that has any."""
+OVERDUE_MS = 30_000
+"""A deadline that passed this long ago should have been acted upon."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellFacts:
+    """What was read of a cell. `due`: the first claims that a scheduler has to deal with, with their fields.
+
+    `overdue`: the first claims whose deadline passed, or that were due, OVERDUE_MS ago. `inboxes`: notifications that
+    hosts have not handled, oldest first for each host. `recorder`: the scheduler that writes the event log.
+    """
+
+    head: CellHead
+    hosts: Sequence[HostHead] = ()
+    inboxes: Sequence[Notification] = ()
+    due: Sequence[Claim] = ()
+    overdue: Sequence[str] = ()
+    shelved: int = 0
+    schedulers: Sequence[Announcement] = ()
+    recorder: str = ""
+    audit: AuditNote | None = None
+    by_name: dict[str, HostHead] = field(default_factory=dict)
+
+    @property
+    def now_ms(self) -> int:
+        """The store's time (Unix, ms)."""
+        return self.head.now_ms
+
+    @property
+    def pending(self) -> list[Claim]:
+        """Those of the due claims that wait for another place."""
+        return [claim for claim in self.due if claim.state is ClaimStatus.PENDING]
+
+    def is_up(self, name: str) -> bool:
+        """Return whether a host exists, was not written off, and its lease runs."""
+        host = self.by_name.get(name)
+        return host is not None and not host.is_written_off and host.until_ms > self.now_ms
+
+
+async def read_facts(cell: Cell) -> CellFacts:
+    """Read a cell. Raises StoreUnavailable."""
+    store = cell.store
+    head = await store.status.head()
+    hosts = await store.status.hosts()
+    inboxes = await store.status.notifications([one.name for one in hosts if one.notified], MAX_NOTIFICATIONS)
+    due_ids = await store.due.to_reconcile(2**53, 0, MAX_DUE)
+    before_ms = head.now_ms - OVERDUE_MS
+    late = [await of(before_ms, 0, MAX_DUE) for of in (store.due.expired, store.due.to_reconcile)]
+    due = await store.claims.read(due_ids)
+    shelved = await store.claims.shelved_ids()
+    return CellFacts(
+        head,
+        hosts,
+        inboxes,
+        tuple(due[one] for one in due_ids if one in due),
+        tuple(dict.fromkeys((*late[0], *late[1]))),
+        len(shelved),
+        await store.status.schedulers(head.now_ms),
+        await store.status.recorder(),
+        await store.status.last_audit(),
+        {one.name: one for one in hosts},
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from redsched.errors import StoreUnavailable
@@ -22,6 +23,15 @@ _WAYS_OUT = {
     "cluster": "give cluster://host:port of some of its nodes",
     "sentinel": "give sentinel://host:port,host:port/master",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class StoreMemory:
+    """What happens to keys when memory is full, and the memory of the fullest primary in bytes; limit 0: none."""
+
+    policy: str
+    used_bytes: int
+    limit_bytes: int
 
 
 class Store:
@@ -69,10 +79,17 @@ class Store:
 
         If the primaries differ, return a policy that is not noeviction.
         """
+        return (await self.memory()).policy
+
+    async def memory(self) -> StoreMemory:
+        """Return the memory of the fullest primary, and the policy as `memory_policy` does. Raises StoreUnavailable."""
         with reading(self.url):
-            infos = await self._router.infos("memory")
-        policies = {str(info.get("maxmemory_policy", KEEPS)) for info in infos.values()}
-        return min(policies - {KEEPS}, default=KEEPS)
+            infos = (await self._router.infos("memory")).values()
+        policies = {str(info.get("maxmemory_policy", KEEPS)) for info in infos}
+        sizes = [(int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))) for info in infos]
+        # Without a limit a primary is as full as its size says; with one, its share of that comes first.
+        used, limit = max(sizes, key=lambda one: (one[0] / one[1] if one[1] else 0.0, one[0]), default=(0, 0))
+        return StoreMemory(min(policies - {KEEPS}, default=KEEPS), used, limit)
 
     async def servers(self) -> dict[str, dict[str, Any]]:
         """Return what INFO reports about every primary (or the replica that the URL leads to), by its name.

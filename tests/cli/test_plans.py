@@ -24,10 +24,12 @@ def test_capacity_is_shown_by_zone_with_what_runs_out(redsched: Redsched) -> Non
     assert (found["places"], found["redundancy"]["checked"]) == (4, 2)
     [failing] = found["redundancy"]["failing"]
     assert failing["domain"] == "h1"
-    assert failing["unplaced"][0]["claim_id"] == "db"
+    assert (failing["unplaced"], failing["examples"][0]["claim_id"]) == (1, "db")
     lines = redsched("plan", "capacity", "VCPU=2", "--n-plus-one", "zone").check().output.splitlines()
     assert "1 of 2: without that zone, some claims would have no place" in lines
     assert "without az1:" in lines
+    lines = redsched("plan", "capacity", "VCPU=2", "--n-plus-one", "label:row").check().output.splitlines()
+    assert lines[-1] == "no host has a row, so none was left out"
 
 
 def test_a_quota_is_shown(redsched: Redsched) -> None:

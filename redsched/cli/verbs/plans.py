@@ -155,15 +155,20 @@ def _show_capacity(found: CapacityPlan) -> None:
 
 def _show_redundancy(found: Redundancy) -> None:
     what = found.by.removeprefix("label:")
+    if not found.checked and not found.unchecked:
+        tables.say(f"no host has a {what}, so none was left out")
+        return
     if not found.failing:
         print(f"all claims fit without any one {what}: {found.checked} tried")
     else:
         print(f"{len(found.failing)} of {found.checked}: without that {what}, some claims would have no place")
-        rows = ((one.domain, one.hosts, one.claims, len(one.unplaced)) for one in found.failing)
+        rows = ((one.domain, one.hosts, one.claims, one.unplaced) for one in found.failing)
         tables.show_table(("WITHOUT", "HOSTS", "CLAIMS", "UNPLACED"), rows, "")
         for one in found.failing:
             print(f"without {one.domain}:")
-            _show_unplaced(one.unplaced)
+            _show_unplaced(one.examples)
+            if one.unplaced > len(one.examples):
+                print(f"and {one.unplaced - len(one.examples)} more")
     if found.unchecked:
         tables.say(f"{found.unchecked} more were not tried in time: allow more with --budget")
     if found.unlabelled:

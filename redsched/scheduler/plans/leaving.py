@@ -16,6 +16,9 @@ from redsched.scheduler.plans.results import (
     WithoutDomain,
 )
 
+EXAMPLES = 10
+"""The most claims without a place that N+1 names for each host, zone or label value."""
+
 
 def drained(copy: CellCopy, hosts: Collection[str]) -> LeavingPlan:
     """Return where the claims of these hosts would go in a drain with moves. Raises NotFound, TooMuchWork."""
@@ -54,7 +57,8 @@ def n_plus_one(copy: CellCopy, by: str) -> Redundancy:
 def _without_domain(copy: CellCopy, domain: str, hosts: Sequence[str]) -> WithoutDomain:
     with copy.trial():
         moves, unplaced = _relocate(copy, hosts, gone=True)
-    return WithoutDomain(domain, len(hosts), len(moves) + len(unplaced), tuple(unplaced))
+    claims = len(moves) + len(unplaced)
+    return WithoutDomain(domain, len(hosts), claims, len(unplaced), tuple(unplaced[:EXAMPLES]))
 
 
 def _plan(copy: CellCopy, hosts: Collection[str], gone: bool) -> LeavingPlan:

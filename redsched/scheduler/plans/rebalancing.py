@@ -119,7 +119,7 @@ class _Rebalancing:
         if plan.aim is Aim.REQUEST:
             return sum(1 for _ in self._taken(int(plan.after)))
         if plan.aim is Aim.WAITING:
-            return self._served(moving=False)
+            return self._served()
         return plan.after if plan.aim is Aim.POLICY else len(list(self._left()))
 
     # Room for a request
@@ -156,13 +156,17 @@ class _Rebalancing:
     def _for_waiting(self) -> RebalancePlan:
         goal = len(self._waiting())
         with self._copy.trial():
-            before = self._served(moving=False)
-        after, is_cut = before, False
+            before = self._served()
+        after, useful, is_cut = 0, 0, False
         try:
-            after = self._served(moving=True)
+            for request in self._waiting():
+                after += self._serve(request, moving=True)
+                useful = len(self._mover.moves)
         except TooMuchWork:
             is_cut = True
-            self._mover.moves.clear()  # some of them may have made no room yet
+        if after < before:  # the time was up too early
+            after, useful = before, 0
+        del self._mover.moves[useful:]  # those that have made no room yet
         return self._plan(before, after, goal, is_cut)
 
     def _waiting(self) -> list[Request]:
@@ -175,8 +179,9 @@ class _Rebalancing:
                 continue
         return [*found, *self._question.waiting]
 
-    def _served(self, moving: bool) -> int:
-        return sum(self._serve(request, moving) for request in self._waiting())
+    def _served(self) -> int:
+        """Serve what fits without moves."""
+        return sum(self._serve(request, moving=False) for request in self._waiting())
 
     def _serve(self, request: Request, moving: bool) -> bool:
         """Take all places of a request, if need be with moves, or none."""

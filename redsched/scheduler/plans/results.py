@@ -44,13 +44,14 @@ class Unplaced:
 class WithoutDomain:
     """What would happen without the hosts of one host, zone or label value.
 
-    `claims` of it need another place; `unplaced` are those that find none.
+    `claims` of it need another place, `unplaced` of these find none; `examples` are the largest of them.
     """
 
     domain: str
     hosts: int
     claims: int
-    unplaced: tuple[Unplaced, ...]
+    unplaced: int
+    examples: tuple[Unplaced, ...]
 
 
 @dataclass(frozen=True, slots=True)

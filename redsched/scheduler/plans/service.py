@@ -13,7 +13,7 @@ from redsched.scheduler.cells import Cell, Cells, no_such_host
 from redsched.scheduler.planning.limits import TOTAL_S, DecisionLimits
 from redsched.scheduler.planning.planner import Planner
 from redsched.scheduler.plans.cell_copy import CellCopy
-from redsched.scheduler.plans.live import Known, read_known
+from redsched.scheduler.plans.live import MAX_CLAIMS, MAX_LEAVING, Known, read_known
 from redsched.scheduler.plans.merging import merged_adding, merged_capacity, merged_leaving, merged_rebalancing
 from redsched.scheduler.plans.questions import (
     AddingQuestion,
@@ -174,7 +174,8 @@ class PlanService:
         """Answer a question about one cell in a fork, after reading the claims that it needs."""
         if all_claims:
             hosts = await cell.read_at_head(lambda: cell.updater.columns.names())
-        known = await read_known(cell, hosts, waiting) if hosts or waiting else Known()
+        most = MAX_CLAIMS if all_claims else MAX_LEAVING
+        known = await read_known(cell, hosts, waiting, most) if hosts or waiting else Known()
         job = partial(_answer, cell, known, self._settings, question)
         return cast(T, await self._planner.run(job, "", cell.read_at_head, is_cut))
 

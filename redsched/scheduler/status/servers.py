@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from redsched.scheduler.status.results import ServerStatus, StatusProblem
+from redsched.scheduler.status.results import ServerStatus, StatusProblem, counted
 from redsched.settings import Settings
 from redsched.store.client.durability import durability_of
 from redsched.store.store import KEEPS
@@ -75,7 +75,7 @@ def _missing_replicas(server: ServerStatus, what: str, wanted: int) -> Iterator[
         yield StatusProblem(
             "store-replicas",
             "",
-            f"{what} has {server.replicas} replicas, and REDSCHED_DURABILITY makes claims wait for {wanted}",
+            f"{what} has {counted(server.replicas, 'replica')}, and REDSCHED_DURABILITY makes claims wait for {wanted}",
             "start the replicas, or lower REDSCHED_DURABILITY",
             ("redis-cli INFO replication",),
         )

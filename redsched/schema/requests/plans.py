@@ -11,7 +11,7 @@ from redsched.model.types import GivenName, GivenToken, Need
 from redsched.scheduler import Aim
 from redsched.schema.types import GivenTopology, Strict
 
-MAX_HOSTS = 1000
+MAX_HOSTS = 100
 MAX_MOVES = 1000
 """The most moves of one plan."""
 MAX_APPLIED = 100

@@ -43,7 +43,8 @@ class WithoutDomainAnswer(Answer, shows=scheduler.WithoutDomain):
     domain: str
     hosts: Annotated[int, Field(description="Number of its hosts.")]
     claims: Annotated[int, Field(description="Number of claims that need another place then.")]
-    unplaced: list[UnplacedAnswer]
+    unplaced: Annotated[int, Field(description="Number of these that find none.")]
+    examples: Annotated[list[UnplacedAnswer], Field(description="The largest of these, at most 10.")]
 
 
 class RedundancyAnswer(Answer, shows=scheduler.Redundancy):

@@ -17,7 +17,7 @@ from redsched.model import (
     ServerGroup,
 )
 from redsched.scheduler.plans.questions import LeavingQuestion
-from redsched.scheduler.plans.results import LeavingPlan
+from redsched.scheduler.plans.results import Aim, LeavingPlan
 from tests.scheduler.plans.parts import archive, claim, copy, host, plans
 from tests.scheduler.working import Work, at_work
 from tests.support.builders.counted_claims import group
@@ -96,6 +96,8 @@ async def test_live_plans_are_those_of_the_export(clean_store: str) -> None:
         assert await live.without(["h0", "h1"]) == offline.without(["h0", "h1"])
         more = [host("new", VCPU=7)]
         assert await live.with_hosts(more, one) == offline.with_hosts(more, one)
+        asked = (Aim.REQUEST, 5, Request({"VCPU": 6}))
+        assert await live.rebalance(*asked) == offline.rebalance(*asked)
         await work.is_sound()
 
 
@@ -154,13 +156,21 @@ def test_without_any_one_zone_or_rack() -> None:
     assert found is not None
     assert (found.checked, found.unchecked, found.unlabelled) == (2, 0, 1)
     [r1, r2] = found.failing
-    assert (r1.domain, r1.claims, [one.claim_id for one in r1.unplaced]) == ("r1", 1, ["one"])
-    assert (r2.domain, r2.hosts, r2.claims, len(r2.unplaced)) == ("r2", 2, 2, 1)
+    assert (r1.domain, r1.claims, [one.claim_id for one in r1.examples]) == ("r1", 1, ["one"])
+    assert (r2.domain, r2.hosts, r2.claims, r2.unplaced) == ("r2", 2, 2, 1)
     by_host = plans(archive(fleet, claims)).capacity(Request({"VCPU": 1}), "host").redundancy
     assert by_host is not None
     assert [one.domain for one in by_host.failing] == ["a", "b"]
     with pytest.raises(InvalidRequest, match="label:"):
         plans(archive(fleet)).capacity(Request({"VCPU": 1}), "rack")
+
+
+def test_the_largest_claims_are_placed_first() -> None:
+    """The smaller one would rather go to the host that only the larger one needs."""
+    fleet = [host("a", VCPU=7), host("b", VCPU=4), host("c", VCPU=3)]
+    claims = {"first": ("a", Request({"VCPU": 3}, policy="spread")), "second": ("a", Request({"VCPU": 4}))}
+    for plan in (plans(archive(fleet, claims)).without(["a"]), plans(archive(fleet, claims)).drain(["a"])):
+        assert goes_to(plan) == {"second": "b", "first": "c"}
 
 
 def test_a_plan_changes_nothing_of_its_copy() -> None:

@@ -39,6 +39,25 @@ def test_no_more_moves_are_planned_than_allowed_or_needed() -> None:
     assert (fits.moves, fits.before, fits.after) == ((), 1, 1)
 
 
+def test_claims_do_not_go_to_hosts_that_are_cleared_next() -> None:
+    """Though the policy prefers that host, as it is fuller."""
+    one = {"p": ("a", SMALL), "q": ("b", Request({"VCPU": 3})), "r": ("c", Request({"VCPU": 1}))}
+    found = plans(archive(FLEET, {**one, "s": ("c", Request({"VCPU": 1}))})).rebalance(
+        Aim.REQUEST, 2, replace(LARGE, count=2)
+    )
+    assert (went(found), found.after) == ({"p": "c", "q": "c"}, 2)
+
+
+def test_a_host_that_cannot_be_cleared_leaves_no_moves() -> None:
+    """The larger of its claims could leave, but not the other one."""
+    bound = Request({"VCPU": 3}, hosts=frozenset({"a", "full"}))
+    fixed = Request({"VCPU": 4}, hosts=frozenset({"b"}))
+    fleet = [host("a", VCPU=8), host("b", VCPU=8), host("full", VCPU=1)]
+    one = archive(fleet, {"x": ("a", Request({"VCPU": 4})), "y": ("a", bound), "z": ("b", fixed)})
+    found = plans(one).rebalance(Aim.REQUEST, 5, LARGE)
+    assert (found.moves, found.after) == ((), 0)
+
+
 def test_whole_gpus_are_gathered() -> None:
     """The host with one small share is cleared, and not the one with three."""
     share = Request({"VCPU": 1}, groups=(Group("gpu", {MILLI: 300}),))

@@ -9,7 +9,7 @@ from redsched import aio
 from redsched.errors import InvalidRequest, NotFound, TooHard
 from redsched.model import GangMember, Hints, HostReport, HostStatus, Inventory, Relation, RelationType, Request
 from redsched.scheduler import Scheduler
-from redsched.scheduler.plans import live
+from redsched.scheduler.plans import live, service
 from redsched.scheduler.plans.cell_copy import CellCopy
 from redsched.scheduler.plans.questions import is_cut
 from redsched.settings import Settings
@@ -49,8 +49,10 @@ async def test_a_plan_on_many_hosts_is_made_in_another_process(clean_store: str)
 
 
 async def test_cells_add_up_and_claims_stay_in_theirs(two_cells: Scheduler) -> None:
-    found = await two_cells.plans.capacity(Request({"VCPU": 2}))
+    found = await two_cells.plans.capacity(Request({"VCPU": 2}), "host")
     assert (found.places, found.classes[0].capacity) == (4 + 2 + 1, 14)
+    assert found.redundancy is not None
+    assert (found.redundancy.checked, found.redundancy.failing) == (3, ())
     await two_cells.select(Request({"VCPU": 4}, hosts=frozenset({"b1"})))
     plan = await two_cells.plans.without(["a1", "b1"])
     assert (plan.hosts, plan.moves, len(plan.unplaced)) == (("a1", "b1"), (), 1)
@@ -90,7 +92,7 @@ async def test_what_claims_refer_to_is_read_too(scheduler: Scheduler) -> None:
     host = (await scheduler.claims.get("far")).host
     known = await live.read_known(cell, [host])
     assert {"far", other.claim_id} <= known.claims.keys()
-    assert known.unready == {claim.gang for claim in known.claims.values() if claim.gang}
+    assert known.unready == known.gangs != set()
     with pytest.raises(NotFound):
         await scheduler.plans.capacity(Request({"VCPU": 1}, hints=Hints(same_host=frozenset({"nobody"}))))
 
@@ -105,7 +107,7 @@ async def test_claims_that_changed_while_they_were_read_are_read_again(
         await read(*asked)  # type: ignore[arg-type]
         if not rounds:
             await scheduler.select(Request({"VCPU": 1}, hosts=frozenset({"h1"}), claim_ids=("late",)))
-        rounds.append(asked[-1])
+        rounds.append(asked[2])
 
     monkeypatch.setattr(live, "_read_hosts", late)
     [cell] = scheduler._cells
@@ -115,7 +117,7 @@ async def test_claims_that_changed_while_they_were_read_are_read_again(
 
 
 async def test_too_many_claims_are_refused(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MAX_CLAIMS", 1)
+    monkeypatch.setattr(service, "MAX_LEAVING", 1)
     await scheduler.select(Request({"VCPU": 1}, count=2, hosts=frozenset({"h1"})))
     with pytest.raises(TooHard, match="more than 1 claims"):
         await scheduler.plans.drain(["h1"])

@@ -31,6 +31,7 @@ READING: dict[str, Sequence[str]] = {
     "shared-pool show": ("licences",),
     "explain": ("VCPU=2", "--server-group", "db"),
     "status": (),
+    "capacity": ("--by", "zone"),
     "usage": ("--by", "project"),
     "events": (),
     "audit": (),

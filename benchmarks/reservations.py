@@ -18,7 +18,7 @@ long these waited on average. For the fleet: the mean allocated part of its GPUs
 import argparse
 import itertools
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
@@ -94,16 +94,44 @@ class ReservingFleet(Fleet):
             return
         best = min(waits, key=lambda wait: (wait.unlimited - (wait.host == one.host), *wait.rank))
         if best.host != one.host:
-            self.end_reservation(one)
-            self._set(best.host, {"reservation": name, **{f"kept.{slot}": str(n) for slot, n in best.amounts.items()}})
-            one.host = best.host
+            self._take(one, best)
+
+    def offer(self, host: str, waiting: Iterable[_Waiting]) -> None:
+        """Let the first task that waits, and that a host suits clearly better than its own, have it; and so on."""
+        for one in waiting if self.reserves else ():
+            new = self._wait_for(one, host)
+            now = self._wait_for(one, one.host) if one.host else None
+            row = self.columns.row(host)
+            assert row is not None
+            if (
+                new is not None
+                and self.columns.kept.get(row) is None
+                and (now is None or new.unlimited < now.unlimited - 1)
+            ):
+                before = one.host
+                self._take(one, new)
+                if before:
+                    self.offer(before, waiting)
+                return
+
+    def _take(self, one: _Waiting, wait: Wait) -> None:
+        self._drop(one)
+        kept = {f"kept.{slot}": str(amount) for slot, amount in wait.amounts.items()}
+        self._set(wait.host, {"reservation": str(one.number), **kept})
+        one.host = wait.host
 
     def _wait_for(self, one: _Waiting, host: str) -> Wait | None:
         claims = list(self.on_host.get(host, {}).values())
         return self._decider.wait_for(one.task.request(self.run.policy), host, claims, 0)
 
-    def end_reservation(self, one: _Waiting) -> None:
-        """End the reservation of a task, if it has one."""
+    def end_reservation(self, one: _Waiting, waiting: Iterable[_Waiting]) -> None:
+        """End the reservation of a task, if it has one, and offer its host to those that wait."""
+        host = one.host
+        self._drop(one)
+        if host:
+            self.offer(host, waiting)
+
+    def _drop(self, one: _Waiting) -> None:
         row = self.columns.row(one.host)
         kept = self.columns.kept.get(row) if row is not None else None
         if kept is not None:
@@ -116,12 +144,9 @@ class ReservingFleet(Fleet):
         self.columns.patch(host, {**fields, "version": str(version + 1)})
 
     def placed_again(self, one: _Waiting) -> Candidate | None:
-        """Try to place a task that waits, and end its reservation if that succeeds."""
+        """Try to place a task that waits."""
         with self.columns.without_kept(list(self.columns.kept.of(str(one.number)))):
-            where = self.place([one.task])[0]
-        if where is not None:
-            self.end_reservation(one)
-        return where
+            return self.place([one.task])[0]
 
     def may_take(self, host: str, one: _Waiting) -> bool:
         """Return whether a host has enough CPU, memory and GPUs left for a task, to save most of the decisions."""
@@ -227,6 +252,7 @@ class Churn:
             one, where = found
             self._hold(one.number, where)
             if self._large.pop(one.number, None):
+                self._fleet.end_reservation(one, self._large.values())
                 self._note(one.number, step - one.since)
             else:
                 del self._small[_shape(one.task)][one.number]
@@ -250,8 +276,8 @@ class Churn:
     def _give_up(self, step: int) -> None:
         for one in [*self._large.values()]:
             if step - one.since >= self._wait:
-                self._fleet.end_reservation(one)
                 del self._large[one.number]
+                self._fleet.end_reservation(one, self._large.values())
                 self._note(one.number, None)
             elif (step - one.since) % max(1, self._lifetime // RENEWALS) == 0:
                 self._fleet.reserve(one)

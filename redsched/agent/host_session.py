@@ -24,6 +24,7 @@ from redsched.agent.store_clock import StoreClock
 from redsched.errors import OtherAgent, StoreUnavailable
 from redsched.model import AgentStamp, HostReport
 from redsched.model.tokens import is_newer
+from redsched.release import release
 from redsched.settings import Settings
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import EndedPlacement, JournaledClaim, ReportAnswer
@@ -257,7 +258,7 @@ class Host:
         return self._last_stamp()
 
     def _last_stamp(self) -> AgentStamp:
-        return AgentStamp(self.journal.id, self.nonce, self._number)
+        return AgentStamp(self.journal.id, self.nonce, self._number, release())
 
     def _lease_s(self) -> int:
         return self.monitor.report.lease_s if self.monitor.report is not None else self.settings.lease_s

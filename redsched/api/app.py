@@ -117,6 +117,8 @@ def _lifespan(
             settings.redis_url, settings, observe=metrics.observe, plan_apart=True
         ) as scheduler:
             app.state.scheduler = scheduler
+            metrics.serve_fleet(scheduler.fleet)
+            scheduler.on_feed_lag(metrics.feed_lag.observe)
             app.state.claim_projects = ClaimProjects(scheduler)
             app.state.change_log = None
             app.state.readiness = ReadinessMonitor(scheduler, registry, metrics)

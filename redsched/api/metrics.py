@@ -8,8 +8,8 @@ import asyncio
 import os
 from bisect import bisect_left
 from collections import Counter as Counts
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -23,12 +23,24 @@ from prometheus_client import (
     generate_latest,
     values,
 )
+from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from redsched.api.fleet_metrics import FleetCollector
 from redsched.scheduler import Effort, Stats
+from redsched.scheduler.results import AUDIT_SCOPES, AUDITED
+
+if TYPE_CHECKING:
+    from redsched.cache.fleet import FleetUsage
 
 _MICROSECONDS = (25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 50e-3, 250e-3)
+_CANDIDATES = (1, 2, 3, 4, 6, 8, 16, 32, 64)
 _MILLISECONDS = (0.25e-3, 0.5e-3, 1e-3, 2e-3, 4e-3, 8e-3, 16e-3, 32e-3, 64e-3, 0.25, 1.0, 5.0)
+_REPAIRED = {True: "true", False: "false"}
+MAX_REASONS = 100
+"""The most reasons of refusals that a worker tells apart."""
+OTHER = "other"
+"""The reason of the refusals beyond these."""
 
 
 def share() -> None:
@@ -69,9 +81,80 @@ class Metrics:
         self.hosts_alive = self._gauge("hosts_alive", "Hosts with a valid lease.")
         self.hosts_attested = self._gauge("hosts_attested", "Hosts that have attested to the current epoch.")
         self.workers_ready = self._gauge("workers_ready", "Workers whose cache has caught up.", "livesum")
-        self._entries = 0
-        self._snapshots = 0
+        self._add_selection_metrics()
+        self._add_cell_metrics()
+        self._add_store_metrics()
+        self._seen = Counts[Hashable]()
+        self._reasons = set[str]()
         self._efforts: list[Effort] = []
+        self._fleet = FleetCollector()
+
+    def _add_selection_metrics(self) -> None:
+        self.refusals = self._counter(
+            "refusals", "Selections that no host fits, by the reason that rules out most hosts.", ["reason"]
+        )
+        self.claim_seconds = self._histogram(
+            "claim_seconds", "Time of one call of the claim script, with waiting for others.", _MILLISECONDS
+        )
+        self.claim_conflicts = self._counter(
+            "claim_conflicts", "Calls of the claim script in which a candidate no longer took what was decided."
+        )
+        self.candidates = self._histogram("candidates_used", "Hosts that one call looked at.", _CANDIDATES)
+        self.waiting = self._gauge("requests_waiting", "Requests that wait for room.", "livesum")
+
+    def _add_cell_metrics(self) -> None:
+        self.feed_gaps = self._counter("feed_gaps", "Gaps in the feed: the next entries were trimmed already.")
+        self.feed_lag = self._histogram(
+            "feed_lag_seconds", "Age of the oldest change of each batch when a replica applies it.", _MILLISECONDS
+        )
+        self.leases_expired = self._counter(
+            "leases_expired", "Leases that expired, of claims and of hosts, and that this process ended.", ["of"]
+        )
+        self.audits = self._counter("audits", "Checks of the store (cell), of ids, and of replicas.", ["scope"])
+        self.findings = self._counter(
+            "audit_findings", "Problems that checks found, by the violated invariant.", ["invariant", "repaired"]
+        )
+        self.unmovable = self._gauge("claims_unmovable", "Claims on drained hosts that lately had no other place.")
+        self.agent_delay = self._gauge(
+            "agent_lag_seconds", "Time since the last heartbeat of the live host whose lease ends next."
+        )
+        self.agent_delay_part = self._gauge("agent_lag_ratio", "That time as a part of the host's lease.")
+        self.expiry_delay = self._gauge("expiry_overdue_seconds", "Time since the oldest deadline not yet handled.")
+        self.reconcile_delay = self._gauge(
+            "reconcile_overdue_seconds", "Time since the oldest reconciliation that is due was due."
+        )
+
+        # From the start: an increase from nothing to 1 is none to Prometheus.
+        for scope in AUDIT_SCOPES:
+            self.audits.labels(scope)
+        for invariant in AUDITED:
+            for repaired in _REPAIRED.values():
+                self.findings.labels(str(invariant), repaired)
+
+    def _add_store_metrics(self) -> None:
+        self.store_seconds = self._histogram(
+            "store_latency_seconds", "Time of a small read of the store, made every second.", _MILLISECONDS
+        )
+        self.store_failures = self._counter("store_failures", "Failed reads among these.")
+        self.store_memory = self._gauge("store_memory_bytes", "Memory used by the fullest primary.")
+        self.store_memory_limit = self._gauge("store_memory_limit_bytes", "Its maxmemory; 0: no limit.")
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all metrics, as in the exposition, without the suffixes of histograms' series."""
+        own = {
+            one.name: one
+            for wrapped in vars(self).values()
+            if isinstance(wrapped, MetricWrapperBase)
+            for one in wrapped.describe()
+        }
+        counters = {f"{name}_total" for name, one in own.items() if one.type == "counter"}
+        others = {name for name, one in own.items() if one.type != "counter"}
+        return frozenset(counters | others | {one.name for one in self._fleet.describe()})
+
+    def serve_fleet(self, fleet: "Callable[[], Mapping[str, FleetUsage]]") -> None:
+        """Serve what `fleet` returns, the usage of each cell."""
+        self._fleet = FleetCollector(fleet)
 
     def observe(self, effort: Effort) -> None:
         """Count one selection, together with those that end in the same turn of the event loop.
@@ -90,25 +173,66 @@ class Metrics:
         self.retries.inc(sum(one.retries for one in efforts))
         _observe_all(self.decision_seconds, [one.decide_s for one in efforts])
         _observe_all(self.selection_seconds, [one.seconds for one in efforts])
+        for reason, count in Counts(one.reason for one in efforts if one.reason).items():
+            self.refusals.labels(self._bounded(reason)).inc(count)
+        calls = [call for one in efforts for call in one.claims]
+        self.claim_conflicts.inc(sum(one.conflicted for one in calls))
+        _observe_all(self.claim_seconds, [one.seconds for one in calls])
+        _observe_all(self.candidates, [one.candidates for one in calls])
+
+    def _bounded(self, reason: str) -> str:
+        """Return the label of a reason. Own filters may give any, but there must not be ever more labels."""
+        if reason not in self._reasons:
+            if len(self._reasons) >= MAX_REASONS:
+                return OTHER
+            self._reasons.add(reason)
+        return reason
 
     def sample(self, stats: Stats, ready: bool) -> None:
-        """Copy a scheduler's current totals into counters and gauges."""
-        self.feed_entries.inc(stats.entries - self._entries)
-        self.snapshots.inc(stats.snapshots - self._snapshots)
-        self._entries, self._snapshots = stats.entries, stats.snapshots
+        """Copy a scheduler's current totals into counters and gauges. Call it after each look at the store."""
+        self._count("entries", stats.entries, self.feed_entries)
+        self._count("snapshots", stats.snapshots, self.snapshots)
+        self._count("gaps", stats.gaps, self.feed_gaps)
+        self._count("claims", stats.claims_expired, self.leases_expired.labels("claim"))
+        self._count("hosts", stats.hosts_down, self.leases_expired.labels("host"))
+        for scope, total in stats.audits.items():
+            self._count(scope, total, self.audits.labels(scope))
+        for one, total in stats.findings.items():
+            self._count(one, total, self.findings.labels(str(one.invariant), _REPAIRED[one.repaired]))
         self.cache_lag.set(stats.lag_s)
         self.hosts.set(stats.hosts)
         self.hosts_alive.set(stats.hosts_alive)
         self.hosts_attested.set(stats.hosts_attested)
         self.workers_ready.set(ready)
+        self.waiting.set(stats.waiting)
+        self.unmovable.set(stats.unmovable)
+        self.agent_delay.set(stats.agent_delay_s)
+        self.agent_delay_part.set(stats.agent_delay_part)
+        self.expiry_delay.set(stats.expiry_delay_s)
+        self.reconcile_delay.set(stats.reconcile_delay_s)
+        self.store_memory.set(stats.store_memory_bytes)
+        self.store_memory_limit.set(stats.store_memory_limit_bytes)
+        self.store_failures.inc(stats.store_s is None)
+        if stats.store_s is not None:
+            self.store_seconds.observe(stats.store_s)
+
+    def _count(self, key: Hashable, total: int, counter: Counter) -> None:
+        """Add what a total has grown by since the last sample."""
+        counter.inc(total - self._seen[key])
+        self._seen[key] = total
 
     def exposition(self) -> tuple[bytes, str]:
-        """Return all metrics of all workers in Prometheus' text format, and its media type."""
+        """Return all metrics of all workers in Prometheus' text format, and its media type.
+
+        The figures of the fleet are this worker's alone: every worker has the same.
+        """
         registry = self._registry
         if _is_shared():
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        return generate_latest(registry), CONTENT_TYPE_LATEST
+        fleet = CollectorRegistry()
+        fleet.register(self._fleet)
+        return generate_latest(registry) + generate_latest(fleet), CONTENT_TYPE_LATEST
 
     def _counter(self, name: str, about: str, labels: Sequence[str] = ()) -> Counter:
         return Counter(f"redsched_{name}", about, labels, registry=self._registry)

@@ -52,6 +52,7 @@ class UpdaterStats:
 
     entries: int = 0
     snapshots: int = 0
+    gaps: int = 0
     polls: int = 0
 
 
@@ -303,6 +304,7 @@ class ReplicaUpdater:
             try:
                 batch = await self._replica.advance(self.cell, poll.changes, poll.clock.seq)
             except Gap as gap:
+                self.stats.gaps += 1
                 log.info("taking a snapshot", cell=self.cell.name, reason=str(gap))
                 await self._restart()
                 continue

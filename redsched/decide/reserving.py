@@ -39,7 +39,8 @@ class Wait:
 
 
 def worth_waiting_for(profile: RequestProfile, most: int, own: str = "") -> list[str]:
-    """Return hosts that would take one place of a request if they were empty: up to `most`, those with most room first.
+    """Return hosts that would take one place of a request if they were empty: up to `most` with most room, and as many
+    with the fewest claims, such as one of the same size.
 
     `own`: the request's reservation. Hosts that are reserved for it come in addition; those of others are left out.
     """
@@ -50,11 +51,12 @@ def worth_waiting_for(profile: RequestProfile, most: int, own: str = "") -> list
     for amount, capacity, free in demanded_room(columns, profile.request, rows):
         check_work("looking for hosts to wait for")
         lacking = np.where(capacity >= amount, lacking + np.maximum(0, amount - free) / np.maximum(1, amount), np.inf)
-    order = np.lexsort((columns.order[rows], columns.claims[rows], lacking))
-    fitting = rows[order[np.isfinite(lacking[order])]].tolist()
+    rows, lacking = rows[np.isfinite(lacking)], lacking[np.isfinite(lacking)]
+    by_room = rows[np.lexsort((columns.order[rows], columns.claims[rows], lacking))].tolist()
+    by_claims = rows[np.lexsort((columns.order[rows], lacking, columns.claims[rows]))].tolist()
     reserved = {row for row, _ in columns.kept.of(own)} if own else set()
-    chosen = [*fitting[:most], *(row for row in fitting[most:] if row in reserved)]
-    return [columns.name(row) for row in chosen]
+    chosen = [*by_room[:most], *by_claims[:most], *(row for row in by_room if row in reserved)]
+    return [columns.name(row) for row in dict.fromkeys(chosen)]
 
 
 def wait_for(profile: RequestProfile, host: str, claims: Sequence[Claim], now_ms: int) -> Wait | None:

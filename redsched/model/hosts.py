@@ -191,13 +191,19 @@ class HostReport(Body):
 
 @dataclass(frozen=True, slots=True)
 class AgentStamp:
-    """The sender of a report and the report's order: the journal's id, the process' nonce, a counter."""
+    """The sender of a report and the report's order: the journal's id, the process' nonce, a counter.
+
+    `version` is the release of the agent, '' if it does not tell.
+    """
 
     journal: Name
     nonce: Name
     number: Need
+    version: Name = ""
 
     def __post_init__(self) -> None:
         check_name("journal", self.journal)
         check_name("nonce", self.nonce)
         check_amount("number", self.number, 1)
+        if self.version:
+            check_name("version", self.version)

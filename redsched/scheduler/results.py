@@ -333,6 +333,55 @@ class Stats:
     lag_s: float
     entries: int
     snapshots: int
+    gaps: int = 0
+    """How often the feed no longer had the next entries."""
+    claims_expired: int = 0
+    hosts_down: int = 0
+    """Claims that this scheduler ended, and hosts that it marked down, because their lease had expired."""
+    audits: Mapping[str, int] = field(default_factory=dict)
+    """The checks made, by what was checked: cell, ids or replica."""
+    findings: "Mapping[Finding, int]" = field(default_factory=dict)
+    """What these checks found."""
+    waiting: int = 0
+    """Requests that wait for room."""
+    unmovable: int = 0
+    """Claims on drained or evacuated hosts for which this scheduler lately found no other place."""
+    agent_delay_s: float = 0.0
+    agent_delay_part: float = 0.0
+    expiry_delay_s: float = 0.0
+    reconcile_delay_s: float = 0.0
+    """The longest delays over its cells: see redsched.scheduler.observe.delays."""
+    store_s: float | None = None
+    """How long the last look at the store took; None if it failed."""
+    store_memory_bytes: int = 0
+    store_memory_limit_bytes: int = 0
+    """The memory of the fullest primary, and its limit (0: none)."""
+
+
+AUDITED = (1, 2, 3, 5, 10)
+"""The invariants that audits check."""
+AUDIT_SCOPES = ("cell", "ids", "replica")
+"""What an audit checks: the store, ids that are in several cells, or a scheduler's replica."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A kind of problem that audits find: the violated invariant, and whether it was repaired."""
+
+    invariant: int
+    repaired: bool
+
+
+@record
+class ClaimCost:
+    """The cost of one call of the claim script: its duration, and the number of hosts that it looked at.
+
+    `conflicted`: some of them had changed since the decision, and could not take what was decided.
+    """
+
+    seconds: float
+    candidates: int
+    conflicted: bool
 
 
 @record
@@ -340,7 +389,7 @@ class Effort:
     """The cost of one selection. `outcome` is claimed, same, dry-run or the problem type.
 
     `calls` counts calls of the claim script, `retries` those after the first; `decide_s` of `seconds` were spent
-    deciding.
+    deciding. `claims` has the calls that were answered. `reason` is why most hosts were ruled out, if none fitted.
     """
 
     outcome: str
@@ -348,3 +397,5 @@ class Effort:
     retries: int
     decide_s: float
     seconds: float
+    claims: tuple[ClaimCost, ...] = ()
+    reason: str = ""

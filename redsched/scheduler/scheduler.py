@@ -1,19 +1,23 @@
 """Scheduler: the entry point of the library, and the only interface that the API and the CLI use."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from redsched import aio
 from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import OneOf, Request
 from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell
-from redsched.scheduler.results import AuditReport, Change, Readiness, Reset, Selections, Stats, UsageRow
+from redsched.scheduler.observe.delays import FeedLag
+from redsched.scheduler.results import AuditReport, Change, Finding, Readiness, Reset, Selections, Stats, UsageRow
 from redsched.scheduler.wiring import Components, plugins_of
 from redsched.settings import Settings
-from redsched.store.store import Store
+from redsched.store.store import KEEPS, Store, StoreMemory
 
 if TYPE_CHECKING:
+    from redsched.cache.fleet import FleetUsage
     from redsched.decide import Explanation
     from redsched.decide.work_limit import WorkLimit
     from redsched.scheduler.agents.service import AgentService
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from redsched.scheduler.hosts.service import HostService
     from redsched.scheduler.mirroring.cell_tasks import CellTasks
     from redsched.scheduler.mirroring.mirrors import Mirrors
+    from redsched.scheduler.observe.capacity import CapacityBy, CapacityRow
     from redsched.scheduler.observe.change_log import ChangeLog, Render
     from redsched.scheduler.observe.events import EventService
     from redsched.scheduler.observe.usage import UsageBy
@@ -55,6 +60,8 @@ class Scheduler:
         self._store = components.store
         self._cells = components.cells
         self._replicas = components.replicas
+        self._memory = StoreMemory(KEEPS, 0, 0)
+        self._store_s: float | None = None
 
     @property
     def claims(self) -> "ClaimService":
@@ -313,6 +320,15 @@ class Scheduler:
 
         return await usage(self._cells, (UsageBy.CLASS,) if by is None else by, project)
 
+    async def capacity(self, by: "CapacityBy | None" = None) -> "tuple[CapacityRow, ...]":
+        """Return the amounts of all hosts and shared pools by class, or also by zone, aggregate or project.
+
+        Raises StoreUnavailable.
+        """
+        from redsched.scheduler.observe.capacity import capacity
+
+        return await capacity(self._cells, self.pools, by)
+
     async def export(self, cell: str = "") -> "Archive":
         """Export a cell, named if there are several. Raises NotFound, InvalidRequest, StoreUnavailable."""
         from redsched.scheduler.backup.export import export_cell
@@ -341,10 +357,13 @@ class Scheduler:
         """Return whether this scheduler can decide on current data. Raises nothing: errors are in `detail`."""
         stats = self.stats()
         hosts = stats.hosts_attested
+        asked_s, self._store_s = aio.now_s(), None
         try:
-            policy = await self._store.memory_policy()
+            self._memory = await self._store.memory()
         except RedschedError as error:
             return Readiness(False, error.detail, hosts)
+        self._store_s = aio.now_s() - asked_s
+        policy = self._memory.policy
         if policy != "noeviction":
             problem = f"the store's maxmemory-policy is {policy}, which drops keys: set it to noeviction"
             return Readiness(False, problem, hosts)
@@ -358,6 +377,11 @@ class Scheduler:
         """Return counts over all cells here, from memory alone."""
         updaters = [cell.updater for cell in self._cells]
         columns = [updater.columns for updater in updaters]
+        tasks = self._components.running_tasks.values()
+        audits, findings = Counter[str](), Counter[Finding]()
+        for one in tasks:
+            audits.update(one.maintenance.audits)
+            findings.update(one.maintenance.findings)
         return Stats(
             hosts=sum(len(one) for one in columns),
             hosts_alive=sum(int((one.present & one.alive).sum()) for one in columns),
@@ -365,7 +389,32 @@ class Scheduler:
             lag_s=max(cell.updater.lag_s() or 0.0 for cell in self._cells.here),
             entries=sum(updater.stats.entries for updater in updaters),
             snapshots=sum(updater.stats.snapshots for updater in updaters),
+            gaps=sum(updater.stats.gaps for updater in updaters),
+            claims_expired=sum(cell.expiry.claims_expired for cell in self._cells),
+            hosts_down=sum(cell.expiry.hosts_down for cell in self._cells),
+            audits=audits,
+            findings=findings,
+            waiting=self._components.waiting,
+            unmovable=sum(one.drain.unmovable for one in tasks),
+            agent_delay_s=max((one.delays.agent_s for one in tasks), default=0.0),
+            agent_delay_part=max((one.delays.agent_part for one in tasks), default=0.0),
+            expiry_delay_s=max((one.delays.expiry_s for one in tasks), default=0.0),
+            reconcile_delay_s=max((one.delays.reconcile_s for one in tasks), default=0.0),
+            store_s=self._store_s,
+            store_memory_bytes=self._memory.used_bytes,
+            store_memory_limit_bytes=self._memory.limit_bytes,
         )
+
+    def fleet(self) -> "Mapping[str, FleetUsage]":
+        """Return what the hosts of each cell with a replica have, and what is left of it. From memory alone."""
+        from redsched.cache.fleet import fleet_usage
+
+        return {cell.name: fleet_usage(cell.updater.columns) for cell in self._cells.here}
+
+    def on_feed_lag(self, observe: Callable[[float], None]) -> None:
+        """Call `observe` with the age in seconds of the oldest change of each batch that a replica applies."""
+        for cell in self._cells:
+            cell.updater.add_listener(FeedLag(cell.updater, observe))
 
 
 def _planner(settings: Settings) -> "Planner | None":

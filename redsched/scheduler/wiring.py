@@ -221,6 +221,16 @@ class Components:
             for cell in self.cells
         }
 
+    @property
+    def running_tasks(self) -> "Mapping[str, CellTasks]":
+        """The background tasks by cell; none if nothing has needed them yet."""
+        return self.tasks if "tasks" in vars(self) else {}
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait for room."""
+        return len(self.wait_queue) if "wait_queue" in vars(self) else 0
+
     @cached_property
     def mirrors(self) -> "Mirrors":
         """The cells that this scheduler mirrors."""
@@ -340,12 +350,14 @@ def build_tasks(
     from redsched.scheduler.background.workload import WorkloadCounter
     from redsched.scheduler.mirroring.cell_tasks import CellTasks
     from redsched.scheduler.mirroring.writer import SummaryWriter
+    from redsched.scheduler.observe.delays import Delays
     from redsched.scheduler.selection.confirmations import ConfirmationWaiter
 
     reconciler = Reconciler(cell.store, cell.updater, place_again)
     confirmations = ConfirmationWaiter(cell.store, cell.updater, on_pending=reconciler.begin)
     cell.updater.add_listener(confirmations)
-    sweeper = Sweeper(cell, (reconciler.run_once, drain.run_once), settings.tick_s)
+    delays = Delays(cell.store, cell.updater)
+    sweeper = Sweeper(cell, (reconciler.run_once, drain.run_once, delays.read), settings.tick_s)
     maintenance, summaries = Maintenance(cell, cells, settings), SummaryWriter(cell.store, cell.updater)
     workload = WorkloadCounter(cell.store, cell.updater, {GPU_SHARES: settings.gpu_beside, **settings.scarce})
-    return CellTasks(cell.updater, reconciler, confirmations, sweeper, maintenance, summaries, workload)
+    return CellTasks(cell.updater, reconciler, confirmations, sweeper, maintenance, summaries, workload, drain, delays)

@@ -6,7 +6,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
+from platform import python_version
 
 import httpx
 import pytest
@@ -16,8 +19,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from redsched.api.metrics import _MILLISECONDS, Metrics
 from redsched.api.readiness import ReadinessMonitor
+from redsched.cache.fleet import FleetUsage
 from redsched.errors import InvalidRequest, StoreUnavailable
-from redsched.scheduler import Effort, Readiness, Stats
+from redsched.scheduler import Effort, Finding, Readiness, Stats
 from redsched.server import processes
 from redsched.server.processes import ChildProcess
 from redsched.server.registry import WorkerRegistry
@@ -79,11 +83,7 @@ async def test_metrics_count_selections_by_outcome(clean_store: str) -> None:
             await api.post("/v1/selections", json={"resources": {"VCPU": 1}, "claim": False})
             await api.post("/v1/selections", json={"resources": {"VCPU": 9}})
             text = (await api.get("/metrics")).text
-    found = {
-        (one.name, *one.labels.values()): one.value
-        for family in text_string_to_metric_families(text)
-        for one in family.samples
-    }
+    found = parsed(text)
     assert found["redsched_selections_total", "claimed"] == 4
     assert found["redsched_selections_total", "dry-run"] == 1
     assert found["redsched_selections_total", "no-valid-host"] == 1
@@ -91,6 +91,90 @@ async def test_metrics_count_selections_by_outcome(clean_store: str) -> None:
     assert found["redsched_selection_seconds_count",] == 6
     assert found["redsched_snapshots_total",] >= 2
     assert found["redsched_hosts",] == 1
+    assert found["redsched_refusals_total", "VCPU"] == 1
+    assert found["redsched_claim_seconds_count",] == found["redsched_candidates_used_sum",] == 4
+    assert found["redsched_claim_conflicts_total",] == 0
+    assert found["redsched_feed_lag_seconds_count",] >= 2
+    assert found["redsched_store_latency_seconds_count",] >= 2
+    assert found["redsched_store_memory_bytes",] > 100_000
+    assert found["redsched_audit_findings_total", "2", "false"] == 0
+    assert found["redsched_build_info", python_version(), version("redsched")] == 1
+
+
+async def test_the_fleets_figures_come_from_the_replica_of_whichever_worker_answers(clean_store: str) -> None:
+    with Workers("127.0.0.1", 0, 2) as workers:
+        workers.start({"REDSCHED_REDIS_URL": clean_store})
+        async with httpx.AsyncClient(base_url=workers.url) as api:
+            await put_host(api, "h1")
+            await select(api, resources={"VCPU": 3})
+        for _ in range(4):  # each uses a new connection, so either worker may serve it
+            async with httpx.AsyncClient(base_url=workers.url) as api:
+
+                async def shown(api: httpx.AsyncClient = api) -> bool:
+                    found = parsed((await api.get("/metrics")).text)
+                    names = ("capacity", "claimed", "free", "free_largest")
+                    amounts = [found.get((f"redsched_{name}", "c1", "VCPU", "az1")) for name in names]
+                    counts = [
+                        found.get((f"redsched_{name}", "c1", "enabled")) for name in ("hosts_by_status", "claims")
+                    ]
+                    return (amounts, counts) == ([8, 3, 5, 5], [1, 1])
+
+                await wait_until(shown, what="the replica has the claim")
+
+
+async def test_totals_are_counted_once_however_often_they_are_sampled() -> None:
+    metrics = Metrics()
+    found = {Finding(2, repaired=True): 1}
+    stats = Stats(0, 0, 0, 0.0, 5, 1, gaps=1, claims_expired=3, audits={"cell": 2}, findings=found, store_s=0.001)
+    metrics.sample(stats, ready=True)
+    metrics.sample(replace(stats, claims_expired=4, store_s=None), ready=True)
+    shown = samples(metrics)
+    assert shown["redsched_feed_entries_total",] == 5
+    assert shown["redsched_feed_gaps_total",] == 1
+    assert shown["redsched_leases_expired_total", "claim"] == 4
+    assert shown["redsched_audits_total", "cell"] == 2
+    assert shown["redsched_audit_findings_total", "2", "true"] == 1
+    assert (shown["redsched_store_latency_seconds_count",], shown["redsched_store_failures_total",]) == (1, 1)
+
+
+async def test_there_are_no_more_labels_than_reasons_that_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redsched.api.metrics.MAX_REASONS", 2)
+    metrics = Metrics()
+    for reason in ("a", "b", "c", "a", "d"):
+        metrics.observe(Effort("no-valid-host", 0, 0, 0.0, 0.0, reason=reason))
+    await asyncio.sleep(0)
+    shown = samples(metrics)
+    assert {name[1]: value for name, value in shown.items() if name[0] == "redsched_refusals_total"} == {
+        "a": 2,
+        "b": 1,
+        "other": 2,
+    }
+
+
+def test_the_figures_of_the_fleet_are_computed_once_a_second_at_most() -> None:
+    metrics, calls = Metrics(), list[None]()
+
+    def fleet() -> dict[str, FleetUsage]:
+        calls.append(None)
+        return {}
+
+    metrics.serve_fleet(fleet)
+    for _ in range(3):
+        metrics.exposition()
+    assert len(calls) == 1
+
+
+def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
+    return parsed(metrics.exposition()[0].decode())
+
+
+def parsed(text: str) -> dict[tuple[str, ...], float]:
+    """Return the exposed values by name and values of labels, which are sorted by label."""
+    return {
+        (one.name, *one.labels.values()): one.value
+        for family in text_string_to_metric_families(text)
+        for one in family.samples
+    }
 
 
 async def test_readyz_waits_for_every_worker_and_for_the_hosts_that_were_promised(clean_store: str) -> None:

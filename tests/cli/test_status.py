@@ -46,12 +46,13 @@ def test_a_healthy_store(redsched: Redsched, raw: "redis.Redis") -> None:
     announce(raw)
     redsched("select", "VCPU=1", "--id", "web").check()
     lines = redsched("status").check().output.splitlines()
-    assert lines[0] == "healthy: 2 hosts are up, 1 claims"
+    assert lines[0] == "healthy: 2 hosts up, 1 claim"
     epoch = epoch_of(raw)
     for line in (
         "cell c1",
         f"  epoch       {epoch}, settled",
         "  hosts       2: 2 up",
+        "  agents      none",
         "  claims      0 active, 1 starting, 0 ending, 0 pending, 0 shelved",
         "  schedulers  1.2.3 on node, process 0, 0 s behind",
         "  audit       none yet",

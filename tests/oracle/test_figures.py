@@ -34,3 +34,10 @@ def test_the_figures_of_candidates() -> None:
     worlds = test_candidates.record()["worlds"]
     pairs = sum(len(one["hosts"]) * len(one["queries"]) for one in worlds)
     assert figures()["candidates.json"] == [pairs, len(test_candidates.disagreements())]
+
+
+def test_the_versions_of_the_records_are_those_to_install() -> None:
+    nova, placement = test_filters.record()["nova"], test_candidates.record()["placement"]
+    assert test_weighers.record()["nova"] == nova
+    text = test_filters.DOCS.joinpath("comparison.md").read_text()
+    assert f"pip install nova=={nova} openstack-placement=={placement}" in text

@@ -26,7 +26,8 @@ def report_body(report: HostReport, stamp: AgentStamp) -> dict[str, Any]:
 
 def stamp_body(stamp: AgentStamp) -> dict[str, Any]:
     """Return the sender of a report."""
-    return {"journal": stamp.journal, "nonce": stamp.nonce, "number": stamp.number}
+    told = {"version": stamp.version} if stamp.version else {}
+    return {"journal": stamp.journal, "nonce": stamp.nonce, "number": stamp.number, **told}
 
 
 def held_body(claim: JournaledClaim) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from redsched.cli import formats, tables
 from redsched.cli.options import AsJson, Url
 from redsched.cli.scheduler import with_scheduler
 from redsched.scheduler import CellStatus, StatusProblem, StatusReport
-from redsched.scheduler.status.results import ServerStatus, duration, named
+from redsched.scheduler.status.results import HostCounts, ServerStatus, counted, duration, named
 
 UNHEALTHY = 1
 COLUMNS = 80
@@ -48,9 +48,8 @@ def _screen(report: StatusReport) -> Iterator[str]:
 def _headline(report: StatusReport) -> str:
     hosts, claims = sum(one.hosts.up for one in report.cells), sum(sum(one.claims.values()) for one in report.cells)
     if report.healthy:
-        return f"healthy: {hosts} hosts are up, {claims} claims"
-    number = len(report.problems)
-    return f"not healthy: {number} {'problem' if number == 1 else 'problems'}"
+        return f"healthy: {counted(hosts, 'host')} up, {counted(claims, 'claim')}"
+    return f"not healthy: {counted(len(report.problems), 'problem')}"
 
 
 def _problem(problem: StatusProblem) -> Iterator[str]:
@@ -65,10 +64,7 @@ def _cell(cell: CellStatus) -> Iterator[str]:
     yield f"cell {cell.name}"
     yield from _line("epoch", f"{cell.epoch}, {_settled(cell)}")
     yield from _line("hosts", _hosts(cell))
-    hosts = cell.hosts
-    if hosts.up:
-        heard = f"{hosts.slowest} was heard of {duration(hosts.slowest_ms)} ago, all others later"
-        yield from _line("agents", f"{hosts.with_agent} (they do not tell their versions); {heard}")
+    yield from _line("agents", _agents(cell.hosts))
     if cell.draining:
         yield from _line("draining", f"{named(cell.draining)}: `redsched host show HOST` shows what is left")
     counts = (f"{'at least ' * (name in cell.at_least)}{number} {name}" for name, number in cell.claims.items())
@@ -80,7 +76,7 @@ def _cell(cell: CellStatus) -> Iterator[str]:
 def _settled(cell: CellStatus) -> str:
     if cell.settle_at_ms is None:
         return "settled"
-    who = "its hosts" if cell.unattested < 0 else f"{cell.unattested} hosts"
+    who = "its hosts" if cell.unattested < 0 else counted(cell.unattested, "host")
     return f"waits for {who} until {formats.time(cell.settle_at_ms)}"
 
 
@@ -95,6 +91,14 @@ def _hosts(cell: CellStatus) -> str:
     }
     shown = (f"{number} {name}" for name, number in others.items() if number)
     return ", ".join((f"{found.total}: {found.up} up", *shown))
+
+
+def _agents(hosts: HostCounts) -> str:
+    if not hosts.with_agent:
+        return "none"
+    releases = (f"{number} of {version or 'an unknown release'}" for version, number in hosts.agent_versions.items())
+    slowest = f"; the last to report was {hosts.slowest}, {duration(hosts.slowest_ms)} ago" if hosts.up else ""
+    return ", ".join(releases) + slowest
 
 
 def _schedulers(cell: CellStatus) -> Iterator[str]:
@@ -115,14 +119,14 @@ def _audit(cell: CellStatus) -> str:
         return "none yet"
     ago = duration(cell.now_ms - found.at_ms)
     return (
-        f"{ago} ago: {found.hosts} hosts, {found.claims} claims; {found.repaired} problems repaired, "
-        f"{found.broken} left"
+        f"{ago} ago: {counted(found.hosts, 'host')}, {counted(found.claims, 'claim')}; "
+        f"{counted(found.repaired, 'problem')} repaired, {found.broken} left"
     )
 
 
 def _server(server: ServerStatus, durability: str) -> Iterator[str]:
     yield f"store {server.name}".rstrip()
-    role = f"replica of {server.primary}" if server.primary else f"primary with {server.replicas} replicas"
+    role = f"replica of {server.primary}" if server.primary else f"primary with {counted(server.replicas, 'replica')}"
     yield from _line("server", f"{server.version}, {role}")
     limit = f"of {_mib(server.max_memory_bytes)}" if server.max_memory_bytes else "without a limit"
     yield from _line("memory", f"{_mib(server.memory_bytes)} {limit}, {server.memory_policy}")

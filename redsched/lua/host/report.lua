@@ -31,7 +31,7 @@ end
 
 local changed, split = {}, 6 + tonumber(ARG.count)
 local function owned(field)
-  return OWNED[string.match(field, '^(%l+)%.')] or false
+  return OWNED[string.match(field, '^(%l+)%.')] or field == 'agent.version'
 end
 local host_set, host_gone = compare(old, 7, split, owned, changed)
 local attributes = read_hash(KEY.attributes)

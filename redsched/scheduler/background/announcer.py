@@ -5,18 +5,15 @@ import os
 import secrets
 import socket
 from contextlib import suppress
-from functools import cache
-from importlib.metadata import version
 
 from redsched.errors import RedschedError
+from redsched.release import release
 from redsched.scheduler.background.lease import GIVE_UP_S
 from redsched.scheduler.cells import Cell
 from redsched.store.commands.status import ANNOUNCED_MS, Announcement
 
 EVERY_S = ANNOUNCED_MS / 1000 / 6
 """How often a scheduler announces itself: several times before the store forgets it."""
-
-release = cache(version)
 
 
 class Announcer:
@@ -29,7 +26,7 @@ class Announcer:
         """Announce this scheduler once. Raises StoreUnavailable, OutcomeUnknown."""
         lag_ms = int((self._cell.updater.lag_s() or 0.0) * 1000)
         node, pid = socket.gethostname(), os.getpid()
-        await self._cell.store.status.announce(Announcement(self._id, 0, release("redsched"), node, pid, lag_ms))
+        await self._cell.store.status.announce(Announcement(self._id, 0, release(), node, pid, lag_ms))
 
     async def withdraw(self) -> None:
         """Remove the announcement, if the store can be reached; otherwise it is forgotten in time. Raises nothing."""

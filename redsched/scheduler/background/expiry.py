@@ -34,6 +34,8 @@ class Expiry:
     def __init__(self, store: CellStore, updater: ReplicaUpdater) -> None:
         self._store = store
         self._updater = updater
+        self.claims_expired = self.hosts_down = 0
+        """How many claims this has ended or begun to end, and how many hosts it has marked down."""
         self._stuck = Spread[tuple[float, dict[str, int | None]]]()
         """Due claims that could not be ended recently: when that was, and the versions of their hosts at that time."""
 
@@ -48,7 +50,7 @@ class Expiry:
     async def mark_down(self, hosts: Sequence[str]) -> None:
         """Mark the given hosts down if their lease has lapsed. Raises Unavailable."""
         with _as_unavailable():
-            await self._store.hosts.mark_down(hosts)
+            self.hosts_down += await self._store.hosts.mark_down(hosts)
 
     async def _expire_due(self) -> int:
         changed = offset = 0
@@ -60,6 +62,7 @@ class Expiry:
             objects = {name for claim in claims.values() for name in counted_by(claim)}
             done = await self._store.claims.reconcile(fresh, objects) if fresh else 0
             changed += done
+            self.claims_expired += done
             # Claims that cannot be ended (their host has not attested) stay at the front: step over them.
             offset += len(due) - done
             if done < len(fresh):

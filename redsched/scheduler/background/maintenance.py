@@ -4,7 +4,8 @@ One scheduler at a time does both. Every scheduler checks its own replica, and a
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 
 from redsched import aio, logs
 from redsched.scheduler.audit.audit import repair_cell, repair_replica, with_problems
@@ -14,7 +15,7 @@ from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.periodic import repeat
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.results import AuditReport, Problem
+from redsched.scheduler.results import AuditReport, Finding, Problem
 from redsched.settings import Settings
 from redsched.store.commands.status import AuditNote
 
@@ -34,6 +35,9 @@ class Maintenance:
         self._recording, self._checking = DutyLease(cell.store, "record"), DutyLease(cell.store, "check")
         self._announcer = Announcer(cell)
         self._tasks: list[asyncio.Task[None]] = []
+        self.audits = Counter[str]()
+        """How many checks were made, by AUDIT_SCOPES."""
+        self.findings = Counter[Finding]()
 
     def start(self) -> None:
         """Start the tasks that the settings enable."""
@@ -66,18 +70,26 @@ class Maintenance:
         # The lease is shorter than the time to the next check, so that the first scheduler to try gets each check.
         if not await self._checking.is_mine(self._settings.check_s * 0.7):
             report = await repair_replica(self._cell)
-            _log_broken(report.problems)
+            self._record("replica", report.problems)
             return report
         report = await repair_cell(self._cell, operator=False)
-        _log_broken(report.problems)
+        self._record("cell", report.problems)
         await self._cell.store.status.note_audit(_note(report))
         # The ids come last: they are compared with other cells, which may be unavailable.
         ids = await repair_ids(self._cell, self._cells)
-        _log_broken(ids)
+        self._record("ids", ids)
         if ids:
             report = with_problems(report, ids)
             await self._cell.store.status.note_audit(_note(report))
         return report
+
+    def _record(self, scope: str, problems: Sequence[Problem]) -> None:
+        """Count a check and its findings, and log those that were not repaired."""
+        self.audits[scope] += 1
+        self.findings.update(Finding(one.invariant, one.repaired) for one in problems)
+        for one in problems:
+            if not one.repaired:
+                log.error("broken", cell=one.cell, thing=one.thing, problem=one.detail, advice=one.advice)
 
     def _begin(self, work: Callable[[], Awaitable[object]], every_s: float, first_s: float) -> None:
         name = f"redsched-{work.__name__}-{self._cell.name}"
@@ -90,10 +102,3 @@ def _note(report: AuditReport) -> AuditNote:
     broken, repaired = report.broken, len(report.problems) - len(report.broken)
     texts = tuple(f"{one.thing}: {one.detail}" for one in broken)
     return AuditNote(0, report.hosts, report.claims, len(broken), repaired, texts)
-
-
-def _log_broken(problems: Iterable[Problem]) -> None:
-    """Log the problems that were not repaired."""
-    for one in problems:
-        if not one.repaired:
-            log.error("broken", cell=one.cell, thing=one.thing, problem=one.detail, advice=one.advice)

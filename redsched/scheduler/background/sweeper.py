@@ -62,7 +62,7 @@ class Sweeper:
         # In a new epoch the store's time may be earlier than before: then more leases have to be checked again.
         since_ms = min(self._swept_until_ms, max(0, now_ms - SCORE_SLACK_MS))
         while lapsed := await self._cell.store.hosts.lapsed(since_ms, now_ms, offset, BATCH):
-            await self._cell.store.hosts.mark_down(lapsed)
+            await self._cell.expiry.mark_down(lapsed)
             offset += len(lapsed)
             if len(lapsed) < BATCH:
                 break

@@ -50,6 +50,11 @@ class DrainWorker:
         self._group_drain = group_drain
         self._pauses = MoveBackoff()
 
+    @property
+    def unmovable(self) -> int:
+        """The number of claims for which this scheduler lately found no other place."""
+        return len(self._pauses)
+
     async def run_once(self) -> None:
         """Place some claims of these hosts elsewhere. Raises Unavailable."""
         claims = await self._next_claims()

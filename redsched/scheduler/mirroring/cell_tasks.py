@@ -7,7 +7,9 @@ from redsched.scheduler.background.maintenance import Maintenance
 from redsched.scheduler.background.reconciler import Reconciler
 from redsched.scheduler.background.sweeper import Sweeper
 from redsched.scheduler.background.workload import WorkloadCounter
+from redsched.scheduler.hosts.drain import DrainWorker
 from redsched.scheduler.mirroring.writer import SummaryWriter
+from redsched.scheduler.observe.delays import Delays
 from redsched.scheduler.selection.confirmations import ConfirmationWaiter
 
 
@@ -22,6 +24,8 @@ class CellTasks:
     maintenance: Maintenance
     summaries: SummaryWriter
     workload: WorkloadCounter
+    drain: DrainWorker
+    delays: Delays
 
     def start(self) -> None:
         """Sweep and maintain the cell, whether its replica is loaded already or not."""

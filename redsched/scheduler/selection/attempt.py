@@ -9,7 +9,7 @@ from redsched.decide.work_limit import WorkLimit
 from redsched.model import Request
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.mirroring.ruling_out import RuledOut
-from redsched.scheduler.results import Effort
+from redsched.scheduler.results import ClaimCost, Effort
 from redsched.scheduler.selection.refusal import PendingRefusal
 
 MAX_SEARCHES = 4
@@ -23,6 +23,7 @@ class SchedulingAttempt:
         "call_id",
         "calls",
         "catch_up",
+        "claims",
         "decide_s",
         "full_cells",
         "gains",
@@ -51,6 +52,7 @@ class SchedulingAttempt:
         # For until=active: distinguishes claims that this call returned from those that a repeated call returned.
         self.call_id = secrets.token_hex(4) if self.waits_until_active and request.claim_ids else ""
         self.calls = 0
+        self.claims: list[ClaimCost] = []
         self.decide_s = 0.0
         self.reservation = ""
         """The id under which hosts are reserved for it while it waits; '' if none are."""
@@ -100,7 +102,8 @@ class SchedulingAttempt:
         """Return the ids by which the caller can learn the outcome: its own, or those made for the call."""
         return {"claim_ids": list(self.sent or self.request.claim_ids)}
 
-    def effort(self, outcome: str) -> Effort:
-        """Return the cost of the selection, with its outcome."""
+    def effort(self, outcome: str, reason: str = "") -> Effort:
+        """Return the cost of the selection, with its outcome and the reason of a refusal."""
         retries = max(0, self.calls - 1)
-        return Effort(outcome, self.calls, retries, self.decide_s, time.perf_counter() - self.started)
+        seconds = time.perf_counter() - self.started
+        return Effort(outcome, self.calls, retries, self.decide_s, seconds, tuple(self.claims), reason)

@@ -29,7 +29,7 @@ from redsched.pacing import TurnQueue, in_slices
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.planning.limits import DecisionLimits, too_hard
 from redsched.scheduler.quotas.enforcement import Quotas
-from redsched.scheduler.results import Selections
+from redsched.scheduler.results import ClaimCost, Selections
 from redsched.scheduler.selection.attempt import SchedulingAttempt
 from redsched.scheduler.selection.claim_call import claim_call, dry_run, gang_members
 from redsched.scheduler.selection.claim_ids import ClaimIds, claim_id_in
@@ -44,6 +44,9 @@ from redsched.scheduler.selection.reservations import usable
 from redsched.scheduler.selection.routing import CellRouter
 from redsched.scheduler.selection.steps import ClaimReply, Done, Proposal, Refuse, Retry, Step
 from redsched.store.codec.outcomes import Outcome
+
+UNKNOWN_CLASS = "unknown-class"
+"""The reason of a refusal for a class that no host has."""
 
 
 class SelectionPipeline:
@@ -103,6 +106,20 @@ class SelectionPipeline:
         del attempt.gains[cell.name]  # until the attempt has been made, it may fit
         return True
 
+    def main_reason(self, error: RedschedError) -> str:
+        """Return the reason for which most hosts were ruled out, if none fitted: a filter or a class; '' otherwise.
+
+        The parts of reasons that requests may choose freely are left out, so that there are few different ones.
+        """
+        reasons = error.facts.get("reasons") if isinstance(error, NoValidHost) else None
+        if not reasons:
+            return ""
+        name = str(max(reasons, key=lambda one: int(one["hosts"]))["reason"]).partition(":")[0]
+        if not name.isupper():
+            return name
+        # Requests may name classes that no host has.
+        return name if any(_has_class(cell, name) for cell in self._cells.here) else UNKNOWN_CLASS
+
     def _hosts(self) -> int:
         return sum(len(cell.updater.columns) for cell in self._cells.here)
 
@@ -132,7 +149,9 @@ class SelectionPipeline:
             return await self._show(attempt, proposal)
         if step := await self._bind(attempt, proposal):
             return step
+        sent = time.perf_counter()
         reply = await self._claim(attempt, proposal)
+        attempt.claims.append(_cost(reply, time.perf_counter() - sent))
         if reply.answer.outcome is Outcome.FULL and not proposal.decision.places:
             raise await self._refusal(attempt)
         return await interpret(self._cells, attempt, proposal, reply)
@@ -291,6 +310,17 @@ class SelectionPipeline:
                 # Requests have to enter the queue in the order in which they came.
                 return refusal(settled, attempt.request, [one.found_at_once() for one in refusals])
             return refusal(settled, attempt.request, [await one.found() for one in refusals])
+
+
+def _cost(reply: ClaimReply, seconds: float) -> ClaimCost:
+    looked_at = reply.answer.looked_at
+    # The answer to one of several joint requests has its place alone.
+    return ClaimCost(seconds, len(looked_at) or len(reply.answer.placed), any(one.cause for one in looked_at))
+
+
+def _has_class(cell: Cell, name: str) -> bool:
+    capacity = cell.updater.columns.capacity
+    return name in capacity or bool(capacity.in_pools(name))
 
 
 def _lacks_places(attempt: SchedulingAttempt, best: Proposal) -> bool:

@@ -29,8 +29,8 @@ from redsched.store.codec.outcomes import Outcome
 
 LEASE_S = 15.0
 RENEW_S = 5.0
-COMPARED = 8
-"""How many hosts are compared for each place, besides those that are reserved already."""
+COMPARED = 6
+"""How many hosts of each kind are compared for each place, besides those that are reserved already."""
 
 log = logs.get_logger(__name__)
 
@@ -60,6 +60,7 @@ class Reservations:
         self._cells = cells
         self._quotas = quotas
         self._settings = settings
+        self._others: set[_Reservation] = set()
 
     def check(self, request: Request) -> None:
         """Raise InvalidRequest if a request reserves hosts, and none may be reserved."""
@@ -74,12 +75,17 @@ class Reservations:
             return
         one = _Reservation(self._cells, self._quotas, attempt, self._settings)
         attempt.reservation = one.id
+        self._others.add(one)
         renewing = asyncio.create_task(one.renew_until_cancelled(), name=f"redsched-reservation-{one.id}")
         try:
             yield
         finally:
             await aio.end(renewing)
+            self._others.discard(one)
             await aio.finish(one.end())
+            # Most of what it waited for has left its hosts: others that wait here are to have them, and not start anew.
+            for other in self._others:
+                other.has_news.set()
 
 
 class _Reservation:
@@ -93,15 +99,20 @@ class _Reservation:
         self._settings = settings
         self._kept: dict[tuple[str, str], tuple[Cell, Wait]] = {}
         """The reserved hosts, by the names of cell and host."""
+        self.has_news = asyncio.Event()
+        """Set when a host that was reserved for another request may be chosen."""
 
     async def renew_until_cancelled(self) -> None:
         """Choose hosts, reserve them, and renew that."""
         while True:
+            self.has_news.clear()
             try:
                 await self._renew()
             except RedschedError as error:
                 log.warning("reservation not renewed", reservation=self.id, problem=error.detail)
-            await asyncio.sleep(RENEW_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RENEW_S):
+                    await self.has_news.wait()
 
     async def end(self) -> None:
         """End the reservations. Those of cells that cannot be reached end with their lease."""

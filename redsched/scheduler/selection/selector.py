@@ -63,7 +63,7 @@ class Selector:
             if attempt.waits_until_active:
                 found = await self._until_active.confirmed(request, found, attempt.call_id)
         except RedschedError as error:
-            self._observe(attempt.effort(error.problem))
+            self._observe(attempt.effort(error.problem, self._pipeline.main_reason(error)))
             raise
         finally:
             if attempt.held is not None:

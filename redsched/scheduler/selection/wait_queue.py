@@ -57,6 +57,9 @@ class WaitQueue:
         self._joined = asyncio.Event()
         self._walking: asyncio.Task[None] | None = None
 
+    def __len__(self) -> int:
+        return len(self._waiters)
+
     async def stop(self) -> None:
         """Stop walking the queue. Requests in it keep waiting until they time out."""
         await aio.end(self._walking)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from redsched.scheduler.status.facts import CellFacts
-from redsched.scheduler.status.results import MAX_NAMED, StatusProblem, duration, named
+from redsched.scheduler.status.results import MAX_NAMED, StatusProblem, counted, duration, named
 from redsched.store.commands.status import HostHead, Notification
 
 WAITS_MS = 60_000
@@ -87,13 +87,13 @@ def _down(cell: str, facts: CellFacts) -> Found:
     down.sort(key=lambda one: (-one.claims, one.name))
     names, claims = [one.name for one in down], sum(one.claims for one in down)
     since = duration(facts.now_ms - down[0].until_ms)
-    subject = f"host {names[0]} is down since {since}" if len(down) == 1 else f"{len(down)} hosts are down"
+    subject = f"host {names[0]} has been down for {since}" if len(down) == 1 else f"{len(down)} hosts are down"
     others = "" if len(down) == 1 else f": {named(names)}"
     yield _problem(
         "host-down",
         cell,
         names,
-        f"{subject}, with {claims} claims: no report within the lease{others}",
+        f"{subject}, with {counted(claims, 'claim')}: no report within the lease{others}",
         "start the agent again; if the machine will not come back, make sure that it is off, then write the host off",
         (f"redsched host write-off {names[0]}" + (" --evacuate" if down[0].claims else ""),),
     )
@@ -153,8 +153,8 @@ def _waiting_claims(
     first, ids = stuck[0], list(dict.fromkeys(one.claim for one in stuck))
     which = f"claim {first.claim}" if len(ids) == 1 else f"{len(ids)} claims ({named(ids)})"
     since = duration(facts.now_ms - first.at_ms)
-    are = "is" if len(ids) == 1 else "are"
-    detail = f"{which} {are} ending since {since} on {first.host}, {why}"
+    have = "has" if len(ids) == 1 else "have"
+    detail = f"{which} {have} been ending for up to {since}, on {first.host}, {why}"
     return _problem(kind, cell, ids, detail, advice, commands)
 
 
@@ -213,7 +213,7 @@ def _audit(cell: str, facts: CellFacts) -> Found:
         yield StatusProblem(
             "audit",
             cell,
-            f"the last audit, {duration(facts.now_ms - note.at_ms)} ago, left {note.broken} problems: "
+            f"the last audit, {duration(facts.now_ms - note.at_ms)} ago, left {counted(note.broken, 'problem')}: "
             f"{note.problems[0] if note.problems else ''}",
             "see all of them, with advice; what can be repaired is repaired by --repair",
             ("redsched audit", "redsched audit --repair"),
@@ -230,7 +230,7 @@ def _problem(
 
 def _count(names: Sequence[str], what: str) -> str:
     """Return the number of things with the verb: `1 host is`, `3 hosts are`."""
-    return f"1 {what} is" if len(names) == 1 else f"{len(names)} {what}s are"
+    return f"{counted(len(names), what)} {'is' if len(names) == 1 else 'are'}"
 
 
 def is_down(host: HostHead, now_ms: int) -> bool:

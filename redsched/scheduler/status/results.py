@@ -77,6 +77,8 @@ class HostCounts:
     """The host that is up and was heard of least recently."""
     slowest_ms: int = 0
     """How long ago that was."""
+    agent_versions: Mapping[str, int] = field(default_factory=dict)
+    """The number of agents of each release; '' for those that do not tell theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,11 @@ def duration(ms: int) -> str:
     if seconds < 7200:
         return f"{seconds // 60} min"
     return f"{seconds // 3600} h" if seconds < 172_800 else f"{seconds // 86_400} days"
+
+
+def counted(number: int, what: str) -> str:
+    """Return the number of things: `1 host`, `3 hosts`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def named(names: Sequence[str], most: int = 5) -> str:

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from redsched.scheduler.status.results import ServerStatus, StatusProblem
+from redsched.scheduler.status.results import ServerStatus, StatusProblem, counted
 from redsched.settings import Settings
 from redsched.store.client.durability import durability_of
 from redsched.store.store import KEEPS
+from redsched.store.topology.router import ONLY
 
 FULL_PERCENT = 90
 """From this much of the memory limit on, a server is nearly full."""
@@ -18,7 +19,7 @@ def server_of(name: str, info: Mapping[str, Any]) -> ServerStatus:
     is_primary = info.get("role") == "master"
     written = (info.get(one, "ok") for one in ("rdb_last_bgsave_status", "aof_last_write_status"))
     return ServerStatus(
-        name="" if name == "it" else name,
+        name="" if name == ONLY else name,
         version=f"{kind} {info[f'{kind}_version']}",
         role="primary" if is_primary else "replica",
         replicas=int(info.get("connected_slaves", 0)),
@@ -75,7 +76,7 @@ def _missing_replicas(server: ServerStatus, what: str, wanted: int) -> Iterator[
         yield StatusProblem(
             "store-replicas",
             "",
-            f"{what} has {server.replicas} replicas, and REDSCHED_DURABILITY makes claims wait for {wanted}",
+            f"{what} has {counted(server.replicas, 'replica')}, and REDSCHED_DURABILITY makes claims wait for {wanted}",
             "start the replicas, or lower REDSCHED_DURABILITY",
             ("redis-cli INFO replication",),
         )

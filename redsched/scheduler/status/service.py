@@ -75,6 +75,7 @@ def _hosts(facts: CellFacts) -> HostCounts:
         disabled=statuses["disabled"],
         draining=statuses["draining"],
         with_agent=sum(one.has_agent for one in facts.hosts),
+        agent_versions=Counter(one.agent_version for one in facts.hosts if one.has_agent),
         slowest="" if slowest is None else slowest.name,
         slowest_ms=0 if slowest is None else _unheard_ms(slowest, facts.now_ms),
     )

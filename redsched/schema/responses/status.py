@@ -68,6 +68,9 @@ class HostCountsAnswer(Answer, shows=HostCounts):
     with_agent: int
     slowest: Annotated[str, Field(description="The host that is up and was heard of least recently.")]
     slowest_ms: int
+    agent_versions: Annotated[
+        dict[str, int], Field(description="Numbers of agents by release; empty for those that do not tell theirs.")
+    ]
 
 
 class AuditStatusAnswer(Answer, shows=AuditStatus):

@@ -28,6 +28,16 @@ class DueCommands:
                 )
             )
 
+    async def oldest_ms(self) -> tuple[int | None, int | None]:
+        """Return the earliest deadline, and the earliest reconciliation (Unix, ms); None if there is none."""
+        with self._cell.reading():
+            first = [
+                await self._cell.reader.zrange(key, 0, 0, withscores=True)
+                for key in (self._cell.keys.deadlines, self._cell.keys.reconcile)
+            ]
+        deadline, reconcile = (int(found[0][1]) if found else None for found in first)
+        return deadline, reconcile
+
     async def reconcile_at_ms(self, claim_id: str) -> int | None:
         """Return when a claim must be reconciled (Unix, ms); None if it need not be."""
         with self._cell.reading():

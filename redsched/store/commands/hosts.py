@@ -5,6 +5,7 @@ from itertools import chain
 
 from redsched.errors import StoreUnavailable
 from redsched.model import AgentStamp, AtDeadline, HostReport, HostStatus
+from redsched.model.validation import parse_int
 from redsched.origin import Origin
 from redsched.store.client.reads import exchange
 from redsched.store.codec.fields import DRAINING_FIELDS, attribute_fields, draining_of, host_fields
@@ -107,9 +108,26 @@ class HostCommands:
                 )
             )
 
+    async def next_lease(self, now_ms: int) -> tuple[int, int] | None:
+        """Return when the live host whose lease ends next last renewed it (Unix, ms), and the lease in ms.
+
+        None if no lease ends after `now_ms`.
+        """
+        with self._cell.reading():
+            first = await self._cell.reader.zrange(
+                self._cell.keys.hosts, f"({now_ms}", "+inf", byscore=True, offset=0, num=1, withscores=True
+            )
+            if not first:
+                return None
+            host, until_ms = first[0]
+            [lease_ms] = await self._cell.reader.hmget(self._cell.keys.host(host), ["lease_ms"])
+        lease = parse_int(lease_ms or "", 0)
+        return int(until_ms) - lease, lease
+
     async def report(self, report: HostReport, stamp: AgentStamp | None = None) -> ReportAnswer:
         """Replace all fields that the host's agent owns. OK | ALREADY_DONE | NOT_OWNER. (report.lua)"""
-        own, facts = flat(host_fields(report)), flat(attribute_fields(report))
+        told = {"agent.version": stamp.version} if stamp is not None and stamp.version else {}
+        own, facts = flat(host_fields(report) | told), flat(attribute_fields(report))
         own_keys = (
             self._cell.keys.host(report.name),
             self._cell.keys.attributes(report.name),

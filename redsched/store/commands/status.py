@@ -23,7 +23,7 @@ MAX_TEXT = 300
 
 _META = ("epoch", "settled", "settle_at_ms", "unattested", "replid", "run_id")
 _HOST = ("epoch", "since", "written_off", "status", "alive_until_ms", "lease_ms", "claims", "starting", "draining")
-_AGENT = "agent.journal"
+_AGENT = ("agent.journal", "agent.version")
 _PROBLEM = "problem."
 
 
@@ -49,6 +49,7 @@ class HostHead:
     """A host in short. `claims`: placements on it; `starting`: those that are not active yet.
 
     `epoch`: that it attested to. `until_ms`: when its lease ends (Unix, ms). `has_agent`: whether an agent reports it.
+    `agent_version`: the release of the agent, if known.
     `notified`: whether its inbox has notifications.
     """
 
@@ -63,6 +64,7 @@ class HostHead:
     starting: int
     draining: str
     has_agent: bool
+    agent_version: str
     notified: bool
 
     @property
@@ -141,7 +143,7 @@ class StatusCommands:
         with self._cell.reading():
             names = sorted(await self._cell.reader.zrange(keys.hosts, 0, -1))
             for some in chunks(names) if names else ():
-                reads = [("HMGET", keys.host(name), *_HOST, _AGENT) for name in some]
+                reads = [("HMGET", keys.host(name), *_HOST, *_AGENT) for name in some]
                 replies = await exchange(self._cell.reader, [*reads, *(("EXISTS", keys.inbox(name)) for name in some)])
                 heads = zip(some, replies, replies[len(some) :], strict=False)
                 found += (_host(name, values, bool(inbox)) for name, values, inbox in heads if any(values))
@@ -205,7 +207,7 @@ class StatusCommands:
 
 
 def _host(name: str, values: Sequence[str | None], notified: bool) -> HostHead:
-    epoch, since, written_off, status, until_ms, lease_ms, claims, starting, draining, journal = values
+    epoch, since, written_off, status, until_ms, lease_ms, claims, starting, draining, journal, version = values
     return HostHead(
         name=name,
         epoch=epoch or "",
@@ -218,6 +220,7 @@ def _host(name: str, values: Sequence[str | None], notified: bool) -> HostHead:
         starting=parse_int(starting or "", 0),
         draining=draining or "",
         has_agent=bool(journal),
+        agent_version=version or "",
         notified=notified,
     )
 

@@ -163,6 +163,29 @@ async def test_only_some_hosts_are_reserved(clean_store: str) -> None:
         await asyncio.wait([first, second])
 
 
+async def test_a_request_that_waits_gets_the_host_of_one_that_gave_up(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though it looks for a better host only now and then: most claims have left that host already."""
+    monkeypatch.setattr(reservations, "RENEW_S", 3600)
+    async with at_work(clean_store, 8, 8, settings=with_half(BY_HAND)) as work:
+        on: dict[str, list[str]] = {"h0": [], "h1": []}
+        for host, ids in on.items():
+            ids += await fill(work, 4, Request({"VCPU": 2}, hosts=frozenset({host})))
+        first = await start(work, Request({"VCPU": 8}, hosts=frozenset({"h0"}), queue_timeout_s=60, reserve=True))
+        second = asyncio.create_task(work.scheduler.select(WHOLE))
+        await asyncio.sleep(0.2)
+        assert list(await work.store.reservations.hosts()) == ["h0"], "only one host may be reserved"
+        for claim_id in on["h0"][:3]:
+            await release(work, claim_id)
+        first.cancel()
+        await asyncio.wait([first])
+        await wait_until(is_reserved(work, 1), what="h0 is reserved again")
+        await release(work, on["h0"][3])
+        async with asyncio.timeout(30):
+            assert (await second).selections[0].host == "h0"
+
+
 async def test_a_project_reserves_nothing_beyond_its_quota(clean_store: str) -> None:
     async with at_work(clean_store, 8) as work:
         await work.scheduler.quotas.put(Quota("p", {"VCPU": 9}))

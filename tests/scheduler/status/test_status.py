@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from redsched.errors import StoreUnavailable
 from redsched.model import Request
 from redsched.scheduler import Scheduler, StatusReport
 from redsched.scheduler.background.maintenance import Maintenance
@@ -24,6 +24,7 @@ from tests.support.builders.cells import (
     new_epoch,
     open_host,
     raw_client,
+    report_of,
     stamp,
 )
 from tests.support.store_users import url_as
@@ -143,8 +144,6 @@ async def test_an_unsettled_cell_names_the_hosts_that_it_waits_for(watched: Watc
 
 async def test_a_wiped_cell_waits_for_hosts_that_nobody_knows(watched: Watched) -> None:
     await watched.raw.delete(watched.store.keys.meta, watched.store.keys.hosts)
-    with pytest.raises(StoreUnavailable, match="cell c1 does not exist"):
-        await watched.status()
     await watched.store.tick()
     (problem,) = [one for one in (await watched.status()).problems if one.kind == "unsettled"]
     assert "not known after a wipe" in problem.detail
@@ -162,9 +161,18 @@ async def test_a_host_that_is_down_with_its_claims(watched: Watched) -> None:
     report = await watched.status()
     (problem,) = report.problems
     assert (problem.kind, problem.about) == ("host-down", ("h1",))
-    assert "with 1 claims" in problem.detail
+    assert "with 1 claim:" in problem.detail
     assert problem.commands == ("redsched host write-off h1 --evacuate",)
     assert (report.cells[0].hosts.up, report.cells[0].hosts.down) == (1, 1)
+
+
+async def test_agents_are_counted_by_release(watched: Watched) -> None:
+    """An agent that goes back to a release without the field is of an unknown release again."""
+    for number, version in ((1, "1.2.3"), (2, "")):
+        sent = replace(stamp(number), version=version)
+        await watched.store.hosts.report(report_of("h1", VCPU=8), sent)
+        (cell,) = (await watched.status()).cells
+        assert (cell.hosts.with_agent, cell.hosts.agent_versions) == (1, {version: 1})
 
 
 async def test_a_host_that_is_up_without_having_attested(watched: Watched) -> None:

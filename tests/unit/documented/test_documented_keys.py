@@ -251,7 +251,7 @@ async def live(cell: CellStore, seen: Seen) -> None:
     """Produce nearly all fields: a host joins, is in an aggregate, holds claims, shrinks and is written off."""
     origin.enter(Origin("cli:alice", "r1"))
     await cell.init()
-    answer = await cell.hosts.report(report(), AgentStamp("journal", "nonce", 1))
+    answer = await cell.hosts.report(report(), AgentStamp("journal", "nonce", 1, "1.0"))
     await cell.hosts.attest("h1", answer.epoch, AgentStamp("journal", "nonce", 2))
     await declare(cell)
     await cell.claims.fail("h1", "failed", await claim(cell, "failed"), by_host=True, reason="exit code 3")
@@ -333,3 +333,5 @@ async def test_the_documented_permissions_are_enough(fresh_server: PrivateServer
         await cell.declared.delete_group("db")
         await cell.declared.delete_pool("licences")
         await store.memory_policy()
+        await cell.hosts.next_lease(0)
+        await cell.due.oldest_ms()

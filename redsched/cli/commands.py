@@ -128,6 +128,19 @@ NOUNS: Mapping[str, Noun] = {
             "with": Entry("verbs.plans:with_hosts", "Show what the hosts of a fleet file would change."),
         },
     ),
+    "function": Noun(
+        "Functions of the store that people call with redis-cli: they only read.",
+        {
+            "install": Entry(
+                "verbs.functions:install",
+                "Install the functions for redis-cli on each primary that has an older version or none.",
+            ),
+            "show": Entry(
+                "verbs.functions:show",
+                "Show which version of the functions each primary has, and how to call them.",
+            ),
+        },
+    ),
     "token": Noun(
         "Access tokens: who may call the API, by the token file.",
         {
@@ -154,6 +167,9 @@ VERBS: Mapping[str, Entry] = {
     "select": Entry("verbs.selection:select", "Select hosts and claim the amounts on them."),
     "explain": Entry("verbs.selection:explain", "Explain why hosts fit a request or not. Writes nothing."),
     "status": Entry("verbs.status:status", "Show what runs, what is wrong or stuck, and what to do about it."),
+    "capacity": Entry(
+        "verbs.capacity:capacity", "Show how much there is, how much is claimed and free, and the largest free place."
+    ),
     "usage": Entry("verbs.quotas:usage", "Show the total usage of all claims."),
     "events": Entry("verbs.events:events", "Show the latest events, or those after a given one."),
     "audit": Entry("verbs.audit:audit", "Check the store's sums, limits and leftovers while it is in use."),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from redsched.scheduler.hosts.service import HostService
     from redsched.scheduler.mirroring.cell_tasks import CellTasks
     from redsched.scheduler.mirroring.mirrors import Mirrors
+    from redsched.scheduler.observe.capacity import CapacityBy, CapacityRow
     from redsched.scheduler.observe.change_log import ChangeLog, Render
     from redsched.scheduler.observe.events import EventService
     from redsched.scheduler.observe.usage import UsageBy
@@ -318,6 +319,15 @@ class Scheduler:
         from redsched.scheduler.observe.usage import UsageBy, usage
 
         return await usage(self._cells, (UsageBy.CLASS,) if by is None else by, project)
+
+    async def capacity(self, by: "CapacityBy | None" = None) -> "tuple[CapacityRow, ...]":
+        """Return the amounts of all hosts and shared pools by class, or also by zone, aggregate or project.
+
+        Raises StoreUnavailable.
+        """
+        from redsched.scheduler.observe.capacity import capacity
+
+        return await capacity(self._cells, self.pools, by)
 
     async def export(self, cell: str = "") -> "Archive":
         """Export a cell, named if there are several. Raises NotFound, InvalidRequest, StoreUnavailable."""

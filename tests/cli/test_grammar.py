@@ -15,6 +15,7 @@ GRAMMAR = {
     "claim": ["list", "show", "release", "confirm", "renew", "fail", "move", "resize", "shelve", "unshelve"],
     **{noun: ["list", "show", "set", "delete"] for noun in ("quota", "aggregate", "server-group", "shared-pool")},
     "plan": ["capacity", "drain", "without", "rebalance", "with"],
+    "function": ["install", "show"],
     "token": ["list", "new", "revoke"],
 }
 UNKNOWN = {
@@ -38,7 +39,7 @@ def shown(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 def test_commands_are_nouns_with_verbs_and_single_words() -> None:
     assert {name: list(noun.verbs) for name, noun in NOUNS.items()} == GRAMMAR
-    single = "up api agent select explain status usage events audit acl export import replay init upgrade"
+    single = "up api agent select explain status capacity usage events audit acl export import replay init upgrade"
     assert set(VERBS) == set(single.split())
 
 

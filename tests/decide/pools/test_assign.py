@@ -239,6 +239,17 @@ def test_pinned_guests_and_those_with_a_page_size_do_not_overcommit_memory(asked
     assert bool(rule.passes(columns, 0)) is bool(taken)
 
 
+def test_a_refused_guest_is_told_that_it_does_not_overcommit_memory() -> None:
+    pools = host(n0=node(PCPU=2, VCPU=2))
+    pools.places["n0"].slots["MEMORY_MB"] = PlainSlot(12, claimed=4, ratio=2)
+    columns = pools.columns()
+    [pinned] = numa_rules(Request(numa=Numa((NumaCell(1, 3),), CpuPolicy.DEDICATED)))
+    best = "needs 3 MEMORY_MB and 1 PCPU in one NUMA node, best is n0 with 8 MEMORY_MB and 2 PCPU free"
+    assert pinned.detail(columns, 0) == f"{best}, of which this guest takes only memory that is not overcommitted"
+    [shared] = numa_rules(Request(numa=Numa((NumaCell(3, 3),))))
+    assert "overcommitted" not in shared.detail(columns, 0)
+
+
 def test_without_cells_every_device_is_near_enough() -> None:
     request = Request(pci=(PciDevices("CUSTOM_VF", numa_policy=NumaAffinity.REQUIRED),))
     assert ways(host(n1=node(), p0=FAR), request) == [{"p0/CUSTOM_VF": 1}]

@@ -1,0 +1,51 @@
+"""`redsched capacity`: how much there is, and how much of it is claimed and free."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+from redsched.cli import tables
+from redsched.cli.options import AsJson, Url
+from redsched.cli.scheduler import with_scheduler
+from redsched.scheduler.observe.capacity import CapacityBy, CapacityRow, ClassCapacity
+
+HEADS = ("RESOURCE", "TOTAL", "CLAIMED", "EXTERNAL", "FREE", "AWAY", "LARGEST", "AT")
+OF_PROJECT = ("RESOURCE", "TOTAL", "CLAIMED")
+NONE = "no hosts: start an agent with `redsched agent`, or report one"
+
+
+def capacity(
+    by: Annotated[
+        CapacityBy | None,
+        typer.Option("--by", help="Sum by zone, aggregate or project too.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+    url: Url = "",
+) -> None:
+    """Show how much there is, how much is claimed and free, and the largest free place."""
+    rows = with_scheduler(url, lambda s: s.capacity(by), read_only=True)
+    if as_json:
+        from redsched.schema.responses.capacity import CapacityRowAnswer
+
+        return tables.show_json({"by": by, "capacity": [CapacityRowAnswer.of(row) for row in rows]})
+    group = () if by is None else (by.value.upper(),)
+    of_project = by is CapacityBy.PROJECT
+    heads, none = (OF_PROJECT, "no claims") if of_project else (HEADS, NONE)
+    return tables.show_table((*group, *heads), _rows(rows, len(heads), bool(group)), none)
+
+
+def _rows(rows: Sequence[CapacityRow], cells: int, grouped: bool) -> Iterator[tuple[object, ...]]:
+    for row in rows:
+        for name, one in row.classes.items():
+            yield (*([row.name] if grouped else []), name, *_cells(one)[: cells - 1])
+
+
+def _cells(one: ClassCapacity) -> tuple[object, ...]:
+    parts = (_part(amount, one.total) for amount in (one.claimed, one.external, one.free, one.away))
+    return (one.total, *parts, one.largest, one.largest_at)
+
+
+def _part(amount: int, total: int) -> str:
+    """Return an amount with its share of the total: `12 (25%)`."""
+    return f"{amount} ({round(100 * amount / total)}%)" if total and amount else str(amount)

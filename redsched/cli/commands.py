@@ -128,6 +128,19 @@ NOUNS: Mapping[str, Noun] = {
             "with": Entry("verbs.plans:with_hosts", "Show what the hosts of a fleet file would change."),
         },
     ),
+    "function": Noun(
+        "Functions of the store that people call with redis-cli: they only read.",
+        {
+            "install": Entry(
+                "verbs.functions:install",
+                "Install the functions for redis-cli on each primary that has an older version or none.",
+            ),
+            "show": Entry(
+                "verbs.functions:show",
+                "Show which version of the functions each primary has, and how to call them.",
+            ),
+        },
+    ),
     "token": Noun(
         "Access tokens: who may call the API, by the token file.",
         {

@@ -12,9 +12,10 @@ from redsched.store.cell import CellStore
 from redsched.store.client.durability import check_fsync, durability_of
 from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.keys import Keys
+from redsched.store.commands.functions import FunctionCommands
 from redsched.store.embedded.binary import OLDEST
 from redsched.store.topology.connection import reading
-from redsched.store.topology.router import Router, router_to
+from redsched.store.topology.router import Router, infos, router_to
 from redsched.store.topology.url import Kind, check_url, parse, without_password
 
 PROBES = 5
@@ -42,6 +43,7 @@ class Store:
         self._settings = settings
         self._router: Router = router_to(url, settings)
         self.runner = ScriptClient(url, settings, self._router, read_only=read_only)
+        self.functions = FunctionCommands(self.url, self._router)
         self._cells: dict[str, CellStore] = {}
 
     @classmethod
@@ -84,9 +86,9 @@ class Store:
     async def memory(self) -> StoreMemory:
         """Return the memory of the fullest primary, and the policy as `memory_policy` does. Raises StoreUnavailable."""
         with reading(self.url):
-            infos = (await self._router.infos("memory")).values()
-        policies = {str(info.get("maxmemory_policy", KEEPS)) for info in infos}
-        sizes = [(int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))) for info in infos]
+            found = (await infos(self._router, "memory")).values()
+        policies = {str(info.get("maxmemory_policy", KEEPS)) for info in found}
+        sizes = [(int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))) for info in found]
         # Without a limit a primary is as full as its size says; with one, its share of that comes first.
         used, limit = max(sizes, key=lambda one: (one[0] / one[1] if one[1] else 0.0, one[0]), default=(0, 0))
         return StoreMemory(min(policies - {KEEPS}, default=KEEPS), used, limit)
@@ -99,20 +101,20 @@ class Store:
         found: dict[str, dict[str, Any]] = {}
         with reading(self.url):
             for section in ("server", "replication", "memory", "persistence"):
-                for name, info in (await self._router.infos(section)).items():
+                for name, info in (await infos(self._router, section)).items():
                     found.setdefault(name, {}).update(info)
         return found
 
     async def _check_servers(self) -> None:
         with reading(self.url):
             await self._router.open()
-            infos = await self._router.infos("server")
-        for info in infos.values():
+            servers = await infos(self._router, "server")
+        for info in servers.values():
             self._check_server(info)
         if durability_of(self._settings).fsync:
             with reading(self.url):
-                persistence = await self._router.infos("persistence")
-            for name, info in infos.items():
+                persistence = await infos(self._router, "persistence")
+            for name, info in servers.items():
                 check_fsync(self.url, *_version(info), persistence[name])
 
     def _check_server(self, info: Mapping[str, Any]) -> None:

@@ -40,6 +40,19 @@ async def test_readyz_without_any_host_is_ready(empty_api: httpx.AsyncClient) ->
     assert (answer.json()["status"], answer.json()["hosts"], answer.json()["workers"]) == ("ready", 0, 1)
 
 
+async def test_the_status_names_what_is_wrong(empty_api: httpx.AsyncClient, clean_store: str) -> None:
+    """It is 200 also then: only the status of the store is bad, not the request."""
+    await put_host(empty_api, "h1")
+    answer = await empty_api.get("/v1/status")
+    assert (answer.status_code, answer.json()["healthy"], answer.json()["problems"]) == (200, True, [])
+    assert [one["version"] for one in answer.json()["cells"][0]["schedulers"]] == [version("redsched")]
+    with redis.Redis.from_url(clean_store, protocol=2) as client:
+        client.hset("rs:{c1}:host:h1", "alive_until_ms", "1")
+    (problem,) = (await empty_api.get("/v1/status")).json()["problems"]
+    assert (problem["kind"], problem["about"]) == ("host-down", ["h1"])
+    check_problem(await empty_api.get("/v1/status?by=zone"), 422, "invalid-request")
+
+
 async def test_readyz_fails_while_the_server_may_evict(empty_api: httpx.AsyncClient, clean_store: str) -> None:
     """If a claim were evicted, its amounts could be claimed twice."""
     with redis.Redis.from_url(clean_store, protocol=2) as client:

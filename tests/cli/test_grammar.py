@@ -15,6 +15,7 @@ GRAMMAR = {
     "claim": ["list", "show", "release", "confirm", "renew", "fail", "move", "resize", "shelve", "unshelve"],
     **{noun: ["list", "show", "set", "delete"] for noun in ("quota", "aggregate", "server-group", "shared-pool")},
     "plan": ["capacity", "drain", "without", "rebalance", "with"],
+    "function": ["install", "show"],
     "token": ["list", "new", "revoke"],
 }
 UNKNOWN = {

@@ -36,6 +36,7 @@ READING: dict[str, Sequence[str]] = {
     "events": (),
     "audit": (),
     "export": (),
+    "function show": (),
     "plan capacity": ("VCPU=2", "--n-plus-one", "host"),
     "plan drain": ("h1",),
     "plan without": ("h1",),
@@ -95,7 +96,7 @@ def test_each_command_is_listed_here_or_writes() -> None:
             for noun in ("quota", "aggregate", "server-group", "shared-pool")
             for verb in ("set", "delete")
         ),
-        *("api", "agent", "select", "import", "init", "upgrade"),
+        *("function install", "api", "agent", "select", "import", "init", "upgrade"),
     }
 
 

@@ -21,6 +21,7 @@ PAUSE_S, LONGEST_PAUSE_S, COST = 0.1, 1.0, 3
 """The pause before a command is repeated: so many times its duration, within these bounds."""
 LOOKS = re.compile(
     r"redsched (claim (show|list)|events|status|host (list|show)|audit|usage|quota (show|list)|explain)\b"
+    r"|redis-cli FCALL_RO\b"
     r"|curl -s localhost:8080/\S+$|curl -s -o \S+|tail |grep |cat |ls"
 )
 """Read-only commands, which are repeated until their output matches."""
@@ -32,6 +33,7 @@ VOLATILE = (
     (r"\d+-[0-9a-f]{8}\b", "EPOCH"),
     (r"\b[0-9a-f]{16,}\b", "ID"),
     (r"\bcli:[\w.-]+", "USER"),
+    (r"\b(\d+d\d\dh|\d+h\d\dm|\d+m\d\ds|\d+s)\b", "AGE"),
     (r"\d+(\.\d+)?", "0"),
     (r"[ \t]+", " "),
     (r"[ \r]+$", ""),

@@ -100,11 +100,16 @@ class Terminal:
         return Ran(int(done[1]), shown[: done.start()])
 
 
+def redis_cli() -> str | None:
+    """Return the path of redis-cli, or of Valkey's, which is the same program; None if there is neither."""
+    return shutil.which("redis-cli") or shutil.which("valkey-cli")
+
+
 def _environment(folder: Path) -> Mapping[str, str]:
     """Return the environment of a user's shell: the checkout's commands, a store's server, and a separate home."""
     commands = folder / ".bin"
     commands.mkdir()
-    if found := shutil.which("redis-cli"):
+    if found := redis_cli():
         (commands / "redis-cli").write_text(f'#!/bin/sh\nexec {found} -s "${{REDSCHED_REDIS_URL#unix://}}" "$@"\n')
         (commands / "redis-cli").chmod(0o755)
     (commands / "store-server").symlink_to(pick_server().path)

@@ -11,6 +11,8 @@ from benchmarks.openb import CPU, MEMORY, Node, Task, read_tasks
 from benchmarks.packing import Run, churn, fill, gpu_milli, make_columns, sequence, settings_for, trace_of
 from benchmarks.plain_constraints import assign, decide, passing, wanted
 from benchmarks.plain_gangs import Placed, claim, wrong_places
+from benchmarks.stranding import beside, for_fpgas, with_fpgas
+from benchmarks.stranding import fill as stranding_fill
 from redsched.model import Request
 from redsched.scheduler.backup.arrivals import Arrival, replayable
 from redsched.scheduler.backup.trace import read_trace
@@ -144,6 +146,19 @@ def test_a_sequence_is_written_as_a_trace() -> None:
     assert trace.fleet.hosts == tuple(node.report() for node in NODES)
     assert [one.at_s for one in trace.arrivals] == list(range(7))
     assert trace.arrivals[0] == Arrival(0, replayable(tasks[0].request()))
+
+
+def test_devices_instead_of_gpus_are_lost_beside_what_others_take() -> None:
+    """`pack` puts tasks for CPUs alone on the smaller host, which has the devices."""
+    nodes = [Node("a", {CPU: 4000, MEMORY: 100}, 2, "T4"), Node("b", {CPU: 5000, MEMORY: 100}, 0, "")]
+    tasks = [Task(f"cpu{n}", {CPU: 1000}, (), ()) for n in range(3)]
+    tasks += [Task(f"gpu{n}", {CPU: 2000}, (500,), ("T4",)) for n in range(3)]
+    assert with_fpgas(nodes[0]).slots() == {CPU: 4000, MEMORY: 100, "FPGA": 2}
+    assert for_fpgas(tasks[-1]) == Task("gpu2", {CPU: 2000, "FPGA": 1}, (), ())
+    assert beside(tasks) == {CPU: 2000.0}
+    lost, kept = (stranding_fill(nodes, tasks, "pack", 3, multiplier, "list") for multiplier in (0.0, 10.0))
+    assert (lost.asked, kept.asked) == (6, 6)
+    assert lost.percent < kept.percent == 100.0
 
 
 def test_lists_without_models_of_gpus_are_read() -> None:

@@ -7,6 +7,7 @@ from redsched.scheduler.status.results import ServerStatus, StatusProblem, count
 from redsched.settings import Settings
 from redsched.store.client.durability import durability_of
 from redsched.store.store import KEEPS
+from redsched.store.topology.router import ONLY
 
 FULL_PERCENT = 90
 """From this much of the memory limit on, a server is nearly full."""
@@ -18,7 +19,7 @@ def server_of(name: str, info: Mapping[str, Any]) -> ServerStatus:
     is_primary = info.get("role") == "master"
     written = (info.get(one, "ok") for one in ("rdb_last_bgsave_status", "aof_last_write_status"))
     return ServerStatus(
-        name="" if name == "it" else name,
+        name="" if name == ONLY else name,
         version=f"{kind} {info[f'{kind}_version']}",
         role="primary" if is_primary else "replica",
         replicas=int(info.get("connected_slaves", 0)),

@@ -5,8 +5,9 @@ from enum import StrEnum
 from functools import cache
 
 from redsched.store.access.key_kinds import BETWEEN_CELLS, CELLS, OF_CELL
-from redsched.store.access.script_commands import commands_of
+from redsched.store.access.script_commands import commands_in, commands_of
 from redsched.store.access.script_keys import kinds_of
+from redsched.store.client.function_library import library
 from redsched.store.client.scripts import load_all
 
 
@@ -52,7 +53,9 @@ class Work:
 
 _SCRIPTS = frozenset({"EVALSHA_RO", "SCRIPT|EXISTS", "SCRIPT|LOAD"})
 _AGENT_READS = frozenset({"EXISTS", "GET", "HGETALL", "HMGET", "SISMEMBER", "SMEMBERS", "XRANGE", "ZRANGE"})
-_READS = _AGENT_READS | {"HGET", "PTTL", "SCAN", "SSCAN", "XREVRANGE", "ZSCORE"}
+_FUNCTIONS = commands_in(library().text) | {"FCALL_RO"}
+"""What it takes to call the functions for redis-cli: a server checks each command inside them."""
+_READS = _AGENT_READS | _FUNCTIONS | {"HGET", "PTTL", "SCAN", "SSCAN", "XREVRANGE", "ZSCORE"}
 _SERVER = frozenset({"INFO", "TIME"})
 
 _AGENT_SCRIPTS = frozenset(

@@ -97,8 +97,14 @@ def load_all() -> dict[str, Script]:
 @cache
 def scripts() -> dict[str, str]:
     """Return the sources of all scripts by name, from the folders of redsched/lua."""
-    folders = (entry for entry in LUA.iterdir() if entry.is_dir() and entry.name != "include")
+    folders = (entry for entry in LUA.iterdir() if entry.is_dir() and entry.name not in {"include", "functions"})
     return {name: text for folder in folders for name, text in _sources(folder)}
+
+
+@cache
+def functions() -> dict[str, str]:
+    """Return the sources of the functions for redis-cli by name: see redsched.store.client.function_library."""
+    return dict(_sources(LUA / "functions"))
 
 
 @cache
@@ -180,6 +186,12 @@ def _in_order(script: str, shared: Collection[str] = ()) -> list[str]:
 
     visit(scripts()[script], (f"{script}.lua",), in_function=False)
     return list(order)
+
+
+def expand_all(sources: Iterable[str]) -> str:
+    """Return sources one after another, each include once, before what needs it."""
+    included = set[str]()
+    return "".join(text for source in sources for text in _expand(_parse(source), included))
 
 
 def _expand(parts: Iterable[str | _Includes], included: set[str]) -> Iterator[str]:

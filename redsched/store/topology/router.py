@@ -7,7 +7,8 @@ pool of a key, readers ask for the reader of a cell, and nothing else knows the 
          `-- ClusterRouter        one pool for each server, one reader for each cell
 """
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 import redis.asyncio as redis
@@ -23,6 +24,10 @@ from redsched.store.topology.tls_files import check_tls_files
 from redsched.store.topology.url import Address, Kind, StoreUrl, parse
 
 Infos = dict[str, Mapping[str, Any]]
+Send = Callable[..., Awaitable[Any]]
+"""Sends the words of a command to one server and returns its reply. Raises what redis-py raises."""
+ONLY = "it"
+"""The name of the primary of a store that is no cluster."""
 
 
 class Router(Protocol):
@@ -46,11 +51,16 @@ class Router(Protocol):
     async def invalidate(self, error: BaseException) -> None:
         """Handle the failure of a server, or its reply that another one has the key."""
 
-    async def infos(self, section: str) -> Infos:
-        """Return a section of INFO of every primary, by the primary's name. Raises what redis-py raises."""
+    async def primaries(self) -> Mapping[str, Send]:
+        """Return how to send a command to each primary, by the primary's name. Raises what redis-py raises."""
 
     async def close(self) -> None:
         """Close all connections."""
+
+
+async def infos(router: Router, section: str) -> Infos:
+    """Return a section of INFO of every primary, by the primary's name. Raises what redis-py raises."""
+    return {name: await send("INFO", section) for name, send in (await router.primaries()).items()}
 
 
 def router_to(url: str, settings: Settings) -> Router:
@@ -90,9 +100,9 @@ class SingleNodeRouter:
     async def invalidate(self, error: BaseException) -> None:
         """Do nothing: Sentinels are asked at each connect."""
 
-    async def infos(self, section: str) -> Infos:
-        """Return a section of INFO of the server, under a fixed name."""
-        return {"it": await self.outside.info(section)}
+    async def primaries(self) -> Mapping[str, Send]:
+        """Return how to send a command to the server, under a fixed name."""
+        return {ONLY: self.outside.execute_command}
 
     async def close(self) -> None:
         """Close all connections."""
@@ -137,11 +147,11 @@ class ClusterRouter:
         await self._topology.invalidate(error)
         await self._topology.known()
 
-    async def infos(self, section: str) -> Infos:
-        """Return a section of INFO of every primary, by the primary's name."""
+    async def primaries(self) -> Mapping[str, Send]:
+        """Return how to send a command to each primary, by the primary's name."""
         await self._topology.known()
         nodes = self._topology.client.get_primaries()
-        return {node.name: await self.outside.execute_command("INFO", section, target_nodes=node) for node in nodes}
+        return {node.name: functools.partial(self.outside.execute_command, target_nodes=node) for node in nodes}
 
     async def close(self) -> None:
         """Close all connections."""

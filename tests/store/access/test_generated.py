@@ -9,13 +9,14 @@ from redsched.store.access.key_kinds import BETWEEN_CELLS, IN_ORDER, OF_CELL
 from redsched.store.access.roles import StoreRole, work_of
 from redsched.store.access.script_commands import commands_in, commands_of
 from redsched.store.access.script_keys import KINDS_OF_FURTHER_KEYS, kinds_of
-from redsched.store.client.scripts import includes, load_all, scripts
+from redsched.store.client.function_library import library
+from redsched.store.client.scripts import functions, includes, load_all, scripts
 from redsched.store.codec.keys import Keys
 from redsched.store.embedded.server import PrivateServer
 from tests.support.guard import composed
 from tests.support.plain_client import plain_client
 
-SOURCES = scripts() | includes()
+SOURCES = scripts() | includes() | {f"rs_{name}": text for name, text in functions().items()}
 CALL = re.compile(r"redis\.p?call\b|\b(?:in_chunks|remove_members)\(")
 NAMES_IT = re.compile(r"(?:redis\.p?call|in_chunks|remove_members)\('[A-Z]+'")
 PASSES_ON = {
@@ -46,7 +47,7 @@ def test_each_command_in_the_text_of_a_script_is_found(server: PrivateServer) ->
     """Every quoted word that is the name of a command of this server, wherever it stands."""
     with plain_client(server.url) as operator:
         known = {name.upper() for name in operator.ask(("COMMAND", "LIST"))[0]}
-    texts = {name: composed(name).text for name in scripts()}
+    texts = {name: composed(name).text for name in scripts()} | {"functions": library().text}
     quoted = {name: known.intersection(re.findall(r"'([A-Z]+)'", code(text))) for name, text in texts.items()}
     assert {name: commands_in(text) for name, text in texts.items()} == quoted
 

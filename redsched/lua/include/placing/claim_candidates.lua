@@ -4,21 +4,9 @@
 -- `host.slots` is what the host holds with the amounts of the members placed so far, so that the members of one call
 -- see each other although nothing is written before all of them are placed.
 -- include: claim_arguments
+-- include: closed_because
 -- include: fit
 -- include: to_int
-local function closed_because(cell, known, epoch, status, alive_until_ms)
-  if not known then
-    return 'UNKNOWN'
-  elseif epoch ~= cell.epoch then
-    return 'NOT_ATTESTED'
-  elseif not (to_int(alive_until_ms, 0, 0) > cell.now_ms) then
-    return 'DOWN'
-  elseif status ~= 'enabled' then
-    return status == 'draining' and 'DRAINING' or 'DISABLED'
-  end
-  return ''
-end
-
 -- Return what a host keeps for another request that waits, after its first value in the order of a list of amounts.
 -- Work that will have ended while that request certainly still waits may use it.
 local function kept_for_another(cell, host, list)

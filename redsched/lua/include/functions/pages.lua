@@ -1,0 +1,63 @@
+-- each_host(), each_claim_on(): look at the hosts of a cell, or the claims on a host, from a cursor on: at most 500 in
+-- a call, fewer if they have many fields. `look(name, hash)` of a host; `look(id)` of a claim returns how many fields
+-- it has read. Return the cursor of the rest, or nil. page_from(): return the offset in an ordered list that a cursor
+-- names. say_next(): say how to go on.
+--
+-- A cursor is that of ZSCAN or SSCAN, which visit whatever is there all the time, though hosts report meanwhile; with
+-- the last name that was looked at, if the scan returned more than one call may look at.
+-- include: read_hash
+-- include: register
+local PAGE, MOST_FIELDS = 500, 30000
+local SCANNED = PAGE - 20 -- a scan may return a few more than it is asked for
+
+local function each(cursor, scan, step, look)
+  local scanned, last = string.match(cursor or '0', '^(%d+):?(.*)$')
+  if not scanned then
+    refuse(cursor .. ' is no cursor: take it from the last line of the call before')
+  end
+  local reply = scan(scanned)
+  local names, count, fields = {}, 0, 0
+  for number = 1, #reply[2], step do
+    names[#names + 1] = reply[2][number]
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    if name > last then
+      if count == PAGE or fields > MOST_FIELDS then
+        return scanned .. ':' .. last
+      end
+      fields, count, last = fields + look(name), count + 1, name
+    end
+  end
+  return reply[1] ~= '0' and reply[1] or nil
+end
+
+local function each_host(cell, cursor, look)
+  return each(cursor, function(from)
+    return redis.call('ZSCAN', cell.prefix .. 'hosts', from, 'COUNT', SCANNED)
+  end, 2, function(name)
+    local hash, fields = read_hash(cell.prefix .. 'host:' .. name), 0
+    for _ in pairs(hash) do
+      fields = fields + 1
+    end
+    look(name, hash)
+    return fields
+  end)
+end
+
+local function each_claim_on(cell, host, cursor, look)
+  return each(cursor, function(from)
+    return redis.call('SSCAN', cell.prefix .. 'claims:' .. host, from, 'COUNT', SCANNED)
+  end, 1, look)
+end
+
+local function page_from(cursor)
+  if not string.find(cursor or '0', '^%d+$') then
+    refuse(cursor .. ' is no cursor: take it from the last line of the call before')
+  end
+  return tonumber(cursor or '0')
+end
+
+local function say_next(cell, say, ...)
+  say('next: %s %s', cell.call, table.concat({...}, ' '))
+end

@@ -188,6 +188,66 @@ LEAVING: dict[str, Any] = {
     "classes": CLASSES,
 }
 
+STATUS = {
+    "healthy": False,
+    "problems": [
+        {
+            "kind": "host-down",
+            "cell": "c1",
+            "detail": "host h17 has been down for 12 min, with 1 claim: no report within the lease",
+            "advice": "start the agent again; if the machine will not come back, write the host off",
+            "commands": ["redsched host write-off h17 --evacuate"],
+            "about": ["h17"],
+            "count": 1,
+        }
+    ],
+    "cells": [
+        {
+            "name": "c1",
+            "epoch": "1790000000000-9f3a12cd",
+            "now_ms": 1790000720000,
+            "settled": True,
+            "settle_at_ms": None,
+            "unattested": 0,
+            "hosts": {
+                "total": 2,
+                "up": 1,
+                "down": 1,
+                "written_off": 0,
+                "unattested": 0,
+                "disabled": 0,
+                "draining": 0,
+                "with_agent": 2,
+                "slowest": "h18",
+                "slowest_ms": 4000,
+                "agent_versions": {"1.2.0": 2},
+            },
+            "claims": {"active": 1, "ending": 0, "pending": 0, "shelved": 0, "starting": 0},
+            "at_least": [],
+            "draining": [],
+            "schedulers": [
+                {"id": "4f2a", "version": "1.2.0", "node": "n1", "pid": 4711, "lag_ms": 10, "seen_ms": 2000}
+            ],
+            "audit": None,
+        }
+    ],
+    "servers": [
+        {
+            "name": "",
+            "version": "valkey 8.1.4",
+            "role": "primary",
+            "replicas": 1,
+            "memory_bytes": 4194304,
+            "max_memory_bytes": 0,
+            "memory_policy": "noeviction",
+            "append_only": True,
+            "saved": True,
+            "primary": "",
+            "is_linked": True,
+        }
+    ],
+    "durability": "replicas=1",
+}
 ANSWERS: dict[str, dict[str, Any]] = {
     "AboutAnswer": {
         "name": "redsched",
@@ -280,6 +340,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "SharedPoolsAnswer": {"shared_pools": [SHARED_POOL], "next": None},
     "TextNamesAnswer": {"missing": ["alternates:6f1c"]},
     "TextsAnswer": {"texts": {"alternates:6f1c": "h3 h4"}},
+    "StatusAnswer": STATUS,
     "UsageAnswer": {"usage": [{"zone": "az1", "project": "web", "used": {"VCPU": 2, "claims": 1}}]},
 }
 """Examples by the name of the response model. `tests/api/http/test_openapi.py` validates each against its schema."""

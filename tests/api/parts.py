@@ -108,9 +108,10 @@ async def select(api: httpx.AsyncClient, **changed: Any) -> dict[str, Any]:
 
 
 def held(url: str) -> dict[bytes, Any]:
-    """Return all that the store holds, except the clock and the event log, which schedulers write by themselves."""
+    """Return all that the store holds, except what schedulers write by themselves: clock, event log, announcements."""
     with redis.Redis.from_url(url, protocol=2) as client:
-        keys = [key for key in client.scan_iter(count=1000) if not key.endswith((b":events", b":recorder"))]
+        own = (b":events", b":recorder", b":schedulers")
+        keys = [key for key in client.scan_iter(count=1000) if not key.endswith(own)]
         pipeline = client.pipeline(transaction=False)
         kept = [key for key in keys if b":duty:" not in key]
         for key in kept:

@@ -40,6 +40,19 @@ async def test_readyz_without_any_host_is_ready(empty_api: httpx.AsyncClient) ->
     assert (answer.json()["status"], answer.json()["hosts"], answer.json()["workers"]) == ("ready", 0, 1)
 
 
+async def test_the_status_names_what_is_wrong(empty_api: httpx.AsyncClient, clean_store: str) -> None:
+    """It is 200 also then: only the status of the store is bad, not the request."""
+    await put_host(empty_api, "h1")
+    answer = await empty_api.get("/v1/status")
+    assert (answer.status_code, answer.json()["healthy"], answer.json()["problems"]) == (200, True, [])
+    assert [one["version"] for one in answer.json()["cells"][0]["schedulers"]] == [version("redsched")]
+    with redis.Redis.from_url(clean_store, protocol=2) as client:
+        client.hset("rs:{c1}:host:h1", "alive_until_ms", "1")
+    (problem,) = (await empty_api.get("/v1/status")).json()["problems"]
+    assert (problem["kind"], problem["about"]) == ("host-down", ["h1"])
+    check_problem(await empty_api.get("/v1/status?by=zone"), 422, "invalid-request")
+
+
 async def test_readyz_fails_while_the_server_may_evict(empty_api: httpx.AsyncClient, clean_store: str) -> None:
     """If a claim were evicted, its amounts could be claimed twice."""
     with redis.Redis.from_url(clean_store, protocol=2) as client:
@@ -128,7 +141,7 @@ async def test_totals_are_counted_once_however_often_they_are_sampled() -> None:
     stats = Stats(0, 0, 0, 0.0, 5, 1, gaps=1, claims_expired=3, audits={"cell": 2}, findings=found, store_s=0.001)
     metrics.sample(stats, ready=True)
     metrics.sample(replace(stats, claims_expired=4, store_s=None), ready=True)
-    shown = samples(metrics)
+    shown = await samples(metrics)
     assert shown["redsched_feed_entries_total",] == 5
     assert shown["redsched_feed_gaps_total",] == 1
     assert shown["redsched_leases_expired_total", "claim"] == 4
@@ -143,7 +156,7 @@ async def test_there_are_no_more_labels_than_reasons_that_are_told_apart(monkeyp
     for reason in ("a", "b", "c", "a", "d"):
         metrics.observe(Effort("no-valid-host", 0, 0, 0.0, 0.0, reason=reason))
     await asyncio.sleep(0)
-    shown = samples(metrics)
+    shown = await samples(metrics)
     assert {name[1]: value for name, value in shown.items() if name[0] == "redsched_refusals_total"} == {
         "a": 2,
         "b": 1,
@@ -151,21 +164,23 @@ async def test_there_are_no_more_labels_than_reasons_that_are_told_apart(monkeyp
     }
 
 
-def test_the_figures_of_the_fleet_are_computed_once_a_second_at_most() -> None:
+async def test_the_figures_of_the_fleet_are_computed_once_a_second_at_most() -> None:
+    """Scrapes at the same time share them too."""
     metrics, calls = Metrics(), list[None]()
 
-    def fleet() -> dict[str, FleetUsage]:
+    async def fleet() -> dict[str, FleetUsage]:
         calls.append(None)
+        await asyncio.sleep(0)
         return {}
 
     metrics.serve_fleet(fleet)
-    for _ in range(3):
-        metrics.exposition()
+    await asyncio.gather(*(metrics.exposition() for _ in range(3)))
+    await metrics.exposition()
     assert len(calls) == 1
 
 
-def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
-    return parsed(metrics.exposition()[0].decode())
+async def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
+    return parsed((await metrics.exposition())[0].decode())
 
 
 def parsed(text: str) -> dict[tuple[str, ...], float]:

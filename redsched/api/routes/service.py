@@ -6,9 +6,9 @@ from redsched.api import responses
 from redsched.api.access.callers import sees_all_claims
 from redsched.api.openapi import answers
 from redsched.api.problems import NotReady
-from redsched.api.routes.common import caller, refuse_query
+from redsched.api.routes.common import caller, refuse_query, scheduler
 from redsched.errors import InvalidRequest
-from redsched.schema.responses import AboutAnswer, HealthAnswer, ReadyAnswer
+from redsched.schema.responses import AboutAnswer, HealthAnswer, ReadyAnswer, StatusAnswer
 
 router = APIRouter(tags=["service"])
 
@@ -29,6 +29,16 @@ async def get_about(request: Request) -> Response:
             "docs": "/docs",
         }
     )
+
+
+@router.get("/v1/status", summary="Get the status", responses=answers({200: StatusAnswer}, InvalidRequest))
+async def get_status(request: Request) -> Response:
+    """Return the state of the store and of all cells, and what is wrong or stuck, with the commands that help.
+
+    The response is 200 also if something is wrong: `healthy` is false then.
+    """
+    refuse_query(request)
+    return responses.answer(StatusAnswer.of(await scheduler(request).status()))
 
 
 @router.get("/healthz", summary="Check liveness", responses=answers({200: HealthAnswer}, store=False))
@@ -58,5 +68,5 @@ async def get_readiness(request: Request) -> Response:
 async def get_metrics(request: Request) -> Response:
     """Return Prometheus metrics, summed over the workers."""
     await request.app.state.readiness.look()
-    content, media_type = request.app.state.metrics.exposition()
+    content, media_type = await request.app.state.metrics.exposition()
     return Response(content, headers={"Content-Type": media_type})

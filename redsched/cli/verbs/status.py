@@ -24,7 +24,7 @@ def status(as_json: AsJson = False, url: Url = "") -> int:
     """
     report = with_scheduler(url, lambda s: s.status(), read_only=True)
     if as_json:
-        from redsched.schema.responses.status import StatusAnswer
+        from redsched.schema.responses import StatusAnswer
 
         tables.show_json(StatusAnswer.of(report))
     else:

@@ -99,6 +99,7 @@ if TYPE_CHECKING:
         HealthAnswer,
         ReadyAnswer,
     )
+    from redsched.schema.responses.status import StatusAnswer
 
 __all__ = [
     "AboutAnswer",
@@ -167,6 +168,7 @@ __all__ = [
     "SharedPoolAnswer",
     "SharedPoolsAnswer",
     "SlotAnswer",
+    "StatusAnswer",
     "TextNamesAnswer",
     "TextsAnswer",
     "UnmovableAnswer",

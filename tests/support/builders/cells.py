@@ -126,9 +126,9 @@ READS: Mapping[str, Callable[[Any, str], object]] = {
 async def everything(raw: Any) -> State:
     """Return every key with its value, and whether it expires, in three round trips.
 
-    Without `now_ms` of meta, the time that the fence records.
+    Without `now_ms` of meta, the time that the fence records, and without the announcements of schedulers.
     """
-    keys = [key async for key in raw.scan_iter(count=1000)]
+    keys = [key async for key in raw.scan_iter(count=1000) if not key.endswith("}:schedulers")]
     async with raw.pipeline(transaction=False) as pipeline:
         for key in keys:
             pipeline.type(key).pttl(key)

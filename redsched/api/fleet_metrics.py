@@ -1,11 +1,13 @@
 """The metrics of the fleet: what the hosts have, and what is left of it."""
 
+import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 from platform import python_version
 from typing import TYPE_CHECKING
 
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -40,27 +42,44 @@ _Cells = Mapping[str, "FleetUsage"]
 _Values = Iterable[tuple[tuple[str, ...], int]]
 
 
-class FleetCollector(Collector):
-    """The usage of each cell, computed when it is served, from the replicas alone; and the release."""
+class FleetMetrics:
+    """The usage of each cell, from the replicas alone; and the release."""
 
-    def __init__(self, fleet: Callable[[], _Cells] = dict) -> None:
+    def __init__(self, fleet: Callable[[], Awaitable[_Cells]]) -> None:
+        """Take a function that computes the usage of each cell."""
         self._fleet = fleet
-        self._found: _Cells = {}
+        self._text = b""
         self._until_s = 0.0
+        self._rendering = asyncio.Lock()
 
-    def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the families without values."""
-        return _families({})
+    async def text(self) -> bytes:
+        """Return the metrics in Prometheus' text format, as of the last second."""
+        async with self._rendering:
+            if time.monotonic() >= self._until_s:
+                cells = await self._fleet()
+                self._text = b"".join([await _text(one) for one in families(cells)])
+                self._until_s = time.monotonic() + FLEET_EVERY_S
+        return self._text
+
+
+class _One(Collector):
+    def __init__(self, family: GaugeMetricFamily) -> None:
+        self._family = family
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the families with the values of the last second."""
-        now_s = time.monotonic()
-        if now_s >= self._until_s:
-            self._found, self._until_s = self._fleet(), now_s + FLEET_EVERY_S
-        return _families(self._found)
+        yield self._family
 
 
-def _families(cells: _Cells) -> Iterator[GaugeMetricFamily]:
+async def _text(family: GaugeMetricFamily) -> bytes:
+    """Return the text of one family, after letting other tasks run: many series take milliseconds."""
+    await asyncio.sleep(0)
+    registry = CollectorRegistry()
+    registry.register(_One(family))
+    return generate_latest(registry)
+
+
+def families(cells: _Cells) -> Iterator[GaugeMetricFamily]:
+    """Yield the metrics of these cells; of none, their names and help texts."""
     release = [((version("redsched"), python_version()), 1)]
     yield _family("build_info", "The release, and that of Python.", ("version", "python"), release)
     for name, (figure, about) in _OF_CLASSES.items():

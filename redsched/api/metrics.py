@@ -8,7 +8,7 @@ import asyncio
 import os
 from bisect import bisect_left
 from collections import Counter as Counts
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from prometheus_client import (
@@ -26,7 +26,7 @@ from prometheus_client import (
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from redsched.api.fleet_metrics import FleetCollector
+from redsched.api.fleet_metrics import FleetMetrics, families
 from redsched.scheduler import Effort, Stats
 from redsched.scheduler.results import AUDIT_SCOPES, AUDITED
 
@@ -87,7 +87,7 @@ class Metrics:
         self._seen = Counts[Hashable]()
         self._reasons = set[str]()
         self._efforts: list[Effort] = []
-        self._fleet = FleetCollector()
+        self._fleet: FleetMetrics | None = None
 
     def _add_selection_metrics(self) -> None:
         self.refusals = self._counter(
@@ -150,11 +150,11 @@ class Metrics:
         }
         counters = {f"{name}_total" for name, one in own.items() if one.type == "counter"}
         others = {name for name, one in own.items() if one.type != "counter"}
-        return frozenset(counters | others | {one.name for one in self._fleet.describe()})
+        return frozenset(counters | others | {one.name for one in families({})})
 
-    def serve_fleet(self, fleet: "Callable[[], Mapping[str, FleetUsage]]") -> None:
+    def serve_fleet(self, fleet: "Callable[[], Awaitable[Mapping[str, FleetUsage]]]") -> None:
         """Serve what `fleet` returns, the usage of each cell."""
-        self._fleet = FleetCollector(fleet)
+        self._fleet = FleetMetrics(fleet)
 
     def observe(self, effort: Effort) -> None:
         """Count one selection, together with those that end in the same turn of the event loop.
@@ -176,7 +176,8 @@ class Metrics:
         for reason, count in Counts(one.reason for one in efforts if one.reason).items():
             self.refusals.labels(self._bounded(reason)).inc(count)
         calls = [call for one in efforts for call in one.claims]
-        self.claim_conflicts.inc(sum(one.conflicted for one in calls))
+        if conflicts := sum(one.conflicted for one in calls):
+            self.claim_conflicts.inc(conflicts)
         _observe_all(self.claim_seconds, [one.seconds for one in calls])
         _observe_all(self.candidates, [one.candidates for one in calls])
 
@@ -221,7 +222,7 @@ class Metrics:
         counter.inc(total - self._seen[key])
         self._seen[key] = total
 
-    def exposition(self) -> tuple[bytes, str]:
+    async def exposition(self) -> tuple[bytes, str]:
         """Return all metrics of all workers in Prometheus' text format, and its media type.
 
         The figures of the fleet are this worker's alone: every worker has the same.
@@ -230,9 +231,8 @@ class Metrics:
         if _is_shared():
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        fleet = CollectorRegistry()
-        fleet.register(self._fleet)
-        return generate_latest(registry) + generate_latest(fleet), CONTENT_TYPE_LATEST
+        fleet = b"" if self._fleet is None else await self._fleet.text()
+        return generate_latest(registry) + fleet, CONTENT_TYPE_LATEST
 
     def _counter(self, name: str, about: str, labels: Sequence[str] = ()) -> Counter:
         return Counter(f"redsched_{name}", about, labels, registry=self._registry)

@@ -405,11 +405,11 @@ class Scheduler:
             store_memory_limit_bytes=self._memory.limit_bytes,
         )
 
-    def fleet(self) -> "Mapping[str, FleetUsage]":
+    async def fleet(self) -> "Mapping[str, FleetUsage]":
         """Return what the hosts of each cell with a replica have, and what is left of it. From memory alone."""
-        from redsched.cache.fleet import fleet_usage
+        from redsched.cache.fleet import fleet_steps
 
-        return {cell.name: fleet_usage(cell.updater.columns) for cell in self._cells.here}
+        return {cell.name: await in_slices(fleet_steps(cell.updater.columns)) for cell in self._cells.here}
 
     def on_feed_lag(self, observe: Callable[[float], None]) -> None:
         """Call `observe` with the age in seconds of the oldest change of each batch that a replica applies."""

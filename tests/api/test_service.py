@@ -141,7 +141,7 @@ async def test_totals_are_counted_once_however_often_they_are_sampled() -> None:
     stats = Stats(0, 0, 0, 0.0, 5, 1, gaps=1, claims_expired=3, audits={"cell": 2}, findings=found, store_s=0.001)
     metrics.sample(stats, ready=True)
     metrics.sample(replace(stats, claims_expired=4, store_s=None), ready=True)
-    shown = samples(metrics)
+    shown = await samples(metrics)
     assert shown["redsched_feed_entries_total",] == 5
     assert shown["redsched_feed_gaps_total",] == 1
     assert shown["redsched_leases_expired_total", "claim"] == 4
@@ -156,7 +156,7 @@ async def test_there_are_no_more_labels_than_reasons_that_are_told_apart(monkeyp
     for reason in ("a", "b", "c", "a", "d"):
         metrics.observe(Effort("no-valid-host", 0, 0, 0.0, 0.0, reason=reason))
     await asyncio.sleep(0)
-    shown = samples(metrics)
+    shown = await samples(metrics)
     assert {name[1]: value for name, value in shown.items() if name[0] == "redsched_refusals_total"} == {
         "a": 2,
         "b": 1,
@@ -164,21 +164,23 @@ async def test_there_are_no_more_labels_than_reasons_that_are_told_apart(monkeyp
     }
 
 
-def test_the_figures_of_the_fleet_are_computed_once_a_second_at_most() -> None:
+async def test_the_figures_of_the_fleet_are_computed_once_a_second_at_most() -> None:
+    """Scrapes at the same time share them too."""
     metrics, calls = Metrics(), list[None]()
 
-    def fleet() -> dict[str, FleetUsage]:
+    async def fleet() -> dict[str, FleetUsage]:
         calls.append(None)
+        await asyncio.sleep(0)
         return {}
 
     metrics.serve_fleet(fleet)
-    for _ in range(3):
-        metrics.exposition()
+    await asyncio.gather(*(metrics.exposition() for _ in range(3)))
+    await metrics.exposition()
     assert len(calls) == 1
 
 
-def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
-    return parsed(metrics.exposition()[0].decode())
+async def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
+    return parsed((await metrics.exposition())[0].decode())
 
 
 def parsed(text: str) -> dict[tuple[str, ...], float]:

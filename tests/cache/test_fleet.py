@@ -1,9 +1,11 @@
 """What hosts have and what is left of it, by zone, class and status."""
 
+from collections.abc import Generator
+
 import pytest
 
 from redsched.cache import fleet
-from redsched.cache.fleet import ClassUsage, FleetUsage, fleet_usage
+from redsched.cache.fleet import ClassUsage, FleetUsage, fleet_steps, fleet_usage
 from redsched.store.codec.fields import WRITTEN_OFF
 from tests.support.builders.columns import columns_of
 
@@ -84,6 +86,22 @@ def test_too_many_zones_are_not_told_apart(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(fleet, "MAX_ROOMS", 2)
     usage = fleet_usage(columns_of(**{f"h{zone}": host(f"az{zone}", capacity__VCPU=1) for zone in range(3)}))
     assert usage.classes == {("*", "VCPU"): ClassUsage(3, 0, 0, 0, 3, 1, 0)}
+
+
+def test_hosts_may_come_and_go_between_the_steps() -> None:
+    """What has not changed is counted, although the arrays have grown and a column was dropped."""
+    columns = columns_of(a=of_vcpu(4, capacity__MEMORY_MB=8), b=of_vcpu(2, capacity__CUSTOM_SEAT=1))
+    steps, found = fleet_steps(columns), list[FleetUsage]()
+
+    def run() -> Generator[None, None, None]:
+        found.append((yield from steps))
+
+    for number, _ in enumerate(run()):
+        for more in range(100):
+            columns.put(f"new{number}-{more}", of_vcpu(16))
+        columns.remove("b")
+        columns.give_back()
+    assert found[0].classes["az1", "MEMORY_MB"] == ClassUsage(8, 0, 0, 0, 8, 8, 0)
 
 
 def test_an_empty_cell_has_nothing() -> None:

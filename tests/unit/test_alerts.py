@@ -1,5 +1,6 @@
 """The alert rules and the dashboard: they use metrics that exist, and each alert has a section that says what to do."""
 
+import asyncio
 import json
 import re
 import shutil
@@ -12,7 +13,9 @@ import pytest
 import yaml
 
 from redsched.api.metrics import Metrics
+from redsched.cache.fleet import FleetUsage, fleet_usage
 from redsched.cli.commands import entries
+from tests.support.builders.columns import FIELDS, columns_of
 from tests.unit.documented.test_documented_links import anchors, slug
 
 ROOT = Path(__file__).parents[2]
@@ -141,8 +144,16 @@ def test_promtool_accepts_the_expressions_of_the_dashboard(tmp_path: Path) -> No
 
 
 @needs_promtool
-def test_promtool_accepts_what_is_exposed(tmp_path: Path) -> None:
+def test_promtool_accepts_what_is_exposed() -> None:
     """Names, help texts and types follow the conventions of Prometheus."""
-    text = b"".join(line for line in Metrics().exposition()[0].splitlines(keepends=True) if b"redsched_" in line)
+
+    async def fleet() -> dict[str, FleetUsage]:
+        return {"c1": fleet_usage(columns_of(h1=FIELDS))}
+
+    metrics = Metrics()
+    metrics.serve_fleet(fleet)
+    exposed, _ = asyncio.run(metrics.exposition())
+    text = b"".join(line for line in exposed.splitlines(keepends=True) if b"redsched_" in line)
+    assert b"redsched_free{" in text
     done = subprocess.run([PROMTOOL or "", "check", "metrics"], input=text, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -68,5 +68,5 @@ async def get_readiness(request: Request) -> Response:
 async def get_metrics(request: Request) -> Response:
     """Return Prometheus metrics, summed over the workers."""
     await request.app.state.readiness.look()
-    content, media_type = request.app.state.metrics.exposition()
+    content, media_type = await request.app.state.metrics.exposition()
     return Response(content, headers={"Content-Type": media_type})

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -172,12 +173,15 @@ class PlanService:
         waiting: bool = False,
     ) -> T:
         """Answer a question about one cell in a fork, after reading the claims that it needs."""
-        if all_claims:
-            hosts = await cell.read_at_head(lambda: cell.updater.columns.names())
-        most = MAX_CLAIMS if all_claims else MAX_LEAVING
-        known = await read_known(cell, hosts, waiting, most) if hosts or waiting else Known()
-        job = partial(_answer, cell, known, self._settings, question)
-        return cast(T, await self._planner.run(job, "", cell.read_at_head, is_cut))
+        async with AsyncExitStack() as stack:
+            if not cell.is_mirrored:
+                await stack.enter_async_context(cell.loaded.using(cell.updater))
+            if all_claims:
+                hosts = await cell.read_at_head(lambda: cell.updater.columns.names())
+            most = MAX_CLAIMS if all_claims else MAX_LEAVING
+            known = await read_known(cell, hosts, waiting, most) if hosts or waiting else Known()
+            job = partial(_answer, cell, known, self._settings, question)
+            return cast(T, await self._planner.run(job, "", cell.read_at_head, is_cut))
 
     async def _cells_of(self, hosts: Iterable[str]) -> dict[Cell, list[str]]:
         """Return the hosts by their cell, sorted. Raises NotFound."""

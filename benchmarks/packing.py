@@ -37,8 +37,8 @@ from redsched.decide import Decider
 from redsched.decide.result import Decision
 from redsched.model import Candidate
 from redsched.model.workload import ScarceDemand, Workload
-from redsched.scheduler.backup.arrivals import Arrival
-from redsched.scheduler.backup.trace import trace_lines
+from redsched.scheduler.backup.archive import Archive, archive_lines
+from redsched.scheduler.backup.trace import EMPTY_HEAD, TRACE_FORMAT
 from redsched.settings import Settings
 from redsched.store.codec.fields import attribute_fields, host_fields
 from redsched.store.codec.results import HostUsage
@@ -294,8 +294,11 @@ def runs(nodes: Sequence[Node], given: argparse.Namespace) -> Iterator[Packed]:
 def trace_of(nodes: Sequence[Node], tasks: Sequence[Task], seed: int) -> Iterator[str]:
     """Yield the lines of a trace of one sequence."""
     asked = sequence(tasks, gpu_milli(make_columns(nodes))[1], seed)
-    arrivals = (Arrival(float(number), task.request()) for number, task in enumerate(asked))
-    return trace_lines((node.report() for node in nodes), arrivals)
+    yield json.dumps({"kind": "trace", "format": TRACE_FORMAT})
+    _, *hosts = archive_lines(Archive(EMPTY_HEAD, hosts=tuple(node.report() for node in nodes)))
+    yield from hosts
+    for number, task in enumerate(asked):
+        yield json.dumps({"kind": "arrival", "at_s": number, "request": json.loads(task.body())})
 
 
 def main() -> None:

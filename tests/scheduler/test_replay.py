@@ -8,12 +8,13 @@ import pytest
 from redsched.cache.columns import Columns
 from redsched.decide.filters import FILTERS
 from redsched.errors import InvalidRequest
-from redsched.model import GangMember, Group, HostReport, Inventory, Request
+from redsched.model import GangMember, Group, Hints, HostReport, Inventory, Request
 from redsched.scheduler import Scheduler
-from redsched.scheduler.backup.arrivals import Arrival, arrivals_of
+from redsched.scheduler.backup.arrivals import Arrival, arrivals_of, replayable, weighed_by
 from redsched.scheduler.backup.fleet_meter import FleetMeter, classes_of
 from redsched.scheduler.backup.replay import Replayed, Sample, replay
 from redsched.scheduler.backup.trace import Trace, is_trace, read_trace
+from redsched.schema.parsing import parse
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
 from tests.support.builders.cells import raw_client
@@ -33,6 +34,14 @@ def arrival(at_s: float, for_s: float | None = None, **request: Any) -> dict[str
 
 def lines(*items: object) -> list[str]:
     return [json.dumps(one) for one in items]
+
+
+def request_of(body: dict[str, Any]) -> Request:
+    return parse(json.dumps(body).encode(), Request)
+
+
+def read(*items: object) -> Trace:
+    return read_trace(lines(*items), request_of)
 
 
 async def played(trace: Trace, policy: str = "", **settings: Any) -> Replayed:
@@ -77,15 +86,13 @@ async def test_claims_whose_request_is_unknown_are_guessed_from_their_amounts(cl
 
 
 async def test_work_of_a_trace_ends_and_makes_room() -> None:
-    trace = read_trace(
-        lines(
-            HEAD,
-            arrival(100, resources={"VCPU": 4}),  # fits, because the one before ends at that moment
-            host("h1", VCPU=4),
-            arrival(0, 100, resources={"VCPU": 4}),
-            arrival(50, resources={"VCPU": 1}),  # refused
-            arrival(150, resources={"VCPU": 1}),  # refused
-        )
+    trace = read(
+        HEAD,
+        arrival(100, resources={"VCPU": 4}),  # fits, because the one before ends at that moment
+        host("h1", VCPU=4),
+        arrival(0, 100, resources={"VCPU": 4}),
+        arrival(50, resources={"VCPU": 1}),  # refused
+        arrival(150, resources={"VCPU": 1}),  # refused
     )
     assert [one.at_s for one in trace.arrivals] == [0, 50, 100, 150]
     found = await played(trace)
@@ -101,23 +108,21 @@ async def test_work_of_a_trace_ends_and_makes_room() -> None:
 
 async def test_whatever_refuses_a_request_only_refuses_its_places() -> None:
     quota = {"kind": "quota", "project": "web", "limits": {"VCPU": 3}}
-    trace = read_trace(
-        lines(
-            HEAD,
-            host("h1", VCPU=8),
-            quota,
-            arrival(0, project="web", count=2),
-            arrival(1, project="web", count=2),  # exceeds the quota
-            arrival(2, server_group="db"),  # is not in the trace
-            arrival(3, resources={"VCPU": 9}),
-        )
+    trace = read(
+        HEAD,
+        host("h1", VCPU=8),
+        quota,
+        arrival(0, project="web", count=2),
+        arrival(1, project="web", count=2),  # exceeds the quota
+        arrival(2, server_group="db"),  # is not in the trace
+        arrival(3, resources={"VCPU": 9}),
     )
     found = await played(trace)
     assert (found.placed, found.refused) == (2, 4)
 
 
 async def test_a_request_that_can_never_be_placed_is_named() -> None:
-    trace = read_trace(lines(HEAD, host("h1", VCPU=8), arrival(0), arrival(60, policy="best")))
+    trace = read(HEAD, host("h1", VCPU=8), arrival(0), arrival(60, policy="best"))
     with pytest.raises(InvalidRequest, match="the request at 60 s cannot be placed: unknown policy 'best'"):
         await played(trace)
     with pytest.raises(InvalidRequest, match=r"^unknown policy 'good': use one of"):
@@ -127,13 +132,13 @@ async def test_a_request_that_can_never_be_placed_is_named() -> None:
 async def test_a_replay_sees_the_room_that_came_free_at_once() -> None:
     """Each task has the better host, where the one before has just ended."""
     many = [arrival(number, 1, resources={"VCPU": 4}) for number in range(60)]
-    found = await played(read_trace(lines(HEAD, host("h1", VCPU=4), host("h2", VCPU=5), *many)), "pack")
+    found = await played(read(HEAD, host("h1", VCPU=4), host("h2", VCPU=5), *many), "pack")
     assert (found.placed, found.refused, found.hosts) == (60, 0, 1)
 
 
 async def test_replays_are_repeatable_and_have_a_limited_number_of_samples() -> None:
     many = [arrival(number, 3, resources={"VCPU": 2 + number % 3}) for number in range(450)]
-    trace = read_trace(lines(HEAD, host("h1", VCPU=6), host("h2", VCPU=4), *many))
+    trace = read(HEAD, host("h1", VCPU=6), host("h2", VCPU=4), *many)
     first, again = await played(trace, "pack"), await played(trace, "pack")
     assert first == again
     assert len(first.samples) == 200
@@ -143,7 +148,7 @@ async def test_replays_are_repeatable_and_have_a_limited_number_of_samples() -> 
 
 async def test_a_replay_learns_its_workload_at_the_same_arrivals_each_time() -> None:
     many = [arrival(number, resources={"FPGA": 1, "VCPU": 2}) for number in range(430)]
-    trace = read_trace(lines(HEAD, host("h1", VCPU=4, FPGA=4), *many))
+    trace = read(HEAD, host("h1", VCPU=4, FPGA=4), *many)
     with PrivateServer.start() as server:
         await replay(server.url, trace.fleet, trace.arrivals, Settings(scarce={"FPGA": {"VCPU": 1.0}}))
         async with raw_client(server.url) as raw:
@@ -209,13 +214,30 @@ def test_a_trace_has_hosts_declared_objects_and_arrivals() -> None:
     text = lines(HEAD, host("h1", VCPU=4), aggregate, arrival(1.5, 60, **request), arrival(9, max_runtime_s=30))
     assert is_trace(text[0])
     assert not is_trace('{"kind": "head"}')
-    trace = read_trace(text)
+    trace = read_trace(text, request_of)
     assert ([one.name for one in trace.fleet.hosts], trace.fleet.aggregates[0].name) == (["h1"], "ssd")
     # Ids and waits are of the call that was made; the time that work may run is when it ends.
     assert trace.arrivals == (
         Arrival(1.5, Request({"VCPU": 2}, count=3, lease_s=3600), 60),
         Arrival(9, Request({"VCPU": 1}, lease_s=3600), 30),
     )
+
+
+def test_a_request_of_a_trace_is_the_body_of_a_selection() -> None:
+    """A gang too, whose members a claim's stored request has in another form."""
+    gang = {"members": [{"name": "a", "count": 2, "resources": {"VCPU": 1}}, {"name": "b", "resources": {"FPGA": 1}}]}
+    trace = read(HEAD, host("h1", VCPU=4), {"kind": "arrival", "at_s": 0, "request": gang})
+    assert trace.arrivals[0].request.places == 3
+
+
+def test_hints_and_policies_of_members_do_not_survive_either() -> None:
+    member = Request({"VCPU": 1}, hints=Hints(different_host=frozenset({"web-1"})), policy="pack", weights={"ram": 1.0})
+    gang = Request(members=(GangMember("a", member),), policy="spread")
+    plain = replayable(gang).members[0].request
+    assert (plain.hints, plain.policy) == (Hints(), "pack")
+    weighed = weighed_by(gang, "gpu")
+    assert (weighed.policy, weighed.members[0].request.policy, weighed.members[0].request.weights) == ("gpu", "gpu", {})
+    assert weighed_by(gang, "") == gang
 
 
 @pytest.mark.parametrize(
@@ -242,5 +264,5 @@ def test_a_trace_has_hosts_declared_objects_and_arrivals() -> None:
 )
 def test_a_trace_that_cannot_be_read_is_refused_by_its_line(items: list[Any], words: list[str]) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        read_trace(lines(*items))
+        read(*items)
     assert all(word in refused.value.detail for word in words), refused.value.detail

@@ -1,5 +1,6 @@
 """The benchmarks of deciding measure what they claim: small runs, and the errors that they detect."""
 
+import json
 from random import Random
 
 import pytest
@@ -16,6 +17,7 @@ from benchmarks.stranding import fill as stranding_fill
 from redsched.model import Request
 from redsched.scheduler.backup.arrivals import Arrival, replayable
 from redsched.scheduler.backup.trace import read_trace
+from redsched.schema.parsing import parse
 from redsched.settings import Settings
 
 HOSTS = 200
@@ -142,7 +144,7 @@ def test_a_learning_run_starts_from_the_default_settings() -> None:
 
 def test_a_sequence_is_written_as_a_trace() -> None:
     tasks = [Task(f"t{number}", {MEMORY: 10}, (600,), ()) for number in range(7)]
-    trace = read_trace(trace_of(NODES, tasks, 42))
+    trace = read_trace(trace_of(NODES, tasks, 42), lambda body: parse(json.dumps(body).encode(), Request))
     assert trace.fleet.hosts == tuple(node.report() for node in NODES)
     assert [one.at_s for one in trace.arrivals] == list(range(7))
     assert trace.arrivals[0] == Arrival(0, replayable(tasks[0].request()))

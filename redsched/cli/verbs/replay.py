@@ -4,16 +4,18 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import uvloop
 
-from redsched.cli import tables
+from redsched.cli import options, tables
 from redsched.cli.context import settings_for
 from redsched.cli.files import write_whole
 from redsched.cli.options import AsJson
 from redsched.errors import InvalidRequest
+from redsched.model import Request
+from redsched.model.units import without_units
 from redsched.scheduler.backup import archive as archives
 from redsched.scheduler.backup.arrivals import arrivals_of
 from redsched.scheduler.backup.fleet_meter import classes_of
@@ -81,7 +83,7 @@ def _read(file: str) -> Trace:
     lines = text.splitlines()
     try:
         if lines and is_trace(lines[0]):
-            trace = read_trace(lines)
+            trace = read_trace(lines, _request)
         else:
             archive = archives.read(lines)
             trace = Trace(archive, tuple(arrivals_of(archive)))
@@ -91,6 +93,10 @@ def _read(file: str) -> Trace:
     if not 0 < places <= MAX_PLACES:
         raise InvalidRequest(f"{file} requests {places} places: a replay needs 1 to {MAX_PLACES} of them")
     return trace
+
+
+def _request(body: dict[str, Any]) -> Request:
+    return options.as_model(without_units(body), Request)
 
 
 def _check_class(wanted: str, trace: Trace) -> None:

@@ -17,12 +17,12 @@ local function sums_of(arguments)
   return sums
 end
 
-local function add_host(sums, name, hash, wanted)
-  local slots, counted = slots_of(hash), {}
-  for slot, of in pairs(slots) do
+local function add_host(sums, name, hash, slots, wanted)
+  local counted = {}
+  for _, slot in ipairs(slots) do
     local class = class_of(slot)
-    if wanted == '*' or wanted == class then
-      local sum = sums[class] or {free = 0, largest = 0, at = '', capacity = 0, hosts = 0}
+    if wanted == 'ALL' or wanted == class then
+      local of, sum = slot_of(hash, slot), sums[class] or {free = 0, largest = 0, at = '', capacity = 0, hosts = 0}
       sums[class] = sum
       sum.free, sum.capacity = sum.free + of.free, sum.capacity + of.capacity
       if of.free > sum.largest then
@@ -57,14 +57,14 @@ local function say_sums(cell, say, sums, wanted, rest)
   end
 end
 
-register('rs_free', ' [CLASS|*] [CURSOR SUMS]', 0, 'What is free by class, on hosts that get claims?',
+register('rs_free', ' [CLASS|ALL] [CURSOR SUMS]', 0, 'What is free by class, on hosts that get claims?',
   function(cell, arguments, say)
-    local wanted, sums = arguments[1] or '*', sums_of(arguments)
-    local rest = each_host(cell, arguments[2], function(name, hash)
+    local wanted, sums = arguments[1] or 'ALL', sums_of(arguments)
+    local rest = each_host(cell, arguments[2], function(name, hash, slots)
       sums.hosts.capacity = sums.hosts.capacity + 1
       if state_of(cell, hash) == 'OPEN' then
         sums.hosts.hosts = sums.hosts.hosts + 1
-        add_host(sums, name, hash, wanted)
+        add_host(sums, name, hash, slots, wanted)
       end
     end)
     say_sums(cell, say, sums, wanted, rest)

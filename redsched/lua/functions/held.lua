@@ -3,13 +3,13 @@
 -- include: slots
 register('rs_held', ' CLASS [CURSOR]', 1, 'On which hosts is a class held?', function(cell, arguments, say)
   local wanted, seen, shown = arguments[1], 0, 0
-  local rest = each_host(cell, arguments[2], function(name, hash)
+  local rest = each_host(cell, arguments[2], function(name, hash, slots)
     seen = seen + 1
-    local slots, names = slots_of(hash)
     local claimed, capacity = 0, 0
-    for _, slot in ipairs(names) do
+    for _, slot in ipairs(slots) do
       if slot == wanted or class_of(slot) == wanted then
-        claimed, capacity = claimed + slots[slot].claimed, capacity + slots[slot].capacity
+        local of = slot_of(hash, slot)
+        claimed, capacity = claimed + of.claimed, capacity + of.capacity
       end
     end
     if claimed > 0 then

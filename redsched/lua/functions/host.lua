@@ -1,6 +1,5 @@
 -- rs_host: state, lease, counts and slots of a host.
 -- include: people
--- include: read_hash
 -- include: register
 -- include: slots
 local function attested(cell, hash)
@@ -12,8 +11,8 @@ end
 
 register('rs_host', ' HOST', 1, 'State, lease, counts and slots of a host.', function(cell, arguments, say)
   local name = arguments[1]
-  local hash, exists = read_hash(cell.prefix .. 'host:' .. name)
-  if not exists then
+  local hash, slots, fields = read_host(cell.prefix .. 'host:' .. name)
+  if fields == 0 then
     refuse('there is no host ' .. name .. ' in cell ' .. cell.name .. ': rs_hosts lists them')
   end
   say('%s: %s, zone %s, status %s', name, state_of(cell, hash), hash.zone or '?', hash.status or '?')
@@ -27,9 +26,8 @@ register('rs_host', ' HOST', 1, 'State, lease, counts and slots of a host.', fun
     say('reserved for %s, which ends %s', hash.reservation, moment(cell, hash.reservation_until_ms))
   end
   say('%-20s %9s %9s %9s %9s %9s', 'SLOT', 'FREE', 'CAPACITY', 'CLAIMED', 'EXTERNAL', 'KEPT')
-  local slots, names = slots_of(hash)
-  for _, slot in ipairs(names) do
-    local of = slots[slot]
+  for _, slot in ipairs(slots) do
+    local of = slot_of(hash, slot)
     say('%-20s %9.0f %9.0f %9.0f %9.0f %9.0f%s', slot, of.free, of.capacity, of.claimed, of.external, of.kept,
       hash['over.' .. slot] and ' OVER' or '')
   end

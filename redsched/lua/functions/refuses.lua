@@ -34,7 +34,7 @@ local function is_kept(cell, hash, options)
     and not (is_over_by and is_over_by <= to_int(hash.reservation_from_ms, 0, 0))
 end
 
-local function slot_of(hash, slot, keeps)
+local function limits_of(hash, slot, keeps)
   local function field(kind, absent, unreadable)
     return to_int(hash[kind .. '.' .. slot], absent, unreadable)
   end
@@ -59,11 +59,11 @@ local function misfit(amount, of)
 end
 
 -- Return the slots of the same class in pools, for a person who has named the class.
-local function elsewhere(hash, slot)
-  local others, slots, names = {}, slots_of(hash)
-  for _, other in ipairs(names) do
+local function elsewhere(hash, slots, slot)
+  local others = {}
+  for _, other in ipairs(slots) do
     if other ~= slot and class_of(other) == slot then
-      others[#others + 1] = string.format('%s free %.0f', other, slots[other].free)
+      others[#others + 1] = string.format('%s free %.0f', other, slot_of(hash, other).free)
     end
   end
   return #others > 0 and '; it has ' .. table.concat(others, ', ') or ''
@@ -81,7 +81,7 @@ local function closed_text(cell, hash, state)
 end
 
 -- Return the causes in the order in which claim.lua meets them, each with its text.
-local function causes_of(cell, hash, amounts, options)
+local function causes_of(cell, hash, slots, amounts, options)
   local causes, state, keeps = {}, state_of(cell, hash), is_kept(cell, hash, options)
   local function add(cause, text)
     causes[#causes + 1] = {name = cause, text = text}
@@ -90,11 +90,11 @@ local function causes_of(cell, hash, amounts, options)
     add(state, closed_text(cell, hash, state))
   end
   for _, wanted in ipairs(state ~= 'UNKNOWN' and amounts or {}) do
-    local of = slot_of(hash, wanted.slot, keeps)
+    local of = limits_of(hash, wanted.slot, keeps)
     local counted = {capacity = of.capacity, claimed = of.claimed, external = of.external + of.kept, min = of.min,
       max = of.max, step = of.step}
     if not fits(wanted.amount, counted) then
-      add(wanted.slot, misfit(wanted.amount, of) .. elsewhere(hash, wanted.slot))
+      add(wanted.slot, misfit(wanted.amount, of) .. elsewhere(hash, slots, wanted.slot))
     end
   end
   local claims, starting = to_int(hash.claims, 0, MOST), to_int(hash.starting, 0, MOST)
@@ -108,8 +108,8 @@ end
 register('rs_refuses', ' HOST CLASS=AMOUNT ...', 2, 'Why would a host refuse these amounts now?',
   function(cell, arguments, say)
     local amounts, options = wanted_of(arguments)
-    local hash = read_hash(cell.prefix .. 'host:' .. arguments[1])
-    local causes = causes_of(cell, hash, amounts, options)
+    local hash, slots = read_host(cell.prefix .. 'host:' .. arguments[1])
+    local causes = causes_of(cell, hash, slots, amounts, options)
     say('%s %s', arguments[1], #causes > 0 and 'refuses: ' .. causes[1].name or 'takes it')
     for _, cause in ipairs(causes) do
       say('%s: %s', cause.name, cause.text)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from redsched.model import MAX_COUNT, Hints, Request
 from redsched.model.validation import parse_int, split_slot
@@ -42,7 +43,23 @@ def arrivals_of(archive: Archive) -> list[Arrival]:
 def replayable(request: Request) -> Request:
     """Return a request without what only its own call and time can meet: ids, waits, hints about claims, deadlines."""
     asked = Request.from_canonical(request.canonical())
-    return replace(asked, hints=Hints(), lease_s=LEASE_S, max_runtime_s=0)
+    return replace(_in_each(asked, hints=Hints()), lease_s=LEASE_S, max_runtime_s=0)
+
+
+def weighed_by(request: Request, policy: str) -> Request:
+    """Return a request with this policy, also in its members; with its own if `policy` is empty."""
+    if not policy:
+        return request
+    weighed = _in_each(request, policy=policy, weights={})
+    return replace(weighed, policy=policy, weights={})
+
+
+def _in_each(request: Request, **fields: Any) -> Request:
+    """Replace fields in what is requested for each place: in the members, or in a request without any."""
+    if not request.members:
+        return replace(request, **fields)
+    members = (replace(one, request=replace(one.request, **fields)) for one in request.members)
+    return replace(request, members=tuple(members))
 
 
 def _calls(archive: Archive) -> Mapping[tuple[int, str], list[Mapping[str, str]]]:

@@ -7,9 +7,8 @@ from itertools import pairwise
 
 from redsched.decide.scoring.registry import check_policy
 from redsched.errors import Conflict, InvalidRequest, NotFound, QuotaExceeded, TooHard
-from redsched.model import Request
 from redsched.scheduler.backup.archive import Archive
-from redsched.scheduler.backup.arrivals import LEASE_S, Arrival
+from redsched.scheduler.backup.arrivals import LEASE_S, Arrival, weighed_by
 from redsched.scheduler.backup.fleet_meter import FleetMeter
 from redsched.scheduler.backup.import_ import import_declared
 from redsched.scheduler.wiring import Components, plugins_of
@@ -122,7 +121,7 @@ class _Playing:
     async def play(self, arrival: Arrival) -> None:
         """End what ends before an arrival, and place it."""
         await self._end_until(arrival.at_s)
-        request = _weighed_by(arrival.request, self.policy)
+        request = weighed_by(arrival.request, self.policy)
         self.guessed += request.places * arrival.is_guess
         try:
             found = (await self.components.selector.select(request)).selections
@@ -162,7 +161,3 @@ async def _report_hosts(url: str, fleet: Archive, settings: Settings) -> None:
             reply = await cell.hosts.report(replace(report, lease_s=LEASE_S))
             await cell.hosts.attest(report.name, reply.epoch)
         await import_declared(cell, fleet)
-
-
-def _weighed_by(request: Request, policy: str) -> Request:
-    return replace(request, policy=policy, weights={}) if policy else request

@@ -7,25 +7,24 @@
 Each line is a JSON object. Hosts and declared objects have the lines of an export. docs/howto/compare-policies.md.
 """
 
-import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from redsched.errors import InvalidRequest
-from redsched.model import HostReport, Request
-from redsched.model.json_codec import as_text
+from redsched.model import Request
 from redsched.scheduler.backup.archive import (
     DECLARED,
     FORMAT,
     Archive,
     ArchiveReader,
     Head,
-    archive_lines,
     json_object,
 )
 from redsched.scheduler.backup.arrivals import Arrival, replayable
+
+ParseRequest = Callable[[dict[str, Any]], Request]
 
 TRACE_FORMAT = 1
 """The version of the format."""
@@ -50,9 +49,12 @@ def is_trace(first_line: str) -> bool:
         return False
 
 
-def read_trace(lines: Iterable[str]) -> Trace:
-    """Parse the lines of a trace. Raises InvalidRequest, which names the line and what to do."""
-    reading = _TraceReader()
+def read_trace(lines: Iterable[str], parse_request: ParseRequest) -> Trace:
+    """Parse the lines of a trace. Raises InvalidRequest, which names the line and what to do.
+
+    `parse_request` parses the body of a REST request, which may have units.
+    """
+    reading = _TraceReader(parse_request)
     for number, line in enumerate(lines, 1):
         try:
             reading.take(json_object(line))
@@ -61,20 +63,11 @@ def read_trace(lines: Iterable[str]) -> Trace:
     return reading.trace()
 
 
-def trace_lines(hosts: Iterable[HostReport], arrivals: Iterable[Arrival]) -> Iterator[str]:
-    """Yield the lines of a trace, without line ends."""
-    yield json.dumps({"kind": "trace", "format": TRACE_FORMAT})
-    _, *fleet = archive_lines(Archive(EMPTY_HEAD, hosts=tuple(hosts)))
-    yield from fleet
-    for one in arrivals:
-        ends = {} if one.for_s is None else {"for_s": one.for_s}
-        yield json.dumps({"kind": "arrival", "at_s": one.at_s, **ends, "request": one.request.json_fields()})
-
-
 class _TraceReader:
     """The parts of a trace that have been read so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, parse_request: ParseRequest) -> None:
+        self._parse_request = parse_request
         self._begun = False
         self._fleet = ArchiveReader(EMPTY_HEAD)
         self._arrivals: list[Arrival] = []
@@ -90,7 +83,7 @@ class _TraceReader:
             if item != {"kind": "trace", "format": TRACE_FORMAT}:
                 raise InvalidRequest(f'the first line must be {{"kind": "trace", "format": {TRACE_FORMAT}}}')
         elif kind == "arrival":
-            self._arrivals.append(_arrival(item))
+            self._arrivals.append(_arrival(item, self._parse_request))
         else:
             self._fleet.take(item)
 
@@ -101,7 +94,7 @@ class _TraceReader:
         return Trace(fleet, tuple(sorted(self._arrivals, key=lambda one: one.at_s)))
 
 
-def _arrival(item: Mapping[str, Any]) -> Arrival:
+def _arrival(item: Mapping[str, Any], parse_request: ParseRequest) -> Arrival:
     unknown = sorted(item.keys() - {"kind", "at_s", "for_s", "request"})
     if unknown or "request" not in item:
         problem = f"{unknown[0]!r:.80} is not known" if unknown else "`request` is missing"
@@ -111,7 +104,7 @@ def _arrival(item: Mapping[str, Any]) -> Arrival:
         raise InvalidRequest("for_s must be above 0: leave it out for work that does not end")
     if not isinstance(item["request"], dict):
         raise InvalidRequest('request must be an object, such as {"resources": {"VCPU": 4}}')
-    request = Request.from_canonical(as_text(item["request"]))
+    request = parse_request(item["request"])
     return Arrival(at_s, replayable(request), for_s or request.max_runtime_s or None)
 
 

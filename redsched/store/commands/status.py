@@ -130,9 +130,7 @@ class StatusCommands:
         if epoch is None:
             raise no_cell(self._cell.name)
         now_ms, settle_at_ms = int(time[0]) * 1000 + int(time[1]) // 1000, parse_int(settle_at or "", 0)
-        is_same = replid == replication["master_replid"]
-        # The first replica that connects, and the last one that leaves, change the id of the same data.
-        is_same = is_same or (run_id == server["run_id"] and not replication.get("master_replid2", "").strip("0"))
+        is_same = replid == replication["master_replid"] or (run_id == server["run_id"] and has_own_data(replication))
         is_settled = settled == "1" or now_ms >= settle_at_ms
         waits_for = -1 if unattested == "-1" else parse_int(unattested or "", 0)
         return CellHead(epoch, now_ms, is_settled, settle_at_ms, waits_for, is_same)
@@ -204,6 +202,14 @@ class StatusCommands:
         )
         numbered = (fields.get(f"{_PROBLEM}{number}") for number in range(1, MAX_PROBLEMS + 1))
         return AuditNote(at_ms, hosts, claims, broken, repaired, tuple(text for text in numbered if text))
+
+
+def has_own_data(replication: Mapping[str, str]) -> bool:
+    """Return whether a server, by INFO, has its data from no other one.
+
+    Then a new id means the same data: the first replica has connected, or the last one has left.
+    """
+    return not replication.get("master_replid2", "").strip("0")
 
 
 def _host(name: str, values: Sequence[str | None], notified: bool) -> HostHead:

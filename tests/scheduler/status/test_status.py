@@ -16,6 +16,8 @@ from redsched.scheduler.status.servers import problems_of, server_of
 from redsched.settings import Settings
 from redsched.store.access.roles import StoreRole
 from redsched.store.cell import CellStore
+from redsched.store.commands.status import HostHead, has_own_data
+from redsched.store.embedded.server import PrivateServer
 from tests.support.builders.cells import (
     accepted_claim,
     active,
@@ -242,15 +244,31 @@ async def test_what_the_last_check_could_not_repair(watched: Watched) -> None:
     assert (audit.broken, audit.problems) == (0, ())
 
 
-async def test_the_url_of_a_replica(watched: Watched) -> None:
-    await watched.raw.execute_command("REPLICAOF", "127.0.0.1", "1")
-    try:
+async def test_the_url_of_a_replica(fresh_server: PrivateServer) -> None:
+    async with opened(fresh_server.url) as watched:
+        await watched.raw.execute_command("REPLICAOF", "127.0.0.1", "1")
         report = await watched.status()
-    finally:
         await watched.raw.execute_command("REPLICAOF", "NO", "ONE")
     (problem,) = [one for one in report.problems if one.kind == "store-replica"]
     assert "replica of 127.0.0.1:1, and the link to it is down" in problem.detail
     assert (report.servers[0].role, report.servers[0].is_linked) == ("replica", False)
+
+
+def test_a_server_that_took_over_has_the_id_of_the_former_one() -> None:
+    assert has_own_data({"master_replid2": "0" * 40})
+    assert not has_own_data({"master_replid2": "0" * 39 + "f"})
+
+
+def test_a_cell_waits_for_hosts_that_are_older_than_the_epoch() -> None:
+    """New hosts are not waited for, nor are those that have attested or were written off in the epoch."""
+    fields: dict[str, Any] = {"status": "enabled", "until_ms": 0, "lease_ms": 0, "claims": 0, "starting": 0}
+    fields |= {"draining": "", "has_agent": False, "agent_version": "", "notified": False}
+    waits = {"": ("1", "0", ""), "attested": ("2", "0", ""), "new": ("", "2", ""), "written off": ("lost", "0", "2")}
+    heads = [
+        HostHead(name, epoch=epoch, since=since, written_off=off, **fields)
+        for name, (epoch, since, off) in waits.items()
+    ]
+    assert [one.name for one in heads if one.delays("2")] == [""]
 
 
 async def test_two_cells_are_told_apart(clean_store: str) -> None:

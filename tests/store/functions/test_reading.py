@@ -53,7 +53,7 @@ async def test_no_function_writes_and_every_line_fits_a_terminal(cell: CellStore
     await active(cell, "a", VCPU=3)
     await claim_on(cell, "b", VCPU=2, MEMORY_MB=1024)
     calls = (
-        *("rs_help", "rs_cell", "rs_hosts", "rs_hosts *", "rs_host h1", "rs_claims h1", "rs_claim b"),
+        *("rs_help", "rs_cell", "rs_hosts", "rs_hosts ALL", "rs_host h1", "rs_claims h1", "rs_claim b"),
         *("rs_holders h1 VCPU", "rs_held VCPU", "rs_free", "rs_stale", "rs_leases", "rs_changes"),
         "rs_refuses h1 VCPU=99 MEMORY_MB=999999 max_claims=1",
     )
@@ -229,9 +229,9 @@ WRONG = {
     "an amount twice": (("rs_refuses", "h1", "VCPU=1", "VCPU=2"), "", "VCPU is given twice"),
     "a shared pool": (("rs_refuses", "h1", "pool:a/CUSTOM_A=1"), "", "is of a shared pool"),
     "a state": (("rs_hosts", "UP"), "", "UP is no state"),
-    "a cursor": (("rs_hosts", "*", "h1"), "", "h1 is no cursor"),
+    "a cursor": (("rs_hosts", "ALL", "h1"), "", "h1 is no cursor"),
     "an offset": (("rs_stale", "-1"), "", "-1 is no cursor"),
-    "a sum": (("rs_free", "*", "0", "VCPU=many"), "", "VCPU=many is no sum"),
+    "a sum": (("rs_free", "ALL", "0", "VCPU=many"), "", "VCPU=many is no sum"),
     "too many changes": (("rs_changes", "501"), "", "ask for 1 to 500 changes"),
 }
 

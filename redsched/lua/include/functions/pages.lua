@@ -1,13 +1,13 @@
 -- each_host(), each_claim_on(): look at the hosts of a cell, or the claims on a host, from a cursor on: at most 500 in
--- a call, fewer if they have many fields. `look(name, hash)` of a host; `look(id)` of a claim returns how many fields
--- it has read. Return the cursor of the rest, or nil. page_from(): return the offset in an ordered list that a cursor
--- names. say_next(): say how to go on.
+-- a call, fewer if they have many fields. `look(name, hash, slots)` of a host; `look(id)` of a claim returns how many
+-- fields it has read. Return the cursor of the rest, or nil. page_from(): return the offset in an ordered list that a
+-- cursor names. say_next(): say how to go on.
 --
 -- A cursor is that of ZSCAN or SSCAN, which visit whatever is there all the time, though hosts report meanwhile; with
 -- the last name that was looked at, if the scan returned more than one call may look at.
--- include: read_hash
 -- include: register
-local PAGE, MOST_FIELDS = 500, 30000
+-- include: slots
+local PAGE, MOST_FIELDS = 500, 16000
 local SCANNED = PAGE - 20 -- a scan may return a few more than it is asked for
 
 local function each(cursor, scan, step, look)
@@ -36,11 +36,8 @@ local function each_host(cell, cursor, look)
   return each(cursor, function(from)
     return redis.call('ZSCAN', cell.prefix .. 'hosts', from, 'COUNT', SCANNED)
   end, 2, function(name)
-    local hash, fields = read_hash(cell.prefix .. 'host:' .. name), 0
-    for _ in pairs(hash) do
-      fields = fields + 1
-    end
-    look(name, hash)
+    local hash, slots, fields = read_host(cell.prefix .. 'host:' .. name)
+    look(name, hash, slots)
     return fields
   end)
 end

@@ -1,11 +1,11 @@
 """Scheduler: the entry point of the library, and the only interface that the API and the CLI use."""
 
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from redsched import aio
 from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import OneOf, Request
 from redsched.pacing import in_slices
@@ -357,12 +357,12 @@ class Scheduler:
         """Return whether this scheduler can decide on current data. Raises nothing: errors are in `detail`."""
         stats = self.stats()
         hosts = stats.hosts_attested
-        asked_s, self._store_s = aio.now_s(), None
+        asked_s, self._store_s = time.perf_counter(), None  # the loop has no finer clock than milliseconds
         try:
             self._memory = await self._store.memory()
         except RedschedError as error:
             return Readiness(False, error.detail, hosts)
-        self._store_s = aio.now_s() - asked_s
+        self._store_s = time.perf_counter() - asked_s
         policy = self._memory.policy
         if policy != "noeviction":
             problem = f"the store's maxmemory-policy is {policy}, which drops keys: set it to noeviction"

@@ -61,8 +61,8 @@ def test_what_is_kept_for_a_request_is_neither_free_nor_external() -> None:
     usage = fleet_usage(
         columns_of(
             a=of_vcpu(8, external__VCPU=1),
-            b=of_vcpu(8, external__VCPU=1) | reserved | {f"capacity.gpu0/{GPU}": "1000"},
             lost=of_vcpu(8, epoch=WRITTEN_OFF) | reserved,
+            b=of_vcpu(8, external__VCPU=1) | reserved | {f"capacity.gpu0/{GPU}": "1000"},
         )
     )
     assert usage.classes["az1", "VCPU"] == ClassUsage(16, 0, 2, 6, 8, 7, 0)

@@ -1,7 +1,11 @@
 """The figures of a scheduler that metrics show: costs of selections, delays, leases that expired, audits, the store."""
 
+from typing import Any
+
 import pytest
 
+from redsched.cache.feed import Gap
+from redsched.cache.replica import CellReplica
 from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import NoValidHost
 from redsched.model import Request
@@ -134,10 +138,32 @@ async def test_each_look_at_the_store_is_timed(scheduler: Scheduler) -> None:
 async def test_the_fullest_primary_counts(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     """With limits, that is the one with the largest part of its limit in use."""
 
-    async def infos(section: str) -> dict[str, dict[str, object]]:
+    async def infos(*_: object) -> dict[str, dict[str, object]]:
         sizes = {"a": (900, 10_000), "b": (500, 1000), "c": (9000, 0)}
         return {name: {"used_memory": used, "maxmemory": limit} for name, (used, limit) in sizes.items()}
 
-    monkeypatch.setattr(scheduler._store._router, "infos", infos)
+    monkeypatch.setattr("redsched.store.store.infos", infos)
     memory = await scheduler._store.memory()
     assert (memory.policy, memory.used_bytes, memory.limit_bytes) == ("noeviction", 500, 1000)
+
+
+async def test_gaps_are_counted_apart_from_other_snapshots(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, updater = of(scheduler)
+    updater.force_snapshot()
+    await updater.catch_up()
+    before = scheduler.stats()
+    assert (before.gaps, before.snapshots) == (0, 2)
+    advance, missing = CellReplica.advance, [True]
+
+    async def advance_after_a_gap(self: CellReplica, *given: Any) -> Any:
+        if missing:
+            missing.clear()
+            raise Gap("the next entries are gone")
+        return await advance(self, *given)
+
+    monkeypatch.setattr(CellReplica, "advance", advance_after_a_gap)
+    await updater.catch_up()
+    stats = scheduler.stats()
+    assert (stats.gaps, stats.snapshots) == (1, 3)

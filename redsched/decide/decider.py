@@ -163,7 +163,7 @@ class Decider:
         if request.members or request.count > 1:
             return None
         profile = self._profile(request)
-        return rooms(profile, most) if counts_by_host(profile) else None
+        return rooms(profile, most, self._settings) if counts_by_host(profile) else None
 
     def limits(self, places: Iterable[Place]) -> dict[str, HostLimit]:
         """Return the limits on claims of each candidate of these places, for hosts that have a limit."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from redsched.cache.columns import Columns
+from redsched.decide.filters.limits import host_limits
 from redsched.decide.gang.order import places_on
 from redsched.decide.overlay import Overlay
 from redsched.decide.profile import RequestProfile
@@ -18,6 +19,7 @@ from redsched.decide.scoring.demand import demand
 from redsched.decide.work_limit import check_work
 from redsched.model import Amounts, Candidate, Request
 from redsched.model.validation import split_slot
+from redsched.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ def counts_by_host(profile: RequestProfile) -> bool:
     return all(rule.local for rule in profile.dynamic_rules())
 
 
-def rooms(profile: RequestProfile, most: int) -> Iterator[HostRoom]:
+def rooms(profile: RequestProfile, most: int, settings: Settings) -> Iterator[HostRoom]:
     """Yield the hosts that take at least one place, each with all places that fit there, up to `most` in all.
 
     Only for a request for which `counts_by_host`. The columns are as before at each yield. Raises TooMuchWork.
@@ -53,7 +55,7 @@ def rooms(profile: RequestProfile, most: int) -> Iterator[HostRoom]:
             places = _plain(profile, row, min(by_amounts, most))
             amounts: Amounts = {slot: amount * places for slot, amount in profile.request.resources.items()}
         else:
-            key = _state(profile.columns, row)
+            key = _state(profile.columns, row, settings)
             if key not in known:
                 known[key] = _filled(profile, row, most)
             places, amounts = known[key]
@@ -113,12 +115,14 @@ def _passes(profile: RequestProfile, row: int) -> bool:
     return all(rule.passes(profile.columns, row) for rule in profile.dynamic_rules())
 
 
-def _state(columns: Columns, row: int) -> Hashable:
-    """Return a key that is equal for rows that take the same: all numbers of all slots, and the tree of pools."""
+def _state(columns: Columns, row: int, settings: Settings) -> Hashable:
+    """Return a key that is equal for rows that take the same: all numbers, the tree of pools, traits, and limits."""
     slots = [slot for slot in columns.capacity if columns.capacity[slot][row]]
     amounts = np.array([family.at(row, slots) for family in columns.amounts.values()], np.int64).tobytes()
     ratios = tuple(columns.ratios.at(row, slots))
-    return columns.trees.text(row), tuple(slots), amounts, ratios, columns.claims.item(row), columns.starting.item(row)
+    traits = tuple(columns.traits.at(row, columns.traits))
+    counts = columns.claims.item(row), columns.starting.item(row), host_limits(columns, row, settings)
+    return columns.trees.text(row), tuple(slots), amounts, ratios, traits, counts
 
 
 def _classes(request: Request) -> frozenset[str]:

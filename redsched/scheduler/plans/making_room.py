@@ -4,7 +4,7 @@
                                                                                                         |
                                the place is taken in the copy <-- its claims have places elsewhere, or the next cheapest
 
-Claims go where they leave the largest gaps, and not to hosts that are cheap to clear themselves, unless nothing else
+Claims go where they leave the smallest gaps, and not to hosts that are cheap to clear themselves, unless nothing else
 takes them.
 """
 
@@ -20,6 +20,14 @@ CONSIDERED = 512
 """The most hosts of which it is found out which claims have to leave."""
 SPARED = 64
 """The most hosts to which claims go last, because they are the cheapest to clear."""
+
+
+def relates_places(request: Request) -> bool:
+    """Return whether where one place of a request is decides on where others may be: taken one by one, none would know.
+
+    With a server group the copy counts them.
+    """
+    return request.count > 1 and not request.server_group and any(one.hard for one in request.spread)
 
 
 class RoomMaker:

@@ -10,7 +10,7 @@ from redsched.decide.work_limit import TooMuchWork, check_work
 from redsched.errors import ClaimState, Conflict, InvalidRequest, NotFound
 from redsched.model import HELD, Claim, Request
 from redsched.scheduler.plans.cell_copy import CellCopy
-from redsched.scheduler.plans.making_room import RoomMaker
+from redsched.scheduler.plans.making_room import RoomMaker, relates_places
 from redsched.scheduler.plans.movers import Mover
 from redsched.scheduler.plans.relocation import Relocation
 from redsched.scheduler.plans.results import Aim, Move, RebalancePlan
@@ -79,6 +79,11 @@ def check_aim(aim: Aim, request: Request | None, hosts: Collection[str], policy:
         raise InvalidRequest(f"rebalancing for {aim} needs {what}: add {needed}")
     if request is not None and request.members:
         raise InvalidRequest("room is made for places that are alike: give the largest member as a request of its own")
+    if request is not None and relates_places(request):
+        raise InvalidRequest(
+            "room is made for one place after the other, which a hard spread of several places does not allow: "
+            "leave out the spread, make it soft (hard: false), or spread a server group"
+        )
 
 
 CHANGED = "the fleet has changed since they were planned; plan again"
@@ -127,15 +132,17 @@ class _Rebalancing:
     def _for_request(self) -> RebalancePlan:
         request = self._request
         maker = RoomMaker(self._mover, request)
-        made, is_cut = 0, False
+        made, useful, is_cut = 0, 0, False
         while made < request.count and maker.take():
             made += 1
         before = made
         try:
             while made < request.count and self._mover.left and maker.make(request.count - made):
                 made += 1
+                useful = len(self._mover.moves)
         except TooMuchWork:
             is_cut = True
+        del self._mover.moves[useful:]  # those that have made no room yet
         return self._plan(before, made, request.count, is_cut)
 
     def _taken(self, most: int) -> Iterator[int]:
@@ -191,7 +198,7 @@ class _Rebalancing:
             for place in decision.places:
                 self._copy.take(place)
             return True
-        if request.members or not moving:
+        if request.members or relates_places(request) or not moving:
             return False
         maker, mark, moves = RoomMaker(self._mover, request), self._copy.mark, len(self._mover.moves)
         if all(maker.take() or maker.make(request.count - number) for number in range(request.count)):

@@ -102,8 +102,9 @@ class PlanService:
         """Return at most so many moves that reach an aim, verified on a copy of the fleet as it is then.
 
         `request` and its count, `hosts` and `policy` (default: that of the settings) belong to the aims of these names.
-        With several cells, only claims that wait are made room for, as only they have a cell. Raises NotFound,
-        InvalidRequest, ClaimState (the fleet changes too fast).
+        With several cells, a request whose `mode` is all gets its room in one of them, and only claims that wait are
+        made room for, as only they have a cell. Raises NotFound, InvalidRequest, ClaimState (the fleet changes too
+        fast).
         """
         check_aim(aim, request, hosts, policy)
         if aim is Aim.REQUEST:
@@ -121,6 +122,8 @@ class PlanService:
     async def _for_request(self, max_moves: int, request: Request) -> RebalancePlan:
         """Make room for a request in one cell after the other, if it does not fit in all of them together."""
         fitting = [await self._ask(cell, RebalanceQuestion(Aim.REQUEST, 0, request)) for cell in self._cells]
+        if request.mode == "all":
+            return await self._in_one_cell(max_moves, request, fitting)
         missing, plans = request.count - int(sum(one.after for one in fitting)), list[RebalancePlan]()
         for cell, now in zip(self._cells, fitting, strict=True):
             left = max_moves - sum(len(one.moves) for one in plans)
@@ -135,6 +138,16 @@ class PlanService:
         return replace(
             total, before=min(total.before, request.count), after=min(total.after, request.count), goal=request.count
         )
+
+    async def _in_one_cell(self, max_moves: int, request: Request, fitting: Sequence[RebalancePlan]) -> RebalancePlan:
+        """Make room for all places of a request in the cell that takes most of them, with the fewest moves."""
+        now = max(fitting, key=lambda one: one.after)
+        if now.after >= request.count:
+            return now
+        question = RebalanceQuestion(Aim.REQUEST, max_moves, request)
+        plans = [await self._verified(cell, question) for cell in self._cells]
+        best = max(plans, key=lambda one: (one.after, -len(one.moves)))
+        return replace(best, before=min(now.after, best.after), is_cut=any(one.is_cut for one in plans))
 
     async def _in_turn(self, asked: Sequence[tuple[Cell, RebalanceQuestion]], max_moves: int) -> RebalancePlan:
         plans = list[RebalancePlan]()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redsched.errors import NotFound
-from redsched.model import Group, GroupPolicy, Inventory, Quota, Request, ServerGroup, SharedPool
+from redsched.model import Aggregate, Group, GroupPolicy, Inventory, Pool, Quota, Request, ServerGroup, SharedPool
 from redsched.scheduler.plans import capacity as counting
 from redsched.scheduler.plans.cell_copy import CellCopy, free_by_class
 from redsched.settings import Settings
@@ -15,6 +15,7 @@ from tests.scheduler.plans.parts import MILLI, archive, copy, host, plans
 
 ONE = Request({"VCPU": 2, "MEMORY_MB": 1024})
 GPU = Request({"VCPU": 1}, groups=(Group("gpu", {MILLI: 600}),))
+FAST = "CUSTOM_FAST"
 PAIR = Request({"VCPU": 1}, groups=(Group("a", {MILLI: 500}), Group("b", {MILLI: 500})), group_policy="isolate")
 REQUESTS = (ONE, GPU, PAIR, replace(ONE, count=2), Request({"VCPU": 3}, zones=frozenset({"az1"})))
 FLEET = [
@@ -110,3 +111,27 @@ def test_beyond_the_limit_there_are_at_least_so_many(monkeypatch: pytest.MonkeyP
 def test_what_is_not_declared_is_refused() -> None:
     with pytest.raises(NotFound, match="server group 'nobody' is not declared: declare it first"):
         plans(archive(FLEET)).capacity(replace(ONE, server_group="nobody"))
+
+
+@given(
+    marks=st.lists(st.tuples(st.booleans(), st.sampled_from([0, 1, 2])), min_size=2, max_size=5),
+    asked=st.sampled_from([GPU, Request({MILLI: 1000}, required=frozenset({FAST}))]),
+)
+def test_hosts_with_equal_pools_may_differ_in_traits_and_limits(marks: list[tuple[bool, int]], asked: Request) -> None:
+    """A trait may be the host's or a pool's; and aggregates limit the claims."""
+    gpu = {MILLI: Inventory(1000)}
+    pools = {"gpu0": Pool(gpu, traits=frozenset({FAST})), "gpu1": Pool(gpu), "gpu2": Pool(gpu)}
+    fleet = [
+        replace(host(f"h{number}", VCPU=8), pools=pools, traits=frozenset({FAST} if fast else ()))
+        for number, (fast, _) in enumerate(marks)
+    ]
+    limits = tuple(
+        Aggregate(
+            f"most{most}",
+            {"max_claims_per_host": str(most)},
+            frozenset(f"h{number}" for number, (_, one) in enumerate(marks) if one == most),
+        )
+        for most in (1, 2)
+    )
+    one = archive(fleet, aggregates=limits)
+    assert plans(one).capacity(asked).places == one_by_one(copy(one), asked)

@@ -2,19 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redsched.decide.work_limit import TooMuchWork
 from redsched.errors import ClaimState, InvalidRequest, NotFound
-from redsched.model import Group, GroupPolicy, HostReport, Request, ServerGroup
+from redsched.model import Claim, Group, GroupPolicy, HostReport, Request, ServerGroup, Spread
+from redsched.scheduler.plans.movers import Mover
 from redsched.scheduler.plans.rebalancing import RebalanceQuestion, VerifyQuestion
 from redsched.scheduler.plans.relocation import Relocation
-from redsched.scheduler.plans.results import Aim, RebalancePlan
+from redsched.scheduler.plans.results import Aim, Move, RebalancePlan
 from tests.scheduler.plans.parts import MILLI, archive, claim, copy, host, plans
 
 SMALL, LARGE = Request({"VCPU": 2}), Request({"VCPU": 8})
+BOUND = Request({"VCPU": 26}, hosts=frozenset({"c"}))
+SPREAD = Request({"VCPU": 4}, count=2, spread=(Spread("host"),))
 FLEET = [host(name, VCPU=8) for name in ("a", "b", "c")]
 USED = {"one": ("a", SMALL), "two": ("b", SMALL), "three": ("c", SMALL), "four": ("c", SMALL)}
 
@@ -56,6 +61,38 @@ def test_a_host_that_cannot_be_cleared_leaves_no_moves() -> None:
     one = archive(fleet, {"x": ("a", Request({"VCPU": 4})), "y": ("a", bound), "z": ("b", fixed)})
     found = plans(one).rebalance(Aim.REQUEST, 5, LARGE)
     assert (found.moves, found.after) == ((), 0)
+
+
+@pytest.mark.parametrize("aim", [Aim.REQUEST, Aim.WAITING])
+def test_moves_that_made_no_room_in_time_are_left_out(aim: Aim, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is up when one of the two claims has left the second host."""
+    fleet = [host("a", VCPU=8), host("b", VCPU=8), host("c", VCPU=32)]
+    held = {"one": ("a", SMALL), "two": ("b", SMALL), "three": ("b", SMALL), "four": ("c", BOUND)}
+    one = archive(fleet, held)
+    move, moved = Mover.move, list[str]()
+
+    def until_late(self: Mover, claim: Claim, *rest: Any, **more: Any) -> Move | None:
+        if len(moved) == 2:
+            raise TooMuchWork("moving", 1.0)
+        made = move(self, claim, *rest, **more)
+        moved.extend([claim.id] if made else [])
+        return made
+
+    monkeypatch.setattr(Mover, "move", until_late)
+    wanted = replace(LARGE, hosts=frozenset({"a", "b"}))
+    request = {"request": replace(wanted, count=2)} if aim is Aim.REQUEST else {"waiting": (wanted, wanted)}
+    found = RebalanceQuestion(aim, 10, **request)(copy(one))  # type: ignore[arg-type]
+    assert (len(moved), found.is_cut, found.after) == (2, True, 1)
+    assert went(found).keys() == {"one"}
+
+
+def test_what_waits_with_a_hard_spread_gets_room_only_as_a_whole() -> None:
+    """Taken one by one, its places would ignore each other."""
+    tight = archive([host("a", VCPU=8), host("b", VCPU=3)])
+    found = RebalanceQuestion(Aim.WAITING, 10, waiting=(SPREAD,))(copy(tight))
+    assert (found.after, found.moves) == (0, ())
+    wide = archive([host("a", VCPU=8), host("b", VCPU=4)])
+    assert RebalanceQuestion(Aim.WAITING, 10, waiting=(SPREAD,))(copy(wide)).after == 1
 
 
 def test_whole_gpus_are_gathered() -> None:
@@ -140,6 +177,7 @@ def test_a_policy_is_followed() -> None:
         (Aim.REQUEST, {}, "needs the request to make room for"),
         (Aim.DRAIN, {}, "needs the hosts to be emptied"),
         (Aim.WAITING, {"policy": "pack"}, "policy does not belong to rebalancing for waiting"),
+        (Aim.REQUEST, {"request": SPREAD}, "leave out the spread, make it soft"),
         (Aim.DRAIN, {"request": SMALL, "hosts": ("a",)}, "request does not belong"),
     ],
 )

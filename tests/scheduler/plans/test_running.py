@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from redsched import aio
-from redsched.errors import ClaimState, InvalidRequest
+from redsched.errors import ClaimState, InvalidRequest, NoValidHost
 from redsched.model import ClaimStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.plans import service
@@ -112,10 +112,14 @@ async def test_requests_that_wait_here_get_room(clean_store: str) -> None:
 
 
 async def test_several_cells_are_rebalanced_in_turn(two_cells: Scheduler) -> None:
-    """Room in another cell counts, so no claim is moved for a request that fits there."""
+    """Room in another cell counts, so no claim is moved for a request that fits there; but all places need one cell."""
     plans = two_cells.plans
-    fits = await plans.rebalance(Aim.REQUEST, 5, Request({"VCPU": 4}, count=3))
+    fits = await plans.rebalance(Aim.REQUEST, 5, Request({"VCPU": 4}, count=3, mode="incremental"))
     assert (fits.moves, fits.before, fits.after, fits.goal) == ((), 3, 3, 3)
+    whole = await plans.rebalance(Aim.REQUEST, 5, Request({"VCPU": 4}, count=3))
+    assert (whole.moves, whole.before, whole.after, whole.goal) == ((), 2, 2, 3)
+    with pytest.raises(NoValidHost):
+        await two_cells.select(Request({"VCPU": 4}, count=3))
     tight = await plans.rebalance(Aim.REQUEST, 5, Request({"VCPU": 8}, count=2))
     assert (tight.moves, tight.before, tight.after, tight.goal) == ((), 1, 1, 2)
     empty = await plans.rebalance(Aim.DRAIN, 5, hosts=["a1", "b1"])

@@ -21,7 +21,7 @@ async def test_capacity(api: httpx.AsyncClient, clean_store: str) -> None:
             {"resource_class": "VCPU", "capacity": 8, "free": 8, "after": 2},
         ],
         "quota": None,
-        "redundancy": {"by": "host", "checked": 1, "failing": [], "unchecked": 0, "unlabelled": 0},
+        "redundancy": {"by": "host", "checked": 1, "failed": 0, "failing": [], "unchecked": 0, "unlabelled": 0},
     }
     assert held(clean_store) == before
 
@@ -65,7 +65,8 @@ async def test_further_hosts(api: httpx.AsyncClient) -> None:
 async def test_bad_bodies_are_refused(api: httpx.AsyncClient) -> None:
     for body, words in (
         ({"request": {**NEED, "claim_ids": ["mine"]}}, "claim_ids"),
-        ({"request": NEED, "n_plus_one": "rack"}, "n_plus_one"),
+        ({"request": NEED, "n_plus_one": "rack"}, "n_plus_one: by 'rack' is not a topology"),
+        ({"request": NEED, "n_plus_one": 3}, "n_plus_one: "),
         ({"request": {}}, "request"),
         ({}, "request"),
         ({"request": {**NEED, "server_group": "nobody"}}, ""),

@@ -45,6 +45,7 @@ def test_a_drain_and_a_failure_are_planned_and_nothing_is_done(redsched: Redsche
     found = redsched("plan", "drain", "h2").check().output.splitlines()
     assert found[0] == "0 of 2 claims have another place, 2 could not leave"
     assert found[1].split() == ["UNPLACED", "CLAIM", "HOST", "REASON"]
+    assert redsched("claim", "list").output == before
     redsched("claim", "release", "moves", "--force").check()
     redsched("select", "VCPU=3", "--host", "h1", "--host", "h2", "--zone", "az2", "--id", "zoned").check()
     redsched("select", "VCPU=4", "--id", "free").check()
@@ -52,7 +53,6 @@ def test_a_drain_and_a_failure_are_planned_and_nothing_is_done(redsched: Redsche
     assert lines[0] == "0 of 1 claims have another place, 1 would have no place"
     assert lines[2].startswith("free            h1    none of 2 hosts can take 4 VCPU: ")
     assert redsched("host", "show", "h1", "--json").json()["status"] == "enabled"
-    assert before
     redsched("plan", "drain", "h9").check_failed(4, "no host 'h9'")
 
 
@@ -131,7 +131,13 @@ def test_moves_are_planned_on_an_export(redsched: Redsched, tmp_path: Path) -> N
     file = tmp_path / "cell.jsonl"
     redsched("export", "--output", str(file)).check()
     asked = ("plan", "rebalance", "--for", "drain", "--empty", "h1", "--from", str(file))
-    assert run(*asked).check().output == "1 claims are on these hosts now, 1 after 0 moves\n"
+    assert run(*asked).check().output == "1 claim is on these hosts now, 1 after 0 moves\n"
     run(*asked, "--apply").check_failed(2, "leave out --from")
     run("plan", "rebalance", "--for", "request", "--from", str(file)).check_failed(2, "make room for")
+    run("plan", "rebalance", "--for", "drain", "--from", str(file)).check_failed(2, "add --empty HOST")
+    run(*asked, "--policy", "pack").check_failed(2, "policy does not belong to rebalancing for drain")
+    file.write_text("{")
+    failed = run(*asked)
+    failed.check_failed(2, str(file), "line 1")
+    assert "written" not in failed.errors
     run("plan", "rebalance", "--for", "nothing").check_failed(2, "nothing")

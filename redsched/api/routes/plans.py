@@ -19,6 +19,8 @@ from redsched.schema.responses import (
 )
 
 router = APIRouter(prefix="/v1/plans", tags=["plans"], dependencies=[KNOWN_QUERY])
+APPLYING_GONE = "the move that has begun goes on, and no further one begins"
+PLAN_GONE = "the plan is given up, and nothing was written"
 
 
 @router.post(
@@ -33,7 +35,7 @@ async def plan_capacity(request: Request) -> Response:
     With `n_plus_one`, also whether all claims would have a place without any one host, zone or label value.
     """
     asked = await read(request, CapacityBody)
-    found = await unless_gone(request, scheduler(request).plans.capacity(asked.request, asked.n_plus_one))
+    found = await unless_gone(request, scheduler(request).plans.capacity(asked.request, asked.n_plus_one), PLAN_GONE)
     return responses.answer(CapacityPlanAnswer.of(found))
 
 
@@ -46,7 +48,7 @@ async def plan_capacity(request: Request) -> Response:
 async def plan_drain(request: Request) -> Response:
     """Return where the claims of hosts would go if these were drained with moves, and which could not leave."""
     asked = await read(request, LeavingBody)
-    found = await unless_gone(request, scheduler(request).plans.drain(asked.hosts))
+    found = await unless_gone(request, scheduler(request).plans.drain(asked.hosts), PLAN_GONE)
     return responses.answer(LeavingPlanAnswer.of(found))
 
 
@@ -59,7 +61,7 @@ async def plan_drain(request: Request) -> Response:
 async def plan_without(request: Request) -> Response:
     """Return where the claims of hosts would go if these died and were evacuated, and which would have no place."""
     asked = await read(request, LeavingBody)
-    found = await unless_gone(request, scheduler(request).plans.without(asked.hosts))
+    found = await unless_gone(request, scheduler(request).plans.without(asked.hosts), PLAN_GONE)
     return responses.answer(LeavingPlanAnswer.of(found))
 
 
@@ -72,7 +74,8 @@ async def plan_without(request: Request) -> Response:
 async def plan_with(request: Request) -> Response:
     """Return what further hosts would change: the room of each class, what waits, and how many of a request fit."""
     asked = await read_large(request, AddingBody)
-    found = await unless_gone(request, scheduler(request).plans.with_hosts(asked.reports(), asked.request))
+    reports = await asked.reports()
+    found = await unless_gone(request, scheduler(request).plans.with_hosts(reports, asked.request), PLAN_GONE)
     return responses.answer(AddingPlanAnswer.of(found))
 
 
@@ -89,7 +92,7 @@ async def plan_rebalance(request: Request) -> Response:
     """
     asked = await read(request, RebalanceBody)
     planning = scheduler(request).plans.rebalance(asked.aim, asked.max_moves, asked.request, asked.hosts, asked.policy)
-    return responses.answer(RebalancePlanAnswer.of(await unless_gone(request, planning)))
+    return responses.answer(RebalancePlanAnswer.of(await unless_gone(request, planning, PLAN_GONE)))
 
 
 @router.post(
@@ -110,4 +113,4 @@ async def apply_rebalance(request: Request) -> Response:
     async def run() -> list[AppliedMove]:
         return [one async for one in scheduler(request).move_runner.run(moves, asked.timeout_s)]
 
-    return responses.answer(AppliedAnswer.of(await unless_gone(request, run())))
+    return responses.answer(AppliedAnswer.of(await unless_gone(request, run(), APPLYING_GONE)))

@@ -50,7 +50,10 @@ def import_file(
 
     The cell must be empty, except with --declared, which imports declared objects into any cell.
     """
-    archive = read_archive(file)
+    try:
+        archive = read_archive(file)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{error.detail}; nothing was written") from error
     found = with_scheduler(url, lambda s: s.import_(archive, declared))
     if as_json:
         return tables.show_json({"imported": found.counts, "notes": found.notes})
@@ -68,4 +71,4 @@ def read_archive(file: str) -> Archive:
     try:
         return archives.read(text.splitlines())
     except InvalidRequest as error:
-        raise InvalidRequest(f"{file}, {error.detail}; nothing was written") from error
+        raise InvalidRequest(f"{file}, {error.detail}") from error

@@ -161,10 +161,12 @@ def _show_redundancy(found: Redundancy) -> None:
     if not found.failing:
         print(f"all claims fit without any one {what}: {found.checked} tried")
     else:
-        print(f"{len(found.failing)} of {found.checked}: without that {what}, some claims would have no place")
+        print(f"{found.failed} of {found.checked}: without that {what}, some claims would have no place")
         rows = ((one.domain, one.hosts, one.claims, one.unplaced) for one in found.failing)
         tables.show_table(("WITHOUT", "HOSTS", "CLAIMS", "UNPLACED"), rows, "")
-        for one in found.failing:
+        if found.failed > len(found.failing):
+            print(f"and {found.failed - len(found.failing)} more, without which fewer have no place")
+        for one in (one for one in found.failing if one.examples):
             print(f"without {one.domain}:")
             _show_unplaced(one.examples)
             if one.unplaced > len(one.examples):

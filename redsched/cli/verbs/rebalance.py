@@ -22,7 +22,7 @@ HEADS = ("MOVE", "CLAIM", "FROM", "TO", "GAIN")
 NUMBERS = {
     Aim.REQUEST: "{before:g} of {goal:g} places fit now, {after:g} after {moves}",
     Aim.WAITING: "{before:g} of {goal:g} that wait fit now, {after:g} after {moves}",
-    Aim.DRAIN: "{before:g} claims are on these hosts now, {after:g} after {moves}",
+    Aim.DRAIN: "{claims} on these hosts now, {after:g} after {moves}",
     Aim.POLICY: "the scores rise by {after:.3f} with {moves}",
 }
 """What the numbers of a plan mean, by its aim."""
@@ -57,8 +57,10 @@ def rebalance(
     They make room, empty hosts or follow a policy, which --policy names then. Each was verified on a copy of the fleet.
     Without --apply nothing is written; with it, the first move that fails ends the rest.
     """
-    policy = asked.policy if aim is Aim.POLICY else ""
+    policy = asked.policy if aim in (Aim.POLICY, Aim.DRAIN, Aim.WAITING) else ""
     asked = replace(asked, policy="") if policy else asked
+    if aim is Aim.DRAIN and not empty:
+        raise InvalidRequest("--for drain needs the hosts to be emptied: add --empty HOST")
     request = planned_request(asked) if is_given(asked) else None
     hosts = filter_names("host", empty)
     if export:
@@ -98,7 +100,9 @@ def _show(plan: RebalancePlan, as_json: bool) -> None:
         return tables.show_json(responses.RebalancePlanAnswer.of(plan))
     count = len(plan.moves)
     moves = f"{count} move{'s' * (count != 1)}"
-    print(NUMBERS[plan.aim].format(before=plan.before, after=plan.after, goal=plan.goal, moves=moves))
+    claims = "1 claim is" if plan.before == 1 else f"{plan.before:g} claims are"
+    numbers = {"before": plan.before, "after": plan.after, "goal": plan.goal, "claims": claims, "moves": moves}
+    print(NUMBERS[plan.aim].format(**numbers))
     if plan.moves:
         tables.show_table(HEADS, (_row(number, one) for number, one in enumerate(plan.moves, 1)), "")
     if plan.is_cut:

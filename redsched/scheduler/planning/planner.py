@@ -19,7 +19,7 @@ import resource
 import signal
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NoReturn, TypeVar
 
 from redsched import aio, logs, origin
@@ -100,6 +100,12 @@ class Planner:
 
         Raises what the job raises, PlannerBusy, and Unavailable if the fork died.
         """
+        with self.admitted(project):
+            return await self.run_admitted(job, fork, is_cut)
+
+    @contextlib.contextmanager
+    def admitted(self, project: str) -> Iterator[None]:
+        """Count as a job inside the context, before what it needs is read. Raises PlannerBusy."""
         asker = (project, origin.current().actor)
         if self._is_full(*asker):
             raise PlannerBusy(
@@ -107,14 +113,18 @@ class Planner:
             )
         self._jobs[asker] += 1
         try:
-            async with self._quick:
-                found = await self._forked(job, min(QUICK_S, self._limit_s), fork)
-            if is_cut(found) and self._limit_s > QUICK_S:
-                async with self._slow:
-                    found = await self._forked(job, self._limit_s, fork)
+            yield
         finally:
             self._jobs[asker] -= 1
             self._jobs += Counter()  # without zeros
+
+    async def run_admitted(self, job: Job, fork: Fork, is_cut: Callable[[Any], bool]) -> Any:
+        """Do what `run` does, inside `admitted`."""
+        async with self._quick:
+            found = await self._forked(job, min(QUICK_S, self._limit_s), fork)
+        if is_cut(found) and self._limit_s > QUICK_S:
+            async with self._slow:
+                found = await self._forked(job, self._limit_s, fork)
         if isinstance(found, RedschedError):
             raise found
         return found

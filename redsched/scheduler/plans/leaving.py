@@ -1,6 +1,7 @@
 """What would happen if hosts were drained, or gone; and whether everything fits without any one of them (N+1)."""
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from redsched.decide.work_limit import TooMuchWork, check_work
 from redsched.errors import Conflict, NotFound
@@ -16,8 +17,10 @@ from redsched.scheduler.plans.results import (
     WithoutDomain,
 )
 
-EXAMPLES = 10
-"""The most claims without a place that N+1 names for each host, zone or label value."""
+EXAMPLES, ALL_EXAMPLES = 10, 1000
+"""The most claims without a place that N+1 names for each host, zone or label value, and for all of them."""
+FAILING = 1000
+"""The most hosts, zones or label values that N+1 names."""
 
 
 def drained(copy: CellCopy, hosts: Collection[str]) -> LeavingPlan:
@@ -51,7 +54,19 @@ def n_plus_one(copy: CellCopy, by: str) -> Redundancy:
                 failing.append(found)
     except TooMuchWork:
         pass
-    return Redundancy(by, checked, tuple(failing), len(domains) - checked, len(unlabelled))
+    return Redundancy(by, checked, len(failing), worst(failing), len(domains) - checked, len(unlabelled))
+
+
+def worst(failing: Iterable[WithoutDomain]) -> tuple[WithoutDomain, ...]:
+    """Return those without which most claims have no place, these first, with no more examples than an answer may have.
+
+    At most FAILING of them, with ALL_EXAMPLES together.
+    """
+    found, left = list[WithoutDomain](), ALL_EXAMPLES
+    for one in sorted(failing, key=lambda one: (-one.unplaced, one.domain))[:FAILING]:
+        found.append(replace(one, examples=one.examples[:left]))
+        left -= len(found[-1].examples)
+    return tuple(found)
 
 
 def _without_domain(copy: CellCopy, domain: str, hosts: Sequence[str]) -> WithoutDomain:

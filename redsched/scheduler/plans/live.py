@@ -130,7 +130,7 @@ async def _read_texts(cell: Cell, known: Known) -> None:
             text = texts.get(request_name(one))
             if text is not None:
                 known.texts[one] = text
-                if "_host" in text:  # few requests have such hints, and parsing all of them would take long
+                if '"same_host"' in text or '"different_host"' in text:  # few have these, and parsing takes long
                     known.related |= _hinted(text)
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from redsched.scheduler.plans.leaving import worst
 from redsched.scheduler.plans.results import (
     AddingPlan,
     CapacityPlan,
@@ -72,7 +73,8 @@ def _redundancy(found: Sequence[Redundancy]) -> Redundancy | None:
     return Redundancy(
         found[0].by,
         sum(one.checked for one in found),
-        tuple(failing for one in found for failing in one.failing),
+        sum(one.failed for one in found),
+        worst(failing for one in found for failing in one.failing),
         sum(one.unchecked for one in found),
         sum(one.unlabelled for one in found),
     )

@@ -45,11 +45,11 @@ class ArchivePlans:
 
     def drain(self, hosts: Collection[str]) -> LeavingPlan:
         """Return where the claims of hosts would go if these were drained with moves. Raises NotFound, TooHard."""
-        return self._ask(LeavingQuestion(hosts, gone=False))
+        return self._ask(LeavingQuestion(sorted(set(hosts)), gone=False))
 
     def without(self, hosts: Collection[str]) -> LeavingPlan:
         """Return where the claims of hosts would go if these died. Raises NotFound, TooHard."""
-        return self._ask(LeavingQuestion(hosts, gone=True))
+        return self._ask(LeavingQuestion(sorted(set(hosts)), gone=True))
 
     def with_hosts(self, reports: Sequence[HostReport], request: Request | None = None) -> AddingPlan:
         """Return what further hosts would change. Raises NotFound, InvalidRequest, TooHard."""
@@ -65,7 +65,7 @@ class ArchivePlans:
         if unknown := sorted(set(hosts) - {one.name for one in self.archive.hosts}):
             raise NotFound(f"there is no host {unknown[0]!r} in cell {self.archive.head.cell}")
         asked = None if request is None else self._resolved(request)
-        question = RebalanceQuestion(aim, max_moves, asked, tuple(hosts), policy or self.settings.policy)
+        question = RebalanceQuestion(aim, max_moves, asked, sorted(set(hosts)), policy or self.settings.policy)
         return self._ask(VerifyQuestion(question, self._ask(question)))
 
     def _ask(self, question: Callable[[CellCopy], T]) -> T:

@@ -81,6 +81,11 @@ def is_cut(found: Any) -> bool:
     return found.is_cut if isinstance(found, RebalancePlan) else isinstance(found, TooHard)
 
 
+def is_late(found: Any) -> bool:
+    """Return whether there is no answer for lack of time. More time does not change what a plan to be verified has."""
+    return isinstance(found, TooHard)
+
+
 def times_within(limits: Amounts, used: Amounts, request: Request) -> int | None:
     """Return how often a quota allows a request beside what is used; None if it does not limit what is requested."""
     asked = {**taken_by(request), CLAIMS: request.places}

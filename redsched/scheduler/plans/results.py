@@ -58,12 +58,13 @@ class WithoutDomain:
 class Redundancy:
     """Whether everything still fits without any one `by`: a host, a zone or a value of `label:<key>`.
 
-    `failing` are those without which something would have no place. `unchecked` were not tried, for lack of time;
-    `unlabelled` hosts belong to none.
+    Without any one of `failed` of them something would have no place; `failing` are the worst of these. `unchecked`
+    were not tried, for lack of time; `unlabelled` hosts belong to none.
     """
 
     by: str
     checked: int
+    failed: int
     failing: tuple[WithoutDomain, ...]
     unchecked: int = 0
     unlabelled: int = 0

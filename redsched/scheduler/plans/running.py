@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from redsched import aio
-from redsched.errors import ClaimState, Conflict, NotFound, TooHard
-from redsched.model import Claim, ClaimStatus
+from redsched.errors import ClaimState, Conflict, NotFound, TooHard, Unavailable
+from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus
 from redsched.scheduler.claims.migration import MigrationService
 from redsched.scheduler.claims.service import ClaimService
 from redsched.scheduler.plans.results import AppliedMove, Move
@@ -25,10 +25,16 @@ class MoveRunner:
         """Yield each move once its claim runs on the target and has left the source, or why it failed, which ends it.
 
         Each may take `timeout_s`; what has begun by then goes on. Moves after a failed one are not begun: they may rely
-        on it. A move that was made or begun before is not made twice. Raises Unavailable.
+        on it. A move that was made or begun before is not made twice. Raises Unavailable about the first move;
+        about a later one, that is why it failed, so that the caller learns which were made.
         """
-        for move in moves:
-            problem = await self._problem(move, timeout_s)
+        for number, move in enumerate(moves):
+            try:
+                problem = await self._problem(move, timeout_s)
+            except Unavailable as error:
+                if not number:
+                    raise
+                problem = error.detail
             yield AppliedMove(move.claim_id, move.source, move.target, problem)
             if problem:
                 return
@@ -54,6 +60,9 @@ class MoveRunner:
             if _has_failed(claim, move):
                 reason = f": {claim.reason.line}" if claim.reason is not None else ""
                 return f"its work could not be started on {move.target}, and it stays on {move.source}{reason}"
+            if _has_ended(claim, move):
+                where = " and ".join(claim.hosts) or "no host"
+                return f"the claim is {claim.state} on {where} by now: its move has ended"
             if aio.now_s() >= until_s:
                 return f"it was not active on {move.target} alone within {timeout_s:g} s; the move goes on"
             await asyncio.sleep(PAUSE_S)
@@ -67,6 +76,12 @@ def _refuse_changed(claim: Claim, move: Move) -> None:
 
 def _is_there(claim: Claim, move: Move) -> bool:
     return claim.hosts == (move.target,) and claim.state is ClaimStatus.ACTIVE
+
+
+def _has_ended(claim: Claim, move: Move) -> bool:
+    """Return whether a claim has ended, or was placed anew, while it was moved."""
+    is_gone = claim.state in ENDING_OR_ENDED or claim.state is ClaimStatus.PENDING
+    return is_gone or not {move.source, move.target}.intersection(claim.hosts)
 
 
 def _has_failed(claim: Claim, move: Move) -> bool:

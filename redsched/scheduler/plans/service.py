@@ -1,5 +1,6 @@
 """Plans on the running cells. Each is made in a fork of the process, on columns at the head of the feed."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AsyncExitStack
@@ -22,6 +23,7 @@ from redsched.scheduler.plans.questions import (
     LeavingQuestion,
     answer,
     is_cut,
+    is_late,
     times_within,
 )
 from redsched.scheduler.plans.rebalancing import RebalanceQuestion, VerifyQuestion, check_aim
@@ -32,6 +34,8 @@ from redsched.settings import Settings
 
 T = TypeVar("T")
 
+WITH_ALL_CLAIMS = 2
+"""How many plans may have read all claims of a cell at once: those of 100,000 claims take a few hundred MB."""
 TRIES = 3
 """How often moves are planned at most, if the fleet changes before they are verified."""
 
@@ -55,6 +59,7 @@ class PlanService:
         self._shares = shares
         self._settings = settings
         self._waiting = waiting
+        self._with_all_claims = asyncio.Semaphore(WITH_ALL_CLAIMS)
         self._planner = limits.planner or Planner(settings.plan_limit_s or TOTAL_S)
 
     async def capacity(self, request: Request, n_plus_one: str = "") -> CapacityPlan:
@@ -185,8 +190,11 @@ class PlanService:
         all_claims: bool = False,
         waiting: bool = False,
     ) -> T:
-        """Answer a question about one cell in a fork, after reading the claims that it needs."""
+        """Answer a question about one cell in a fork, after reading the claims that it needs. Raises PlannerBusy."""
         async with AsyncExitStack() as stack:
+            stack.enter_context(self._planner.admitted(""))
+            if all_claims or waiting:
+                await stack.enter_async_context(self._with_all_claims)
             if not cell.is_mirrored:
                 await stack.enter_async_context(cell.loaded.using(cell.updater))
             if all_claims:
@@ -194,7 +202,8 @@ class PlanService:
             most = MAX_CLAIMS if all_claims else MAX_LEAVING
             known = await read_known(cell, hosts, waiting, most) if hosts or waiting else Known()
             job = partial(_answer, cell, known, self._settings, question)
-            return cast(T, await self._planner.run(job, "", cell.read_at_head, is_cut))
+            again = is_late if isinstance(question, VerifyQuestion) else is_cut
+            return cast(T, await self._planner.run_admitted(job, cell.read_at_head, again))
 
     async def _cells_of(self, hosts: Iterable[str]) -> dict[Cell, list[str]]:
         """Return the hosts by their cell, sorted. Raises NotFound."""

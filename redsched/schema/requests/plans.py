@@ -8,8 +8,10 @@ from pydantic import AfterValidator, ConfigDict, Field
 from redsched.errors import InvalidRequest
 from redsched.model import HostReport, Request
 from redsched.model.types import GivenName, GivenToken, Need
+from redsched.model.validation import check_topology
+from redsched.pacing import paced
 from redsched.scheduler import Aim
-from redsched.schema.types import GivenTopology, Strict
+from redsched.schema.types import Strict
 
 MAX_HOSTS = 100
 MAX_MOVES = 1000
@@ -28,6 +30,10 @@ def _places(request: Request) -> Request:
     return request
 
 
+def _topology_or_none(value: str) -> str:
+    return check_topology(value) if value else value
+
+
 PlannedRequest = Annotated[Request, AfterValidator(_places)]
 
 
@@ -36,7 +42,8 @@ class CapacityBody(Strict):
 
     request: Annotated[PlannedRequest, Field(description="The body of a selection, without claim ids.")]
     n_plus_one: Annotated[
-        GivenTopology | Literal[""],
+        str,
+        AfterValidator(_topology_or_none),
         Field(description="Also tell whether all claims fit without any one host, zone or value of `label:<key>`."),
     ] = ""
 
@@ -67,9 +74,9 @@ class NewHost(HostReport):
             )
         self._report(1)
 
-    def reports(self) -> list[HostReport]:
-        """Return the report of each host."""
-        return [self._report(number) for number in range(1, self.repeat + 1)]
+    async def reports(self) -> list[HostReport]:
+        """Return the report of each host. Gives others a turn meanwhile."""
+        return [self._report(number) async for number in paced(range(1, self.repeat + 1))]
 
     def _report(self, number: int) -> HostReport:
         """Return the report of one host, which checks itself. Raises InvalidRequest."""
@@ -103,11 +110,14 @@ class AddingBody(Strict):
         }
     )
 
-    def reports(self) -> list[HostReport]:
-        """Return the report of each new host. Raises InvalidRequest if a name occurs twice, or there are too many."""
+    async def reports(self) -> list[HostReport]:
+        """Return the report of each new host, giving others a turn meanwhile.
+
+        Raises InvalidRequest if a name occurs twice, or there are too many.
+        """
         if sum(one.repeat for one in self.hosts) > MAX_NEW_HOSTS:
             raise InvalidRequest(f"a plan adds at most {MAX_NEW_HOSTS} hosts: plan for some of them")
-        found = [report for one in self.hosts for report in one.reports()]
+        found = [report for one in self.hosts for report in await one.reports()]
         names = [one.name for one in found]
         if len(set(names)) < len(names):
             raise InvalidRequest("hosts: a name is there twice: names must be unique")

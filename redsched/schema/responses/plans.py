@@ -44,7 +44,9 @@ class WithoutDomainAnswer(Answer, shows=scheduler.WithoutDomain):
     hosts: Annotated[int, Field(description="Number of its hosts.")]
     claims: Annotated[int, Field(description="Number of claims that need another place then.")]
     unplaced: Annotated[int, Field(description="Number of these that find none.")]
-    examples: Annotated[list[UnplacedAnswer], Field(description="The largest of these, at most 10.")]
+    examples: Annotated[
+        list[UnplacedAnswer], Field(description="The largest of these: at most 10, and 1000 in one response.")
+    ]
 
 
 class RedundancyAnswer(Answer, shows=scheduler.Redundancy):
@@ -52,7 +54,8 @@ class RedundancyAnswer(Answer, shows=scheduler.Redundancy):
 
     by: str
     checked: int
-    failing: Annotated[list[WithoutDomainAnswer], Field(description="Those without which some claim has no place.")]
+    failed: Annotated[int, Field(description="Number of those without which some claim has no place.")]
+    failing: Annotated[list[WithoutDomainAnswer], Field(description="The worst of these, at most 1000.")]
     unchecked: Annotated[int, Field(description="Number of those that were not tried, for lack of time.")]
     unlabelled: Annotated[int, Field(description="Number of hosts that have no such label.")]
 

@@ -16,6 +16,7 @@ from redsched.model import (
     Request,
     ServerGroup,
 )
+from redsched.scheduler.plans import leaving, merging
 from redsched.scheduler.plans.questions import LeavingQuestion
 from redsched.scheduler.plans.results import Aim, LeavingPlan
 from tests.scheduler.plans.parts import archive, claim, copy, host, plans
@@ -163,6 +164,32 @@ def test_without_any_one_zone_or_rack() -> None:
     assert [one.domain for one in by_host.failing] == ["a", "b"]
     with pytest.raises(InvalidRequest, match="label:"):
         plans(archive(fleet)).capacity(Request({"VCPU": 1}), "rack")
+
+
+def test_an_answer_names_the_worst_and_counts_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaving, "FAILING", 3)
+    monkeypatch.setattr(leaving, "ALL_EXAMPLES", 4)
+    fleet = [host(name, VCPU=8) for name in "abcd"]
+    held = {
+        f"{name}{n}": (name, Request({"VCPU": 1}, hosts=frozenset({name})))
+        for name, many in (("a", 1), ("b", 3), ("c", 2), ("d", 1))
+        for n in range(many)
+    }
+    found = plans(archive(fleet, held)).capacity(Request({"VCPU": 1}), "host").redundancy
+    assert found is not None
+    assert (found.checked, found.failed) == (4, 4)
+    shown = [(one.domain, one.unplaced, len(one.examples)) for one in found.failing]
+    assert shown == [("b", 3, 3), ("c", 2, 1), ("a", 1, 0)]
+    both = merging._redundancy([found, found])
+    assert both is not None
+    assert (both.failed, [one.domain for one in both.failing]) == (8, ["b", "b", "c"])
+
+
+def test_a_host_that_is_named_twice_counts_once() -> None:
+    one = plans(archive([host("a", VCPU=8), host("b", VCPU=8)], {"x": ("a", Request({"VCPU": 1}))}))
+    for found in (one.drain(["a", "a"]), one.without(["a", "a"])):
+        assert (found.hosts, len(found.moves), found.unplaced) == (("a",), 1, ())
+    assert one.rebalance(Aim.DRAIN, 5, hosts=["a", "a"]).before == 1
 
 
 def test_the_largest_claims_are_placed_first() -> None:

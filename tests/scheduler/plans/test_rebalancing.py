@@ -81,7 +81,7 @@ def test_moves_that_made_no_room_in_time_are_left_out(aim: Aim, monkeypatch: pyt
     monkeypatch.setattr(Mover, "move", until_late)
     wanted = replace(LARGE, hosts=frozenset({"a", "b"}))
     request = {"request": replace(wanted, count=2)} if aim is Aim.REQUEST else {"waiting": (wanted, wanted)}
-    found = RebalanceQuestion(aim, 10, **request)(copy(one))  # type: ignore[arg-type]
+    found = RebalanceQuestion(aim, 10, **request)(copy(one))
     assert (len(moved), found.is_cut, found.after) == (2, True, 1)
     assert went(found).keys() == {"one"}
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from redsched import aio
-from redsched.errors import ClaimState, InvalidRequest, NoValidHost
+from redsched.errors import ClaimState, InvalidRequest, NoValidHost, Unavailable
 from redsched.model import ClaimStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.plans import service
@@ -148,3 +148,41 @@ async def test_moves_are_planned_again_if_the_fleet_changed(clean_store: str, mo
             await work.scheduler.plans.rebalance(Aim.REQUEST, 5, LARGE)
         assert len(asked) == 1 + 2 * service.TRIES
         assert (await work.scheduler.plans.rebalance(Aim.REQUEST, 5, LARGE)).after == 1
+
+
+async def test_a_claim_that_ends_while_it_is_moved_ends_the_wait(clean_store: str) -> None:
+    async with at_work(clean_store, 8, 8) as work:
+        claim = await work.active(Request({"VCPU": 2}, claim_ids=("short",)))
+        running = asyncio.create_task(applied(work, [Move("short", "", claim.token, "h0", "h1", "")]))
+        while len((await work.scheduler.claims.get("short")).placements) < 2:  # noqa: ASYNC110 - the store is asked
+            await asyncio.sleep(0.01)
+        await work.scheduler.claims.release("short", force=True)
+        async with asyncio.timeout(10):
+            [ended] = await running
+        assert "its move has ended" in ended.problem
+
+
+async def test_moves_that_were_made_are_reported_when_the_store_fails(
+    clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with at_work(clean_store, 8, 8) as work:
+        moves = [Move(name, "", "1-a.1", "h0", "h1", "") for name in ("one", "two", "three")]
+
+        async def failing(move: Move, _timeout_s: float) -> str:
+            if move.claim_id != "one":
+                raise Unavailable("the store cannot be reached")
+            return ""
+
+        monkeypatch.setattr(work.scheduler.move_runner, "_problem", failing)
+        done = await applied(work, moves)
+        assert [(one.claim_id, one.problem) for one in done] == [("one", ""), ("two", "the store cannot be reached")]
+        with pytest.raises(Unavailable):
+            await applied(work, moves[1:])
+
+
+async def test_a_claim_that_is_not_active_is_not_moved(clean_store: str) -> None:
+    async with at_work(clean_store, 8, 8) as work:
+        await work.scheduler.select(Request({"VCPU": 2}, hosts=frozenset({"h0"}), claim_ids=("new",)))
+        claim = await work.scheduler.claims.get("new")
+        [refused] = await applied(work, [Move("new", "", claim.token, "h0", "h1", "")])
+        assert "claim new is claimed on h0 and has changed since the plan" in refused.problem

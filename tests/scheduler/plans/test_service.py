@@ -1,17 +1,21 @@
 """Plans on running cells: made in a fork, on what all cells have, reading what they need and writing nothing."""
 
+import asyncio
 import os
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from redsched import aio
-from redsched.errors import InvalidRequest, NotFound, TooHard
+from redsched.errors import InvalidRequest, NotFound, PlannerBusy, TooHard
 from redsched.model import GangMember, Hints, HostReport, HostStatus, Inventory, Relation, RelationType, Request
 from redsched.scheduler import Scheduler
+from redsched.scheduler.planning.planner import MAX_WAITING
 from redsched.scheduler.plans import live, service
 from redsched.scheduler.plans.cell_copy import CellCopy
-from redsched.scheduler.plans.questions import is_cut
+from redsched.scheduler.plans.questions import is_cut, is_late
+from redsched.scheduler.plans.results import Aim, CapacityPlan, RebalancePlan
 from redsched.settings import Settings
 from redsched.store.codec.claim_codec import counted_by
 from tests.scheduler.conftest import report_of
@@ -142,3 +146,34 @@ def test_an_unfinished_count_is_tried_again_with_more_time() -> None:
     assert found.redundancy is not None
     assert is_cut(replace(found, redundancy=replace(found.redundancy, unchecked=1)))
     assert not is_cut(replace(found, at_least=True, places=100_000))
+
+
+def test_a_plan_to_be_verified_stays_cut() -> None:
+    """Playing its moves again with more time would not find more."""
+    cut = RebalancePlan(Aim.REQUEST, (), 0, 0, 1, is_cut=True)
+    assert is_cut(cut)
+    assert not is_late(cut)
+    assert is_late(TooHard("late"))
+
+
+async def test_claims_are_read_only_for_plans_that_may_be_made(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many at once, most are refused before, and two have read all claims."""
+    read, reading, most = live.read_known, [0], [0]
+
+    async def counted(*asked: Any) -> live.Known:
+        reading[0] += 1
+        most[0] = max(most[0], reading[0])
+        try:
+            await asyncio.sleep(0.01)
+            return await read(*asked)
+        finally:
+            reading[0] -= 1
+
+    monkeypatch.setattr(service, "read_known", counted)
+    asked = [scheduler.plans.capacity(Request({"VCPU": 1}), "host") for _ in range(20)]
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    refused = [one for one in found if isinstance(one, PlannerBusy)]
+    assert (len(refused), most[0]) == (20 - MAX_WAITING // 2, service.WITH_ALL_CLAIMS)
+    assert all(isinstance(one, (CapacityPlan, PlannerBusy)) for one in found)

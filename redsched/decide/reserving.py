@@ -51,7 +51,8 @@ def worth_waiting_for(profile: RequestProfile, most: int, own: str = "") -> list
     for amount, capacity, free in demanded_room(columns, profile.request, rows):
         check_work("looking for hosts to wait for")
         lacking = np.where(capacity >= amount, lacking + np.maximum(0, amount - free) / np.maximum(1, amount), np.inf)
-    rows, lacking = rows[np.isfinite(lacking)], lacking[np.isfinite(lacking)]
+    possible = np.isfinite(lacking) & (columns.claims[rows] <= MAX_CLAIMS)
+    rows, lacking = rows[possible], lacking[possible]
     by_room = rows[np.lexsort((columns.order[rows], columns.claims[rows], lacking))].tolist()
     by_claims = rows[np.lexsort((columns.order[rows], lacking, columns.claims[rows]))].tolist()
     reserved = {row for row, _ in columns.kept.of(own)} if own else set()

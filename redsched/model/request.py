@@ -105,7 +105,7 @@ class Request(_WithTexts):
             if getattr(self, name) != _DEFAULTS[name]:
                 raise InvalidRequest(f"{name} cannot be combined with members: set it in each member that needs it")
         if self.reserve:
-            raise InvalidRequest("reserve cannot be combined with members: only requests of one kind reserve hosts")
+            raise InvalidRequest("reserve is for one place, and members are several: leave out reserve")
         names = [one.name for one in self.members]
         check_size("members", names, MAX_COUNT)
         if len(set(names)) != len(names):

@@ -174,7 +174,7 @@ class RequestFields(PlaceFields):
     queue_timeout_s: Annotated[int, whole_from(0, MAX_WAIT_S), Field(description=QUEUE_TIMEOUT)] = 0
     reserve: Annotated[
         bool,
-        Field(description="Whether hosts are reserved while it waits for room, so that it gets what becomes free."),
+        Field(description="Whether a host is reserved while it waits for room, so that it gets what becomes free."),
     ] = False
     confirm_timeout_s: Annotated[
         int,

@@ -154,6 +154,8 @@ def _check_numbers(request: RequestFields) -> None:
     check_range("queue_timeout_s", request.queue_timeout_s, 0, MAX_WAIT_S)
     if request.reserve and not request.queue_timeout_s:
         raise InvalidRequest("reserve requires queue_timeout_s: how long the request waits")
+    if request.reserve and request.count > 1:
+        raise InvalidRequest("reserve is for one place: send a request for each place, or leave out reserve")
     check_range("confirm_timeout_s", request.confirm_timeout_s, 0, MAX_WAIT_S)
     if request.confirm_timeout_s and request.until != "active":
         raise InvalidRequest("confirm_timeout_s requires until: active")

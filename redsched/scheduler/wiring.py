@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from redsched.scheduler.quotas.enforcement import Quotas
     from redsched.scheduler.quotas.service import QuotaService
     from redsched.scheduler.quotas.shares import QuotaShares
+    from redsched.scheduler.selection.reservations import Reservations
     from redsched.scheduler.selection.selector import Observe, Selector
     from redsched.scheduler.selection.wait_active import ActiveWaiter
     from redsched.scheduler.selection.wait_queue import WaitQueue
@@ -97,6 +98,13 @@ class Components:
         from redsched.scheduler.selection.wait_queue import WaitQueue
 
         return WaitQueue(self.cells)
+
+    @cached_property
+    def reservations(self) -> "Reservations":
+        """The hosts that are reserved for requests that wait."""
+        from redsched.scheduler.selection.reservations import Reservations
+
+        return Reservations(self.cells, self.enforcement, self.settings)
 
     @cached_property
     def replacements(self) -> "ReplacementPlacer":
@@ -250,7 +258,6 @@ class Components:
         """Selects hosts and claims them."""
         from redsched.scheduler.selection.claim_ids import ClaimIds
         from redsched.scheduler.selection.pipeline import SelectionPipeline
-        from redsched.scheduler.selection.reservations import Reservations
         from redsched.scheduler.selection.selector import Selector
 
         pipeline = SelectionPipeline(self.cells, ClaimIds(self.cells), self.enforcement, self.replicas, self.limits)
@@ -261,7 +268,7 @@ class Components:
             self._count,
             self.settings.select_timeout_s,
             self.limits,
-            Reservations(self.cells, self.enforcement, self.settings),
+            self.reservations,
             self._observe,
         )
 
@@ -291,6 +298,7 @@ class Components:
             self.shares.start()
             stack.push_async_callback(self.until_active.stop)
             stack.push_async_callback(self.wait_queue.stop)
+            stack.push_async_callback(self.reservations.stop)
             yield
 
     @asynccontextmanager
@@ -308,6 +316,8 @@ class Components:
 
     async def _stop_used(self) -> None:
         used = vars(self)
+        if "reservations" in used:
+            await self.reservations.stop()
         if "wait_queue" in used:
             await self.wait_queue.stop()
         if "until_active" in used:

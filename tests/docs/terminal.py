@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ PLAIN = re.compile(r"redsched [^|&;<>$()`\n\\]*")
 """A command without shell syntax."""
 UP = re.compile(r"((?:\w+=\S+ )*)(scripts/|redsched )up\b(.*)")
 """The command that starts a stack."""
+RELEASE_S, RELEASE_PAUSE_S = 10.0, 0.2
+"""How long a stack's hosts have for ending the claims of a page."""
 REST = "localhost:8080"
 """The address of the API in pages."""
 
@@ -161,8 +164,7 @@ class Stack:
 
         Ended claims and events are deleted as well, because pages use the same ids.
         """
-        if claims := [claim["claim_id"] for claim in self.show("claim", "list")]:
-            self.do("claim", "release", "--force", *claims)
+        self._release_all()
         for noun in ("aggregate", "server-group", "shared-pool", "quota"):
             for thing in self.show(noun, "list"):
                 self.do(
@@ -175,6 +177,15 @@ class Stack:
                 self.do("host", "enable", host["name"])
         with redis.Redis.from_url(self.up.store, protocol=2) as client:
             client.delete(*client.scan_iter("rs:{c1}:claim:*"), "rs:{c1}:events")
+
+
+    def _release_all(self) -> None:
+        """Release all claims, and wait for their hosts, whose journals would count them; by force at last."""
+        deadline = time.monotonic() + RELEASE_S
+        while claims := [claim["claim_id"] for claim in self.show("claim", "list")]:
+            is_late = time.monotonic() > deadline
+            run("claim", "release", *(["--force"] if is_late else []), *claims, "--url", self.up.store)
+            time.sleep(RELEASE_PAUSE_S)
 
 
 @dataclass(slots=True)

@@ -40,7 +40,7 @@ def select(
     ] = None,
     until: Annotated[str, typer.Option(help=about("until"), show_default=False)] = "",
     queue_timeout_s: Annotated[int | None, seconds("--wait", most=MAX_WAIT_S, help=options.WAIT)] = None,
-    reserve: Annotated[bool, typer.Option("--reserve", help="With --wait: reserve hosts meanwhile.")] = False,
+    reserve: Annotated[bool, typer.Option("--reserve", help="With --wait: reserve a host meanwhile.")] = False,
     confirm_timeout_s: Annotated[
         int | None,
         seconds("--confirm-timeout", most=MAX_WAIT_S, help="How long --until active waits. Default: the lease."),

@@ -105,7 +105,8 @@ def _relative_lack(columns: Columns, slot: str, amount: int) -> NDArray[np.float
 def _miss(profile: RequestProfile, row: int, distance: tuple[int, float]) -> Miss:
     columns, amounts = profile.columns, profile.request.resources
     slots = [rule.slot for rule in profile.rules if rule.slot is not None and not _is_met(rule, columns, row)]
-    lacking = {slot: slot_free(columns, slot, row) for slot in slots}
+    # What is kept for a request that waits is free, though not for this one.
+    lacking = {slot: slot_free(columns, slot, row) + columns.kept.amount(row, slot) for slot in slots}
     return Miss(columns.name(row), {slot: amounts[slot] for slot in lacking}, lacking, (), distance)
 
 

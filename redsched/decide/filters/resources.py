@@ -73,10 +73,12 @@ def _shared_pools(columns: Columns, resource_class: str, row: int) -> list[str]:
 
 def amount_detail(columns: Columns, slot: str, amount: int, row: int) -> str:
     """Return "needs 4096 MEMORY_MB, free 2048", and the units of the slot if they are what forbids the amount."""
-    text = f"needs {amount} {slot}, free {slot_free(columns, slot, row)}"
+    left = slot_free(columns, slot, row)
+    kept = columns.kept.amount(row, slot)
+    text = f"needs {amount} {slot}, free {left + kept}"
     least, most, step = (f[slot].item(row) for f in (columns.minimum, columns.maximum, columns.step))
-    if kept := columns.kept.amount(row, slot):
-        text += f"; {kept} more are kept for a request that waits"
+    if kept_free := min(kept, left + kept):
+        text += f", of which {kept_free} are kept for a request that waits"
     if not least <= amount <= most:
         text += f"; one claim may take {least} to {most}"
     return text if amount % step == 0 else f"{text}; only multiples of {step}"

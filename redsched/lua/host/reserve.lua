@@ -54,7 +54,10 @@ if not known or not host.version then
   redis.call('ZREM', KEY.reservations, ARG.host)
   return answer('UNKNOWN')
 elseif lease_ms == 0 then
-  if not host.reservation or not (is_own or ARG.reservation == '' and has_expired) then
+  if not host.reservation then
+    redis.call('ZREM', KEY.reservations, ARG.host) -- the host was forgotten, and has reported again
+    return answer('ALREADY_DONE')
+  elseif not (is_own or ARG.reservation == '' and has_expired) then
     return answer('ALREADY_DONE')
   end
   local set, removed = changes({})

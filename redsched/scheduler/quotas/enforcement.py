@@ -13,6 +13,7 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from redsched import aio
@@ -35,6 +36,8 @@ WITHIN_S = 5.0
 PAUSE_S = 0.05
 KNOWN_FOR_S = 1.0
 """How long it is remembered which projects have quotas, if this scheduler does not mirror the first cell."""
+
+NOTHING: Amounts = MappingProxyType({})
 
 A = TypeVar("A", ScriptResult, ClaimAnswer)
 
@@ -78,15 +81,17 @@ class Quotas:
         if found := await self._over(project, total):
             raise _refusal(project, found)
 
-    async def exceeded(self, request: Request) -> tuple[Exceeded, ...] | None:
+    async def exceeded(self, request: Request, besides: Amounts = NOTHING) -> tuple[Exceeded, ...] | None:
         """Return the limits that the request would exceed; None while hosts may still restore claims that count.
 
-        Writes nothing.
+        `besides`: what else is to be counted. Writes nothing.
         """
         try:
             from redsched.decide import taken_by  # with all rules and NumPy, which commands about claims do without
 
-            return await self._over(request.project, {**taken_by(request), CLAIMS: request.places})
+            total = Counter({**taken_by(request), CLAIMS: request.places})
+            total.update(besides)
+            return await self._over(request.project, total)
         except Settling:
             return None
 

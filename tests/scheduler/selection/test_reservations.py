@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from redsched.errors import InvalidRequest, NoValidHost
-from redsched.model import HostStatus, Quota, Request
+from redsched.model import GangMember, HostStatus, Quota, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.selection import reservations
 from redsched.settings import Settings
@@ -201,21 +202,59 @@ async def test_a_project_reserves_nothing_beyond_its_quota(clean_store: str) -> 
         await asyncio.wait([waiting])
 
 
-async def test_several_places_reserve_several_hosts(clean_store: str) -> None:
+async def test_what_a_project_reserves_counts_together(clean_store: str) -> None:
     settings = BY_HAND.model_copy(update={"reserved_hosts_percent": 100})
     async with at_work(clean_store, 8, 8, settings=settings) as work:
-        ids = await fill(work, 2)
+        await work.scheduler.quotas.put(Quota("p", {"VCPU": 12}))
         for host in ("h0", "h1"):
-            ids += await fill(work, 1, Request({"VCPU": 1}, hosts=frozenset({host})))
-        two = asyncio.create_task(
-            work.scheduler.select(Request({"VCPU": 8}, count=2, queue_timeout_s=60, reserve=True))
-        )
-        await wait_until(is_reserved(work, 2), what="both are reserved")
-        for claim_id in ids:
-            await release(work, claim_id)
-        async with asyncio.timeout(30):
-            assert {one.host for one in (await two).selections} == {"h0", "h1"}
-        await wait_until(is_reserved(work, 0), what="nothing is reserved")
+            await fill(work, 1, Request({"VCPU": 2}, hosts=frozenset({host})))
+        large = Request({"VCPU": 8}, project="p", queue_timeout_s=60, reserve=True)
+        tasks = [asyncio.create_task(work.scheduler.select(large)) for _ in range(2)]
+        await wait_until(is_reserved(work, 1), what="a host is reserved")
+        await asyncio.sleep(0.3)
+        assert len(await work.store.reservations.hosts()) == 1
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+async def test_an_unexpected_error_does_not_end_renewal(clean_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with at_work(clean_store, 8) as work:
+        await fill(work, 1)
+        failures = [RuntimeError("a mistake")]
+        put = work.store.reservations.put
+
+        async def failing(*arguments: Any) -> Any:
+            if failures:
+                raise failures.pop()
+            return await put(*arguments)
+
+        monkeypatch.setattr(work.store.reservations, "put", failing)
+        task = await start(work)
+        assert failures == []
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def test_reservations_end_with_their_scheduler(clean_store: str) -> None:
+    async with at_work(clean_store, 8) as work:
+        await fill(work, 1)
+        task = await start(work)
+        await work.scheduler._components.reservations.stop()
+        assert await work.store.reservations.hosts() == {}
+        task.cancel()
+        await asyncio.wait([task])
+        assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("redsched-reservation")]
+
+
+async def test_a_host_that_was_forgotten_and_reports_again_may_be_reserved(clean_store: str) -> None:
+    async with at_work(clean_store, 8) as work:
+        await work.store.reservations.put("h0", "before", {"VCPU": 8}, 1, 0, 1)
+        await work.store.hosts.forget("h0")
+        await work.hosts[0].speak()
+        await asyncio.sleep(0.01)
+        await work.sweep()
+        assert await work.store.reservations.hosts() == {}
 
 
 async def test_short_work_goes_to_a_reserved_host(clean_store: str) -> None:
@@ -246,16 +285,31 @@ async def test_how_long_short_work_may_run_if_nobody_knows(clean_store: str) -> 
 async def test_a_refusal_says_what_is_kept(scheduler: Scheduler) -> None:
     store = scheduler._cells.named("c1").store
     await store.reservations.put("h1", "r", {"VCPU": 6}, 60_000, 0, 9)
-    found = await scheduler.explain(Request({"VCPU": 7}, hosts=frozenset({"h1"})), "h1")
-    [check] = [one for one in found.checks[0].checks if one.name == "VCPU"]
-    assert check.detail == "needs 7 VCPU, free 2; 6 more are kept for a request that waits"
+    request = Request({"VCPU": 7}, hosts=frozenset({"h1"}))
+
+    async def said() -> tuple[str, object]:
+        found = await scheduler.explain(request, "h1")
+        [check] = [one for one in found.checks[0].checks if one.name == "VCPU"]
+        return check.detail, found.nearest[0].free
+
+    assert await said() == ("needs 7 VCPU, free 8, of which 6 are kept for a request that waits", {"VCPU": 8})
+    await scheduler.select(Request({"VCPU": 2}, hosts=frozenset({"h1"})))
+    assert await said() == ("needs 7 VCPU, free 6, of which 6 are kept for a request that waits", {"VCPU": 6})
 
 
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
         ({"resources": {"VCPU": 1}, "reserve": True}, "reserve requires queue_timeout_s: how long the request waits"),
-        ({"resources": {"VCPU": 1}, "reserve": True, "queue_timeout_s": 0}, "reserve requires queue_timeout_s"),
+        ({"resources": {"VCPU": 1}, "reserve": True, "queue_timeout_s": 9, "count": 2}, "reserve is for one place"),
+        (
+            {
+                "members": (GangMember("a", Request({"VCPU": 1})), GangMember("b", Request({"VCPU": 1}))),
+                "reserve": True,
+                "queue_timeout_s": 9,
+            },
+            "reserve is for one place, and members are several",
+        ),
     ],
 )
 def test_requests_that_cannot_reserve(fields: dict[str, object], expected: str) -> None:

@@ -78,7 +78,7 @@ def test_what_cannot_be_replayed_is_refused_in_one_line(trace: Path, tmp_path: P
     bad = tmp_path / "bad.jsonl"
     bad.write_text(trace.read_text().replace('"at_s": 1800', '"at_s": "noon"'))
     run("replay", str(bad)).check_failed(2, "bad.jsonl, line 5", "at_s must be a number of seconds")
-    run("replay", str(trace), "--policy", "best").check_failed(2, "unknown policy 'best'")
+    run("replay", str(trace), "--policy", "pack", "--policy", "best").check_failed(2, "unknown policy 'best'")
     bad.write_text("")
     run("replay", str(bad)).check_failed(2, "the file is empty")
 

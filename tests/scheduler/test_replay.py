@@ -1,6 +1,7 @@
 """Exports and traces are replayed: in order, with the ends of work, repeatably, and with the state of the fleet."""
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -121,12 +122,32 @@ async def test_whatever_refuses_a_request_only_refuses_its_places() -> None:
     assert (found.placed, found.refused) == (2, 4)
 
 
-async def test_a_request_that_can_never_be_placed_is_named() -> None:
-    trace = read(HEAD, host("h1", VCPU=8), arrival(0), arrival(60, policy="best"))
-    with pytest.raises(InvalidRequest, match="the request at 60 s cannot be placed: unknown policy 'best'"):
-        await played(trace)
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"policy": "best"}, "unknown policy 'best'"),
+        ({"weights": {"colour": 1}}, "unknown weigher 'colour'"),
+    ],
+)
+async def test_an_unknown_policy_is_named_by_its_line_before_anything_is_played(
+    fields: dict[str, Any], message: str
+) -> None:
+    trace = read(HEAD, host("h1", VCPU=8), arrival(0), arrival(60, **fields))
+    with pytest.raises(InvalidRequest, match=f"^the request of line 4 cannot be placed: {message}"):
+        await replay("redis://nowhere.invalid", trace.fleet, trace.arrivals, Settings())
     with pytest.raises(InvalidRequest, match=r"^unknown policy 'good': use one of"):
         await played(trace, "good")
+    assert (await played(trace, "pack")).placed == 2
+
+
+BEST = Request({"VCPU": 1}, policy="best")
+
+
+@pytest.mark.parametrize("request_", [BEST, Request(members=(GangMember("a", BEST),))])
+async def test_an_unknown_policy_of_an_export_is_named_by_its_time(request_: Request) -> None:
+    fleet = read(HEAD, host("h1", VCPU=8), arrival(0)).fleet
+    with pytest.raises(InvalidRequest, match=r"^the request at 60 s cannot be placed: unknown policy 'best'"):
+        await played(Trace(fleet, (Arrival(60, request_),)))
 
 
 async def test_a_replay_sees_the_room_that_came_free_at_once() -> None:
@@ -251,7 +272,11 @@ def test_hints_and_policies_of_members_do_not_survive_either() -> None:
         ([HEAD, host("h1", VCPU=1)], ["one arrival"]),
         ([HEAD, host("h1", VCPU=1), host("h1", VCPU=1)], ["line 3", "twice"]),
         ([HEAD, host("h1", cpu=1)], ["line 2", "cpu"]),
-        ([HEAD, arrival(-1)], ["line 2", "at_s must be a number of seconds"]),
+        *(
+            ([HEAD, arrival(0) | {name: value}], ["line 2", f"{name} must be a number of seconds, 0 to 10000000000"])
+            for name in ("at_s", "for_s")
+            for value in (-1, math.nan, math.inf, -math.inf, 10**400, 10_000_000_001)
+        ),
         ([HEAD, {"kind": "arrival", "request": {}}], ["line 2", "at_s", "not None"]),
         ([HEAD, arrival(0, 0)], ["line 2", "for_s must be above 0"]),
         ([HEAD, arrival(0) | {"for_s": "1h"}], ["line 2", "for_s", "'1h'"]),
@@ -266,3 +291,13 @@ def test_a_trace_that_cannot_be_read_is_refused_by_its_line(items: list[Any], wo
     with pytest.raises(InvalidRequest) as refused:
         read(*items)
     assert all(word in refused.value.detail for word in words), refused.value.detail
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"), [("", "it is empty"), (" ", "it is empty"), ('{"kind":', "it is not JSON")]
+)
+def test_a_broken_line_of_a_trace_is_refused_without_what_only_an_export_has(line: str, problem: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        read_trace([json.dumps(HEAD), line], request_of)
+    assert refused.value.detail.startswith(f"line 2: {problem}")
+    assert refused.value.detail.endswith(": correct or remove the line")

@@ -19,9 +19,10 @@ from redsched.model.units import without_units
 from redsched.scheduler.backup import archive as archives
 from redsched.scheduler.backup.arrivals import arrivals_of
 from redsched.scheduler.backup.fleet_meter import classes_of
-from redsched.scheduler.backup.replay import MAX_PLACES, Replayed
+from redsched.scheduler.backup.replay import MAX_PLACES, Replayed, check_policies
 from redsched.scheduler.backup.replay import replay as replay_on
 from redsched.scheduler.backup.trace import Trace, is_trace, read_trace
+from redsched.scheduler.wiring import plugins_of
 from redsched.store.embedded.server import PrivateServer
 from redsched.yaml_io import read_text
 
@@ -50,7 +51,10 @@ def replay(
     trace = _read(file)
     _check_class(resource_class, trace)
     settings, found = settings_for(), list[Replayed]()
-    for one in policy or [""]:
+    policies, registry = policy or [""], plugins_of(settings)()
+    for one in policies:  # all of them, before the first is played
+        check_policies(trace.arrivals, one, registry)
+    for one in policies:
         with PrivateServer.start() as server:
             found.append(uvloop.run(replay_on(server.url, trace.fleet, trace.arrivals, settings, one)))
     shown = resource_class or _fullest(found)

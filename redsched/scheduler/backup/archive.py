@@ -264,14 +264,16 @@ def _declared(kind: str, item: dict[str, Any]) -> tuple[str, Any]:
     return one.project if kind == "quota" else one.name, one
 
 
-def json_object(line: str) -> dict[str, Any]:
-    """Parse a line. Raises InvalidRequest if it is not a JSON object."""
+def json_object(line: str, remedy: str = "restore the line, or remove it and correct `lines`") -> dict[str, Any]:
+    """Parse a line. Raises InvalidRequest if it is not a JSON object; `remedy` says what to do about a broken line."""
+    if not line.strip():
+        raise InvalidRequest(f"it is empty: {remedy}")
     if len(line) > MAX_LINE:
         raise InvalidRequest(f"it has more than {MAX_LINE} characters, which no line of an export has")
     try:
         item = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InvalidRequest(f"it is not JSON ({error}): restore the line, or remove it and correct `lines`") from None
+        raise InvalidRequest(f"it is not JSON ({error}): {remedy}") from None
     if not isinstance(item, dict):
         raise InvalidRequest("it is not a JSON object: each line must be one, with its `kind`")
     return item

@@ -1,7 +1,7 @@
 """What a replay requests, and when: the claims of an exported cell again, or the arrivals of a trace."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from redsched.model import MAX_COUNT, Hints, Request
@@ -18,12 +18,19 @@ class Arrival:
     """A request at a time, in seconds. Its work ends `for_s` later; None: never.
 
     `is_guess`: the request is unknown, so that it was derived from what its claim holds.
+    `line`: its line of a trace; 0 if it is of none.
     """
 
     at_s: float
     request: Request
     for_s: float | None = None
     is_guess: bool = False
+    line: int = field(default=0, compare=False)
+
+    @property
+    def where(self) -> str:
+        """What an error names it by."""
+        return f"of line {self.line}" if self.line else f"at {self.at_s:g} s"
 
 
 def arrivals_of(archive: Archive) -> list[Arrival]:

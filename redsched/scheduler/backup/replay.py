@@ -1,11 +1,12 @@
 """Replay a workload: request what an export or a trace has, in its order, on its hosts in another store."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from redsched.decide.scoring.registry import check_policy
+from redsched.decide.plugins.registry import PluginRegistry
+from redsched.decide.scoring.registry import check_policy, check_weighers
 from redsched.errors import Conflict, InvalidRequest, NotFound, QuotaExceeded, TooHard
 from redsched.scheduler.backup.archive import Archive
 from redsched.scheduler.backup.arrivals import LEASE_S, Arrival, weighed_by
@@ -72,6 +73,22 @@ class Replayed:
         return {name: sum(one[name] * weight for one, weight in of_all) / sum(weights) for name in values[0]}
 
 
+def check_policies(arrivals: Iterable[Arrival], policy: str, registry: PluginRegistry) -> None:
+    """Raise InvalidRequest if `policy` is unknown; without it, if an arrival names an unknown policy or weigher."""
+    check_policy("policy", policy or registry.policy, registry.policies)
+    for arrival in () if policy else arrivals:
+        for one in (arrival.request, *(member.request for member in arrival.request.members)):
+            try:
+                check_policy("policy", one.policy or registry.policy, registry.policies)
+                check_weighers("weights", one.weights, registry.weighers)
+            except InvalidRequest as error:
+                raise _cannot_be_placed(arrival, error) from error
+
+
+def _cannot_be_placed(arrival: Arrival, error: InvalidRequest) -> InvalidRequest:
+    return InvalidRequest(f"the request {arrival.where} cannot be placed: {error.detail}")
+
+
 async def replay(
     url: str, fleet: Archive, arrivals: Sequence[Arrival], settings: Settings, policy: str = ""
 ) -> Replayed:
@@ -83,7 +100,7 @@ async def replay(
     overrides = {"cells": (fleet.head.cell,), "pick_from": 1, "check_s": 0.0, "events_keep_s": 0.0, "redis_url": url}
     settings = settings.model_copy(update=overrides)
     plugins = plugins_of(settings)
-    check_policy("policy", policy or settings.policy, plugins().policies)
+    check_policies(arrivals, policy, plugins())
     await _report_hosts(url, fleet, settings)
     meter = FleetMeter((one.request for one in arrivals), plugins().filters)
     async with Store.connect(url, settings) as store:
@@ -128,7 +145,7 @@ class _Playing:
         except REFUSALS:
             found = ()
         except InvalidRequest as error:
-            raise InvalidRequest(f"the request at {arrival.at_s:g} s cannot be placed: {error.detail}") from error
+            raise _cannot_be_placed(arrival, error) from error
         self.placed += len(found)
         self.refused += request.places - len(found)
         self.hosts.update(one.host for one in found)

@@ -7,7 +7,6 @@
 Each line is a JSON object. Hosts and declared objects have the lines of an export. docs/howto/compare-policies.md.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +27,8 @@ ParseRequest = Callable[[dict[str, Any]], Request]
 
 TRACE_FORMAT = 1
 """The version of the format."""
+MAX_S = 10_000_000_000
+"""The greatest time of a trace: 317 years."""
 KINDS = ("trace", *DECLARED, "host", "arrival")
 EMPTY_HEAD = Head(FORMAT, "", "c1", "1-trace", 0, 0, 0, 0)
 """The head of an archive that has only what a trace has, for the private store on which it is played."""
@@ -57,7 +58,7 @@ def read_trace(lines: Iterable[str], parse_request: ParseRequest) -> Trace:
     reading = _TraceReader(parse_request)
     for number, line in enumerate(lines, 1):
         try:
-            reading.take(json_object(line))
+            reading.take(json_object(line, "correct or remove the line"), number)
         except InvalidRequest as error:
             raise InvalidRequest(f"line {number}: {error.detail}") from error
     return reading.trace()
@@ -72,7 +73,7 @@ class _TraceReader:
         self._fleet = ArchiveReader(EMPTY_HEAD)
         self._arrivals: list[Arrival] = []
 
-    def take(self, item: dict[str, Any]) -> None:
+    def take(self, item: dict[str, Any], number: int) -> None:
         kind = item.get("kind")
         if kind not in KINDS:
             raise InvalidRequest(f"kind {kind!r:.80} is not known in a trace: use one of {', '.join(KINDS)}")
@@ -83,7 +84,7 @@ class _TraceReader:
             if item != {"kind": "trace", "format": TRACE_FORMAT}:
                 raise InvalidRequest(f'the first line must be {{"kind": "trace", "format": {TRACE_FORMAT}}}')
         elif kind == "arrival":
-            self._arrivals.append(_arrival(item, self._parse_request))
+            self._arrivals.append(_arrival(item, number, self._parse_request))
         else:
             self._fleet.take(item)
 
@@ -94,7 +95,7 @@ class _TraceReader:
         return Trace(fleet, tuple(sorted(self._arrivals, key=lambda one: one.at_s)))
 
 
-def _arrival(item: Mapping[str, Any], parse_request: ParseRequest) -> Arrival:
+def _arrival(item: Mapping[str, Any], number: int, parse_request: ParseRequest) -> Arrival:
     unknown = sorted(item.keys() - {"kind", "at_s", "for_s", "request"})
     if unknown or "request" not in item:
         problem = f"{unknown[0]!r:.80} is not known" if unknown else "`request` is missing"
@@ -105,10 +106,10 @@ def _arrival(item: Mapping[str, Any], parse_request: ParseRequest) -> Arrival:
     if not isinstance(item["request"], dict):
         raise InvalidRequest('request must be an object, such as {"resources": {"VCPU": 4}}')
     request = parse_request(item["request"])
-    return Arrival(at_s, replayable(request), for_s or request.max_runtime_s or None)
+    return Arrival(at_s, replayable(request), for_s or request.max_runtime_s or None, line=number)
 
 
 def _seconds(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise InvalidRequest(f"{name} must be a number of seconds, 0 or more, not {value!r:.80}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_S:
+        raise InvalidRequest(f"{name} must be a number of seconds, 0 to {MAX_S}, not {value!r:.80}")
     return value

@@ -1,7 +1,7 @@
 """Put the status of a store and its cells together.
 
-It reads every host in a few fields, and of the claims only those that something waits for: 10,000 hosts with a million
-claims take about a second.
+It reads every host in a few fields, and of the claims only those that something waits for, so that the number of claims
+does not matter.
 """
 
 from collections import Counter

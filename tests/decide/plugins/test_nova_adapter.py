@@ -1,9 +1,11 @@
 """Filters and weighers written for Nova: their arguments, their results, and how their errors are reported."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from redsched.settings import Settings
 from tests.support.builders.columns import columns_of
 from tests.support.builders.decisions import hosts_of
 from tests.support.builders.weighed import aggregate, raw_of, value_of
+from tests.support.fleets import novas
 
 NOVAS = "tests.support.fleets.novas."
 USUAL = {"version": "1", "epoch": "1-a", "status": "enabled", "alive": "1", "capacity.VCPU": "10", "zone": "az1"}
@@ -446,6 +449,61 @@ def test_the_host_is_named_also_if_the_class_goes_through_all_of_them() -> None:
         one.raw(columns, SMALL, np.arange(3))
 
 
+def breaks(hosts: list[HostState]) -> None:
+    for one in hosts:
+        if one.host == "b":
+            break
+    raise ValueError("metric of c")
+
+
+def takes_the_first(hosts: list[HostState]) -> None:
+    next(one for one in hosts if one.host == "b")
+    raise ValueError("metric of c")
+
+
+def goes_through_all(hosts: list[HostState]) -> None:
+    len([one for one in hosts if one.host == "b"])
+    raise ValueError("metric of c")
+
+
+def fails_in_a_loop(hosts: list[HostState]) -> None:
+    for one in hosts:
+        if one.host == "b":
+            raise ValueError("metric of b")
+
+
+def fails_in_a_comprehension(hosts: list[HostState]) -> None:
+    len([int("x" * (one.host == "b") or "1") for one in hosts])
+
+
+def breaks_and_fails_later(hosts: list[HostState]) -> None:
+    for one in hosts:
+        if one.host == "a":
+            break
+    fails_in_a_loop(hosts)
+
+
+@pytest.mark.parametrize(
+    ("going", "at"),
+    [
+        (breaks, ""),
+        (takes_the_first, ""),
+        (goes_through_all, ""),
+        (fails_in_a_loop, " on host b"),
+        (fails_in_a_comprehension, " on host b"),
+        (breaks_and_fails_later, " on host b"),
+    ],
+)
+def test_a_host_is_named_only_while_a_class_goes_through_them(
+    going: Callable[[list[HostState]], None], at: str
+) -> None:
+    with (
+        mock.patch.object(novas.NoneFilter, "filter_all", lambda _, hosts, spec: going(hosts)),
+        pytest.raises(PluginError, match=f"class NoneFilter failed{at}: ValueError"),
+    ):
+        passing("NoneFilter", memory(a="500", b="400", c="300"))
+
+
 def test_a_weigher_that_does_not_weigh_each_host_is_reported() -> None:
     one = nova_weighers([NOVAS + "ShortWeigher"])["ShortWeigher"]
     with pytest.raises(PluginError, match="class ShortWeigher returned 1 weights for 3 hosts"):
@@ -461,7 +519,7 @@ def test_a_weigher_that_fails_is_reported_likewise() -> None:
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("RamFilter", "nova_filters names 'RamFilter': give the import path of a class"),
+        ("RamFilter", "REDSCHED_NOVA_FILTERS names 'RamFilter': give the import path of a class"),
         (NOVAS + "Absent", "names 'tests.support.fleets.novas.Absent', which cannot be instantiated: AttributeError"),
         ("no.such.module.Filter", "which cannot be instantiated: ModuleNotFoundError"),
         (NOVAS + "NeedsArguments", "which cannot be instantiated: TypeError"),

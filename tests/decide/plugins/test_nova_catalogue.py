@@ -22,6 +22,7 @@ from tests.support.fleets import novas
 
 PAGE = Path(__file__).parents[3] / "docs/howto/nova-code.md"
 SETTINGS = {FILTER_PACKAGE: "nova_filters", WEIGHER_PACKAGE: "nova_weighers"}
+VARIABLES = {FILTER_PACKAGE: "REDSCHED_NOVA_FILTERS", WEIGHER_PACKAGE: "REDSCHED_NOVA_WEIGHERS"}
 CLASSES = {FILTER_PACKAGE: FILTERS, WEIGHER_PACKAGE: WEIGHERS}
 EVERY = [(package, name, one) for package, classes in CLASSES.items() for name, one in classes.items()]
 
@@ -31,34 +32,58 @@ def test_a_class_that_cannot_run_is_refused_with_what_to_use_instead(package: st
     with pytest.raises(InvalidRequest) as caught:
         plugin_registry(Settings.model_validate({SETTINGS[package]: (path_of(package, name),)}))
     assert str(caught.value) == (
-        f"{SETTINGS[package]} names Nova's {name}, which cannot run here, because {one.refused}: "
-        f"remove it, use {one.native}"
+        f"{VARIABLES[package]} names '{path_of(package, name)}', which decides by Nova's {name}; that cannot run here, "
+        f"because {one.refused}: remove it, use {one.native}"
     )
 
 
-JSON_FILTER = type("JsonFilter", (), {"__module__": f"{FILTER_PACKAGE}.json_filter", "host_passes": lambda *_: True})
+JSON_FILTER = type(
+    "JsonFilter",
+    (novas.BaseFilter,),
+    {"__module__": f"{FILTER_PACKAGE}.json_filter", "host_passes": lambda *_: True},
+)
+IMAGES = type(
+    "ImagePropertiesWeigher",
+    (novas.BaseWeigher,),
+    {"__module__": f"{WEIGHER_PACKAGE}.image_props", "_weigh_object": lambda *_: 0.0},
+)
 
 
 @pytest.mark.parametrize("alias", [JSON_FILTER, type("Heir", (JSON_FILTER,), {})])
 def test_a_class_is_refused_by_whatever_path_and_heir_it_is_named(alias: type, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(novas, "Alias", alias, raising=False)
-    with pytest.raises(InvalidRequest, match="nova_filters names Nova's JsonFilter, which cannot run here"):
+    message = (
+        "^REDSCHED_NOVA_FILTERS names 'tests.support.fleets.novas.Alias', which decides by Nova's JsonFilter; that"
+    )
+    with pytest.raises(InvalidRequest, match=message):
         plugin_registry(Settings(nova_filters=("tests.support.fleets.novas.Alias",)))
 
 
+@pytest.mark.parametrize(
+    ("package", "base", "method"),
+    [
+        (FILTER_PACKAGE, JSON_FILTER, "host_passes"),
+        (FILTER_PACKAGE, JSON_FILTER, "_filter_one"),
+        (FILTER_PACKAGE, JSON_FILTER, "filter_all"),
+        (WEIGHER_PACKAGE, IMAGES, "_weigh_object"),
+        (WEIGHER_PACKAGE, IMAGES, "weigh_objects"),
+    ],
+)
 def test_a_class_that_derives_from_a_refused_one_and_decides_itself_is_not_refused(
-    monkeypatch: pytest.MonkeyPatch,
+    package: str, base: type, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heir = type("Heir", (JSON_FILTER,), {"host_passes": lambda *_: False})
-    monkeypatch.setattr(novas, "Alias", heir, raising=False)
-    assert plugin_registry(Settings(nova_filters=("tests.support.fleets.novas.Alias",))).reads_projects
+    monkeypatch.setattr(novas, "Alias", type("Heir", (base,), {method: lambda *_: []}), raising=False)
+    settings = Settings.model_validate({SETTINGS[package]: ("tests.support.fleets.novas.Alias",)})
+    assert plugin_registry(settings).reads_projects
 
 
 @pytest.mark.parametrize(("package", "name", "one"), [one for one in EVERY if not one[2].refused])
 def test_without_nova_its_classes_are_refused_because_it_is_missing(package: str, name: str, one: NovaClass) -> None:
     if _has_nova():
         pytest.skip("Nova is installed")
-    message = f"^{SETTINGS[package]} names '{path_of(package, name)}', but Nova is not installed here: pip install nova"
+    message = (
+        f"^{VARIABLES[package]} names '{path_of(package, name)}', but Nova is not installed here: pip install nova"
+    )
     with pytest.raises(InvalidRequest, match=message):
         plugin_registry(Settings.model_validate({SETTINGS[package]: (path_of(package, name),)}))
 

@@ -180,19 +180,19 @@ def counts(rng: Random) -> Iterator[Block]:
         ("NumInstancesFilter", "num_instances", "max_instances_per_host"),
         ("IoOpsFilter", "num_io_ops", "max_io_ops_per_host"),
     ):
-        plain: list[Host] = [{key: number} for number in (0, 1, 4, 5, 6, 50)]
-        for setting in (5, 1):
+        plain: list[Host] = [{key: number} for number in (*range(13), 19, 20, 21, 50)]
+        for setting in (1, 2, 5, 10, 20):
             yield Block(name, plain, [{}], conf={option: setting})
         names = [f"a{number}" for number in range(len(NUMBERS) + 1)]
         aggregates = {name: {option: number} for name, number in zip(names, NUMBERS, strict=False)}
         aggregates[names[-1]] = {"ssd": "true"}
-        hosts = in_aggregates(rng, names, 40, **{key: lambda: rng.choice((0, 2, 3, 4, 5, 7, 9))})
+        hosts = in_aggregates(rng, names, 120, **{key: lambda: rng.choice((0, 2, 3, 4, 5, 7, 9))})
         yield Block(f"Aggregate{name}", hosts, [{}], aggregates, {option: 6})
 
 
 def metrics(rng: Random) -> Iterator[Block]:
     names = ("cpu.frequency", "cpu.user.time", "cpu.idle.time")
-    hosts = distinct(lambda: {"metrics": {one: rng.randrange(9) for one in names if rng.random() < 0.6}}, 8)
+    hosts = distinct(lambda: {"metrics": {one: rng.randrange(9) for one in names if rng.random() < 0.6}}, 24)
     for setting in (["cpu.frequency=1.0"], ["cpu.frequency=1.0", "cpu.user.time=-2.0"], ["cpu.idle.time=0.0"], []):
         yield Block("MetricsFilter", hosts, [{}], conf={"weight_setting": setting})
 

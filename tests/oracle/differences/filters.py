@@ -32,7 +32,10 @@ class Difference:
 
 
 def side_of(novas: str, ours: str) -> str | None:
-    """Return which of both passes a host, None if they agree. An error or an invalid request passes none."""
+    """Return which of both passes a host, None if they agree. An error or an invalid request passes none.
+
+    So a host that redsched refuses agrees with an error of Nova; docs/comparison.md has their number.
+    """
     passes = novas == "1", ours == "1"
     if passes[0] == passes[1]:
         return None

@@ -92,11 +92,15 @@ _REFUSED = {
 }
 
 
-def refuse_known(setting: str, path: str) -> None:
-    """Raise InvalidRequest if this is the import path of a class of Nova that cannot run here."""
-    one = _REFUSED.get(path)
+def refuse_known(setting: str, path: str, decides: str) -> None:
+    """Raise InvalidRequest if a class decides by one of Nova's that cannot run here, by whose import path `decides` is.
+
+    `path` is the import path that `setting` names.
+    """
+    one = _REFUSED.get(decides)
     if one is not None:
-        name = path.rpartition(".")[2]
+        name = decides.rpartition(".")[2]
         raise InvalidRequest(
-            f"{setting} names Nova's {name}, which cannot run here, because {one.refused}: remove it, use {one.native}"
+            f"{setting} names {path!r}, which decides by Nova's {name}; that cannot run here, because "
+            f"{one.refused}: remove it, use {one.native}"
         )

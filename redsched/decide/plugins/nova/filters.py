@@ -22,7 +22,8 @@ def nova_filters(paths: Iterable[str]) -> tuple[Filter, ...]:
 
     Hosts that it rejects are counted under `nova:<class>`. Raises InvalidRequest if a class cannot be used.
     """
-    return tuple(_filter(name, plugin) for name, plugin in load("nova_filters", paths, ("host_passes", "filter_all")))
+    found = load("REDSCHED_NOVA_FILTERS", paths, ("host_passes", "filter_all"))
+    return tuple(_filter(name, plugin) for name, plugin in found)
 
 
 def _filter(name: str, plugin: Any) -> Filter:

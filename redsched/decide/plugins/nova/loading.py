@@ -12,6 +12,9 @@ from redsched.errors import InvalidRequest, PluginError
 
 Answer = TypeVar("Answer")
 
+DECIDING = ("host_passes", "_filter_one", "filter_all", "_weigh_object", "weigh_objects")
+"""The methods by which filters and weighers decide. Nova's base classes have them too, and come last."""
+
 
 def load(setting: str, paths: Iterable[str], methods: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     """Yield an instance of each class, with the class's name. It must have one of `methods`.
@@ -21,10 +24,9 @@ def load(setting: str, paths: Iterable[str], methods: tuple[str, ...]) -> Iterat
     """
     seen: dict[str, str] = {}
     for path in paths:
-        refuse_known(setting, path)
+        refuse_known(setting, path, path)
         plugin = _make(setting, path)
-        decides = _that_decides(type(plugin))
-        refuse_known(setting, f"{decides.__module__}.{decides.__qualname__}")
+        _refuse_heirs(setting, path, type(plugin))
         name = type(plugin).__name__
         if not any(callable(getattr(plugin, method, None)) for method in methods):
             raise InvalidRequest(f"{setting} names {path!r}, which has no method {' or '.join(methods)}")
@@ -34,9 +36,13 @@ def load(setting: str, paths: Iterable[str], methods: tuple[str, ...]) -> Iterat
         yield name, plugin
 
 
-def _that_decides(plugin: type) -> type:
-    """Return the class that a plugin has what it decides by from: itself, or one that it derives from."""
-    return next((one for one in plugin.__mro__ if {"host_passes", "_weigh_object"} & vars(one).keys()), plugin)
+def _refuse_heirs(setting: str, path: str, plugin: type) -> None:
+    """Raise InvalidRequest if what decides is the code of a class of Nova that cannot run here.
+
+    A class decides itself if it, or one between, has one of `DECIDING`.
+    """
+    decides = next((one for one in plugin.__mro__ if vars(one).keys() & set(DECIDING)), plugin)
+    refuse_known(setting, path, f"{decides.__module__}.{decides.__qualname__}")
 
 
 def _make(setting: str, path: str) -> Any:
@@ -61,5 +67,6 @@ def calling(name: str, states: LimitedList[Any], call: Callable[[], Answer]) -> 
     except (InvalidRequest, TooMuchWork):
         raise
     except Exception as error:  # a plugin may raise anything, and the log must name it
-        where = "" if states.at is None else f" on host {states.at.host}"
+        at = states.at(error)
+        where = "" if at is None else f" on host {at.host}"
         raise PluginError(f"Nova's class {name} failed{where}: {type(error).__name__}: {error}") from error

@@ -26,7 +26,7 @@ def nova_weighers(paths: Iterable[str]) -> Mapping[str, Weigher]:
     """
     return {
         name: _weigher(name, plugin)
-        for name, plugin in load("nova_weighers", paths, ("_weigh_object", "weigh_objects"))
+        for name, plugin in load("REDSCHED_NOVA_WEIGHERS", paths, ("_weigh_object", "weigh_objects"))
     }
 
 

@@ -18,13 +18,16 @@ from redsched.agent.hooks.http import UrlHook
 from redsched.agent.journal.journal import open_journal
 from redsched.agent.link import AgentLink
 from redsched.agent.store_link import StoreLink
-from redsched.errors import InvalidRequest, StoreUnavailable
+from redsched.errors import Forbidden, InvalidRequest, NotFound, Unauthenticated, Unavailable
 from redsched.model import HostReport
 from redsched.settings import Settings
 from redsched.store.store import Store
 
 CONNECT_AGAIN_S = 2.0
 """Pause before a starting agent connects again that must not exit, because it has work to stop in time."""
+
+_MAY_PASS = (Unavailable, Unauthenticated, Forbidden, NotFound)
+"""What ends by itself, or when an operator replaces a token, restores rights or restarts an API with all cells."""
 
 _log = logs.get_logger("redsched.agent")
 
@@ -41,9 +44,10 @@ async def run(
     It uses the API that the settings name, or else the store at `url`.
 
     When the agent ends, work keeps running, and the next process with the same journal finds it. Raises OtherAgent if
-    other agents have all of the hosts, InvalidRequest for invalid hosts or settings, JournalBroken, and
-    StoreUnavailable if the store cannot be used at the start. During later outages the agent retries, and also at the
-    start while its journal has work that it must stop in time.
+    other agents have all of the hosts, InvalidRequest for invalid hosts or settings, JournalBroken, and what
+    connecting raises: Unavailable if the store or API cannot be used at the start, and Unauthenticated, Forbidden or
+    NotFound if the API refuses the agent. During later outages the agent retries, and also at the start while its
+    journal has work that it must stop in time.
     """
     collectors: list[Collector] = [StaticCollector(host) if isinstance(host, HostReport) else host for host in hosts]
     _check(collectors, settings)
@@ -65,14 +69,15 @@ async def _connected(
 ) -> AgentLink:
     """Connect, and stop work meanwhile whose time is up.
 
-    Raises StoreUnavailable if that fails and there is no such work; else it is tried again.
+    If that fails and there is such work, now or later, it is tried again. Else it raises Unavailable, Unauthenticated,
+    Forbidden or NotFound. Raises InvalidRequest for settings that cannot be used.
     """
     stopping = asyncio.create_task(limits.run())
     try:
         while True:
             try:
                 return await stack.enter_async_context(connect())
-            except StoreUnavailable as error:
+            except _MAY_PASS as error:
                 if not limits.has_work:
                     raise
                 _log.warning("not connected yet, but there is work to stop in time", reason=str(error))

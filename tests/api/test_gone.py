@@ -7,6 +7,7 @@ import pytest
 from starlette.requests import Request
 
 from redsched.api.disconnect import unless_gone
+from redsched.api.routes.plans import PLAN_GONE
 from redsched.errors import NotConfirmed, NoValidHost
 
 
@@ -46,3 +47,12 @@ async def test_one_who_stays_gets_the_answer_or_the_error() -> None:
     assert await unless_gone(request_from(asyncio.Queue()), answer()) == 7
     with pytest.raises(NoValidHost):
         await unless_gone(request_from(asyncio.Queue()), refuse())
+
+
+async def test_one_who_goes_is_told_what_becomes_of_the_work() -> None:
+    """Claims are released, but a plan has none."""
+    messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    for then, words in (((), "claims are released"), ((PLAN_GONE,), "nothing was written")):
+        await messages.put({"type": "http.disconnect"})
+        with pytest.raises(NotConfirmed, match=words):
+            await unless_gone(request_from(messages), asyncio.sleep(60), *then)

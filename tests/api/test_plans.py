@@ -1,9 +1,14 @@
 """POST /v1/plans/...: what would happen, for operators and readers; nothing is written."""
 
+import asyncio
+import json
+
 import httpx
 import pytest
 
+from redsched import aio
 from redsched.scheduler.planning.planner import Planner
+from redsched.schema.requests.plans import MAX_NEW_HOSTS, AddingBody
 from tests.api.parts import NEED, check_problem, held, put_host, select
 
 
@@ -130,3 +135,18 @@ async def test_bad_rebalancing_is_refused(api: httpx.AsyncClient) -> None:
         problem = check_problem(await api.post("/v1/plans/rebalance", json=body), 422, "invalid-request")
         assert words in problem["detail"], problem
     check_problem(await api.post("/v1/plans/rebalance/apply", json={"moves": []}), 422, "invalid-request")
+
+
+async def test_many_reports_are_made_while_others_have_their_turn() -> None:
+    new = {"name": "new-{n}", "repeat": MAX_NEW_HOSTS, "inventories": {"VCPU": {"total": 4}}}
+    body, turns = AddingBody.model_validate_json(json.dumps({"hosts": [new]})), [0]
+
+    async def others() -> None:
+        while True:
+            turns[0] += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(others())
+    assert len(await body.reports()) == MAX_NEW_HOSTS
+    assert turns[0] > 2
+    await aio.end(task)

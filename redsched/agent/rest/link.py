@@ -39,7 +39,8 @@ class RestLink:
     async def connect(cls, settings: Settings, cells: Collection[str]) -> AsyncIterator["RestLink"]:
         """Open a connection, and check that the API accepts the token and has these cells.
 
-        Raises InvalidRequest, Unauthenticated, Forbidden, NotFound, StoreUnavailable.
+        Raises InvalidRequest, Unauthenticated, Forbidden, NotFound, StoreUnavailable, and OutcomeUnknown if the API
+        accepts the connection but does not reply.
         """
         async with ApiClient.connect(settings) as client:
             known = (await client.first())["cells"]

@@ -24,8 +24,9 @@ class Mover:
     def may_move(self, claim: Claim) -> bool:
         """Return whether the verb that moves claims would take this one, if it has another place."""
         is_settled = claim.state is ClaimStatus.ACTIVE and len(self.copy.claims[claim.id].placements) == 1
-        if not is_settled or claim.resizing_to or claim.is_local or claim.gang in self.copy.unready:
+        if not is_settled or claim.resizing_to or claim.gang in self.copy.unready:
             return False
+        # That of local work has no request.
         return self.copy.knows_request_of(claim) and all(one.claim_id != claim.id for one in self.moves)
 
     def on(self, host: str) -> list[Claim]:

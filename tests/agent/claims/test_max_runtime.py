@@ -7,6 +7,7 @@ import asyncio
 import dataclasses
 import importlib
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from redsched.agent.claims.stopping import as_ending
 from redsched.agent.journal.journal import open_journal
 from redsched.agent.journal.schema import JournalEntry, WorkEnd
 from redsched.agent.store_clock import StoreClock
-from redsched.errors import StoreUnavailable
+from redsched.errors import Forbidden, NotFound, OutcomeUnknown, RedschedError, StoreUnavailable, Unauthenticated
 from redsched.model import ClaimStatus, EndReason, OnExit
 from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
@@ -353,24 +354,105 @@ async def test_an_agent_that_starts_without_the_store_stops_it(line: Line, shift
     await has_ended(line.world)
 
 
-async def test_it_stays_until_then_and_connects_when_it_can(
-    line: Line, shift: Shift, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def tries(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that grows whenever a starting agent tries to connect."""
+    connect, counted = RUN._link, list[int]()
+
+    def counting(*arguments: Any) -> Any:
+        counted.append(1)
+        return connect(*arguments)
+
+    monkeypatch.setattr(RUN, "_link", counting)
+    return counted
+
+
+async def tries_again(starting: "asyncio.Task[asyncio.Task[None]]", tries: list[int]) -> None:
+    """Wait until a starting agent has failed to connect twice more, and has not exited."""
+    before = len(tries)
+    await wait_until(lambda: starting.done() or len(tries) >= before + 3, timeout=30)
+    assert not starting.done(), "it has work to stop in time"
+
+
+async def test_an_agent_that_starts_while_its_api_hangs_stops_it(
+    clean_store: str, tmp_path: Path, shift: Shift, tries: list[int]
 ) -> None:
+    """The API's machine accepts connections, but nobody replies. Without such work the agent exits."""
+    async with line_to(clean_store, tmp_path, "rest") as line:
+        agent = await line.start()
+        await run_work(line.world)
+        await line.world.stop(agent)
+        await line.cut()
+        with socket.create_server(("127.0.0.1", line._port)):  # the system accepts
+            starting = asyncio.create_task(line.world.start(hook=line.world.hook, reply_timeout_s=0.1))
+            await tries_again(starting, tries)
+            assert line.world.calls("stop") == []
+            shift.pass_by()
+            await wait_until(lambda: line.world.calls("stop") != [], timeout=30)
+            with pytest.raises(OutcomeUnknown):
+                await starting
+        await line.mend()
+        await line.start()
+        await has_ended(line.world)
+
+
+async def test_an_agent_that_starts_with_an_expired_token_stops_it(
+    clean_store: str, tmp_path: Path, shift: Shift, tries: list[int]
+) -> None:
+    """Once it has stopped the work, it exits and says why."""
+    async with line_to(clean_store, tmp_path, "rest") as line:
+        token = line.world.token
+        assert token is not None
+        agent = await line.start()
+        await run_work(line.world)
+        await line.world.stop(agent)
+        token.allow()
+        token.watched.look()
+        starting = line.start_cut_off()
+        await tries_again(starting, tries)
+        assert line.world.calls("stop") == []
+        shift.pass_by()
+        await wait_until(lambda: line.world.calls("stop") != [], timeout=30)
+        with pytest.raises(Unauthenticated):
+            await starting
+        token.allow("agent")
+        token.watched.look()
+        await line.start()
+        await has_ended(line.world)
+
+
+@pytest.mark.parametrize("refusal", [Unauthenticated, Forbidden, NotFound])
+async def test_an_agent_that_is_refused_at_the_start_stays_until_it_is_accepted(
+    line: Line, shift: Shift, monkeypatch: pytest.MonkeyPatch, refusal: type[RedschedError]
+) -> None:
+    agent = await line.start()
+    await run_work(line.world)
+    await line.world.stop(agent)
+    connect, refused = RUN._link, list[int]()
+
+    @asynccontextmanager
+    async def at_the_third_try(*arguments: Any) -> AsyncIterator[Any]:
+        if len(refused) < 2:
+            refused.append(1)
+            raise refusal("refused by the test")
+        async with connect(*arguments) as link:
+            yield link
+
+    monkeypatch.setattr(RUN, "_link", at_the_third_try)
+    await line.start()
+    assert len(refused) == 2
+    shift.pass_by()
+    await has_ended(line.world)
+
+
+async def test_it_stays_until_then_and_connects_when_it_can(line: Line, shift: Shift, tries: list[int]) -> None:
     """An agent with such work does not exit when it cannot connect at the start."""
     agent = await line.start()
     await run_work(line.world)
     await line.world.stop(agent)
     await line.cut()
-    connect, tries = RUN._link, list[int]()
-
-    def counted(*arguments: Any) -> Any:
-        tries.append(1)
-        return connect(*arguments)
-
-    monkeypatch.setattr(RUN, "_link", counted)
     starting = line.start_cut_off()
-    await wait_until(lambda: len(tries) >= 3, timeout=30)
-    assert not starting.done()
+    await tries_again(starting, tries)
     assert line.world.calls("stop") == []
     await line.mend()
     await starting

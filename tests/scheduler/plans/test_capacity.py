@@ -7,7 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redsched.errors import NotFound
-from redsched.model import Aggregate, Group, GroupPolicy, Inventory, Pool, Quota, Request, ServerGroup, SharedPool
+from redsched.model import (
+    NUMA_NODE,
+    Aggregate,
+    Group,
+    GroupPolicy,
+    HostReport,
+    Inventory,
+    Numa,
+    NumaCell,
+    Pool,
+    Quota,
+    Request,
+    ServerGroup,
+    SharedPool,
+)
 from redsched.scheduler.plans import capacity as counting
 from redsched.scheduler.plans.cell_copy import CellCopy, free_by_class
 from redsched.settings import Settings
@@ -135,3 +149,16 @@ def test_hosts_with_equal_pools_may_differ_in_traits_and_limits(marks: list[tupl
     )
     one = archive(fleet, aggregates=limits)
     assert plans(one).capacity(asked).places == one_by_one(copy(one), asked)
+
+
+def test_hosts_with_equal_amounts_may_differ_in_how_much_is_real() -> None:
+    """4 KB pages are not overcommitted: of the same capacity, one host has half."""
+
+    def with_node(name: str, total: int, ratio: float) -> HostReport:
+        memory = Inventory(total, max_unit=2048, allocation_ratio=ratio)
+        node = Pool({"VCPU": Inventory(16), "MEMORY_MB": memory}, traits=frozenset({NUMA_NODE}))
+        return replace(host(name), pools={"numa0": node})
+
+    fleet = archive([with_node("a", 4096, 1.0), with_node("b", 2048, 2.0)])
+    asked = Request(numa=Numa((NumaCell(1, 1024),), page_size_kb=4))
+    assert plans(fleet).capacity(asked).places == one_by_one(copy(fleet), asked) == 4 + 2

@@ -10,6 +10,7 @@ from redsched.model import (
     ClaimStatus,
     GangMember,
     GroupPolicy,
+    Hints,
     HostStatus,
     Relation,
     RelationType,
@@ -113,6 +114,20 @@ def test_a_group_that_must_stay_together_leaves_as_a_whole() -> None:
     assert goes_to(found) == {}
     assert [one.claim_id for one in found.unplaced] == ["db-1", "db-2"]
     assert "moves as a whole, 2 members" in found.unplaced[0].reason
+
+
+def test_a_claim_that_leaves_later_with_its_group_is_not_unplaced() -> None:
+    """Alone it has no place while the one that it follows is still there."""
+    group_of_two = ServerGroup("db", GroupPolicy.AFFINITY)
+    follows = Request({"VCPU": 3}, server_group="db", hints=Hints(same_host=frozenset({"lead"})))
+    claims = {
+        "follows": ("a", follows),
+        "lead": ("a", Request({"VCPU": 2})),
+        "last": ("a", Request({"VCPU": 1}, server_group="db")),
+    }
+    found = plans(archive([host("a", VCPU=8), host("b", VCPU=8)], claims, groups=(group_of_two,))).drain(["a"])
+    assert goes_to(found) == {"lead": "b", "last": "b", "follows": "b"}
+    assert found.unplaced == ()
 
 
 def test_the_relations_of_a_gang_hold() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from redsched.decide.work_limit import TooMuchWork
 from redsched.errors import ClaimState, InvalidRequest, NotFound
 from redsched.model import Claim, Group, GroupPolicy, HostReport, Request, ServerGroup, Spread
+from redsched.model.claims import LOCAL
 from redsched.scheduler.plans.movers import Mover
 from redsched.scheduler.plans.rebalancing import RebalanceQuestion, VerifyQuestion
 from redsched.scheduler.plans.relocation import Relocation
@@ -135,6 +136,19 @@ def test_what_may_not_be_moved_stays() -> None:
     assert found.after == 2
     targets = [*went(found).values()]
     assert len(targets) == len(set(targets))
+
+
+def test_claims_that_the_ordinary_move_refuses_are_not_considered() -> None:
+    """Of a gang that waits, or made by the host: each would be found to be stuck only later."""
+    others = {
+        "early": claim("a", SMALL, 1, gang="early"),
+        "later": claim("b", SMALL, 2, gang="early", state="claimed"),
+        "local": claim("a", SMALL, 3, digest=LOCAL),
+        "free": claim("a", SMALL, 4),
+    }
+    mover = Mover(copy(archive(FLEET, others=others, requests=(SMALL,))), 5)
+    assert [one.id for one in mover.on("a")] == ["free"]
+    assert mover.on("b") == []
 
 
 def test_claims_that_wait_get_room() -> None:

@@ -112,6 +112,21 @@ async def test_what_claims_refer_to_is_read_too(scheduler: Scheduler) -> None:
         await scheduler.plans.capacity(Request({"VCPU": 1}, hints=Hints(same_host=frozenset({"nobody"}))))
 
 
+async def test_only_requests_with_hints_about_claims_are_parsed(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parsing those of all claims would take long."""
+    far = Hints(different_host=frozenset({"first"}))
+    await scheduler.select(Request({"VCPU": 1}, exclude_hosts=frozenset({"h1"}), claim_ids=("first",)))
+    await scheduler.select(Request({"VCPU": 1}, hints=far, claim_ids=("far",)))
+    parse, parsed = live._hinted, list[str]()
+    monkeypatch.setattr(live, "_hinted", lambda text: parsed.append(text) or parse(text))  # type: ignore[func-returns-value]
+    [cell] = scheduler._cells
+    known = await live.read_known(cell, cell.updater.columns.names())
+    assert len(known.texts) == 2
+    assert ["different_host" in text for text in parsed] == [True]
+
+
 async def test_claims_that_changed_while_they_were_read_are_read_again(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,18 +111,42 @@ class Columns(Rows):
         self.keyed |= {"trait": (self.traits, _is_one), "aggregate": (self.aggregates, _is_one)}
         self.keyed |= {"metric": (self.metrics, _metric), "ratio": (self.ratios, _ratio)}
 
-    def names_where(self, zone: OneOf = None, status: OneOf = None) -> list[str]:
-        """Return the hosts with one of these zones and one of these (listed) statuses, sorted by name."""
+    def names_where(
+        self,
+        zone: OneOf = None,
+        status: OneOf = None,
+        trait: OneOf = None,
+        aggregate: OneOf = None,
+        label: OneOf = None,
+    ) -> list[str]:
+        """Return the hosts that match each filter by one of its values, sorted by name.
+
+        `status` has listed statuses, and `label` texts of the form `key=value`.
+        """
+        filters: tuple[tuple[OneOf, Callable[[str], NDArray[np.bool_]]], ...] = (
+            (zone, lambda name: np.equal(self.zones.codes, self.zones.code(name))),
+            (status, self._with_status),
+            (trait, self.traits.__getitem__),
+            (aggregate, self.aggregates.__getitem__),
+            (label, self._with_label),
+        )
         wanted = self.present
-        if zone:
-            wanted = wanted & np.isin(self.zones.codes, [self.zones.code(one) for one in values_of(zone)])
-        if status:
-            wanted = wanted & np.any([self._with_status(one) for one in values_of(status)], axis=0)
+        for values, matching in filters:
+            if values:
+                wanted = wanted & np.any([matching(one) for one in values_of(values)], axis=0)
         return self.names_in(wanted)
+
+    def _with_label(self, pair: str) -> NDArray[np.bool_]:
+        key, _, value = pair.partition("=")
+        if key not in self.labels:
+            return np.zeros(self.size, np.bool_)
+        return np.equal(self.labels[key].codes, self.labels[key].code(value))
 
     def _with_status(self, status: str) -> NDArray[np.bool_]:
         is_lost: NDArray[np.bool_] = self.epochs.codes == self.epochs.code(WRITTEN_OFF)
-        return is_lost if status == ListedStatus.LOST else np.logical_and(self.status == _STATUS[status], ~is_lost)
+        if status == ListedStatus.LOST:
+            return is_lost
+        return np.logical_and(~self.alive if status == ListedStatus.DOWN else self.status == _STATUS[status], ~is_lost)
 
     def is_written_off(self, host: str) -> bool:
         """Return whether a known host was written off by an operator and has not returned."""

@@ -43,7 +43,7 @@ NOUNS: Mapping[str, Noun] = {
     "host": Noun(
         "Hosts: their free amounts, and whether they accept claims.",
         {
-            "list": Entry("verbs.hosts:list_hosts", "List hosts with their free amounts."),
+            "list": Entry("verbs.host_list:list_hosts", "List hosts with their free amounts."),
             "show": Entry(
                 "verbs.hosts:show", "Show one host: its slots, pools, traits, labels, metrics and aggregates."
             ),

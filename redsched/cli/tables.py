@@ -1,15 +1,34 @@
-"""Output of commands: tables that fit the terminal, plain columns elsewhere, and JSON on request."""
+"""Output of commands: tables that fit the terminal, columns separated by tabs elsewhere, and JSON on request."""
 
 import json
 import shutil
 import sys
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import to_json
 
-from redsched.cli.formats import INDENT, NOTHING, shown
+from redsched.cli.formats import BETWEEN, NOTHING, shown, wrapped
+
+SEPARATOR = "\t"
+"""Between two columns where stdout is not a terminal: no value of a table contains it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableStyle:
+    """How a table is printed: `wide` gives a terminal one line for each row; `heads` prints the names of columns.
+
+    `leave` has a number for each column, if a terminal without room may leave columns out: 1 is left out first, and 0
+    never. Without it, columns without room are printed below their row.
+    """
+
+    wide: bool = False
+    heads: bool = True
+    leave: Sequence[int] = ()
+
+
+USUAL = TableStyle()
 
 
 def show_json(content: Mapping[str, Any]) -> None:
@@ -18,28 +37,43 @@ def show_json(content: Mapping[str, Any]) -> None:
     print(json.dumps(json.loads(to_json(content)), indent=indent, ensure_ascii=False))
 
 
+def show_yaml(content: Mapping[str, Any]) -> None:
+    """Print `content` as a YAML document."""
+    import yaml  # few commands need it
+
+    print(yaml.safe_dump(json.loads(to_json(content)), sort_keys=False, allow_unicode=True), end="", flush=True)
+
+
 def show_table(
     heads: Sequence[str],
     rows: Iterable[Sequence[object]],
     empty: str,
     notes: Iterable[str] | None = None,
-    wide: bool = False,
+    layout: TableStyle = USUAL,
 ) -> None:
     """Print rows under their heads, or the line `empty` if there are none.
 
     `notes` has a text for each row, '' for none. It is appended to the row's last cell; on a terminal it has its own
-    lines. With `wide` a terminal gets plain columns too.
+    lines.
     """
     found = list(rows)
     texts = [""] * len(found) if notes is None else list(notes)
     if not found:
-        print(empty)
-    elif is_fitted(wide):
+        if layout.heads:
+            print(empty)
+    elif is_fitted(layout.wide):
         from redsched.cli import fitted  # with rich, which only terminals need
 
-        fitted.show(heads, found, texts)
+        fitted.show(heads, found, texts, layout)
     else:
-        _show_plain(heads, [_with_note([*map(shown, row)], note) for row, note in zip(found, texts, strict=True)])
+        whole = [_with_note(row, note) for row, note in zip(found, texts, strict=True)]
+        _show_plain([*([heads] if layout.heads else []), *whole])
+
+
+def line_of(row: Sequence[object]) -> str:
+    """Return a row as one line: its values are separated by tabs, or by spaces on a terminal."""
+    separator = " " * BETWEEN if sys.stdout.isatty() else SEPARATOR
+    return separator.join(" ".join(shown(value).split()) for value in row)
 
 
 def is_fitted(wide: bool = False) -> bool:
@@ -48,20 +82,14 @@ def is_fitted(wide: bool = False) -> bool:
 
 
 def show_more(after: str | None) -> None:
-    """Print how to get the next page, if there is one."""
+    """Print how to get the next page, if there is one: to stderr if programs read stdout."""
     if after:
-        print(f"there are more: --after {after}")
+        print(f"there are more: --after {after}", file=sys.stdout if sys.stdout.isatty() else sys.stderr)
 
 
 def say(line: str) -> None:
     """Print a line immediately; on a terminal it is wrapped between words, with an indented continuation."""
-    if is_fitted():
-        width, indent = shutil.get_terminal_size().columns, " " * INDENT
-        wrapper = textwrap.TextWrapper(
-            width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
-        )
-        line = "\n".join(wrapper.fill(part) for part in line.split("\n"))
-    print(line, flush=True)
+    print(wrapped(line, shutil.get_terminal_size().columns) if is_fitted() else line, flush=True)
 
 
 def amounts(found: Mapping[str, int]) -> str:
@@ -74,13 +102,19 @@ def first_line(text: str) -> str:
     return text.partition("\n")[0]
 
 
-def _with_note(cells: list[str], note: str) -> list[str]:
-    last = [one for one in (cells[-1], note) if one and one != NOTHING]
-    return [*cells[:-1], " ".join(last) or NOTHING]
+def _with_note(row: Sequence[object], note: str) -> Sequence[object]:
+    if not note:
+        return row
+    last = shown(row[-1])
+    return [*row[:-1], note if last == NOTHING else f"{last} {note}"]
 
 
-def _show_plain(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    lines = [list(heads), *rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+def _show_plain(rows: Sequence[Sequence[object]]) -> None:
+    """Print one line for each row: columns of equal widths on a terminal, and separated by tabs elsewhere."""
+    if sys.stdout.isatty():
+        from redsched.cli import fitted
+
+        return fitted.show_wide(rows)
+    for row in rows:
+        print(line_of(row))
+    return None

@@ -37,12 +37,16 @@ class HostStatus(StrEnum):
 
 
 class ListedStatus(StrEnum):
-    """The statuses by which hosts can be listed. A host that was written off is only lost, until it returns."""
+    """The statuses by which hosts can be listed. A host that was written off is only lost, until it returns.
+
+    A host whose lease has run out is down, and has one of the first three statuses as well.
+    """
 
     ENABLED = "enabled"
     DISABLED = "disabled"
     DRAINING = "draining"
     LOST = "lost"
+    DOWN = "down"
 
 
 class AtDeadline(StrEnum):

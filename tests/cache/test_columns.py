@@ -240,3 +240,16 @@ def test_a_large_cell_is_checked_a_part_at_a_time(monkeypatch: pytest.MonkeyPatc
         columns.give_back()
         left.append(len(columns.traits))
     assert left == [71, 21, 1]
+
+
+def test_hosts_are_found_by_any_value_of_each_filter() -> None:
+    down = FIELDS | {"alive": "0", "zone": "az2", "aggregate.fast": "", "label.rack.row": "r5"}
+    columns = columns_of(h1=FIELDS, h2=down)
+    assert columns.names_where() == ["h1", "h2"]
+    assert columns.names_where(status="down") == columns.names_where(zone="az2") == ["h2"]
+    assert columns.names_where(status=("down", "enabled")) == ["h1", "h2"]
+    assert columns.names_where(aggregate=("fast", "slow")) == columns.names_where(label="rack.row=r4") == ["h1"]
+    assert columns.names_where(label=("rack.row=r4", "rack.row=r5")) == ["h1", "h2"]
+    assert columns.names_where(label="rack=r4") == columns.names_where(label="rack.row=r9") == []
+    assert columns.names_where(trait="HW_CPU_X86_AVX2", zone="az2") == ["h2"]
+    assert columns.names_where(trait="CUSTOM_NONE") == []

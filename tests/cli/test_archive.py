@@ -29,7 +29,7 @@ def test_a_cell_is_exported_and_comes_back_after_a_wipe(redsched: Redsched, stor
     assert found.exit_code == 0, found  # stderr may have a log line about the new epoch
     assert (
         found.output
-        == "cell c1: 0 aggregates, 1 server groups, 0 pools, 0 quotas, 2 statuses, 2 hosts, 1 claims, 1 requests\n"
+        == "cell c1: 0 aggregates, 1 server group, 0 pools, 0 quotas, 2 statuses, 2 hosts, 1 claim, 1 request\n"
     )
     assert redsched("claim", "show", "mine", "--json").check().json()["host"] == "h1"
     assert redsched("host", "show", "h2", "--json").check().json()["status"] == "draining"

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from io import StringIO
 from unittest.mock import patch
 
-from redsched.cli.verbs.claims import _show_claim, _show_claims
+from redsched.cli.listings import Form
+from redsched.cli.verbs.claims import LISTING, _show_claim
 from redsched.model import Claim, ClaimStatus, Placement
 from tests.cli.conftest import Redsched
 
@@ -42,7 +43,7 @@ def on_a_terminal(show: Callable[[], None]) -> str:
 
 
 def test_the_list_fits_80_columns_and_cuts_nothing() -> None:
-    shown = on_a_terminal(lambda: _show_claims([moving()]))
+    shown = on_a_terminal(lambda: LISTING.show([moving()], dict, Form()))
     assert max(map(len, shown.splitlines())) <= 80
     assert "…" not in shown
     words = shown.replace("│", " ").split()

@@ -15,7 +15,7 @@ def test_an_aggregate_from_set_to_delete(redsched: Redsched) -> None:
     changed = redsched("aggregate", "set", "ssd", "--metadata", "old=", "--host", "h2", "--json").check().json()
     assert changed == {"name": "ssd", "metadata": {"disk": "nvme"}, "hosts": ["h1", "h2"]}
     assert redsched("aggregate", "set", "ssd", "--not-host", "h1").check().output == "aggregate ssd is changed\n"
-    assert redsched("aggregate", "show", "ssd").check().output == "ssd  1 hosts\nmetadata: disk=nvme\nhosts: h2\n"
+    assert redsched("aggregate", "show", "ssd").check().output == "ssd  1 host\nmetadata: disk=nvme\nhosts: h2\n"
     assert redsched("aggregate", "list").check().output.splitlines()[1].split() == ["ssd", "1", "disk=nvme"]
     assert "aggregates: ssd" in redsched("host", "show", "h2").check().output
     redsched("aggregate", "delete", "ssd").check_failed(3, "ssd", "`redsched aggregate delete ssd --force`")
@@ -27,7 +27,7 @@ def test_a_server_group_from_set_to_delete(redsched: Redsched) -> None:
     redsched("server-group", "set", "web", "--policy", "anti-affinity", "--count-by", "label:rack").check()
     redsched("select", "VCPU=1", "--server-group", "web", "--host", "h2").check()
     shown = redsched("server-group", "show", "web").check().output
-    assert "web  anti-affinity by host, at most 1  1 members" in shown
+    assert "web  anti-affinity by host, at most 1  1 member" in shown
     assert [line.split() for line in shown.splitlines()[2:]] == [
         ["host", "h2", "1"],
         ["zone", "az2", "1"],

@@ -76,17 +76,21 @@ def test_a_claim_and_its_events_show_why_it_failed(redsched: Redsched, store: st
             await cell.claims.confirm("h1", "mine", found["token"])
             await cell.claims.work_ended("h1", "mine", found["token"], "no process 7 is left")
             shown = redsched("claim", "show", "mine").check().output
-            assert redsched("claim", "list").check().output.splitlines()[1].startswith("mine   active (work ended)  h1")
-            assert re.search(r"^its work ended at 2.*Z; on_exit is keep$", shown, re.MULTILINE)
-            assert re.search(r"^last failure on h1 at 2.*Z: no process 7 is left$", shown, re.MULTILINE)
+            assert (
+                redsched("claim", "list").check().output.splitlines()[1].startswith("mine\tactive (work ended)\th1\t")
+            )
+            assert re.search(r"^its work ended at 2.*Z \(\d+s\); on_exit is keep$", shown, re.MULTILINE)
+            assert re.search(r"^last failure on h1 at 2.*Z \(\d+s\): no process 7 is left$", shown, re.MULTILINE)
             await cell.claims.fail("h1", "mine", found["token"], by_host=True, reason="exit code 3\nno more disks")
             await Recorder(cell, Settings()).record()
 
     asyncio.run(fail())
     shown = redsched("claim", "show", "mine").check().output
-    assert re.search(r"^reason on h1 at 2.*Z: exit code 3\nno more disks\n\Z", shown, re.MULTILINE)
+    assert re.search(r"^reason on h1 at 2.*Z \(\d+s\): exit code 3\nno more disks\n\Z", shown, re.MULTILINE)
     assert redsched("claim", "show", "mine", "--json").check().json()["reason"]["text"] == "exit code 3\nno more disks"
-    failed = [line for line in redsched("events", "--claim", "mine").check().output.splitlines() if " failed " in line]
+    failed = [
+        line for line in redsched("events", "--claim", "mine").check().output.splitlines() if "\tfailed\t" in line
+    ]
     assert failed[0].endswith("reason=exit code 3 no more disks")
     redsched("events", "--kind", "fialed").check_failed(2, "unknown kind 'fialed'")
     redsched("select", "VCPU=1", "--on-exit", "restart").check_failed(2, "--on-exit")

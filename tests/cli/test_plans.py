@@ -12,13 +12,13 @@ def test_capacity_is_shown_by_zone_with_what_runs_out(redsched: Redsched) -> Non
     redsched("select", "VCPU=3", "--host", "h1", "--id", "db").check()
     assert redsched("plan", "capacity", "VCPU=2").check().output.splitlines() == [
         "4 more fit",
-        "ZONE  PLACES",
-        "az1   2",
-        "az2   2",
-        "CLASS  CAPACITY  FREE  FREE AFTER",
-        "VCPU   12        9     1",
-        "RUNS OUT  HOSTS",
-        "VCPU      2",
+        "ZONE\tPLACES",
+        "az1\t2",
+        "az2\t2",
+        "CLASS\tCAPACITY\tFREE\tFREE AFTER",
+        "VCPU\t12\t9\t1",
+        "RUNS OUT\tHOSTS",
+        "VCPU\t2",
     ]
     found = redsched("plan", "capacity", "VCPU=2", "--n-plus-one", "host", "--json").check().json()
     assert (found["places"], found["redundancy"]["checked"]) == (4, 2)
@@ -50,8 +50,8 @@ def test_a_drain_and_a_failure_are_planned_and_nothing_is_done(redsched: Redsche
     redsched("select", "VCPU=3", "--host", "h1", "--host", "h2", "--zone", "az2", "--id", "zoned").check()
     redsched("select", "VCPU=4", "--id", "free").check()
     lines = redsched("plan", "without", "h1").check().output.splitlines()
-    assert lines[0] == "0 of 1 claims have another place, 1 would have no place"
-    assert lines[2].startswith("free            h1    none of 2 hosts can take 4 VCPU: ")
+    assert lines[0] == "0 of 1 claim has another place, 1 would have no place"
+    assert lines[2].startswith("free\th1\tnone of 2 hosts can take 4 VCPU: ")
     assert redsched("host", "show", "h1", "--json").json()["status"] == "enabled"
     redsched("plan", "drain", "h9").check_failed(4, "no host 'h9'")
 
@@ -62,9 +62,9 @@ def test_further_hosts_are_planned(redsched: Redsched, tmp_path: Path) -> None:
     assert redsched("plan", "with", str(fleet), "VCPU=2", "--zone", "az3").check().output.splitlines() == [
         "2 more hosts",
         "0 of the request fit now, 4 then",
-        "CLASS      CAPACITY  FREE   FREE AFTER",
-        "MEMORY_MB  16384     16384  16384",
-        "VCPU       20        12     20",
+        "CLASS\tCAPACITY\tFREE\tFREE AFTER",
+        "MEMORY_MB\t16384\t16384\t16384",
+        "VCPU\t20\t12\t20",
     ]
     assert redsched("plan", "with", str(fleet), "--json").check().json()["room"] is None
     fleet.write_text(FLEET.replace("'new-{n}', repeat: 2", "h1"))

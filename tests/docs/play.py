@@ -33,7 +33,7 @@ VOLATILE = (
     (r"\d+-[0-9a-f]{8}\b", "EPOCH"),
     (r"\b[0-9a-f]{16,}\b", "ID"),
     (r"\bcli:[\w.-]+", "USER"),
-    (r"\b(\d+d\d\dh|\d+h\d\dm|\d+m\d\ds|\d+s)\b", "AGE"),
+    (r"\b(in )?(\d+d\d\dh|\d+h\d\dm|\d+m\d\ds|\d+[smhd])\b", "AGE"),
     (r"\d+(\.\d+)?", "0"),
     (r"[ \t]+", " "),
     (r"[ \r]+$", ""),

@@ -57,12 +57,17 @@ def import_file(
     found = with_scheduler(url, lambda s: s.import_(archive, declared))
     if as_json:
         return tables.show_json({"imported": found.counts, "notes": found.notes})
-    print(
-        f"cell {archive.head.cell}: " + ", ".join(f"{n} {what.replace('_', ' ')}" for what, n in found.counts.items())
-    )
+    print(f"cell {archive.head.cell}: " + ", ".join(_counted(number, what) for what, number in found.counts.items()))
     for note in found.notes:
         print(f"note: {note}")
     return None
+
+
+def _counted(number: int, what: str) -> str:
+    """Return the number of things whose plural is a key of the counts: `1 server group`, `2 statuses`."""
+    plural = what.replace("_", " ")
+    singular = plural.removesuffix("es" if plural.endswith("ses") else "s")
+    return f"{number} {singular if number == 1 else plural}"
 
 
 def read_archive(file: str) -> Archive:

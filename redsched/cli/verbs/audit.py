@@ -8,6 +8,7 @@ from redsched.cli import tables
 from redsched.cli.options import AsJson, Url
 from redsched.cli.scheduler import with_scheduler
 from redsched.scheduler import Problem
+from redsched.scheduler.status.results import counted
 from redsched.schema.responses.audit import AuditAnswer
 
 BROKEN = 1
@@ -29,7 +30,7 @@ def audit(
     if as_json:
         tables.show_json(AuditAnswer.of(report))
     else:
-        print(f"audited {report.hosts} hosts and {report.claims} claims")
+        print(f"audited {counted(report.hosts, 'host')} and {counted(report.claims, 'claim')}")
         tables.show_table(HEADS, map(_row, report.problems), "all is well")
         for advice in dict.fromkeys(one.advice for one in report.broken if one.advice):
             print(f"note: {advice}")

@@ -1,15 +1,17 @@
 """`redsched claim list`, `show` and `release`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from redsched.cli import completion, formats, options, tables
-from redsched.cli.options import After, AsJson, ClaimArgument, Force, Limit, Many, Url, about, many
+from redsched.cli.listings import Column, Form, Listing, SortOption, show_page, sorted_page
+from redsched.cli.options import After, AsJson, ClaimArgument, Force, Limit, Many, Url, about, many, takes
 from redsched.cli.scheduler import with_scheduler
 from redsched.cli.verbs import bulk
-from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, ListedState, Token
+from redsched.cli.watching import WatchOption, find_and_show
+from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, ListedState, Placement, Token
 from redsched.model.validation import check_name
 from redsched.scheduler import BulkResult, Page, Scheduler
 from redsched.schema import responses
@@ -19,23 +21,35 @@ CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT")
 PLACEMENT_HEADS = ("TOKEN", "STATE", "HOST", "AMOUNTS", "WHY")
 
 
+@takes(Form, "form")
 def list_claims(
+    form: Form,
     host: Annotated[Many, many("Only claims on this host.", completed=completion.hosts)] = [],  # noqa: B006 - typer reads it
     project: Annotated[Many, many("Only claims of this project.")] = [],  # noqa: B006
     consumer: Annotated[Many, many("Only claims for this consumer.")] = [],  # noqa: B006
     state: Annotated[list[ListedState], many("Only claims in this state.")] = [],  # noqa: B006
     zone: Annotated[Many, many("Only claims on hosts in this zone.")] = [],  # noqa: B006
     cell: Annotated[Many, many("Only claims in this cell.")] = [],  # noqa: B006
+    sort: SortOption = "",
+    watch: WatchOption = False,
     limit: Limit = 100,
     after: After = "",
-    as_json: AsJson = False,
     url: Url = "",
 ) -> None:
     """List claims."""
     given = {"host": host, "project": project, "consumer": consumer, "zone": zone, "cell": cell}
     wanted: dict[str, Any] = {name: options.filter_names(name, value) for name, value in given.items()}
-    page = with_scheduler(url, lambda s: s.claims.list(**wanted, state=state, limit=limit, after=after), read_only=True)
-    return _show_page(page, as_json)
+
+    async def find(scheduler: Scheduler) -> Page[Claim]:
+        async def fetch(most: int, cursor: str) -> Page[Claim]:
+            return await scheduler.claims.list(**wanted, state=state, limit=most, after=cursor)
+
+        return await sorted_page(fetch, ORDERS, sort, limit, after)
+
+    def show_found(page: Page[Claim]) -> None:
+        show_page(LISTING, page, lambda one: responses.ClaimsAnswer.of(one), form)
+
+    find_and_show(url, watch, find, show_found)
 
 
 def show(claim: ClaimArgument, as_json: AsJson = False, url: Url = "") -> None:
@@ -91,14 +105,6 @@ def _release_each(claim: Sequence[str], token: str, force: bool, as_json: bool, 
             _show_released(done, as_json)
 
 
-def _show_page(page: Page[Claim], as_json: bool) -> None:
-    if as_json:
-        return tables.show_json(responses.ClaimsAnswer.of(page))
-    _show_claims(page.items)
-    tables.show_more(page.next)
-    return None
-
-
 def _show_released(done: Mapping[str, bool], as_json: bool) -> None:
     if as_json:
         shown = [{"claim_id": one, "state": "freed" if freed else "ending"} for one, freed in done.items()]
@@ -115,20 +121,20 @@ def _show_claims(found: Sequence[Claim]) -> None:
 
 def _show_claim(found: Claim) -> None:
     _show_claims([found])
-    rows = ((one.token, one.state, one.host, tables.amounts(one.amounts), one.end_reason) for one in found.placements)
+    rows = ((one.token, one.state, one.host, tables.amounts(one.amounts), _why(one)) for one in found.placements)
     tables.show_table(PLACEMENT_HEADS, rows, f"no placements; the last token was {found.token}")
     for name, value in _facts(found).items():
         tables.say(f"{name}: {value}")
     if found.restarts:
         print(f"restarts: {found.restarts}")
     if found.next_attempt_at_ms is not None:
-        print(f"next attempt: {formats.time(found.next_attempt_at_ms)}")
+        print(f"next attempt: {formats.time_and_age(found.next_attempt_at_ms)}")
     if found.work_ended_at_ms is not None:
-        print(f"its work ended at {formats.time(found.work_ended_at_ms)}; on_exit is {found.on_exit}")
+        print(f"its work ended at {formats.time_and_age(found.work_ended_at_ms)}; on_exit is {found.on_exit}")
     if found.reason is not None:
         # For a claim that is still alive it is a past failure, however long ago.
         what = "reason" if found.state in ENDING_OR_ENDED else "last failure"
-        tables.say(f"{what} on {found.reason.host} at {formats.time(found.reason.at_ms)}: {found.reason.text}")
+        tables.say(f"{what} on {found.reason.host} at {formats.time_and_age(found.reason.at_ms)}: {found.reason.text}")
 
 
 def _facts(found: Claim) -> dict[str, object]:
@@ -150,15 +156,55 @@ def _runtime(found: Claim) -> str:
     """Return how long a claim's work may run, and until when; '' if that is not limited."""
     if found.runtime_deadline_ms is None:
         return ""
-    return f"at most {found.max_runtime_s} s, until {formats.time(found.runtime_deadline_ms)}"
+    return f"at most {found.max_runtime_s} s, until {formats.time_and_age(found.runtime_deadline_ms)}"
 
 
-def _state(one: Claim) -> str:
+def _state(one: Claim) -> object:
     """Return a claim's state, and for an active claim whether its work has ended."""
-    ended = one.state is ClaimStatus.ACTIVE and one.work_ended_at_ms is not None
-    return f"{one.state} (work ended)" if ended else one.state
+    if one.state is ClaimStatus.ACTIVE and one.work_ended_at_ms is not None:
+        return formats.caution(f"{one.state} (work ended)")
+    return formats.caution(one.state) if one.state is ClaimStatus.PENDING else one.state
+
+
+def _why(one: Placement) -> object:
+    """Return why a placement ends or has ended."""
+    return formats.bad(one.end_reason) if one.end_reason is EndReason.FAILED else one.end_reason
 
 
 def _where(one: Claim) -> str:
     """Return a claim's host, and the host that it is being moved to."""
     return f"{one.host} to {one.target.host}" if one.target else one.host
+
+
+def _age(one: Claim) -> str:
+    return "" if one.claimed_at_ms is None else formats.age(one.claimed_at_ms)
+
+
+def _claimed(one: Claim) -> str:
+    return "" if one.claimed_at_ms is None else formats.time(one.claimed_at_ms)
+
+
+LISTING: Listing[Claim] = Listing(
+    (
+        Column("CLAIM", lambda one: one.id),
+        Column("STATE", _state, leave=4),
+        Column("HOST", _where),
+        Column("AMOUNTS", lambda one: tables.amounts(one.amounts), leave=3),
+        Column("PROJECT", lambda one: one.project, leave=2),
+        Column("AGE", _age, leave=1, only_terminal=True),
+        Column("CONSUMER", lambda one: one.consumer, only_wide=True),
+        Column("CLAIMED", _claimed, only_wide=True),
+        Column("TOKEN", lambda one: one.token, only_wide=True),
+        Column("CELL", lambda one: one.cell, only_wide=True),
+    ),
+    name=lambda one: one.id,
+    empty="no claims",
+)
+ORDERS: Mapping[str, Callable[[Claim], Any]] = {
+    "claim": lambda one: one.id,
+    "state": lambda one: one.state,
+    "host": lambda one: one.host,
+    "project": lambda one: one.project,
+    "age": lambda one: -(one.claimed_at_ms or 0),
+}
+"""What claims can be sorted by: `age` has the youngest first."""

@@ -3,21 +3,24 @@
 `set` creates or changes an object. Fields that are not named stay as they are, unless `--request` replaces all of them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
 import typer
 
 from redsched.cli import completion, formats, options, tables
+from redsched.cli.listings import Column, Form, Listing, NoHeaders, OutputOption, show_page
 from redsched.cli.options import After, AsJson, Limit, RequestFile, Url, about
 from redsched.cli.scheduler import with_scheduler
 from redsched.cli.verbs.hosts import SLOT_HEADS, slot_row
+from redsched.cli.watching import WatchOption, find_and_show
 from redsched.errors import NotFound
 from redsched.model import Aggregate, GroupPolicy, ServerGroup
 from redsched.model.validation import check_name
 from redsched.scheduler import AggregateView, Page, Scheduler, ServerGroupView, SharedPoolView
 from redsched.scheduler.declared.service import DeclaredService
+from redsched.scheduler.status.results import counted
 from redsched.schema import declarations, responses
 from redsched.schema.parsing import merged
 from redsched.schema.requests.declared import SharedPoolBody
@@ -41,8 +44,7 @@ class _Kind(Generic[View]):
     service: Callable[[Scheduler], DeclaredService[View]]
     json: Callable[[View], dict[str, Any]]
     page: Callable[[Page[View]], dict[str, Any]]
-    heads: Sequence[str]
-    row: Callable[[View], Sequence[object]]
+    listing: Listing[View]
     show: Callable[[View], None]
     body: Callable[[View], dict[str, Any]]
 
@@ -65,14 +67,23 @@ class _Kind(Generic[View]):
             return tables.show_json(self.json(found))
         return print(f"{self.word} {name} is {'declared' if new else 'changed'}")
 
-    def list_all(self, limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:
+    def list_all(
+        self,
+        output: OutputOption = None,
+        no_headers: NoHeaders = False,
+        as_json: AsJson = False,
+        watch: WatchOption = False,
+        limit: Limit = 100,
+        after: After = "",
+        url: Url = "",
+    ) -> None:
         """List them."""
-        page: Page[View] = with_scheduler(url, lambda s: self.service(s).list(limit=limit, after=after), read_only=True)
-        if as_json:
-            return tables.show_json(self.page(page))
-        tables.show_table(self.heads, map(self.row, page.items), f"no {self.word}s")
-        tables.show_more(page.next)
-        return None
+        form = Form(output, no_headers, as_json)
+
+        async def find(scheduler: Scheduler) -> Page[View]:
+            return await self.service(scheduler).list(limit=limit, after=after)
+
+        find_and_show(url, watch, find, lambda page: show_page(self.listing, page, self.page, form))
 
     def show_one(self, name: Name, as_json: AsJson = False, url: Url = "") -> None:
         """Show one."""
@@ -177,14 +188,16 @@ def set_shared_pool(
 
 
 def _show_aggregate(found: AggregateView) -> None:
-    print(f"{found.name}  {len(found.hosts)} hosts")
+    print(f"{found.name}  {counted(len(found.hosts), 'host')}")
     print("metadata:", _words(found.metadata))
     print("hosts:", " ".join(found.hosts) or formats.NOTHING)
 
 
 def _show_server_group(found: ServerGroupView) -> None:
     group = found.group
-    print(f"{group.name}  {group.policy} by {group.by}, at most {group.max_per_host}  {found.members} members")
+    print(
+        f"{group.name}  {group.policy} by {group.by}, at most {group.max_per_host}  {counted(found.members, 'member')}"
+    )
     rows = ((by, where, count) for by, counted in found.counts.items() for where, count in sorted(counted.items()))
     tables.show_table(("BY", "WHERE", "MEMBERS"), rows, "no members")
 
@@ -193,6 +206,11 @@ def _show_pool(found: SharedPoolView) -> None:
     print(f"{found.name}  cell {found.cell}  for {' '.join(sorted(found.aggregates)) or 'all hosts'}")
     tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in found.slots.items()), "no slots")
     print("traits:", " ".join(sorted(found.traits)) or formats.NOTHING)
+
+
+def _free(found: SharedPoolView) -> object:
+    free = tables.amounts({slot: one.free for slot, one in found.slots.items()})
+    return formats.bad(free) if any(one.free < 0 for one in found.slots.values()) else free
 
 
 def _words(found: Mapping[str, str]) -> str:
@@ -204,8 +222,15 @@ AGGREGATES: _Kind[AggregateView] = _Kind(
     lambda scheduler: scheduler.aggregates,
     lambda one: responses.AggregateAnswer.of(one),
     lambda page: responses.AggregatesAnswer.of(page),
-    ("AGGREGATE", "HOSTS", "METADATA"),
-    lambda one: (one.name, len(one.hosts), _words(one.metadata)),
+    Listing(
+        (
+            Column("AGGREGATE", lambda one: one.name),
+            Column("HOSTS", lambda one: len(one.hosts), leave=2),
+            Column("METADATA", lambda one: _words(one.metadata), leave=1),
+        ),
+        name=lambda one: one.name,
+        empty="no aggregates",
+    ),
     _show_aggregate,
     declarations.aggregate_of,
 )
@@ -214,8 +239,17 @@ SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
     lambda scheduler: scheduler.server_groups,
     lambda one: responses.ServerGroupAnswer.of(one),
     lambda page: responses.ServerGroupsAnswer.of(page),
-    ("SERVER GROUP", "POLICY", "BY", "AT MOST", "MEMBERS"),
-    lambda one: (one.group.name, one.group.policy, one.group.by, one.group.max_per_host, one.members),
+    Listing(
+        (
+            Column("SERVER GROUP", lambda one: one.group.name),
+            Column("POLICY", lambda one: one.group.policy, leave=4),
+            Column("BY", lambda one: one.group.by, leave=2),
+            Column("AT MOST", lambda one: one.group.max_per_host, leave=1),
+            Column("MEMBERS", lambda one: one.members, leave=3),
+        ),
+        name=lambda one: one.group.name,
+        empty="no server groups",
+    ),
     _show_server_group,
     declarations.server_group_of,
 )
@@ -224,12 +258,15 @@ SHARED_POOLS: _Kind[SharedPoolView] = _Kind(
     lambda scheduler: scheduler.pools,
     lambda one: responses.SharedPoolAnswer.of(one),
     lambda page: responses.SharedPoolsAnswer.of(page),
-    ("SHARED POOL", "CELL", "FREE", "AGGREGATES"),
-    lambda one: (
-        one.name,
-        one.cell,
-        tables.amounts({slot: found.free for slot, found in one.slots.items()}),
-        " ".join(sorted(one.aggregates)),
+    Listing(
+        (
+            Column("SHARED POOL", lambda one: one.name),
+            Column("CELL", lambda one: one.cell, leave=1),
+            Column("FREE", _free, leave=3),
+            Column("AGGREGATES", lambda one: " ".join(sorted(one.aggregates)), leave=2),
+        ),
+        name=lambda one: one.name,
+        empty="no shared pools",
     ),
     _show_pool,
     declarations.shared_pool_of,

@@ -1,7 +1,8 @@
 """`redsched events`: show or follow the log of claims, moves, releases and operator actions."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -9,14 +10,14 @@ from pydantic_core import to_json
 
 from redsched.cli import completion, formats, tables
 from redsched.cli.context import checked_url, settings_for
-from redsched.cli.options import After, AsJson, Limit, Many, Url, filter_names, many
+from redsched.cli.listings import Column, Form, Listing, Output, show_page
+from redsched.cli.options import After, Limit, Many, Url, filter_names, many, takes
 from redsched.cli.scheduler import with_scheduler
 from redsched.cli.shutdown import run_until_ended
 from redsched.scheduler import EventFilter, EventView, Page, Scheduler
 from redsched.schema import responses
 
 EVERY_S = 0.5
-HEADS = ("TIME", "KIND", "CLAIM", "HOST", "PROJECT", "CONSUMER", "WHAT")
 SHOWN = ("claim", "host", "project", "consumer")
 REASON = "reason"
 NOT_SHOWN = ("actor", "request_id")
@@ -24,11 +25,13 @@ NOT_SHOWN = ("actor", "request_id")
 
 FollowOption = Annotated[bool, typer.Option("--follow", help="Show new events as they arrive, until Ctrl-C.")]
 WideOption = Annotated[
-    bool, typer.Option("--wide", help="One line for each event, whatever the width of the terminal.")
+    bool, typer.Option("--wide", help="One line for each event, whatever the width of the terminal: -o wide.")
 ]
 
 
+@takes(Form, "form")
 def events(
+    form: Form,
     claim: Annotated[Many, many("Only events of this claim.", completed=completion.claims)] = [],  # noqa: B006 - typer reads it
     project: Annotated[Many, many("Only events of this project.")] = [],  # noqa: B006
     host: Annotated[Many, many("Only events of this host.", completed=completion.hosts)] = [],  # noqa: B006
@@ -39,7 +42,6 @@ def events(
     limit: Limit = 100,
     after: After = "",
     wide: WideOption = False,
-    as_json: AsJson = False,
     url: Url = "",
 ) -> None:
     """Show the latest events, or those after a given one.
@@ -49,14 +51,11 @@ def events(
     given = (("claim", claim), ("project", project), ("host", host), ("kind", kind))
     names: dict[str, Any] = {what: filter_names(what, value) for what, value in given}
     wanted = EventFilter(**names, actor=actor, request_id=request_id)
+    wanted_form = replace(form, output=Output.WIDE) if wide and form.chosen is None else form
     if follow:
-        return run_until_ended(_follow(url, after, wanted, _Follower(as_json, wide)))
+        return run_until_ended(_follow(url, after, wanted, _Follower(wanted_form)))
     page = with_scheduler(url, lambda s: _page(s, limit, after, wanted), read_only=True)
-    if as_json:
-        return tables.show_json(responses.EventsAnswer.of(page))
-    tables.show_table(HEADS, map(_row, page.items), "no events", map(_note, page.items), wide)
-    tables.show_more(page.next)
-    return None
+    return show_page(LISTING, page, lambda one: responses.EventsAnswer.of(one), wanted_form)
 
 
 async def _page(scheduler: Scheduler, limit: int, after: str, wanted: EventFilter) -> Page[EventView]:
@@ -73,21 +72,26 @@ async def _follow(url: str, after: str, wanted: EventFilter, follower: "_Followe
 
 
 class _Follower:
-    """Shows events as they arrive: as JSON lines, as plain lines, or fitted to a terminal and grouped by day."""
+    """Shows events as they arrive: in the form of `-o`, as plain lines, or fitted to a terminal and grouped by day."""
 
-    def __init__(self, as_json: bool, wide: bool) -> None:
-        self._as_json = as_json
-        self._is_fitted = tables.is_fitted(wide)
+    def __init__(self, form: Form) -> None:
+        self._form = form.chosen
+        self._is_fitted = tables.is_fitted(self._form is Output.WIDE)
         self._day = ""
 
     def show(self, one: EventView) -> None:
         """Show one event immediately."""
-        if self._as_json:
+        if self._form is Output.JSON:
             print(json.dumps(json.loads(to_json(responses.EventAnswer.of(one)))), flush=True)
+        elif self._form is Output.YAML:
+            print("---")
+            tables.show_yaml(responses.EventAnswer.of(one))
+        elif self._form is Output.NAME:
+            print(one.id, flush=True)
         elif self._is_fitted:
             self._show_fitted(one)
         else:
-            print(_line(one), flush=True)
+            print(tables.line_of((*_row(one)[:-1], " ".join(filter(None, (_what(one), _note(one)))))), flush=True)
 
     def _show_fitted(self, one: EventView) -> None:
         at = formats.At(one.at_ms)
@@ -100,7 +104,7 @@ class _Follower:
 
 
 def _row(one: EventView) -> tuple[object, ...]:
-    return (formats.At(one.at_ms), one.kind, *(one.facts.get(name) for name in SHOWN), _what(one))
+    return tuple(column.value(one) for column in LISTING.columns)
 
 
 def _who(one: EventView) -> Iterator[str]:
@@ -123,5 +127,25 @@ def _fact(one: EventView, name: str) -> str:
     return f"{name}={' '.join(one.facts[name].split())}"
 
 
-def _line(one: EventView) -> str:
-    return " ".join((*map(formats.shown, _row(one)), _note(one))).strip()
+def _kind(one: EventView) -> object:
+    return formats.bad(one.kind) if "failed" in one.kind else one.kind
+
+
+def _of(name: str) -> Callable[[EventView], object]:
+    return lambda one: one.facts.get(name)
+
+
+LISTING: Listing[EventView] = Listing(
+    (
+        Column("TIME", lambda one: formats.At(one.at_ms)),
+        Column("KIND", _kind),
+        Column("CLAIM", _of("claim")),
+        Column("HOST", _of("host")),
+        Column("PROJECT", _of("project"), leave=2),
+        Column("CONSUMER", _of("consumer"), leave=1),
+        Column("WHAT", _what),
+    ),
+    name=lambda one: one.id,
+    empty="no events",
+    note=_note,
+)

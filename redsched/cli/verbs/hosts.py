@@ -1,22 +1,20 @@
-"""`redsched host list`, `show`, `drain`, `enable`, `disable`, `write-off`, `remove`."""
+"""`redsched host show`, `drain`, `enable`, `disable`, `write-off`, `remove`."""
 
 from typing import Annotated
 
 import typer
 
 from redsched.cli import formats, options, tables
-from redsched.cli.options import After, AsJson, HostArgument, Limit, Many, Url, about, filter_names, many, seconds
+from redsched.cli.options import AsJson, HostArgument, Url, about, seconds
 from redsched.cli.scheduler import with_scheduler
 from redsched.cli.verbs.drain_progress import until_empty
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import MAX_DEADLINE_S, AtDeadline, HostStatus, ListedStatus
 from redsched.scheduler import HostView, Scheduler, SlotView
+from redsched.scheduler.status.results import counted
 from redsched.schema import responses
 from redsched.schema.requests.verbs import DrainBody, LostBody
 
-HEADS = ("HOST", "ZONE", "STATUS", "ALIVE", "CLAIMS", "FREE")
-NONE = "no hosts: start an agent with `redsched agent`, or report one"
-NONE_LEFT = "no hosts match these filters: leave them out to see all"
 SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "TOTAL", "RESERVED", "RATIO")
 UNMOVABLE_HEADS = ("UNMOVABLE CLAIM", "REASON")
 FAILED_HEADS = ("CLAIM", "FAILED MOVES", "NEXT MOVE", "LAST FAILURE")
@@ -24,26 +22,6 @@ MOVING = {"move": "moved to", "evacuate": "evacuated to"}
 POOL_HEADS = ("POOL", "PARENT", "TRAITS")
 
 UntilEmpty = Annotated[int, seconds("--wait", most=MAX_DEADLINE_S, help="How long to wait until the host is empty.")]
-
-
-def list_hosts(
-    zone: Annotated[Many, many("Only hosts in this zone.")] = [],  # noqa: B006 - typer reads it, nobody writes it
-    status: Annotated[list[ListedStatus], many(f"Only hosts with this status: {', '.join(ListedStatus)}.")] = [],  # noqa: B006
-    limit: Limit = 100,
-    after: After = "",
-    as_json: AsJson = False,
-    url: Url = "",
-) -> None:
-    """List hosts with their free amounts."""
-    wanted = filter_names("zone", zone)
-    page = with_scheduler(
-        url, lambda s: s.hosts.list(zone=wanted, status=status, limit=limit, after=after), read_only=True
-    )
-    if as_json:
-        return tables.show_json(responses.HostsAnswer.of(page))
-    tables.show_table(HEADS, map(_row, page.items), NONE_LEFT if zone or status or after else NONE)
-    tables.show_more(page.next)
-    return None
 
 
 def show(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
@@ -54,7 +32,8 @@ def show(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
     view = with_scheduler(url, lambda s: s.hosts.get(name), read_only=True)
     if as_json:
         return tables.show_json(responses.HostAnswer.of(view))
-    print(f"{view.name}  cell {view.cell}  zone {view.zone}  {view.status}  {_state(view)}  {view.claims} claims")
+    claims = counted(view.claims, "claim")
+    print(f"{view.name}  cell {view.cell}  zone {view.zone}  {view.status}  {_state(view)}  {claims}")
     _show_draining(view)
     tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in sorted(view.slots.items())), "no slots")
     if view.pools:
@@ -62,7 +41,7 @@ def show(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
         tables.show_table(POOL_HEADS, rows, "")
     if view.reservation:
         kept = tables.amounts(view.kept)
-        until = formats.time(view.reservation_until_ms or 0)
+        until = formats.time_and_age(view.reservation_until_ms or 0)
         print(f"reserved for a request that waits ({view.reservation}), renewed until {until}: {kept}")
     print("labels:", " ".join(f"{key}={value}" for key, value in sorted(view.labels.items())) or formats.NOTHING)
     print("traits:", " ".join(sorted(view.traits)) or formats.NOTHING)
@@ -76,19 +55,19 @@ def _show_draining(found: HostView) -> None:
         if found.draining or found.drain_deadline_ms is not None:
             print("no claims are left on it")
     elif found.draining == "stop":
-        print(
-            f"drain deadline passed at {formats.time(found.drain_deadline_ms or 0)}: remaining claims are being stopped"
-        )
+        passed = formats.time_and_age(found.drain_deadline_ms or 0)
+        print(f"drain deadline passed at {passed}: remaining claims are being stopped")
     elif found.draining:
         _show_moving(found)
     elif found.drain_deadline_ms is not None:
-        print(f"drain deadline passed at {formats.time(found.drain_deadline_ms)}: the remaining claims stay")
+        print(f"drain deadline passed at {formats.time_and_age(found.drain_deadline_ms)}: the remaining claims stay")
 
 
 def _show_moving(found: HostView) -> None:
     print(f"its claims are being {MOVING[found.draining]} other hosts")
     if found.drain_deadline_ms is not None:
-        print(f"drain deadline: {formats.time(found.drain_deadline_ms)}, then {found.drain_then} the remaining claims")
+        deadline = formats.time_and_age(found.drain_deadline_ms)
+        print(f"drain deadline: {deadline}, then {found.drain_then} the remaining claims")
     if found.unmovable:
         tables.show_table(UNMOVABLE_HEADS, sorted(found.unmovable.items()), "")
     if found.failed_moves:
@@ -219,11 +198,6 @@ def _state(found: HostView) -> str:
     if not found.attested:
         return "not attested"
     return "alive" if found.alive else "down"
-
-
-def _row(one: HostView) -> tuple[object, ...]:
-    free = tables.amounts({slot: found.free for slot, found in one.slots.items()})
-    return (one.name, one.zone, ListedStatus.LOST if one.written_off else one.status, one.alive, one.claims, free)
 
 
 def slot_row(slot: str, one: SlotView) -> tuple[object, ...]:

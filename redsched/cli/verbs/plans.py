@@ -18,6 +18,7 @@ from redsched.model import Request
 from redsched.scheduler import AddingPlan, CapacityPlan, ClassAmounts, LeavingPlan, Redundancy, Scheduler, Unplaced
 from redsched.scheduler.plans.offline import ArchivePlans
 from redsched.scheduler.plans.service import PlanService
+from redsched.scheduler.status.results import counted
 from redsched.schema import responses
 
 T = TypeVar("T")
@@ -174,14 +175,16 @@ def _show_redundancy(found: Redundancy) -> None:
     if found.unchecked:
         tables.say(f"{found.unchecked} more were not tried in time: allow more with --budget")
     if found.unlabelled:
-        tables.say(f"{found.unlabelled} hosts have no {what}, and were not left out")
+        have, were = ("has", "was") if found.unlabelled == 1 else ("have", "were")
+        tables.say(f"{counted(found.unlabelled, 'host')} {have} no {what}, and {were} not left out")
 
 
 def _show_leaving(found: LeavingPlan, as_json: bool, stuck: str) -> None:
     if as_json:
         return tables.show_json(responses.LeavingPlanAnswer.of(found))
     claims = len(found.moves) + len(found.unplaced)
-    print(f"{len(found.moves)} of {claims} claims have another place, {len(found.unplaced)} {stuck}")
+    have = "claim has" if claims == 1 else "claims have"
+    print(f"{len(found.moves)} of {claims} {have} another place, {len(found.unplaced)} {stuck}")
     if found.moves:
         tables.show_table(MOVE_HEADS, ((one.claim_id, one.source, one.target) for one in found.moves), "")
     if found.unplaced:
@@ -194,12 +197,13 @@ def _show_unplaced(found: Sequence[Unplaced]) -> None:
 
 
 def _show_adding(found: AddingPlan) -> None:
-    print(f"{found.hosts} more hosts")
+    print("1 more host" if found.hosts == 1 else f"{found.hosts} more hosts")
     if found.room is not None:
         at_least = "at least " if found.room.at_least else ""
         print(f"{found.room.before} of the request fit now, {at_least}{found.room.after} then")
     if found.waiting:
-        print(f"{found.served} of {found.waiting} claims that wait would get a place")
+        waiting = "claim that waits" if found.waiting == 1 else "claims that wait"
+        print(f"{found.served} of {found.waiting} {waiting} would get a place")
     _show_classes(found.classes)
 
 

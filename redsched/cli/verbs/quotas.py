@@ -1,37 +1,38 @@
 """`redsched quota list`, `show`, `set`, `delete`, and `redsched usage`."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from redsched.cli import completion, options, tables
-from redsched.cli.options import After, AsJson, Limit, Url, about, named
+from redsched.cli import completion, formats, options, tables
+from redsched.cli.listings import Column, Form, Listing
+from redsched.cli.options import After, AsJson, Limit, Url, about, named, takes
 from redsched.cli.scheduler import with_scheduler
+from redsched.cli.watching import WatchOption, find_and_show
 from redsched.model import Quota
-from redsched.scheduler import QuotaView, UsageRow, usage_by
+from redsched.scheduler import Page, QuotaView, UsageRow, usage_by
 from redsched.schema import responses
 from redsched.schema.requests.queries import UsageQuery
-
-HEADS = ("PROJECT", "RESOURCE", "LIMIT", "USED")
 
 Project = Annotated[str, named("PROJECT", "The project's name.", "project", completion.quotas)]
 
 
-def list_quotas(limit: Limit = 100, after: After = "", as_json: AsJson = False, url: Url = "") -> None:
+@takes(Form, "form")
+def list_quotas(form: Form, watch: WatchOption = False, limit: Limit = 100, after: After = "", url: Url = "") -> None:
     """List the quotas of projects with their usage."""
-    page = with_scheduler(url, lambda s: s.quotas.list(limit=limit, after=after), read_only=True)
-    if as_json:
-        return tables.show_json(responses.QuotasAnswer.of(page))
-    _show(page.items)
-    tables.show_more(page.next)
-    return None
+
+    def show_found(page: Page[QuotaView]) -> None:
+        LISTING.show(_rows(page.items), lambda: responses.QuotasAnswer.of(page), form, page.next)
+
+    find_and_show(url, watch, lambda s: s.quotas.list(limit=limit, after=after), show_found)
 
 
 def show(project: Project, as_json: AsJson = False, url: Url = "") -> None:
     """Show the quota of a project with its usage."""
     found = with_scheduler(url, lambda s: s.quotas.get(project), read_only=True)
-    return tables.show_json(responses.QuotaAnswer.of(found)) if as_json else _show([found])
+    return tables.show_json(responses.QuotaAnswer.of(found)) if as_json else LISTING.show_rows(_rows([found]))
 
 
 def set_quota(
@@ -72,13 +73,39 @@ def usage(
     return _show_usage([one for one in groups if one != "class"], rows)
 
 
-def _show(found: Iterable[QuotaView]) -> None:
-    rows = (
-        (one.project, name, one.limits.get(name), one.used.get(name, 0))
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A project's limit of one class (None for no limit), and its usage."""
+
+    project: str
+    resource: str
+    limit: int | None
+    used: int
+
+
+def _rows(found: Iterable[QuotaView]) -> list[_Row]:
+    return [
+        _Row(one.project, name, one.limits.get(name), one.used.get(name, 0))
         for one in found
         for name in sorted({*one.limits, *(name for name, amount in one.used.items() if amount)})
-    )
-    tables.show_table(HEADS, rows, "no quotas")
+    ]
+
+
+def _used(one: _Row) -> object:
+    is_over = one.limit is not None and one.used > one.limit
+    return formats.bad(str(one.used)) if is_over else one.used
+
+
+LISTING: Listing[_Row] = Listing(
+    (
+        Column("PROJECT", lambda one: one.project),
+        Column("RESOURCE", lambda one: one.resource),
+        Column("LIMIT", lambda one: one.limit, leave=1),
+        Column("USED", _used, leave=2),
+    ),
+    name=lambda one: one.project,
+    empty="no quotas",
+)
 
 
 def _show_usage(groups: list[str], found: Iterable[UsageRow]) -> None:

@@ -14,14 +14,15 @@ from redsched.auth.caller import Caller, Role
 from redsched.auth.replace_file import change_private
 from redsched.auth.token_file import MAX_BYTES, expiry, read_token_file
 from redsched.auth.token_text import keeps_comments, with_entry, without_entry
-from redsched.cli import tables
+from redsched.cli import formats
 from redsched.cli.context import settings_for
+from redsched.cli.listings import Column, Form, Listing
+from redsched.cli.options import takes
 from redsched.errors import InvalidRequest, NotFound
 from redsched.model.units import parse_seconds
 
 WHAT = "token file"
 MAX_EXPIRES_S = 100 * 366 * 86_400
-HEADS = ("TOKEN", "ROLE", "FOR", "EXPIRES", "EXPIRED")
 
 
 def _several(option: str, help: str) -> Any:  # noqa: A002 - typer's own word
@@ -95,15 +96,11 @@ def new(
     _explain("the token is shown this once: keep it in a file with mode 0600, and off command lines")
 
 
-def list_tokens(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False, file: File = None
-) -> None:
+@takes(Form, "form")
+def list_tokens(form: Form, file: File = None) -> None:
     """List the access tokens of the token file, without their digests."""
     callers = [one.caller for one in read_token_file(_path(file)).tokens.values()]
-    if as_json:
-        return tables.show_json({"tokens": [_as_json(one) for one in callers]})
-    rows = ([one.id, one.role, _scope(one), _time(one.expires_at_s), _has_expired(one)] for one in callers)
-    return tables.show_table(HEADS, rows, "no tokens")
+    LISTING.show(callers, lambda: {"tokens": [_as_json(one) for one in callers]}, form)
 
 
 def revoke(token_id: Id, file: File = None) -> None:
@@ -165,6 +162,25 @@ def _has_expired(caller: Caller) -> bool:
 
 def _scope(caller: Caller) -> str:
     return " ".join(one or repr(one) for one in sorted(caller.hosts or caller.projects))
+
+
+def _expires_at(caller: Caller) -> object:
+    """Return when a token expires; '' for never."""
+    seconds = caller.expires_at_s
+    return "" if seconds is None else formats.Dated(_time(seconds), int(seconds * 1000))
+
+
+LISTING: Listing[Caller] = Listing(
+    (
+        Column("TOKEN", lambda one: one.id),
+        Column("ROLE", lambda one: one.role, leave=3),
+        Column("FOR", _scope, leave=1),
+        Column("EXPIRES", _expires_at, leave=2),
+        Column("EXPIRED", lambda one: formats.bad("yes") if _has_expired(one) else False, leave=4),
+    ),
+    name=lambda one: one.id,
+    empty="no tokens",
+)
 
 
 def _as_json(caller: Caller) -> Mapping[str, Any]:

@@ -136,7 +136,7 @@ async def _hosts(cells: "Iterable[Cell]", claim_filter: ClaimFilter, since: str)
     hosts = [
         (cell, name)
         for cell in cells
-        for name in await host_names(cell, claim_filter.zone)
+        for name in await host_names(cell, zone=claim_filter.zone)
         if name >= since and accepts(claim_filter.host, name)
     ]
     return sorted(hosts, key=lambda one: one[1])

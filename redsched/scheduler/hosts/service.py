@@ -59,14 +59,25 @@ class HostService:
         unmovable = await self._unmovable(cell, claims)
         return replace(view, unmovable=unmovable, failed_moves=await failed_moves(cell, claims, name))
 
-    async def list(self, zone: OneOf = None, status: OneOf = None, limit: int = 100, after: str = "") -> Page[HostView]:
-        """Return hosts ordered by name, in any of the given zones and with any of the given statuses (ListedStatus).
+    async def list(
+        self,
+        zone: OneOf = None,
+        status: OneOf = None,
+        limit: int = 100,
+        after: str = "",
+        *,
+        trait: OneOf = None,
+        aggregate: OneOf = None,
+        label: OneOf = None,
+    ) -> Page[HostView]:
+        """Return hosts ordered by name that match each filter by any of its values.
 
-        `after` is the `next` of the previous page: its last name. A host that was written off is listed as LOST only,
-        until it returns.
+        `status` is a ListedStatus: a host that was written off is listed as LOST only, until it returns. `label` has
+        the form `key=value`. `after` is the `next` of the previous page: its last name.
         """
         await self._cells.catch_up()
-        found = [(name, cell) for cell in self._cells for name in await host_names(cell, zone, status)]
+        filters = {"zone": zone, "status": status, "trait": trait, "aggregate": aggregate, "label": label}
+        found = [(name, cell) for cell in self._cells for name in await host_names(cell, **filters)]
         names = sorted((one for one in found if one[0] > after), key=lambda one: one[0])
         page = names[:limit]
         views: dict[str, HostView] = {}

@@ -27,11 +27,11 @@ async def columns_in_parts(cell: Cell) -> "AsyncIterator[Columns]":
         yield part
 
 
-async def host_names(cell: Cell, zone: OneOf = None, status: OneOf = None) -> list[str]:
-    """Return the hosts of a cell with one of these zones and one of these (listed) statuses. Raises Unavailable."""
-    if not (cell.is_here or zone or status):
+async def host_names(cell: Cell, **filters: OneOf) -> list[str]:
+    """Return the hosts of a cell that match these filters of `Columns.names_where`. Raises Unavailable."""
+    if not (cell.is_here or any(filters.values())):
         return await cell.store.hosts.names()
-    return [name async for part in columns_in_parts(cell) for name in part.names_where(zone, status)]
+    return [name async for part in columns_in_parts(cell) for name in part.names_where(**filters)]
 
 
 async def unknown_hosts(cells: Cells, names: Iterable[str]) -> list[str]:

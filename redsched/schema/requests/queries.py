@@ -86,7 +86,7 @@ class HostsQuery(PageQuery):
         list[ListedStatus],
         Field(
             max_length=MAX_VALUES,
-            description="Repeatable: any of the values. lost: written off, and not returned since.",
+            description="Repeatable: any of the values. down: its lease ended; lost: written off, not returned since.",
         ),
     ] = Field(default_factory=list)
 

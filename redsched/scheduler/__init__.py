@@ -153,6 +153,7 @@ _MODULES = {
     "PoolView": "redsched.scheduler.results",
     "Problem": "redsched.scheduler.results",
     "QuotaView": "redsched.scheduler.results",
+    "RankedHost": "redsched.decide",
     "Readiness": "redsched.scheduler.results",
     "ReasonCount": "redsched.decide",
     "RebalancePlan": "redsched.scheduler.plans.results",

@@ -47,7 +47,7 @@ def _by_weigher(profile: RequestProfile, rows: NDArray[np.intp]) -> Iterator[tup
         check_work("ranking the hosts that fit")
         values = np.broadcast_to(weigher.weighed(columns, request, among, multiplier), among.shape)[at]
         if multiplier or values.any():  # a multiplier of 0 is for aggregates that set another one
-            yield weigher.name, np.nan_to_num(values, nan=LOWEST, neginf=LOWEST)
+            yield weigher.name, np.nan_to_num(values, nan=LOWEST, neginf=LOWEST) + 0.0  # no -0.0
 
 
 def _number(score: float) -> float:

@@ -156,9 +156,10 @@ def to_redsched_error(error: BaseException, url: str) -> RedschedError:
 
 def _is_nobody_there(text: str, url: str) -> bool:
     """Return whether no server listens at an address of this machine, where `redsched up` may have had its store."""
+    if not any(words in text for words in _NOBODY):
+        return False
     found = parse(url)
-    is_local = bool(found.path) or any(host in _THIS_MACHINE for host, _ in found.nodes)
-    return is_local and any(words in text for words in _NOBODY)
+    return bool(found.path) or any(host in _THIS_MACHINE for host, _ in found.nodes)
 
 
 def _server_message(error: BaseException) -> str:

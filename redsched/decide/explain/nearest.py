@@ -100,7 +100,8 @@ def _least(columns: Columns, failed: NDArray[np.float64], lack: NDArray[np.float
 
 def _relative_lack(columns: Columns, slot: str, amount: int) -> NDArray[np.float64]:
     def most_of_root(rows: Rows) -> NDArray[np.int64]:
-        return np.minimum(free_on(columns, slot, rows), columns.maximum[slot][rows])
+        most: NDArray[np.int64] = np.minimum(free_on(columns, slot, rows), columns.maximum[slot][rows])
+        return most
 
     left = columns.derived(("most of root", slot), most_of_root, ALL_ROWS)
     relative: NDArray[np.float64] = np.maximum(0, amount - left) / amount

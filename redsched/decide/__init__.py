@@ -1,7 +1,7 @@
 """Decisions: filtering, weighing and picking as pure functions of columns and a request, without Redis or asyncio."""
 
 from redsched.decide.decider import Decider
-from redsched.decide.result import Check, Decision, Explanation, HostCheck, Miss, Place, ReasonCount
+from redsched.decide.result import Check, Decision, Explanation, HostCheck, Miss, Place, RankedHost, ReasonCount
 from redsched.decide.scoring.demand import taken_by
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "HostCheck",
     "Miss",
     "Place",
+    "RankedHost",
     "ReasonCount",
     "taken_by",
 ]

@@ -282,6 +282,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "redundancy": {
             "by": "zone",
             "checked": 2,
+            "failed": 1,
             "failing": [{"domain": "az1", "hosts": 1, "claims": 1, "unplaced": 1, "examples": [UNPLACED]}],
             "unchecked": 0,
             "unlabelled": 0,
@@ -298,6 +299,9 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "fits": 1,
         "unsearched": 0,
         "cut_short": False,
+        "ranked": [{"host": "h17", "score": 0.75, "weighers": {"spread": 0.75, "failures": 0.0}}],
+        "unknown_zones": [],
+        "zones": [],
         "reasons": [{"reason": "VCPU", "hosts": 1}],
         "nearest": [MISS],
         "exceeded": [],

@@ -43,11 +43,14 @@ export function get(url, query) {
   return call("GET", path(url, query));
 }
 
+/** Items of a page: larger pages hold the API's event loop for longer, and so the requests of others. */
+const PAGE = 250;
+
 /** Yield the pages of a list, each as an array: `name` is its member of the response. */
 export async function* pages(url, name, query = {}) {
   let after = "";
   do {
-    const page = await get(url, { limit: 1000, ...query, after });
+    const page = await get(url, { limit: PAGE, ...query, after });
     yield page[name];
     after = page.next;
   } while (after);

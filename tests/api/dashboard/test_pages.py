@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import httpx
 import pytest
@@ -242,6 +243,27 @@ def test_each_role_gets_the_pages_that_it_may_use(page: Browser, url: str) -> No
             page.press(ENTER)
             shows(page, "hosts fit", "Where it would go")
             assert bool(page.run("return document.querySelector('#claim') !== null")) is may_claim
+
+
+def test_an_agent_sees_the_pages_of_its_own_hosts_only(page: Browser, url: str) -> None:
+    enter(page, url, "of-h1", "#/host/h1")
+    shows(page, "It takes claims.", "web-1")
+    page.open(f"{url}/#/host/h2")
+    shows(page, "h2", selector="#error")
+    assert "It takes" not in page.text("main")
+
+
+def test_without_the_feed_the_page_says_so_and_reads_the_hosts(page: Browser, url: str) -> None:
+    """The token has all its streams open already."""
+    headers = {"Authorization": f"Bearer {token('reader')}"}
+    page.open("about:blank")
+    with httpx.Client(base_url=url, headers=headers) as session, ExitStack() as streams:
+        for _ in range(8):
+            streams.enter_context(session.stream("GET", "/v1/changes"))
+        enter(page, url, "reader")
+        shows(page, "4 hosts, 3 open for claims; 3 claims.")
+        shows(page, "Without the feed", "which is the most", selector="#live")
+        page.open("about:blank")
 
 
 def test_dark_and_light_follow_the_system(page: Browser, url: str) -> None:

@@ -6,10 +6,12 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import to_json
 
 from redsched.errors import InvalidRequest
 from redsched.model import GangMember, Numa, NumaCell, OnExit, Request
 from redsched.model.json_codec import as_text
+from redsched.schema.parsing import parse
 from tests.support.fleets.filter_fleets import filtered_request
 from tests.support.fleets.gang_fleets import random_call, random_tiny
 from tests.support.fleets.pool_fleets import pool_requests
@@ -31,6 +33,12 @@ def test_a_request_comes_back_whole(request: Request) -> None:
     assert (again.digest(), again.shape()) == (request.digest(), request.shape())
     assert [one.request.shape() for one in again.members] == [one.request.shape() for one in request.members]
     assert again.canonical() == request.canonical()
+
+
+@given(anything)
+def test_a_request_is_the_same_after_a_way_over_rest(request: Request) -> None:
+    """Its body, read as the API reads it, is the request."""
+    assert parse(to_json(request.body()), Request) == request
 
 
 @given(st.lists(requests(2, 3), min_size=2, max_size=4))

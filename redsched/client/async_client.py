@@ -1,7 +1,8 @@
 """The client for asyncio. Its methods are those of the table in `calls.py`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager
 from functools import update_wrapper
 from types import TracebackType
 from typing import Any, Generic, ParamSpec, Self, TypeVar
@@ -11,6 +12,7 @@ import httpx
 from redsched.client import calls
 from redsched.client.base import BaseClient
 from redsched.client.calls import Pages
+from redsched.client.changes import ChangeEvent, EventParser, stream_error, stream_request
 from redsched.client.exchange import Attempt, Call, Exchange, Outcome, Pause, exchange
 from redsched.rest.connection import send
 
@@ -120,6 +122,34 @@ class AsyncClient(BaseClient[httpx.AsyncBaseTransport]):
             for one in page.items:
                 yield one
             after = page.next
+
+    @asynccontextmanager
+    async def changes(self, after: str = "") -> AsyncIterator[AsyncIterator[ChangeEvent]]:
+        """Follow the changes after an event; '' for only new ones. It ends with the connection, and is not retried.
+
+        Raises NotFound if this API does not serve the event's cell.
+        """
+        try:
+            reply = await self._http.send(stream_request(self._http, self._api, after), stream=True)
+        except httpx.HTTPError as error:
+            raise stream_error(self._api, error) from error
+        try:
+            if not reply.is_success:
+                await reply.aread()
+                raise stream_error(self._api, reply)
+            async with aclosing(self._events(reply)) as events:
+                yield events
+        finally:
+            await reply.aclose()
+
+    async def _events(self, reply: httpx.Response) -> AsyncGenerator[ChangeEvent, None]:
+        parser = EventParser()
+        try:
+            async for line in reply.aiter_lines():
+                if event := parser.feed(line):
+                    yield event
+        except httpx.HTTPError as error:
+            raise stream_error(self._api, error) from error
 
     async def _send(self, one: Attempt) -> httpx.Response | httpx.HTTPError:
         try:

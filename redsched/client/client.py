@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import update_wrapper
 from types import TracebackType
 from typing import Generic, ParamSpec, Self, TypeVar
@@ -11,6 +12,7 @@ import httpx
 from redsched.client import calls
 from redsched.client.base import BaseClient
 from redsched.client.calls import Pages
+from redsched.client.changes import ChangeEvent, EventParser, stream_error, stream_request
 from redsched.client.exchange import Attempt, Call, Exchange, Outcome, Pause, exchange
 
 P = ParamSpec("P")
@@ -118,6 +120,31 @@ class Client(BaseClient[httpx.BaseTransport]):
             page = self.run(pages.after(after))
             yield from page.items
             after = page.next
+
+    @contextmanager
+    def changes(self, after: str = "") -> Iterator[Iterator[ChangeEvent]]:
+        """Follow the changes after an event; '' for only new ones. It ends with the connection, and is not retried.
+
+        Raises NotFound if this API does not serve the event's cell.
+        """
+        try:
+            reply = self._http.send(stream_request(self._http, self._api, after), stream=True)
+        except httpx.HTTPError as error:
+            raise stream_error(self._api, error) from error
+        try:
+            if not reply.is_success:
+                reply.read()
+                raise stream_error(self._api, reply)
+            yield self._events(reply)
+        finally:
+            reply.close()
+
+    def _events(self, reply: httpx.Response) -> Iterator[ChangeEvent]:
+        parser = EventParser()
+        try:
+            yield from filter(None, map(parser.feed, reply.iter_lines()))
+        except httpx.HTTPError as error:
+            raise stream_error(self._api, error) from error
 
     def _send(self, one: Attempt) -> httpx.Response | httpx.HTTPError:
         try:

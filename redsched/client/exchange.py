@@ -121,10 +121,13 @@ def exchange(call: Call[T], api: Api) -> Exchange[T]:
         number += 1
 
 
+def authorization(token: str) -> dict[str, str]:
+    """Return the header with a token; none for ''."""
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
 def _attempt(call: Call[Any], api: Api, token: str) -> Attempt:
-    headers = dict(call.headers)
-    if token:
-        headers["Authorization"] = f"Bearer {token}"
+    headers = {**call.headers, **authorization(token)}
     content = None
     if call.body is not None:
         headers["Content-Type"] = "application/json"
@@ -159,24 +162,29 @@ def _retry_after_s(outcome: Outcome) -> float:
 
 
 def _error(call: Call[Any], api: Api, outcome: Outcome) -> RedschedError:
-    error = _error_of(outcome, api.url) if isinstance(outcome, httpx.Response) else _lost(call, api.url, outcome)
+    error = (
+        error_of(outcome, api.url)
+        if isinstance(outcome, httpx.Response)
+        else lost(call.method, call.path, api.url, outcome)
+    )
     key = call.headers.get("Idempotency-Key")
     if key and isinstance(error, Unavailable):
         error.facts = {**error.facts, "idempotency_key": key}
     return error
 
 
-def _lost(call: Call[Any], url: str, failure: httpx.HTTPError | None) -> RedschedError:
+def lost(method: str, path: str, url: str, failure: httpx.HTTPError | None) -> RedschedError:
+    """Return the error of a request without a reply."""
     reason = reason_of(failure) if failure else "no reply"
     if isinstance(failure, _NOT_SENT):
         error: RedschedError = StoreUnavailable(f"the API at {url} cannot be reached: {reason}")
     else:
-        error = OutcomeUnknown(f"the API at {url} did not reply to {call.method} {call.path}: {reason}")
+        error = OutcomeUnknown(f"the API at {url} did not reply to {method} {path}: {reason}")
     error.__cause__ = failure
     return error
 
 
-def _error_of(reply: httpx.Response, url: str) -> RedschedError:
+def error_of(reply: httpx.Response, url: str) -> RedschedError:
     """Return the error that a reply describes."""
     problem, status = problem_of(reply.content), reply.status_code
     answers = f"the API at {url} answers {status} {reply.reason_phrase}"

@@ -28,7 +28,7 @@ from redsched.errors import (
     Unauthenticated,
 )
 from redsched.model import ClaimStatus, Request
-from redsched.schema.responses import ClaimAnswer, EndingAnswer, EventAnswer
+from redsched.schema.responses import ChangeAnswer, ClaimAnswer, EndingAnswer, EventAnswer
 from redsched.settings import Settings
 from tests.api.parts import put_host
 from tests.auth.parts import authenticator, document, entry, token, write
@@ -102,6 +102,38 @@ async def test_what_there_is_to_read(served: str) -> None:
         assert (explained.fits, [one.host for one in explained.checks]) == (0, ["h1"])
         async for event in client.events(newest=True):
             assert_type(event, EventAnswer)
+
+
+async def test_changes_are_followed_and_resumed(served: str) -> None:
+    def follow(client: Client) -> list[str]:
+        with client.changes() as changes:
+            client.select(TWO)
+            client.select(TWO)
+            first = next(changes)
+        assert first.change is not None
+        assert_type(first.change, ChangeAnswer)
+        with client.changes(first.id) as changes:
+            second = next(changes)
+        return [first.id, second.id]
+
+    first, second = await blocked(served, follow)
+    assert [one.partition(":")[0] for one in (first, second)] == ["c1", "c1"]
+    assert int(first.partition(":")[2]) + 1 == int(second.partition(":")[2])
+    async with AsyncClient(served) as client:
+        async with client.changes(first) as changes:
+            async for event in changes:
+                assert event.id == second
+                break
+        with pytest.raises(NotFound):
+            async with client.changes("elsewhere:1"):
+                pass
+
+
+async def test_a_stream_that_breaks_is_an_error(before: Relay) -> None:
+    async with AsyncClient(before.url) as client, client.changes() as changes:
+        before.connections.cut()
+        with pytest.raises(OutcomeUnknown):
+            await anext(changes)
 
 
 async def test_lists_go_on_over_pages(served: str) -> None:

@@ -13,7 +13,7 @@ from redsched.client import calls
 from redsched.client.base import BaseClient
 from redsched.client.calls import Pages
 from redsched.client.changes import ChangeEvent, EventParser, stream_error, stream_request
-from redsched.client.exchange import Attempt, Call, Exchange, Outcome, Pause, exchange
+from redsched.client.exchange import Call, Exchange, Outcome, Pause, Send, exchange
 from redsched.rest.connection import send
 
 P = ParamSpec("P")
@@ -151,7 +151,7 @@ class AsyncClient(BaseClient[httpx.AsyncBaseTransport]):
         except httpx.HTTPError as error:
             raise stream_error(self._api, error) from error
 
-    async def _send(self, one: Attempt) -> httpx.Response | httpx.HTTPError:
+    async def _send(self, one: Send) -> httpx.Response | httpx.HTTPError:
         try:
             return await send(self._http, self._request(self._http, one))
         except httpx.HTTPError as error:

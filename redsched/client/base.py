@@ -4,7 +4,7 @@ from typing import Any, Generic, TypeVar
 
 import httpx
 
-from redsched.client.exchange import Api, Attempt
+from redsched.client.exchange import Api, Send
 from redsched.errors import InvalidRequest
 from redsched.release import release
 from redsched.rest.connection import options
@@ -55,7 +55,7 @@ class BaseClient(Generic[Transport]):
         found = options(self._api.url, self._tls, f"redsched-client/{release()}")
         return {**found, "transport": self._transport}
 
-    def _request(self, client: httpx.Client | httpx.AsyncClient, one: Attempt) -> httpx.Request:
+    def _request(self, client: httpx.Client | httpx.AsyncClient, one: Send) -> httpx.Request:
         return client.build_request(
             one.method,
             one.path,

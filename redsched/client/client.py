@@ -13,7 +13,7 @@ from redsched.client import calls
 from redsched.client.base import BaseClient
 from redsched.client.calls import Pages
 from redsched.client.changes import ChangeEvent, EventParser, stream_error, stream_request
-from redsched.client.exchange import Attempt, Call, Exchange, Outcome, Pause, exchange
+from redsched.client.exchange import Call, Exchange, Outcome, Pause, Send, exchange
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -146,7 +146,7 @@ class Client(BaseClient[httpx.BaseTransport]):
         except httpx.HTTPError as error:
             raise stream_error(self._api, error) from error
 
-    def _send(self, one: Attempt) -> httpx.Response | httpx.HTTPError:
+    def _send(self, one: Send) -> httpx.Response | httpx.HTTPError:
         try:
             return self._http.send(self._request(self._http, one))
         except httpx.HTTPError as error:

@@ -1,6 +1,7 @@
 """One call with its retries. It does no input or output: it yields what to do, and is sent what came of it.
 
-    Attempt  send this request; the reply or httpx's error is sent back        Pause  wait for so many seconds
+    Send    send this request; its reply or httpx's error is sent back
+    Pause   wait for so many seconds
 
 A call that may be repeated is retried after a lost reply and after every temporary failure. Any other is retried only
 if no connection was made, because then the API has not seen it.
@@ -57,7 +58,7 @@ class Call(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class Send:
     """A request to send. `timeout_s`: how long its reply may take."""
 
     method: str
@@ -77,7 +78,7 @@ class Pause:
 
 Outcome: TypeAlias = httpx.Response | httpx.HTTPError | None
 """What came of an attempt; None after a pause."""
-Exchange: TypeAlias = Generator[Attempt | Pause, Outcome, T]
+Exchange: TypeAlias = Generator[Send | Pause, Outcome, T]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +127,13 @@ def authorization(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def _attempt(call: Call[Any], api: Api, token: str) -> Attempt:
+def _attempt(call: Call[Any], api: Api, token: str) -> Send:
     headers = {**call.headers, **authorization(token)}
     content = None
     if call.body is not None:
         headers["Content-Type"] = "application/json"
         content = json.dumps(call.body).encode()
-    return Attempt(call.method, call.path, call.query, content, headers, api.timeout_s + call.waits_s)
+    return Send(call.method, call.path, call.query, content, headers, api.timeout_s + call.waits_s)
 
 
 def _content(call: Call[T], api: Api, reply: httpx.Response) -> T:

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from redsched.client.exchange import Api, Attempt, Call, Pause, exchange
+from redsched.client.exchange import Api, Call, Pause, Send, exchange
 from redsched.errors import (
     ClaimState,
     InvalidRequest,
@@ -45,7 +45,7 @@ class Played:
 
     def __init__(self, *replies: Reply, retry_s: float = 30.0, token_file: str = "") -> None:
         self._replies, self.now_s = list(replies), 0.0
-        self.sent: list[Attempt] = []
+        self.sent: list[Send] = []
         self.pauses: list[float] = []
         self.on_sent: Callable[[], object] = int
         file = TokenFile(token_file) if token_file else None

@@ -281,6 +281,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "redundancy": {
             "by": "zone",
             "checked": 2,
+            "failed": 1,
             "failing": [{"domain": "az1", "hosts": 1, "claims": 1, "unplaced": 1, "examples": [UNPLACED]}],
             "unchecked": 0,
             "unlabelled": 0,

@@ -178,7 +178,6 @@ class Stack:
         with redis.Redis.from_url(self.up.store, protocol=2) as client:
             client.delete(*client.scan_iter("rs:{c1}:claim:*"), "rs:{c1}:events")
 
-
     def _release_all(self) -> None:
         """Release all claims, and wait for their hosts, whose journals would count them; by force at last."""
         deadline = time.monotonic() + RELEASE_S

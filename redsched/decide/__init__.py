@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from redsched.decide.result import Check, Decision, Explanation, HostCheck, Miss, Place, ReasonCount
+from redsched.decide.result import Check, Decision, Explanation, HostCheck, Miss, Place, RankedHost, ReasonCount
 
 if TYPE_CHECKING:
     from redsched.decide.decider import Decider
@@ -17,6 +17,7 @@ __all__ = [
     "HostCheck",
     "Miss",
     "Place",
+    "RankedHost",
     "ReasonCount",
     "taken_by",
 ]

@@ -9,6 +9,7 @@ if no connection was made, because then the API has not seen it.
 
 import json
 import random
+import ssl
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -141,15 +142,22 @@ def _content(call: Call[T], api: Api, reply: httpx.Response) -> T:
         return call.read(reply.content)
     except ValueError as error:
         raise RedschedError(
-            f"the reply of {api.url} to {call.method} {call.path} is not one that this release reads: is it redsched, "
-            "and no newer than this client?"
+            f"the reply of {api.url} to {call.method} {call.path} is not one that this release reads: check that it is "
+            "redsched, and of the same release as this client"
         ) from error
 
 
 def _may_retry(call: Call[Any], error: RedschedError, outcome: Outcome) -> bool:
     if isinstance(outcome, _NOT_SENT):
-        return True
+        return not _is_unverified(outcome)
     return isinstance(error, Unavailable) and (call.is_repeatable or call.method in REPEATABLE)
+
+
+def _is_unverified(failure: BaseException | None) -> bool:
+    """Return whether a connection failed because the API's certificate is not trusted, which no retry changes."""
+    while failure is not None and not isinstance(failure, ssl.SSLCertVerificationError):
+        failure = failure.__cause__ or failure.__context__
+    return failure is not None
 
 
 def _pause_s(number: int) -> float:

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any, TypeVar, assert_type
 
 import httpx
 import pytest
+from pydantic_core import to_json
 
 from redsched.auth.authenticator import Authenticator
 from redsched.auth.watched_file import WatchedTokenFile
@@ -28,11 +30,13 @@ from redsched.errors import (
     Unauthenticated,
 )
 from redsched.model import ClaimStatus, Request
-from redsched.schema.responses import ChangeAnswer, ClaimAnswer, EndingAnswer, EventAnswer
+from redsched.schema.responses import AboutAnswer, ChangeAnswer, ClaimAnswer, EndingAnswer, EventAnswer
 from redsched.settings import Settings
 from tests.api.parts import put_host
 from tests.auth.parts import authenticator, document, entry, token, write
 from tests.client.relay import Relay
+from tests.support.certificates import Authority
+from tests.support.processes.connections import Connections
 from tests.support.processes.served_api import serving
 
 T = TypeVar("T")
@@ -249,6 +253,35 @@ async def test_a_token_that_is_replaced_goes_on_working(settings: Settings, tmp_
             known.look()
             write(own, second)
             assert [one.claim_id async for one in client.claims.list()] == [made.selections[0].claim_id]
+
+
+async def test_the_api_is_verified_by_the_authorities_given(tmp_path: Path) -> None:
+    """An API that is not trusted is an error at once, although connection failures are retried."""
+    authority = Authority(tmp_path)
+    own = authority.sign("api")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(own.cert, own.key)
+    connections = Connections()
+
+    def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.begin(reply(reader, writer), writer)
+
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        body = to_json(dict.fromkeys(AboutAnswer.model_fields, "x") | {"role": None})
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        await writer.drain()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    url = f"https://localhost:{server.sockets[0].getsockname()[1]}"
+    try:
+        async with AsyncClient(url, ca=str(authority.ca)) as client:
+            assert (await client.about()).name == "x"
+        async with AsyncClient(url, retry_s=3600) as client:
+            with pytest.raises(StoreUnavailable, match="cannot be reached"):
+                await client.about()
+    finally:
+        await connections.end(server)
 
 
 async def test_a_tenant_with_a_prefix_needs_no_ids(settings: Settings, tmp_path: Path) -> None:

@@ -100,12 +100,14 @@ async def _link(settings: Settings, url: str, collectors: Sequence[Collector]) -
 
 
 def hook_of(settings: Settings) -> Hook:
-    """Return the hook that the settings name. Raises InvalidRequest."""
+    """Return the hook that the settings name. Raises InvalidRequest, also for a command that does not exist."""
     if not settings.hook:
         return NoHook()
     if settings.hook.startswith(("http:", "https:")):
         return UrlHook(settings.hook, settings.hook_timeout_s)
-    return CommandHook(settings.hook, settings.hook_timeout_s, settings.hook_env)
+    command = CommandHook(settings.hook, settings.hook_timeout_s, settings.hook_env)
+    command.check()
+    return command
 
 
 def default_journal(settings: Settings, collectors: Sequence[Collector]) -> Path:

@@ -25,6 +25,9 @@ PASSWORD_SHOWN = (
     f"REDSCHED_REDIS_URL instead, or leave it out and name a file with it in {FILE_SETTING}"
 )
 
+FIRST_REPLY_S = 2.0
+"""How long a command waits until a store answers at all, unless REDSCHED_REPLY_TIMEOUT_S is set."""
+
 Result = TypeVar("Result")
 
 
@@ -67,6 +70,11 @@ def declare(settings: Settings) -> Sequence[str]:
     return run(_declare(checked_url(settings), settings))
 
 
+def check_answers(settings: Settings) -> None:
+    """Raise StoreUnavailable unless the store of `settings` can be used; in seconds if it hangs."""
+    run(_check_answers(checked_url(settings), settings))
+
+
 def upgrade(settings: Settings) -> None:
     """Shut releases beside which this one cannot run out of the cells of `settings`."""
     run(_upgrade(checked_url(settings), settings))
@@ -80,6 +88,11 @@ def checked_url(settings: Settings) -> str:
             "such as redis://localhost:6379"
         )
     return settings.redis_url
+
+
+def first_reply_s(settings: Settings) -> float:
+    """Return how long a command waits until the store answers at all: a person waits, and can try again."""
+    return settings.reply_timeout_s if "reply_timeout_s" in settings.model_fields_set else FIRST_REPLY_S
 
 
 def _load(given: Mapping[str, str]) -> Settings:
@@ -97,13 +110,19 @@ def _setting_problem(error: ValidationError) -> str:
     return f"{name}: {first['msg']}, not {str(first['input'])[:80]!r}: correct or unset it in the environment"
 
 
+async def _check_answers(url: str, settings: Settings) -> None:
+    no_cells = settings.model_copy(update={"cells": ()})
+    async with Store.connect(url, no_cells, read_only=True, first_reply_s=first_reply_s(settings)):
+        pass  # connecting checks the servers
+
+
 async def _upgrade(url: str, settings: Settings) -> None:
-    async with Store.connect(url, settings, upgrade=True):
+    async with Store.connect(url, settings, upgrade=True, first_reply_s=first_reply_s(settings)):
         pass  # connecting upgrades the cells
 
 
 async def _declare(url: str, settings: Settings) -> Sequence[str]:
     # The store is used and not a Scheduler, whose first tick would create an unsettled cell.
-    async with Store.connect(url, settings) as store:
+    async with Store.connect(url, settings, first_reply_s=first_reply_s(settings)) as store:
         answers = await aio.gather(store.cell(name).init() for name in settings.cells)
     return [name for name, answer in zip(settings.cells, answers, strict=True) if answer.outcome == "OK"]

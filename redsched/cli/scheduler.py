@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from redsched.cli.context import checked_url, run, settings_for
+from redsched.cli.context import checked_url, first_reply_s, run, settings_for
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 
@@ -38,6 +38,11 @@ async def _with_scheduler(
     plan_apart: bool,
 ) -> Result:
     async with Scheduler.connect(
-        url, settings, on_demand=on_demand, read_only=read_only, plan_apart=plan_apart
+        url,
+        settings,
+        on_demand=on_demand,
+        read_only=read_only,
+        plan_apart=plan_apart,
+        first_reply_s=first_reply_s(settings),
     ) as scheduler:
         return await work(scheduler)

@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from redsched.cli.context import checked_url, settings_for
+from redsched.cli.context import checked_url, first_reply_s, settings_for
 from redsched.cli.scheduler import with_scheduler
 from redsched.cli.shutdown import run_until_ended
 from redsched.scheduler import Scheduler
@@ -37,7 +37,7 @@ async def _watch(
     url: str, settings: Settings, find: Callable[[Scheduler], Awaitable[Found]], show: Callable[[Found], None]
 ) -> None:
     clear = CLEAR if sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else ""
-    async with Scheduler.connect(url, settings, read_only=True) as scheduler:
+    async with Scheduler.connect(url, settings, read_only=True, first_reply_s=first_reply_s(settings)) as scheduler:
         while True:
             found = await find(scheduler)
             print(clear, end="")

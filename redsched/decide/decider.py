@@ -114,7 +114,9 @@ class Decider:
         places = kind.count if found.places else found.room
         explanation = yield from explain_steps(kind.profile, repeated, places, hosts, effort)
         nearest = tuple(replace(miss, member=kind.member) for miss in explanation.nearest)
-        return replace(explanation, reasons=named(kinds, kind, explanation.reasons), nearest=nearest)
+        ranked = tuple(replace(one, member=kind.member) for one in explanation.ranked)
+        reasons = named(kinds, kind, explanation.reasons)
+        return replace(explanation, reasons=reasons, nearest=nearest, ranked=ranked)
 
     def may_fit_later(self, request: Request, miss: Miss) -> bool:
         """Return whether ending claims could make a near miss fit: only rules about room and affinity reject it."""

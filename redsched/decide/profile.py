@@ -263,6 +263,10 @@ class RequestProfile:
         self.has_verified(count)
         return self._walks[count].verified
 
+    def first_verified(self, count: int, most: int) -> Sequence[Verified]:
+        """Return the first of what `verified` returns, as found with at most `most` further searches in vain."""
+        return self.verified(count) if self.has_verified(count, most) else tuple(self._walks[count].verified)
+
     def has_verified(self, count: int, most: int | None = None) -> bool:
         """Return whether `verified` has its result, after at most `most` further searches of pools in vain."""
         walk = self._walks.get(count)

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from redsched.model import Candidate, ClaimRule, Exceeded
 from redsched.model.record import record
 
+MAX_ZONES = 10
+"""The most zones that a text lists."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReasonCount:
@@ -71,6 +74,39 @@ class Miss:
     """A claim whose end would make the host take one place of the unchanged request; '' if none was found."""
     member: str = ""
     """The gang member of which it would take one place; '' if there are no members."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """By class: the pool, or shared pool, that has what is `free`. Without an entry it is the host itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedHost:
+    """A host that fits one place, with its score, and what each weigher adds to that: its value times its multiplier.
+
+    `member` is the gang member that the place is for; '' if there are no members.
+    """
+
+    host: str
+    score: float
+    weighers: Mapping[str, float]
+    member: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownZones:
+    """The zones that a request names and no host of a cell is in, and the first zones that its hosts are in, sorted."""
+
+    unknown: frozenset[str] = frozenset()
+    zones: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Which zones are unknown, and which there are; '' if all are known."""
+        if not self.unknown:
+            return ""
+        names = " and ".join(map(repr, sorted(self.unknown)))
+        more = " and more" if len(self.zones) > MAX_ZONES else ""
+        there = f"the hosts are in {', '.join(self.zones[:MAX_ZONES])}{more}" if self.zones else "no host is in a zone"
+        return f"unknown zone{'s' if len(self.unknown) > 1 else ''} {names}: {there}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +134,8 @@ class Explanation:
     In a large fleet not every host's pools are searched for the counts alone: `unsearched` of the hosts that fit pass
     every rule, but their pools may fail. So `fits` is an upper bound, and the count of the reason `pools` a lower one.
     With `cut_short`, the search for changes that would help took too long, and some that there are may be missing.
+    `ranked` has the best hosts that fit, best first; () if the request is refused. `unknown_zones` names those zones of
+    the request that no host is in.
     `exceeded` has the limits of the project's quota that the request exceeds, independently of the hosts; None while
     hosts may still restore claims that count.
     """
@@ -110,3 +148,5 @@ class Explanation:
     unsearched: int = 0
     exceeded: tuple[Exceeded, ...] | None = ()
     cut_short: bool = False
+    ranked: tuple[RankedHost, ...] = ()
+    unknown_zones: UnknownZones = UnknownZones()

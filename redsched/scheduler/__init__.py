@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from redsched.decide import Check, Explanation, HostCheck, Miss, ReasonCount
+    from redsched.decide import Check, Explanation, HostCheck, Miss, RankedHost, ReasonCount
     from redsched.model import Exceeded
     from redsched.scheduler.claims.bulk import BulkOutcome, BulkResult
     from redsched.scheduler.claims.listing import ClaimFilter
@@ -92,6 +92,7 @@ __all__ = [
     "PoolView",
     "Problem",
     "QuotaView",
+    "RankedHost",
     "Readiness",
     "ReasonCount",
     "RebalancePlan",
@@ -152,6 +153,7 @@ _MODULES = {
     "PoolView": "redsched.scheduler.results",
     "Problem": "redsched.scheduler.results",
     "QuotaView": "redsched.scheduler.results",
+    "RankedHost": "redsched.decide",
     "Readiness": "redsched.scheduler.results",
     "ReasonCount": "redsched.decide",
     "RebalancePlan": "redsched.scheduler.plans.results",

@@ -150,6 +150,7 @@ class Scheduler:
         on_demand: bool = False,
         read_only: bool = False,
         plan_apart: bool = False,
+        first_reply_s: float | None = None,
     ) -> AsyncIterator["Scheduler"]:
         """Open a scheduler whose replica has caught up. `observe` is called with the duration of each selection.
 
@@ -162,6 +163,8 @@ class Scheduler:
         With `plan_apart`, a decision that takes long does not hold the event loop but is made in a fork of this
         process, for up to `plan_limit_s`; otherwise it is made on the event loop, for as long.
 
+        `first_reply_s` is as in `Store.connect`.
+
         Raises StoreUnavailable, InvalidRequest (an invalid URL; without `on_demand`, an invalid policy, weight or
         plugin), SchemaMismatch.
         """
@@ -169,7 +172,7 @@ class Scheduler:
         plugins, on_demand = plugins_of(settings), on_demand or read_only
         if not on_demand:
             plugins()
-        async with Store.connect(url, settings, read_only=read_only) as store:
+        async with Store.connect(url, settings, read_only=read_only, first_reply_s=first_reply_s) as store:
             components = Components(store, settings, plugins, observe, _planner(settings) if plan_apart else None)
             if not on_demand:
                 components.build()
@@ -206,6 +209,8 @@ class Scheduler:
     ) -> "Explanation":
         """Explain a request, by a planner if there is one. Raises TooMuchWork beyond the limit."""
         from redsched.decide import Explanation
+        from redsched.decide.explain.ranking import merge_ranked
+        from redsched.decide.explain.zones import merge_unknown_zones
         from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
         from redsched.scheduler.selection.refusal import merge_nearest, merge_reasons
 
@@ -226,6 +231,8 @@ class Scheduler:
             unsearched=sum(one.unsearched for one in found),
             exceeded=await self._quotas.exceeded(request),
             cut_short=any(one.cut_short for one in found),
+            ranked=merge_ranked(one.ranked for one in found),
+            unknown_zones=merge_unknown_zones(one.unknown_zones for one in found),
         )
 
     async def _explain(

@@ -1,5 +1,6 @@
 """Store: a connection to one server or cluster, checked when it is opened, and its cells."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -49,18 +50,26 @@ class Store:
     @classmethod
     @asynccontextmanager
     async def connect(
-        cls, url: str, settings: Settings | None = None, upgrade: bool = False, *, read_only: bool = False
+        cls,
+        url: str,
+        settings: Settings | None = None,
+        upgrade: bool = False,
+        *,
+        read_only: bool = False,
+        first_reply_s: float | None = None,
     ) -> AsyncIterator["Store"]:
         """Open a store, load the scripts and check the servers.
 
         `upgrade` shuts out releases that this one cannot work beside. With `read_only`, nothing is written, neither now
         nor by later calls: those that write raise InvalidRequest. That suits a user of the store who may only read.
+        `first_reply_s`: how long a single server may take to answer at all; by default as long as any reply, with
+        retries.
         Raises StoreUnavailable, InvalidRequest, and SchemaMismatch if such releases may be using the store.
         """
         settings = settings or Settings()
         store = cls(url, settings, read_only=read_only)
         try:
-            await store._check_servers()
+            await store._check_in_time(first_reply_s)
             await store.runner.load()
             for name in settings.cells:
                 await store._open_cell(name, upgrade)
@@ -104,6 +113,19 @@ class Store:
                 for name, info in (await infos(self._router, section)).items():
                     found.setdefault(name, {}).update(info)
         return found
+
+    async def _check_in_time(self, limit_s: float | None) -> None:
+        """Check the servers; a single one must answer within the limit. With several, another one may serve."""
+        if parse(self.url).kind is not Kind.SERVER:
+            limit_s = None
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._check_servers()
+        except TimeoutError:
+            raise StoreUnavailable(
+                f"the store at {without_password(self.url)} did not reply within {limit_s:g} s: it hangs, is "
+                "overloaded or cannot be reached; check the server, or set REDSCHED_REPLY_TIMEOUT_S to wait longer"
+            ) from None
 
     async def _check_servers(self) -> None:
         with reading(self.url):

@@ -149,15 +149,25 @@ def up(*arguments: str, environment: Mapping[str, str] | None = None, command: S
     """
     words = (*(command or ("up",)), "--port", "0", *arguments)
     with running(*words, environment=environment, forked=not command) as process:
-
-        def said() -> dict[str, str]:
-            pairs = (line.strip().partition(" ") for line in process.lines)
-            return {name: words.strip() for name, _, words in pairs}
-
-        wait_until_sync(lambda: "try" in said() or process.exit_code is not None, timeout=60)
-        if "try" not in said():
+        wait_until_sync(lambda: _is_up(process.lines) or process.exit_code is not None, timeout=60)
+        if not _is_up(process.lines):
             raise AssertionError(f"it did not come up: {process.wait()}")
-        yield Up(process, said())
+        yield Up(process, _said(process.lines))
+
+
+def _said(lines: Sequence[str]) -> dict[str, str]:
+    """Return the texts of the summary by name, each in one line, as a shell reads it."""
+    found, name = dict[str, str](), ""
+    for line in lines:
+        if not line.startswith(" " * 9):
+            name, _, line = line.strip().partition(" ")
+        found[name] = " ".join(filter(None, (found.get(name), line.strip().removesuffix("\\").strip())))
+    return found
+
+
+def _is_up(lines: Sequence[str]) -> bool:
+    """Return whether the summary is complete: the command to try ends it."""
+    return "try" in _said(lines) and not lines[-1].endswith("\\\n")
 
 
 def ask(url: str) -> dict[str, object]:

@@ -1,7 +1,10 @@
 """Bad input: one line on stderr with a way to correct it, an exit code, and never a traceback."""
 
+from pathlib import Path
+
 import pytest
 
+from redsched.store.embedded.server import PrivateServer
 from tests.cli.conftest import Redsched
 from tests.cli.parts import run
 from tests.support.secret_watch import MARK
@@ -59,6 +62,42 @@ def test_without_a_store_it_says_how_to_give_one(command: str) -> None:
 def test_an_unreachable_store_is_exit_code_5(command: str) -> None:
     environment = {"REDSCHED_REDIS_URL": "redis://127.0.0.1:1", "REDSCHED_REPLY_TIMEOUT_S": "0.5"}
     run(*command.split(), environment=environment).check_failed(5, "127.0.0.1:1")
+
+
+@pytest.mark.parametrize("command", ["host list", "select VCPU=1", "init", "up --port 0", "agent"])
+def test_a_url_left_over_from_an_earlier_up_is_explained(command: str, tmp_path: Path) -> None:
+    environment = {"REDSCHED_REDIS_URL": f"unix://{tmp_path}/store.sock", "REDSCHED_REPLY_TIMEOUT_S": "0.5"}
+    words = ("no server is there", "left over from an earlier `redsched up`", "unset it, or start `redsched up` again")
+    run(*command.split(), environment=environment).check_failed(5, "store.sock", *words)
+
+
+@pytest.mark.parametrize("command", ["host list", "select VCPU=1", "init", "events", "functions show", "up --port 0"])
+def test_a_store_that_stands_still_is_reported_soon(fresh_server: PrivateServer, command: str) -> None:
+    """Not only after all retries of a reply, as long as the settings do not say how long a reply may take."""
+    environment = {"REDSCHED_REDIS_URL": fresh_server.url}
+    fresh_server.pause()
+    try:
+        ran = run(*command.split(), environment=environment)
+    finally:
+        fresh_server.resume()
+    ran.check_failed(5, "did not reply within 2 s", "REDSCHED_REPLY_TIMEOUT_S")
+
+
+@pytest.mark.parametrize("command", ["select", "explain"])
+def test_an_unknown_zone_lists_the_zones(redsched: Redsched, command: str) -> None:
+    unknown = "unknown zone 'az9': the hosts are in az1, az2"
+    ran = redsched(command, "VCPU=1", "--zone", "az9")
+    if command == "select":
+        ran.check_failed(3, "2 by zone", unknown)
+    else:
+        assert ran.check().output.splitlines()[1] == unknown
+        found = redsched(command, "VCPU=1", "--zone", "az9", "--json").check().json()
+        assert (found["unknown_zones"], found["zones"]) == (["az9"], ["az1", "az2"])
+
+
+def test_a_hook_that_does_not_exist_is_refused(store: str, tmp_path: Path) -> None:
+    environment = {"REDSCHED_HOOK": f"{tmp_path}/absent", "REDSCHED_JOURNAL": f"{tmp_path}/journal"}
+    run("agent", "--fleet", "1", "--url", store, environment=environment).check_failed(2, "absent", "does not exist")
 
 
 def test_a_url_of_another_kind_is_refused() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from redsched.store.embedded.server import PrivateServer
+from tests.cli.conftest import Redsched
 from tests.cli.parts import COMMAND, ask, check_nothing_left, curl, descendants, run, running, runs, up
 from tests.support.secret_watch import MARK
 from tests.support.waiting import wait_until_sync
@@ -28,6 +29,36 @@ def test_up_with_a_fleet_is_ready_when_it_says_so(tmp_path: Path) -> None:
         ended = started.end(signal.SIGINT)
     assert (ended.exit_code, ended.errors) == (0, "")
     check_nothing_left(started, processes)
+
+
+@pytest.mark.parametrize("arguments", [("--fleet", "2"), ("--no-agent",)])
+def test_what_up_prints_fits_80_columns(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """With authentication too, which adds a text and an option to the line to try. A long path is not broken."""
+    for environment in ({}, {"REDSCHED_AUTH": _tokens(tmp_path)}):
+        with up("--no-agent", *arguments, environment=environment) as started:
+            lines = [line.rstrip("\n") for line in started.process.lines]
+            assert [line for line in lines if len(line) > 80 and str(tmp_path) not in line] == []
+            assert started.end(signal.SIGINT).exit_code == 0
+
+
+def test_the_line_to_try_is_one_that_a_decision_accepts(tmp_path: Path) -> None:
+    """Here the room is in a pool."""
+    file = tmp_path / "fleet.yaml"
+    pool = "{p0: {inventories: {VCPU: {total: 4}}}}"
+    file.write_text(f"hosts:\n  - {{name: h1, inventories: {{DISK_GB: {{total: 4, reserved: 4}}}}, pools: {pool}}}\n")
+    with up("--no-agent", "--fleet", str(file)) as started:
+        assert "selections" in curl(started.said["try"])
+        run("select", "VCPU=3", "--url", started.store).check()
+        assert started.end(signal.SIGINT).exit_code == 0
+
+
+def test_without_room_up_lists_the_hosts(redsched: Redsched, store: str) -> None:
+    """There is some, of which an aggregate keeps all requests without a project away."""
+    members = ("--host", "h1", "--host", "h2")
+    redsched("aggregate", "set", "a", "--metadata", "filter_tenant_id=web", *members).check()
+    with up("--no-agent", environment={"REDSCHED_REDIS_URL": store}) as started:
+        assert started.said["try"] == f"curl -X GET {started.api}/v1/hosts"
+        assert started.end(signal.SIGINT).exit_code == 0
 
 
 def test_up_alone_has_a_curl_that_works_too() -> None:
@@ -165,6 +196,14 @@ def test_api_and_agent_end_with_ctrl_c(store: str, tmp_path: Path, command: tupl
     assert ended.exit_code == 0, ended
     assert "Traceback" not in ended.errors
     wait_until_sync(lambda: not any(map(runs, processes)))
+
+
+def _tokens(tmp_path: Path) -> str:
+    """Write a token file without tokens, and return its path."""
+    file = tmp_path / "tokens.yaml"
+    file.write_text("tokens: []\n")
+    file.chmod(0o600)
+    return str(file)
 
 
 def _command(pid: int) -> bytes:

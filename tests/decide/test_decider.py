@@ -106,7 +106,7 @@ def test_a_host_whose_units_forbid_the_amount_is_not_near() -> None:
     for units in ({"min.VCPU": "5"}, {"step.VCPU": "3"}):
         assert Decider(fleet(3, **units), BEST).explain(Request({"VCPU": 4})).nearest == ()
     too_small = Decider(fleet(3, **{"max.VCPU": "2"}), BEST).explain(Request({"VCPU": 4})).nearest
-    assert too_small[0] == Miss("h0", {"VCPU": 4}, {"VCPU": 3}, ("2 VCPU less",))
+    assert too_small[0] == Miss("h0", {"VCPU": 4}, {"VCPU": 3}, ("2 VCPU less (max_unit 2)",))
 
 
 def test_only_what_lacks_is_named_as_missing() -> None:

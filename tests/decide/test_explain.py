@@ -9,8 +9,11 @@ from pydantic_core import to_json
 
 from redsched.cache.columns import Columns
 from redsched.decide import Decider, Explanation, Miss, ReasonCount
+from redsched.decide.explain.ranking import RANKED
+from redsched.decide.explain.zones import merge_unknown_zones
 from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
+from redsched.decide.result import UnknownZones
 from redsched.model import Claim, ClaimStatus, GangMember, Group, Request
 from redsched.scheduler.selection.blockers import MAX_TRIED, worth_trying
 from redsched.scheduler.selection.refusal import near, refusal
@@ -185,9 +188,103 @@ def test_a_refusal_reads_well_with_every_kind_of_change() -> None:
 
 
 def test_a_refusal_has_the_facts_that_the_model_of_a_miss_shows() -> None:
-    """The blocking claim and the gang's member are included only if there are any."""
+    """The blocking claim, the gang's member and the pools are included only if there are any."""
     miss = Miss("h3", {"VCPU": 2}, {"VCPU": 1}, ("1 VCPU less",), (1, 0.5))
-    misses = (miss, replace(miss, member="db", after="c-7"))
+    misses = (miss, replace(miss, member="db", after="c-7", places={"VCPU": "numa0"}))
     facts = refusal(True, Request({"VCPU": 2}), [Explanation(3, 0, (), misses, ())]).facts["nearest"]
     assert to_json(facts) == to_json([responses.Miss.of(one) for one in misses])
-    assert [one.keys() - facts[0].keys() for one in facts] == [set(), {"member", "after"}]
+    assert [one.keys() - facts[0].keys() for one in facts] == [set(), {"member", "after", "places"}]
+
+
+# Hosts that fit
+
+
+@pytest.mark.parametrize("policy", ["spread", "nova"])
+def test_the_best_hosts_that_fit_are_ranked_with_what_each_weigher_adds(policy: str) -> None:
+    """In the order in which decisions prefer them, at most RANKED of them; absolute and relative weighers alike."""
+    hosts = {f"h{number}": UP | {"capacity.VCPU": "16", "claimed.VCPU": str(number)} for number in range(RANKED + 2)}
+    request = Request({"VCPU": 2}, policy=policy)
+    decider = Decider(columns_of(**hosts), BEST)
+    ranking = decider.explain(request).ranked
+    assert [one.host for one in ranking] == [f"h{number}" for number in range(RANKED)]
+    assert ranking[0].host == decider.decide(request, Random(0)).places[0].chosen.host
+    for one in ranking:
+        assert one.score == pytest.approx(decider.score_on(request, one.host))
+        assert sum(one.weighers.values()) == pytest.approx(one.score)
+    assert any(ranking[0].weighers.values())
+
+
+def test_hosts_whose_pools_fail_are_not_ranked_and_few_are_searched_in_vain() -> None:
+    columns = gpu_hosts(6, free=400)
+    columns.patch("h5", {"version": "2", f"claimed.gpu0/{GPU}": "0"})
+    request = shares(900, 400)
+    assert [one.host for one in Decider(columns, BEST).explain(request).ranked] == ["h5"]
+    assert Decider(gpu_hosts(3), BEST).explain(shares(500, 400, 300)).ranked == ()
+    with patch("redsched.decide.explain.ranking.MAX_IN_VAIN", 1):
+        assert len(Decider(gpu_hosts(20), BEST).explain(shares(500, 400)).ranked) == RANKED
+
+
+def test_the_ranking_of_a_gang_names_the_member() -> None:
+    columns = columns_of(h1=UP | {"capacity.VCPU": "8"})
+    gang = Request(members=(GangMember("web", Request({"VCPU": 1})), GangMember("db", Request({"VCPU": 4}))))
+    assert [(one.host, one.member) for one in Decider(columns, BEST).explain(gang).ranked] == [("h1", "web")]
+
+
+# The true cause
+
+
+def test_max_unit_is_named_where_it_forbids_what_is_free() -> None:
+    fields = UP | {"capacity.VCPU": "64", "max.VCPU": "4"}
+    (miss,) = Decider(columns_of(h1=fields), BEST).explain(Request({"VCPU": 8})).nearest
+    assert miss.changes == ("4 VCPU less (max_unit 4)",)
+    (miss,) = Decider(columns_of(h1=fields | {"claimed.VCPU": "61"}), BEST).explain(Request({"VCPU": 8})).nearest
+    assert miss.changes == ("5 VCPU less",)
+
+
+def test_a_group_that_is_counted_by_zone_says_how_many_its_zone_has() -> None:
+    columns = columns_of(h1=UP | {"capacity.VCPU": "8", "zone": "az1"})
+    fields = {"version": "1", "policy": "anti-affinity", "by": "zone", "max_per_host": "2", "members": "2"}
+    columns.declared.put(Kind.SERVER_GROUP, "g", fields | {"count.zone=az1": "2"})
+    (miss,) = Decider(columns, BEST).explain(Request({"VCPU": 1}, server_group="g")).nearest
+    assert miss.changes == ("without server group g (group g allows 2 in one zone, zone az1 has 2)",)
+
+
+def test_the_free_amount_is_that_of_the_largest_place_with_its_name() -> None:
+    columns = gpu_hosts(1)
+    columns.patch("h0", {"version": "2", f"claimed.gpu1/{GPU}": "0"})
+    (miss,) = Decider(columns, BEST).explain(Request({GPU: 2000})).nearest
+    assert (miss.free, miss.places) == ({GPU: 1000}, {GPU: "gpu1"})
+    own = columns_of(h1=UP | {"capacity.VCPU": "2", "pool.p0": "/", "capacity.p0/VCPU": "1"})
+    (miss,) = Decider(own, BEST).explain(Request({"VCPU": 8})).nearest
+    assert (miss.free, miss.places) == ({"VCPU": 2}, {})
+    (miss,) = Decider(own, BEST).explain(Request({"MEMORY_MB": 8})).nearest
+    assert (miss.free, miss.places) == ({"MEMORY_MB": 0}, {})
+
+
+# Unknown zones
+
+
+def test_a_zone_that_no_host_is_in_is_unknown_and_the_zones_are_listed_up_to_ten() -> None:
+    columns = columns_of(**{f"h{number:02}": UP | {"zone": f"az{number:02}"} for number in range(12)})
+    decider = Decider(columns, BEST)
+    found = decider.explain(Request({"VCPU": 1}, zones=frozenset({"az9", "az01"}))).unknown_zones
+    assert found.text.startswith("unknown zone 'az9': the hosts are in az00, az01, ")
+    assert found.text.endswith(", az09 and more")
+    assert decider.explain(Request({"VCPU": 1}, zones=frozenset({"az01"}))).unknown_zones.text == ""
+
+
+def test_a_zone_is_unknown_only_if_it_is_in_no_cell() -> None:
+    first, second = UnknownZones(frozenset({"a", "x"}), ("b",)), UnknownZones(frozenset({"x", "b"}), ("a",))
+    assert merge_unknown_zones([first, second]).text == "unknown zone 'x': the hosts are in a, b"
+    assert merge_unknown_zones([first, UnknownZones()]).text == ""
+    no_zone = UnknownZones(frozenset({"x", "y"}))
+    assert merge_unknown_zones([no_zone]).text == "unknown zones 'x' and 'y': no host is in a zone"
+
+
+def test_a_refusal_names_unknown_zones_only_if_it_is_about_all_cells() -> None:
+    found = [Explanation(3, 0, (ReasonCount("zone", 3),), (), unknown_zones=UnknownZones(frozenset({"x"}), ("a",)))]
+    text = "none of 3 hosts can take 2 VCPU: 3 by zone"
+    assert refusal(True, Request({"VCPU": 2}), found).detail == text
+    assert refusal(True, Request({"VCPU": 2}), found, is_complete=True).detail == (
+        f"{text}; unknown zone 'x': the hosts are in a"
+    )

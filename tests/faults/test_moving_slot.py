@@ -37,6 +37,7 @@ from redsched.store.codec.results import Recorded, Replacement, ScriptResult
 from redsched.store.codec.summary import CellSummary
 from redsched.store.codec.wire import Reply
 from redsched.store.commands.quotas import Transfer
+from redsched.store.commands.status import Announcement, AuditNote
 from redsched.store.commands.workload import MOST, STEP
 from redsched.store.embedded.server import ServerBinary
 from redsched.store.store import Store
@@ -189,6 +190,23 @@ async def counted(it: World) -> None:
 async def reserved(it: World) -> None:
     await open_host(it.cell)
     await it.cell.reservations.put("h1", "r1", {"VCPU": 1}, HOUR_S * 1000, 0, 1)
+
+
+async def announced(it: World) -> None:
+    """Announce a scheduler, so long ago that the next announcement removes it."""
+    await open_host(it.cell)
+    await it.cell.status.announce(scheduler("before"))
+    await it.raw.hset(it.cell.keys.schedulers, "at_ms.before", "1")
+
+
+def scheduler(name: str) -> Announcement:
+    return Announcement(name, 0, "1.0", "node", 7, 0)
+
+
+async def audited(it: World) -> None:
+    """Note an audit with more problems than the next one finds."""
+    await open_host(it.cell)
+    await it.cell.status.note_audit(AuditNote(0, 1, 1, 2, 0, ("one", "two")))
 
 
 async def in_aggregate(it: World) -> None:
@@ -350,6 +368,8 @@ async def first(call: Awaitable[tuple[Any, Any]]) -> Any:
 
 LINES: dict[str, Line] = {
     "accept": Line(partial(one, claim_on), about("accept", HOUR_S)),
+    "announce": Line(announced, lambda it: it.cell.status.announce(scheduler("now"))),
+    "audited": Line(audited, lambda it: it.cell.status.note_audit(AuditNote(0, 1, 1, 1, 0, ("one",)))),
     "attest": Line(to_attest, lambda it: it.cell.hosts.attest("h1", "")),
     "audit": Line(partial(one, claim_on), lambda it: anext(it.cell.audit.hosts(["h1"]))),
     "bind": Line(bound, lambda it: it.cell.bindings.bind(BOUND, "other", 60_000), slot=f"claim:{BOUND}"),

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import shlex
+import shutil
 import signal
 import tempfile
 from collections.abc import Collection, Iterator
@@ -31,6 +32,26 @@ class CommandHook:
             raise InvalidRequest("hook is blank: name a command or a URL, or leave REDSCHED_HOOK empty")
         self._timeout_s = timeout_s
         self._passed = variables
+
+    def check(self) -> None:
+        """Raise InvalidRequest if the command cannot be started, as things are: for an agent that starts."""
+        name, path = self._command[0], hook_environment(self._passed, {}).get("PATH")
+        if shutil.which(name, path=path) is not None:
+            return
+        if "/" not in name:
+            raise InvalidRequest(
+                f"hook {name!r} is not a command in PATH, {path or 'which is not set'}: correct REDSCHED_HOOK, give "
+                "the path of the file, or install it"
+            )
+        if not os.path.exists(name):
+            here = "" if os.path.isabs(name) else f", in {os.getcwd()}"
+            raise InvalidRequest(f"hook {name!r} does not exist{here}: correct REDSCHED_HOOK, or install the file")
+        if os.path.isdir(name):
+            raise InvalidRequest(f"hook {name!r} is a directory: name an executable file in REDSCHED_HOOK")
+        raise InvalidRequest(
+            f"hook {name!r} is not executable for this user: run `chmod +x {shlex.quote(name)}`, or name another file "
+            "in REDSCHED_HOOK"
+        )
 
     async def run(self, order: HookRequest) -> bytes:
         """Run the command and return its output. Raises HookFailed."""

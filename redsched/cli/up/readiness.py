@@ -7,14 +7,17 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import uvloop
 
 from redsched.cli.up.stack import LocalStack
-from redsched.errors import StoreUnavailable
-from redsched.model import HostStatus
+from redsched.errors import RedschedError, StoreUnavailable
+from redsched.model import HostStatus, Request
+from redsched.model.validation import split_slot
 from redsched.scheduler import HostView, Scheduler, SlotView
 from redsched.settings import Settings
 
@@ -23,6 +26,8 @@ ASK_TIMEOUT_S = 5.0
 START_TIMEOUT_S = 120.0
 MAX_HOSTS = 1000
 """The most hosts that are read."""
+MAX_TRIED = 10
+"""The most requests that are tried."""
 COMMON = ("VCPU", "MEMORY_MB")
 
 
@@ -52,14 +57,48 @@ def _readiness(everything: LocalStack) -> dict[str, Any]:
     return {"status": "ready"} if reported >= expected else {"detail": f"{reported} of {expected} hosts have reported"}
 
 
-def first_request(everything: LocalStack) -> dict[str, int]:
-    """Return the smallest amounts of up to two classes that a host with room can give; {} if there is no such host."""
-    for host in uvloop.run(_hosts(everything.url, everything.settings)):
-        free = {name: slot for name, slot in host.slots.items() if slot.free >= smallest(slot) > 0}
+@dataclass(frozen=True, slots=True)
+class FirstRequest:
+    """Amounts that fit now; {} if none of those tried do, and then whether there are hosts at all."""
+
+    resources: dict[str, int]
+    has_hosts: bool
+
+
+def first_request(everything: LocalStack) -> FirstRequest:
+    """Return the smallest amounts of up to two classes that a host with room can give, as a decision has confirmed."""
+    return uvloop.run(_first_request(everything.url, everything.settings))
+
+
+async def _first_request(url: str, settings: Settings) -> FirstRequest:
+    async with Scheduler.connect(url, settings, on_demand=True, read_only=True) as scheduler:
+        hosts = (await scheduler.hosts.list(limit=MAX_HOSTS)).items
+        for resources in islice(dict.fromkeys(tuple(one.items()) for one in _candidates(hosts)), MAX_TRIED):
+            if await _fits(scheduler, dict(resources)):
+                return FirstRequest(dict(resources), True)
+    return FirstRequest({}, bool(hosts))
+
+
+def _candidates(hosts: Sequence[HostView]) -> Iterator[dict[str, int]]:
+    """Yield small requests: of two classes that a host has free, and then of each of the two alone."""
+    for host in hosts:
+        free = dict[str, int]()
+        for name, slot in sorted(host.slots.items(), key=lambda one: "/" in one[0]):
+            if slot.free >= smallest(slot) > 0:
+                free.setdefault(split_slot(name)[1], smallest(slot))
         if free and host.alive and host.status is HostStatus.ENABLED:
             chosen = sorted(free, key=lambda name: (name not in COMMON, name))[:2]
-            return {name: smallest(free[name]) for name in chosen}
-    return {}
+            yield {name: free[name] for name in chosen}
+            yield from ({name: free[name]} for name in chosen)
+
+
+async def _fits(scheduler: Scheduler, resources: dict[str, int]) -> bool:
+    """Return whether a request would be placed now: aggregates, limits or a quota may be against it."""
+    try:
+        await scheduler.select(Request(resources, claim=False))
+    except RedschedError:
+        return False
+    return True
 
 
 def smallest(slot: SlotView) -> int:

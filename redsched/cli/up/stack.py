@@ -14,7 +14,7 @@ from typing import Self
 
 from redsched.agent.collectors.fleet import fleet as read_fleet
 from redsched.auth.authenticator import Authenticator
-from redsched.cli.context import declare
+from redsched.cli.context import check_answers, declare
 from redsched.cli.main import run
 from redsched.errors import InvalidRequest, StoreUnavailable
 from redsched.server import processes
@@ -78,6 +78,8 @@ class LocalStack:
         if not self.settings.redis_url:
             self.private = PrivateServer.start(data_dir=self.options.data)
             declare(self.settings.model_copy(update={"redis_url": self.url}))
+        else:
+            check_answers(self.settings)
         self.workers.start({**self._environment(), **self.options.exposure})
         if self.options.agent:
             self._start_agent("the agent of this machine", "machine")

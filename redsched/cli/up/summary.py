@@ -1,21 +1,30 @@
 """The summary that `redsched up` prints once everything is ready: addresses, and lines to try."""
 
 import json
+import textwrap
+from collections.abc import Sequence
 
 from redsched.cli.up.readiness import first_request
 from redsched.cli.up.stack import LocalStack
 from redsched.store.topology.url import Kind, parse, without_password
 
+COLUMNS = 80
+"""What the summary fits into, unless a path or URL alone is longer."""
+INDENT = " " * 9
+"""Before the further lines of a text."""
+COMMANDS = ("look", "shell", "try")
+"""What people paste into a shell: it is not wrapped."""
 HEADER_FILE = "me.header"
 """A file with the header of a token: on the command line of curl, other users of the machine could see the token."""
-FIRST_HOST = {"inventories": {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 16_384}}}
+FIRST_HOST = {"inventories": {"VCPU": {"total": 8}}}
 
 
 def started(everything: LocalStack) -> None:
     """Print the summary."""
     url = everything.workers.url
     lines = {
-        "API": f"{url}  (documentation: {url}/docs; workers: {everything.options.workers})",
+        "API": f"{url}  (workers: {everything.options.workers})",
+        "docs": f"{url}/docs",
         "store": _store(everything),
         "hosts": _hosts(everything),
         "look": _redis_cli(everything),
@@ -23,9 +32,11 @@ def started(everything: LocalStack) -> None:
         **_auth(everything),
         "try": _curl(everything),
     }
+    wrapper = textwrap.TextWrapper(COLUMNS, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False)
     print("redsched is up. Ctrl-C stops everything.")
     for name, said in lines.items():
-        print(f"  {name:<6} {said}", flush=True)
+        line = f"  {name:<6} {said}"
+        print(line if name in COMMANDS else wrapper.fill(line), flush=True)
 
 
 def _store(everything: LocalStack) -> str:
@@ -33,7 +44,7 @@ def _store(everything: LocalStack) -> str:
     if not private:
         return without_password(everything.url)
     kept = everything.options.data
-    end = f"kept in {kept}" if kept else "its state is lost when it stops: --data DIR keeps it"
+    end = f"kept in {kept}" if kept else "lost when it stops, unless --data DIR"
     return f"{private.kind} {private.version}, embedded; {end}"
 
 
@@ -63,19 +74,23 @@ def _auth(everything: LocalStack) -> dict[str, str]:
 
 def _curl(everything: LocalStack) -> str:
     url = everything.workers.url
-    options = _tls(everything) + (f"-H @{HEADER_FILE} " if everything.settings.auth else "")
-    resources = first_request(everything)
-    if resources:
-        return _line("POST", f"{url}/v1/selections", options, {"resources": resources})
-    return _line("PUT", f"{url}/v1/hosts/h1/report", options, FIRST_HOST)
+    options = _tls(everything) + ([f"-H @{HEADER_FILE}"] if everything.settings.auth else [])
+    first = first_request(everything)
+    if first.resources:
+        return _command("POST", f"{url}/v1/selections", options, {"resources": first.resources})
+    if first.has_hosts:
+        return _command("GET", f"{url}/v1/hosts", options)
+    return _command("PUT", f"{url}/v1/hosts/h1/report", options, FIRST_HOST)
 
 
-def _tls(everything: LocalStack) -> str:
+def _tls(everything: LocalStack) -> list[str]:
     """Return the options of curl for a certificate of an own authority, and for a client's certificate."""
     if not everything.workers.url.startswith("https:"):
-        return ""
-    return "--cacert CA.pem " + ("--cert CLIENT.pem --key CLIENT.key " if everything.settings.tls_ca else "")
+        return []
+    return ["--cacert CA.pem", *(["--cert CLIENT.pem --key CLIENT.key"] if everything.settings.tls_ca else [])]
 
 
-def _line(method: str, url: str, options: str, body: object) -> str:
-    return f"curl -X {method} {url} {options}-H 'Content-Type: application/json' -d '{json.dumps(body)}'"
+def _command(method: str, url: str, options: Sequence[str], body: object = None) -> str:
+    """Return a command of curl, in lines that a shell joins."""
+    sent = [] if body is None else ["-H 'Content-Type: application/json'", f"-d '{json.dumps(body)}'"]
+    return f" \\\n{INDENT}  ".join([f"curl -X {method} {url}", *options, *sent])

@@ -9,7 +9,7 @@ import typer
 from pydantic_core import to_json
 
 from redsched.cli import completion, formats, tables
-from redsched.cli.context import checked_url, settings_for
+from redsched.cli.context import checked_url, first_reply_s, settings_for
 from redsched.cli.listings import Column, Form, Listing, Output, show_page
 from redsched.cli.options import After, Limit, Many, Url, filter_names, many, takes
 from redsched.cli.scheduler import with_scheduler
@@ -66,7 +66,9 @@ async def _page(scheduler: Scheduler, limit: int, after: str, wanted: EventFilte
 
 async def _follow(url: str, after: str, wanted: EventFilter, follower: "_Follower") -> None:
     settings = settings_for(url)
-    async with Scheduler.connect(checked_url(settings), settings, read_only=True) as scheduler:
+    async with Scheduler.connect(
+        checked_url(settings), settings, read_only=True, first_reply_s=first_reply_s(settings)
+    ) as scheduler:
         async for one in scheduler.events.follow(EVERY_S, after, wanted):
             follower.show(one)
 

@@ -6,7 +6,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from redsched.cli import tables
-from redsched.cli.context import checked_url, run, settings_for
+from redsched.cli.context import checked_url, first_reply_s, run, settings_for
 from redsched.cli.options import Url
 from redsched.settings import Settings
 from redsched.store.client.function_library import library
@@ -55,7 +55,8 @@ def _run(url: str, call: Callable[[FunctionCommands], Awaitable[Result]]) -> Res
 
 async def _call(url: str, settings: Settings, call: Callable[[FunctionCommands], Awaitable[Result]]) -> Result:
     # No cell is opened: the functions belong to the servers, which may have no cell yet.
-    async with Store.connect(url, settings.model_copy(update={"cells": ()}), read_only=True) as store:
+    no_cells = settings.model_copy(update={"cells": ()})
+    async with Store.connect(url, no_cells, read_only=True, first_reply_s=first_reply_s(settings)) as store:
         return await call(store.functions)
 
 

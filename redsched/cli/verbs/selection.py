@@ -1,5 +1,6 @@
 """`redsched select` and `explain`."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ from redsched.cli.request_options import RequestOptions, about, request_of, take
 from redsched.cli.scheduler import with_scheduler
 from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_LEASE_S, MAX_RUNTIME_S, MAX_WAIT_S, OnExit
 from redsched.model.validation import check_name
-from redsched.scheduler import Explanation, Miss, Scheduler, Selection, Selections
+from redsched.scheduler import Explanation, Miss, RankedHost, Scheduler, Selection, Selections
 from redsched.schema import responses
 
 SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
@@ -124,6 +125,10 @@ def _selection_row(one: Selection, member: tuple[str, ...]) -> tuple[object, ...
 def _show_explanation(found: Explanation) -> None:
     unsearched = f"; the pools of {found.unsearched} of these were not searched" if found.unsearched else ""
     print(f"{found.fits} of {found.hosts} hosts fit{unsearched}")
+    if found.ranked:
+        _show_ranked(found.ranked)
+    if found.unknown_zones.unknown:
+        tables.say(found.unknown_zones.text)
     if found.reasons:
         tables.show_table(("REASON", "HOSTS"), ((one.reason, one.hosts) for one in found.reasons), "")
     for miss in found.nearest:
@@ -137,8 +142,25 @@ def _show_explanation(found: Explanation) -> None:
         tables.show_table(("CHECK", "OK", "DETAIL"), ((one.name, one.ok, one.detail) for one in host.checks), "")
 
 
+def _show_ranked(hosts: Sequence[RankedHost]) -> None:
+    member = ("MEMBER",) if hosts[0].member else ()
+    rows = ((one.host, *((one.member,) if member else ()), f"{one.score:.3f}", _weighers(one)) for one in hosts)
+    tables.show_table(("HOST", *member, "SCORE", "WEIGHERS"), rows, "")
+
+
+def _weighers(one: RankedHost) -> str:
+    return " ".join(f"{name}={part:+.3f}" for name, part in one.weighers.items() if part)
+
+
+def _free(miss: Miss) -> str:
+    return " ".join(
+        f"{name}={amount}" + (f" in {miss.places[name]}" if name in miss.places else "")
+        for name, amount in sorted(miss.free.items())
+    )
+
+
 def _miss(miss: Miss) -> str:
-    lack = f" needs {tables.amounts(miss.needs)}, free {tables.amounts(miss.free)};" if miss.needs else ""
+    lack = f" needs {tables.amounts(miss.needs)}, free {_free(miss)};" if miss.needs else ""
     of = f" one {miss.member}" if miss.member else ""
     remedies = [", ".join(miss.changes)] if miss.changes else []
     remedies += [f"after claim {miss.after} ends"] if miss.after else []

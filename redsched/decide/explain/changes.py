@@ -6,14 +6,14 @@ therefore been decided, with the same rules and pool search as any request.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import starmap
 
-from redsched.decide.affinity import affinity_rules
+from redsched.decide.affinity import SERVER_GROUP, affinity_rules
 from redsched.decide.explain.edits import Build, Edit, amounts, with_resource, without
 from redsched.decide.filters import rules_of
-from redsched.decide.filters.places import slot_free
+from redsched.decide.filters.places import max_unit_of, slot_free
 from redsched.decide.host_rules import host_key
 from redsched.decide.pools import assignments, demand_on, given_by_roots
 from redsched.decide.profile import RequestProfile, beside_host_filters, sourced_rules
@@ -135,8 +135,14 @@ class _Host:
         for edit in without(request, self._columns, self._row):
             yield
             if self._helps(edit.request, failed):
-                return edit
+                return self._with_cause(edit, failed)
         return None
+
+    def _with_cause(self, edit: Edit, failed: Failed) -> Edit:
+        """Return the edit, with the numbers of a rule on a server group, whose name alone does not tell the cause."""
+        if failed.rule is None or failed.rule.reason != SERVER_GROUP:
+            return edit
+        return replace(edit, says=f"{edit.says} ({failed.rule.detail(self._columns, self._row)})")
 
     def _rules(self, request: Request) -> Iterator[Failed]:
         """Yield all rules in the order in which a decision tests them."""
@@ -197,7 +203,11 @@ class _Host:
             most = least if least < amount and helps(least) else 0
         else:
             most = yield from _most(least, amount, helps)
-        return Edit(f"{amount - most} {slot} less", build(most)) if most else None
+        if not most:
+            return None
+        limit = max_unit_of(columns, slot, most, row)
+        cause = f" (max_unit {limit})" if limit is not None else ""
+        return Edit(f"{amount - most} {slot} less{cause}", build(most))
 
     def _reduced(self, request: Request, failed: Failed) -> Steps[Edit | None]:
         """Return the request with one amount reduced just enough: that which needs the smallest relative reduction."""

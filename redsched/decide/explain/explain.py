@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from redsched.decide.explain.changes import Effort
 from redsched.decide.explain.nearest import nearest, with_changes
+from redsched.decide.explain.ranking import ranked
+from redsched.decide.explain.zones import unknown_zones
 from redsched.decide.filters import COUNT
 from redsched.decide.filters.pools import POOLS
 from redsched.decide.profile import RequestProfile
@@ -28,6 +30,8 @@ def explain_steps(
         reasons=reasons,
         nearest=nearest(profile),
         unsearched=0 if refused else profile.unsearched,
+        ranked=() if refused else ranked(profile),
+        unknown_zones=unknown_zones(profile.columns, request),
     )
     yield
     checks = []

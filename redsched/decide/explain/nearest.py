@@ -8,14 +8,16 @@ from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
 from redsched.decide.explain.changes import Effort, change_steps
-from redsched.decide.filters.places import has_units, slot_free
+from redsched.decide.filters.places import has_units, pools_with, slot_free, slot_of
 from redsched.decide.fit import fits, free_on
 from redsched.decide.pick import best_of_all
+from redsched.decide.pools import may_use, shared_with
 from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Miss
-from redsched.decide.rules import ALL_ROWS, Rule
+from redsched.decide.rules import ALL_ROWS, Rows, Rule
 from redsched.decide.steps import Steps
 from redsched.decide.work_limit import TooMuchWork, check_work
+from redsched.model.validation import SHARED_POOL
 
 NEAREST = 3
 
@@ -26,7 +28,7 @@ def nearest(profile: RequestProfile) -> tuple[Miss, ...]:
     Hosts that lack only amounts come first, by the smallest relative lack (summed over the classes); then those that
     fail the fewest other rules. A host that is down, or closed to new claims, is not a miss. Neither is a host whose
     min_unit or step_size forbids an amount, because it accepts only larger or other amounts. A host whose max_unit
-    forbids an amount is a miss: max_unit is the total by default, and the explanation shows how much there is.
+    forbids an amount is a miss that lacks what is beyond max_unit.
     """
     columns = profile.columns
     failed, lack = profile.failed_host_rules(), np.zeros(columns.size)
@@ -97,7 +99,11 @@ def _least(columns: Columns, failed: NDArray[np.float64], lack: NDArray[np.float
 
 
 def _relative_lack(columns: Columns, slot: str, amount: int) -> NDArray[np.float64]:
-    left = columns.derived(("free of root", slot), lambda rows: free_on(columns, slot, rows), ALL_ROWS)
+    def most_of_root(rows: Rows) -> NDArray[np.int64]:
+        most: NDArray[np.int64] = np.minimum(free_on(columns, slot, rows), columns.maximum[slot][rows])
+        return most
+
+    left = columns.derived(("most of root", slot), most_of_root, ALL_ROWS)
     relative: NDArray[np.float64] = np.maximum(0, amount - left) / amount
     return relative
 
@@ -105,9 +111,28 @@ def _relative_lack(columns: Columns, slot: str, amount: int) -> NDArray[np.float
 def _miss(profile: RequestProfile, row: int, distance: tuple[int, float]) -> Miss:
     columns, amounts = profile.columns, profile.request.resources
     slots = [rule.slot for rule in profile.rules if rule.slot is not None and not _is_met(rule, columns, row)]
+    lacking = {slot: _largest_place(columns, slot, row) for slot in slots}
+    return Miss(
+        columns.name(row),
+        {slot: amounts[slot] for slot in lacking},
+        {slot: left for slot, (left, _) in lacking.items()},
+        (),
+        distance,
+        places={slot: place for slot, (_, place) in lacking.items() if place},
+    )
+
+
+def _largest_place(columns: Columns, resource_class: str, row: int) -> tuple[int, str]:
+    """Return the largest free amount of a class in one place of a host, and that place: '' for the host itself."""
+    shared = [f"{SHARED_POOL}{name}" for name in shared_with(columns, resource_class) if may_use(columns, name, row)]
+    places = [*pools_with(columns, ((resource_class, 1),), row), *shared]
+    if columns.capacity[resource_class][row] or not places:
+        places = ["", *places]
+    slots = {place: slot_of(place, resource_class) for place in places}
     # What is kept for a request that waits is free, though not for this one.
-    lacking = {slot: slot_free(columns, slot, row) + columns.kept.amount(row, slot) for slot in slots}
-    return Miss(columns.name(row), {slot: amounts[slot] for slot in lacking}, lacking, (), distance)
+    free = {place: slot_free(columns, slot, row) + columns.kept.amount(row, slot) for place, slot in slots.items()}
+    largest = max(free, key=lambda place: free[place])
+    return free[largest], largest
 
 
 def _is_met(rule: Rule, columns: Columns, row: int) -> bool:

@@ -124,6 +124,20 @@ def slot_free(columns: Columns, slot: str, row: int) -> int:
     return left
 
 
+def max_unit_of(columns: Columns, resource_class: str, amount: int, row: int) -> int | None:
+    """Return the max_unit because of which a place of a host gives no more than an amount, though more is free there.
+
+    None if there is no such place.
+    """
+    for place in ("", *pools_with(columns, ((resource_class, 1),), row)):
+        slot = slot_of(place, resource_class)
+        limit, step = columns.maximum[slot].item(row), columns.step[slot].item(row)
+        if amount <= limit < amount + step <= slot_free(columns, slot, row):
+            found: int = limit
+            return found
+    return None
+
+
 def has_traits(columns: Columns, place: str, required: Iterable[str], forbidden: Iterable[str], rows: Rows) -> Mask:
     """Return whether a host's own place has all `required` traits and no `forbidden` one."""
     found = everywhere(columns, rows)

@@ -77,7 +77,7 @@ def amount_detail(columns: Columns, slot: str, amount: int, row: int) -> str:
     kept = columns.kept.amount(row, slot)
     text = f"needs {amount} {slot}, free {left + kept}"
     least, most, step = (f[slot].item(row) for f in (columns.minimum, columns.maximum, columns.step))
-    if kept_free := min(kept, left + kept):
+    if (kept_free := min(kept, left + kept)) > 0:
         text += f", of which {kept_free} are kept for a request that waits"
     if not least <= amount <= most:
         text += f"; one claim may take {least} to {most}"

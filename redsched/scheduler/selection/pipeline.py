@@ -303,13 +303,15 @@ class SelectionPipeline:
             for cell in self._cells
             if cell.is_here or cell.name in attempt.refusals
         ]
-        settled = all(one.settled for one in refusals)
+        settled, is_complete = all(one.settled for one in refusals), len(refusals) == len(self._cells)
         # One after the other: slices of many refusals would all be part of one turn of the loop.
         async with self._explaining:
             if attempt.waits_for_room:
                 # Requests have to enter the queue in the order in which they came.
-                return refusal(settled, attempt.request, [one.found_at_once() for one in refusals])
-            return refusal(settled, attempt.request, [await one.found() for one in refusals])
+                found = [one.found_at_once() for one in refusals]
+            else:
+                found = [await one.found() for one in refusals]
+        return refusal(settled, attempt.request, found, is_complete=is_complete)
 
 
 def _cost(reply: ClaimReply, seconds: float) -> ClaimCost:

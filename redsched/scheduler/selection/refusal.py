@@ -7,6 +7,7 @@ from typing import Any
 
 from redsched.decide import Explanation, Miss, ReasonCount
 from redsched.decide.explain.nearest import NEAREST
+from redsched.decide.explain.zones import merge_unknown_zones
 from redsched.decide.filters.hosts import NOT_ATTESTED
 from redsched.decide.steps import finished
 from redsched.decide.work_limit import TooMuchWork, WorkLimit, within
@@ -51,11 +52,13 @@ class PendingRefusal:
         return self._found
 
 
-def refusal(settled: bool, request: Request, found: Sequence[Explanation]) -> RedschedError:
+def refusal(
+    settled: bool, request: Request, found: Sequence[Explanation], *, is_complete: bool = False
+) -> RedschedError:
     """Return NoValidHost with the reasons found, or Settling while hosts may still attest to a new epoch.
 
     `settled` says whether all cells were settled when the reasons were found: a host that attests in between must not
-    cause a refusal.
+    cause a refusal. `is_complete` says whether `found` has all cells: zones may be those of other cells.
     """
     reasons = merge_reasons([one.reasons for one in found])
     hosts = sum(one.hosts for one in found)
@@ -72,12 +75,17 @@ def refusal(settled: bool, request: Request, found: Sequence[Explanation]) -> Re
     }
     if any(one.cut_short for one in found):
         facts["cut_short"] = True
-    return NoValidHost(refusal_text(hosts, request, reasons, nearest), facts)
+    zones = merge_unknown_zones(one.unknown_zones for one in found).text if is_complete else ""
+    return NoValidHost(refusal_text(hosts, request, reasons, nearest, zones), facts)
+
+
+_OPTIONAL = ("after", "member", "places")
+"""The fields of a miss that are left out if they are empty."""
 
 
 def _shown(miss: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a miss that its REST model has."""
-    return {name: value for name, value in miss.items() if name != "distance" and value != ""}
+    return {name: value for name, value in miss.items() if name != "distance" and (value or name not in _OPTIONAL)}
 
 
 def merge_reasons(counts: Sequence[Sequence[ReasonCount]]) -> tuple[ReasonCount, ...]:
@@ -94,13 +102,20 @@ def merge_nearest(misses: Sequence[Sequence[Miss]]) -> tuple[Miss, ...]:
     return tuple(found[:NEAREST])
 
 
-def refusal_text(hosts: int, request: Request, reasons: Sequence[ReasonCount], nearest: Sequence[Miss] = ()) -> str:
-    """Return one sentence about a request that none of so many hosts can take, with the reasons."""
+def refusal_text(
+    hosts: int, request: Request, reasons: Sequence[ReasonCount], nearest: Sequence[Miss] = (), zones: str = ""
+) -> str:
+    """Return one sentence about a request that none of so many hosts can take, with the reasons.
+
+    `zones`: that about the zones of the request which are unknown.
+    """
     if not hosts:
         return "no host has reported yet: start an agent, or `redsched up`"
     why = ", ".join(f"{one.hosts} by {one.reason}" for one in reasons)
     nearby = "".join(f"; {near(one)}" for one in nearest[:1] if one.changes)
-    return f"none of {hosts} hosts can take {_wanted(request)}: {why or 'not enough places in one cell'}{nearby}"
+    unknown = f"; {zones}" if zones else ""
+    why = why or "not enough places in one cell"
+    return f"none of {hosts} hosts can take {_wanted(request)}: {why}{unknown}{nearby}"
 
 
 def near(miss: Miss) -> str:

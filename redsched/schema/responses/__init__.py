@@ -88,6 +88,7 @@ if TYPE_CHECKING:
         CheckAnswer,
         ExplanationAnswer,
         HostCheckAnswer,
+        RankedHostAnswer,
         SelectionAnswer,
         SelectionsAnswer,
     )
@@ -153,6 +154,7 @@ __all__ = [
     "QuotaAnswer",
     "QuotaProblem",
     "QuotasAnswer",
+    "RankedHostAnswer",
     "ReadyAnswer",
     "ReasonAnswer",
     "ReasonCount",

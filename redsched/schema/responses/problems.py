@@ -50,6 +50,13 @@ class Miss(Answer, shows=scheduler.Miss):
     ]
     after: Annotated[str, Field(description="The claim whose end would make it fit.")] = ""
     member: Annotated[str, Field(description="For a gang: the member that the place is for.")] = ""
+    places: Annotated[
+        dict[str, str],
+        Field(
+            default_factory=dict,
+            description="By class: the pool that has what is `free`; without an entry it is the host itself.",
+        ),
+    ]
 
 
 class InvalidProblem(Problem):

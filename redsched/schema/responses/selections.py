@@ -1,11 +1,12 @@
 """Responses about selections and explanations."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
 
 from redsched.model import Amounts, ClaimStatus
-from redsched.scheduler import Check, Explanation, HostCheck, Selection, Selections
+from redsched.scheduler import Check, Explanation, HostCheck, RankedHost, Selection, Selections
 from redsched.schema.answer import Answer, From
 from redsched.schema.responses.problems import Miss, ReasonCount
 from redsched.schema.responses.quotas import ExceededAnswer
@@ -53,6 +54,17 @@ class HostCheckAnswer(Answer, shows=HostCheck):
     checks: list[CheckAnswer]
 
 
+class RankedHostAnswer(Answer, shows=RankedHost):
+    """A host that fits, with its score: the sum of what its weighers add."""
+
+    host: str
+    score: Annotated[float, Field(description="Higher is better.")]
+    weighers: Annotated[
+        Mapping[str, float], Field(description="What each weigher adds to the score: its value times its multiplier.")
+    ]
+    member: Annotated[str, Field(description="For a gang: the member that the place is for.")] = ""
+
+
 class ExplanationAnswer(Answer, shows=Explanation):
     """Why hosts fit or do not fit."""
 
@@ -60,6 +72,16 @@ class ExplanationAnswer(Answer, shows=Explanation):
     fits: Annotated[int, Field(description="Number of hosts that fit; an upper bound if some are `unsearched`.")]
     unsearched: Annotated[
         int, Field(description="Number of these hosts whose pools were not searched, so they may not fit.")
+    ]
+    ranked: Annotated[
+        list[RankedHostAnswer],
+        Field(description="The best hosts that fit one place, at most five, best first; empty if it is refused."),
+    ]
+    unknown_zones: Annotated[list[str], From("unknown_zones.unknown"), Field(description="Zones that no host is in.")]
+    zones: Annotated[
+        list[str],
+        From("unknown_zones.zones"),
+        Field(description="The first zones that there are, if some are unknown."),
     ]
     reasons: list[ReasonCount]
     nearest: list[Miss]

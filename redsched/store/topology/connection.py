@@ -29,7 +29,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redsched.errors import RedschedError, SchemaMismatch, StoreUnavailable
 from redsched.settings import Settings
 from redsched.store.topology.endpoint import Endpoint, EndpointConnection, EndpointPool, EndpointTlsConnection
-from redsched.store.topology.url import Address, StoreUrl, without_password
+from redsched.store.topology.url import Address, StoreUrl, parse, without_password
 
 LOST = (RedisConnectionError, RedisTimeoutError, OSError, InvalidResponse)
 """Errors of a broken connection or an unreadable reply: the call may have been executed."""
@@ -111,6 +111,14 @@ def _where(url: StoreUrl, at: Address | Endpoint | None, settings: Settings) -> 
 _IN_PIPELINE = re.compile(r"Command # \d+ \(.*\) of pipeline caused error: \(['\"](.*)['\"],\)", re.DOTALL)
 """How a pipeline of redis-py words the server's error: after the command, with the values that it has."""
 
+_NOBODY = ("No such file or directory", "Connection refused", "Connect call failed")
+"""How errors of connecting name that nothing listens at an address."""
+_THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
+_LEFT_OVER = (
+    "; no server is there: if REDSCHED_REDIS_URL is left over from an earlier `redsched up`, unset it, or start "
+    "`redsched up` again and use the line that it prints"
+)
+
 _ASK_OPERATOR = "ask the operator of redsched, whose log has the reason"
 
 
@@ -139,10 +147,19 @@ def to_redsched_error(error: BaseException, url: str) -> RedschedError:
         return RedschedError(
             f"the store at {where} refused a command: {text}", public=f"the store refused a command: {_ASK_OPERATOR}"
         )
+    left_over = _LEFT_OVER if _is_nobody_there(text, url) else ""
     return StoreUnavailable(
-        f"the store at {where} cannot be used now: {text}; check that it runs and is the primary",
+        f"the store at {where} cannot be used now: {text}; check that it runs and is the primary{left_over}",
         public=f"the store cannot be used now: try again, or {_ASK_OPERATOR}",
     )
+
+
+def _is_nobody_there(text: str, url: str) -> bool:
+    """Return whether no server listens at an address of this machine, where `redsched up` may have had its store."""
+    if not any(words in text for words in _NOBODY):
+        return False
+    found = parse(url)
+    return bool(found.path) or any(host in _THIS_MACHINE for host, _ in found.nodes)
 
 
 def _server_message(error: BaseException) -> str:

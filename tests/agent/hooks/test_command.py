@@ -293,6 +293,22 @@ def test_a_hook_that_cannot_be_is_reported_at_the_start(command: str, expected: 
         hook_of(Settings(hook=command))
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("{}/absent start", "does not exist: correct REDSCHED_HOOK, or install the file"),
+        ("./absent", "does not exist, in /.*: correct REDSCHED_HOOK"),
+        ("{}", "is a directory"),
+        ("{}/plain", "is not executable for this user: run `chmod [+]x {}/plain`"),
+        ("no-such-command start", "is not a command in PATH, .*: correct REDSCHED_HOOK"),
+    ],
+)
+def test_a_command_that_does_not_exist_is_refused_at_the_start(tmp_path: Path, name: str, expected: str) -> None:
+    (tmp_path / "plain").write_text("#!/bin/sh\n")
+    with pytest.raises(InvalidRequest, match=expected.format(tmp_path)):
+        hook_of(Settings(hook=name.format(tmp_path)))
+
+
 def test_an_empty_setting_is_no_hook() -> None:
     assert isinstance(hook_of(Settings()), NoHook)
     assert isinstance(hook_of(Settings(hook="true")), CommandHook)

@@ -228,6 +228,7 @@ async def test_refusals_explanations_and_dry_runs_name_no_host(settled: Callers)
         ("/v1/selections", {"resources": {"VCPU": 1}, "claim": False, "alternates": 3, "project": "web"}),
         ("/v1/explain", near),
         ("/v1/explain", gang),
+        ("/v1/explain", {"resources": {"VCPU": 1}, "project": "web"}),
     ]
     for path, asked in requests:
         assert names_hosts(await settled.send("web", "POST", path, json=asked)) == [], asked

@@ -94,6 +94,7 @@ def take(fields: dict[str, str], request: Request) -> None:
 
 
 def lack_of(fields: Fields, request: Request) -> Fraction:
-    """Return the relative shortage of a host, summed over the classes; 0 for none."""
-    lacks = (Fraction(max(0, n - free_of(fields, slot)), n) for slot, n in request.resources.items())
+    """Return the relative shortage of a host, up to each max_unit, summed over the classes; 0 for none."""
+    most = {slot: int(fields.get(f"max.{slot}") or 2**53) for slot in request.resources}
+    lacks = (Fraction(max(0, n - min(free_of(fields, slot), most[slot])), n) for slot, n in request.resources.items())
     return sum(lacks, Fraction(0))

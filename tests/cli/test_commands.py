@@ -128,7 +128,7 @@ def test_no_host_fits_is_exit_code_3_and_gives_the_reason(redsched: Redsched) ->
 def test_explain_gives_the_reason(redsched: Redsched) -> None:
     shown = redsched("explain", "VCPU=6", "--on", "h2").check().output
     assert "1 of 2 hosts fit" in shown
-    assert re.search(r"HOST +SCORE +WEIGHERS\nh1 +(\d\.\d{3}) +spread=\+\1\n", shown)
+    assert re.search(r"HOST\tSCORE\tWEIGHERS\nh1\t(\d\.\d{3})\tspread=\+\1\n", shown)
     assert "needs 6 VCPU, free 4" in shown
     assert redsched("explain", "VCPU=6", "--json").check().json()["fits"] == 1
     redsched("explain", "VCPU=6", "--on", "h9").check_failed(4, "h9")

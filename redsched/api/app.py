@@ -27,6 +27,7 @@ from redsched.api.routes import (
     agents,
     changes,
     claims,
+    dashboard,
     declared,
     events,
     hosts,
@@ -56,6 +57,7 @@ ROUTERS = (
     changes.router,
     events.router,
     service.router,
+    dashboard.router,
 )
 
 

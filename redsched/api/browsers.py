@@ -65,7 +65,7 @@ class Browsers:
         if self._trusted is not None and host not in self._known and not self._accept(host):
             return _not_trusted(host)
         is_browser = not _BY_BROWSER.isdisjoint(headers)
-        if is_browser and (foreign := _foreign(headers, host)) is not None:
+        if is_browser and not _opens_dashboard(scope, headers) and (foreign := _foreign(headers, host)) is not None:
             return Forbidden(f"the request comes from a page of {foreign}: only pages of this API itself may send one")
         if scope["method"] in _WITH_BODY and not _is_json(headers, is_browser):
             return UnsupportedMediaType(
@@ -80,6 +80,12 @@ class Browsers:
         if len(self._known) < MAX_KNOWN:
             self._known.add(host)
         return True
+
+
+def _opens_dashboard(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
+    """Return whether a link leads to the dashboard, wherever the link is. Not in a frame; the page holds no data."""
+    is_link = (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == (b"navigate", b"document")
+    return is_link and scope["path"] == "/" and scope["method"] == "GET"
 
 
 def _foreign(headers: Mapping[bytes, bytes], host: bytes) -> str | None:

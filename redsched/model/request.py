@@ -138,6 +138,17 @@ class Request(_WithTexts):
         texts = self._texts or _shared_texts(self)
         return texts.digest if texts else _digest_of(self.canonical())
 
+    def body(self) -> dict[str, Any]:
+        """Return the request as the JSON body of a selection, without fields that have their default."""
+        found = _BODY.of(self)
+        if self.zones:
+            found["zone"] = found.pop("zones")
+        if self.pci:
+            found["pci"] = [{"class": one.pop("resource_class"), **one} for one in found["pci"]]
+        if self.members:
+            found["members"] = [{"name": one.name, **one.request.body()} for one in self.members]
+        return found
+
     @classmethod
     def from_canonical(cls, text: str) -> "Request":
         """Parse a canonical text into a request with the same digest. Raises InvalidRequest if it is malformed."""
@@ -162,6 +173,7 @@ _SHAPE_FIELDS = tuple(name for name in _ALL_FIELDS if name not in _CALL_FIELDS)
 # too.
 _PLACE_FIELDS = (*(n for n in _SHAPE_FIELDS if n not in {"policy", "weights"}), "count")
 _SHAPE = Fields(_SHAPE_FIELDS, _DEFAULTS)
+_BODY = Fields(_ALL_FIELDS, _DEFAULTS)
 _DIGEST = Fields(tuple(name for name in _ALL_FIELDS if name not in _OF_THE_ANSWER), _DEFAULTS)
 
 

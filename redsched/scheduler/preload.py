@@ -6,7 +6,9 @@ Otherwise each fork would import them at its first use, as `redsched.scheduler.w
 import structlog  # noqa: F401
 
 import redsched.cache.snapshot
+import redsched.decide.decider
 import redsched.decide.plugins.registry
+import redsched.decide.scoring.demand
 import redsched.scheduler.agents.service
 import redsched.scheduler.audit.audit
 import redsched.scheduler.background.maintenance

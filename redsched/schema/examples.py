@@ -255,6 +255,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "summary": "A shared-state scheduler on Redis",
         "openapi": "/openapi.json",
         "docs": "/docs",
+        "role": "reader",
     },
     "AcceptedAnswer": {"watch": "/v1/hosts/h17/drain"},
     "AcceptedClaimAnswer": {**CLAIM, "resizing_to": {"VCPU": 4, "MEMORY_MB": 4096}, "watch": "/v1/claims/6f1c"},

@@ -1,15 +1,18 @@
 """Requests as canonical text and back: the text that the store keeps suffices to place the request's claims again."""
 
 import hashlib
+from dataclasses import replace
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import to_json
 
 from redsched.errors import InvalidRequest
 from redsched.model import GangMember, Numa, NumaCell, OnExit, Request
 from redsched.model.json_codec import as_text
+from redsched.schema.parsing import parse
 from tests.support.fleets.filter_fleets import filtered_request
 from tests.support.fleets.gang_fleets import random_call, random_tiny
 from tests.support.fleets.pool_fleets import pool_requests
@@ -31,6 +34,26 @@ def test_a_request_comes_back_whole(request: Request) -> None:
     assert (again.digest(), again.shape()) == (request.digest(), request.shape())
     assert [one.request.shape() for one in again.members] == [one.request.shape() for one in request.members]
     assert again.canonical() == request.canonical()
+
+
+def as_in_rest(member: GangMember) -> GangMember:
+    """Return a member without a policy of its own: in bodies, only the call has one."""
+    return replace(member, request=replace(member.request, policy=""))
+
+
+@given(anything)
+def test_a_request_is_the_same_after_a_way_over_rest(request: Request) -> None:
+    """Its body, read as the API reads it, gives a request with its digest, its shape and its body."""
+    request = replace(request, members=tuple(map(as_in_rest, request.members)))
+    again = parse(to_json(request.body()), Request)
+    assert (again.digest(), again.shape(), again.body()) == (request.digest(), request.shape(), request.body())
+
+
+def test_a_body_has_what_concerns_the_answer_alone() -> None:
+    request = Request(
+        {"VCPU": 1}, claim_ids=("a",), alternates=2, until="active", queue_timeout_s=5, reserve=True, claim=False
+    )
+    assert parse(to_json(request.body()), Request) == request
 
 
 @given(st.lists(requests(2, 3), min_size=2, max_size=4))

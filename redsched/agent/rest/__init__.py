@@ -1,8 +1,8 @@
 """Agents without access to the store: the link to it over the REST API.
 
-    client.py      requests with the token, and errors as the store's      endpoint.py   the URL, TLS, the token file
-    link.py        the calls of an agent as routes                         wire.py       replies as plain data
+    client.py      requests with the token, and errors as the store's      link.py       the calls of an agent as routes
     heartbeats.py  one request for all hosts that are due                  watcher.py    waiting for notifications
+    wire.py        replies as plain data
 
 It needs httpx, from the extra `redsched[rest]`, which is imported when an agent connects.
 """

@@ -1,12 +1,10 @@
 """Requests to the API with the agent's token. Problems become the errors that the store's calls raise."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from redsched import aio, errors
-from redsched.agent.rest.endpoint import TokenFile, checked_api, tls_of
 from redsched.errors import (
     Forbidden,
     InvalidRequest,
@@ -17,6 +15,9 @@ from redsched.errors import (
     Unauthenticated,
     Unavailable,
 )
+from redsched.rest.connection import options, send
+from redsched.rest.endpoint import TokenFile, checked_url, tls_context
+from redsched.rest.problems import ERRORS, problem_of, reason_of
 from redsched.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,17 +25,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 32
 """Requests at a time, besides those that wait for notifications."""
-KEEP_S = 4.0
-"""How long an idle connection is kept: less than the API keeps it, or requests would meet its end."""
 
-CONNECTED_S = 0.01
-"""How often an abandoned request is looked at while it connects."""
-
-_ERRORS: Mapping[str, type[RedschedError]] = {
-    one.problem: one
-    for one in vars(errors).values()
-    if isinstance(one, type) and issubclass(one, RedschedError) and one not in (RedschedError, Unavailable)
-}
 _REFUSED = (Unauthenticated, Forbidden, NotFound)
 
 
@@ -56,17 +47,10 @@ class ApiClient:
             import httpx
         except ModuleNotFoundError:
             raise InvalidRequest("--api needs httpx, which is not installed: pip install 'redsched[rest]'") from None
-        url, token = checked_api(settings), TokenFile(settings.token_file)
-        client = httpx.AsyncClient(
-            base_url=url,
-            verify=tls_of(settings),
-            headers={"User-Agent": "redsched-agent"},
-            # The token goes to this URL and nowhere else: through no proxy of the environment, and to no redirect.
-            trust_env=False,
-            follow_redirects=False,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=AT_ONCE, keepalive_expiry=KEEP_S),
-        )
-        async with client:
+        url = checked_url(settings.api, settings.api_insecure, "--insecure (REDSCHED_API_INSECURE)")
+        token = TokenFile(settings.token_file)
+        tls = tls_context(settings.api_ca, settings.api_cert, settings.api_key)
+        async with httpx.AsyncClient(**options(url, tls, "redsched-agent")) as client:
             yield cls(client, url, token, settings.reply_timeout_s)
 
     async def first(self) -> Mapping[str, Any]:
@@ -112,34 +96,16 @@ class ApiClient:
             request = self._client.build_request(
                 method, path, json=body, params=list(query), headers=headers, timeout=timeout
             )
-            reply = await self._send(request)
+            reply = await send(self._client, request)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise StoreUnavailable(f"the API at {self.url} cannot be reached: {_about(error)}") from error
+            raise StoreUnavailable(f"the API at {self.url} cannot be reached: {reason_of(error)}") from error
         except httpx.HTTPError as error:
-            raise OutcomeUnknown(f"the API at {self.url} did not reply to {method} {path}: {_about(error)}") from error
+            raise OutcomeUnknown(
+                f"the API at {self.url} did not reply to {method} {path}: {reason_of(error)}"
+            ) from error
         if reply.is_success:
             return self._content(reply)
         raise self._error(reply)
-
-    async def _send(self, request: "httpx.Request") -> "httpx.Response":
-        """Send a request. If the caller is cancelled while it connects, end it only once it has connected.
-
-        uvloop leaves a socket open if connecting is cancelled.
-        """
-        connecting = set[str]()
-
-        async def trace(event: str, _: object) -> None:
-            name, _, step = event.rpartition(".")
-            if name.endswith("connect_tcp"):
-                connecting.add(name) if step == "started" else connecting.discard(name)
-
-        request.extensions = {**request.extensions, "trace": trace}
-        sending = asyncio.ensure_future(self._client.send(request))
-        try:
-            return await asyncio.shield(sending)
-        except asyncio.CancelledError:
-            await aio.finish(_end_connected(sending, connecting))
-            raise
 
     def _content(self, reply: "httpx.Response") -> Mapping[str, Any]:
         if not reply.content:
@@ -154,28 +120,14 @@ class ApiClient:
 
     def _error(self, reply: "httpx.Response") -> RedschedError:
         """Return the error that a reply describes. One of the API itself, or of a proxy, is a temporary failure."""
-        try:
-            problem = reply.json()
-            kind, detail = str(problem["type"]).rpartition("/")[2], str(problem["detail"])
-        except (ValueError, TypeError, KeyError):
+        problem = problem_of(reply.content)
+        if problem is None:
             return StoreUnavailable(f"the API at {self.url} answers {reply.status_code} {reply.reason_phrase}")
-        if reply.status_code >= 500 and not issubclass(_ERRORS.get(kind, RedschedError), Unavailable):
-            return StoreUnavailable(f"the API at {self.url} answers {reply.status_code}: {detail}")
-        if kind in _ERRORS:
-            return _ERRORS[kind](detail)
+        known = ERRORS.get(problem.kind)
+        if reply.status_code >= 500 and not (known and issubclass(known, Unavailable)):
+            return StoreUnavailable(f"the API at {self.url} answers {reply.status_code}: {problem.detail}")
+        if known:
+            return known(problem.detail)
         if reply.status_code == 429:
-            return StoreUnavailable(f"the API at {self.url} has too much to do: {detail}")
-        return InvalidRequest(f"the API at {self.url} answers {reply.status_code}: {detail}")
-
-
-async def _end_connected(sending: "asyncio.Future[httpx.Response]", connecting: Collection[str]) -> None:
-    while connecting and not sending.done():
-        await asyncio.wait([sending], timeout=CONNECTED_S)
-    sending.cancel()
-    await asyncio.wait([sending])
-    if not sending.cancelled():
-        sending.exception()  # nobody is left to tell
-
-
-def _about(error: Exception) -> str:
-    return str(error) or type(error).__name__
+            return StoreUnavailable(f"the API at {self.url} has too much to do: {problem.detail}")
+        return InvalidRequest(f"the API at {self.url} answers {reply.status_code}: {problem.detail}")

@@ -144,6 +144,8 @@ SCOPES: Mapping[tuple[str, str], RoutePolicy] = {
     ("GET", "/v1/changes"): READ_OWN_PROJECTS,
     ("GET", "/v1/events"): READ_OWN_PROJECTS,
     ("GET", "/metrics"): READ,
+    ("GET", "/"): OPEN,
+    ("GET", "/assets/{name}"): OPEN,
     ("GET", "/v1"): OPEN,
     ("GET", "/healthz"): OPEN,
     ("GET", "/readyz"): OPEN,

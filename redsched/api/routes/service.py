@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request, Response
 
 from redsched.api import responses
-from redsched.api.access.callers import sees_all_claims
+from redsched.api.access.callers import STRANGER, sees_all_claims
 from redsched.api.openapi import answers
 from redsched.api.problems import NotReady
 from redsched.api.routes.common import caller, refuse_query, scheduler
@@ -17,9 +17,9 @@ METRICS = {200: {"description": "OK", "content": {"text/plain": {"schema": {"typ
 
 @router.get("/v1", summary="Describe the service", responses=answers({200: AboutAnswer}, InvalidRequest, store=False))
 async def get_about(request: Request) -> Response:
-    """Return the name and version of the service, and the paths of its documentation."""
+    """Return the name and version of the service, the paths of its documentation, and the role of the caller."""
     refuse_query(request)
-    app = request.app
+    app, by = request.app, caller(request)
     return responses.answer(
         {
             "name": app.title,
@@ -27,6 +27,7 @@ async def get_about(request: Request) -> Response:
             "summary": app.summary,
             "openapi": app.openapi_url,
             "docs": "/docs",
+            "role": None if by is STRANGER else by.role,
         }
     )
 

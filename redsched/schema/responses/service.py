@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from redsched.auth.caller import Role
 from redsched.model import Amounts
 from redsched.scheduler import Change, EventView, Page
 from redsched.schema.answer import Answer, From
@@ -56,6 +57,10 @@ class AboutAnswer(Answer):
     summary: str
     openapi: Annotated[str, Field(description="Path of the OpenAPI document.")]
     docs: Annotated[str, Field(description="Path of an interactive page for trying out the API.")]
+    role: Annotated[
+        Role | None,
+        Field(description="What the caller may do; `operator` without authentication, null without a valid token."),
+    ]
 
 
 class HealthAnswer(Answer):

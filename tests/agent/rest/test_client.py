@@ -8,7 +8,6 @@ import pytest
 
 from redsched import aio
 from redsched.agent.rest.client import ApiClient
-from redsched.agent.rest.endpoint import TokenFile
 from redsched.agent.rest.heartbeats import HeartbeatBatcher
 from redsched.agent.rest.link import RestCellLink
 from redsched.errors import (
@@ -22,6 +21,7 @@ from redsched.errors import (
     Unavailable,
 )
 from redsched.model import AgentStamp
+from redsched.rest.endpoint import TokenFile
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 

@@ -52,11 +52,12 @@ _APPS: dict[str, tuple[FastAPI, _ReplaceableAuthenticator]] = {}
 
 @asynccontextmanager
 async def serving(settings: Settings, authenticator: Authenticator | None = None, port: int = 0) -> AsyncIterator[str]:
-    """Serve the API with these settings, and yield its URL."""
-    name = repr(settings)
+    """Serve the API with these settings, and yield its URL. Without an authenticator, requests need no token."""
+    name = repr((settings, authenticator is None))
     if name not in _APPS:
         replaceable = _ReplaceableAuthenticator()
-        _APPS[name] = create_app(settings, authenticator=replaceable), replaceable
+        app = create_app(settings, authenticator=replaceable if authenticator else None)
+        _APPS[name] = app, replaceable
     app, replaceable = _APPS[name]
     replaceable.replacement, app.state.closing = authenticator, asyncio.Event()
     with socket.create_server(("127.0.0.1", port)) as listener:

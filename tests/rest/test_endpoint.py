@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from redsched.agent.rest.client import ApiClient
-from redsched.agent.rest.endpoint import TokenFile, checked_api, tls_of
 from redsched.errors import InvalidRequest
+from redsched.rest.endpoint import TokenFile, checked_url, tls_context
 from redsched.settings import Settings
 from tests.auth.parts import write
 from tests.support.certificates import Authority
@@ -17,7 +17,7 @@ from tests.support.certificates import Authority
     "url", ["https://api.example:8443/", "http://127.0.0.1:8080", "http://[::1]:1", "http://localhost"]
 )
 def test_https_and_this_machine_are_accepted(url: str) -> None:
-    assert checked_api(Settings(api=url)) == url.rstrip("/")
+    assert checked_url(url, False, "allow it") == url.rstrip("/")
 
 
 @pytest.mark.parametrize(
@@ -35,29 +35,29 @@ def test_https_and_this_machine_are_accepted(url: str) -> None:
 )
 def test_other_urls_are_refused(url: str, why: str) -> None:
     with pytest.raises(InvalidRequest, match=why) as refused:
-        checked_api(Settings(api=url))
+        checked_url(url, False, "allow it")
     assert "secret" not in str(refused.value)
 
 
 def test_plain_http_to_another_machine_has_to_be_allowed() -> None:
-    assert checked_api(Settings(api="http://api.example", api_insecure=True)) == "http://api.example"
+    assert checked_url("http://api.example", True, "allow it") == "http://api.example"
 
 
 def test_a_certificate_needs_its_key_and_files_have_to_exist(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="both api_cert and api_key"):
-        tls_of(Settings(api_cert="cert.pem"))
+    with pytest.raises(InvalidRequest, match="both the certificate and its key"):
+        tls_context("", "cert.pem", "")
     with pytest.raises(InvalidRequest, match="cannot be used"):
-        tls_of(Settings(api_ca=str(tmp_path / "none.pem")))
+        tls_context(str(tmp_path / "none.pem"), "", "")
 
 
 def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     own = authority.sign("h1", "h1")
-    given = {"api_ca": str(authority.ca), "api_cert": str(own.cert), "api_key": str(own.key)}
-    assert tls_of(Settings(**given)).get_ca_certs()
+    given = str(authority.ca), str(own.cert), str(own.key)
+    assert tls_context(*given).get_ca_certs()
     own.key.chmod(0o640)
     with pytest.raises(InvalidRequest, match="mode 0640"):
-        tls_of(Settings(**given))
+        tls_context(*given)
 
 
 def test_a_token_is_read_again_when_its_file_changes(tmp_path: Path) -> None:

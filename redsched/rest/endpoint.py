@@ -10,42 +10,47 @@ from redsched.auth.certificates import load_authorities, load_pair
 from redsched.auth.private_file import FileVersion, version_of
 from redsched.auth.secret_file import read_secret
 from redsched.errors import InvalidRequest
-from redsched.settings import Settings
 
-_log = logs.get_logger("redsched.agent")
+_log = logs.get_logger(__name__)
 
 
-def checked_api(settings: Settings) -> str:
-    """Return the base URL of the API. Raises InvalidRequest unless it is https, or http to this machine."""
-    url = settings.api.rstrip("/")
+def checked_url(given: str, insecure: bool, allowed_by: str) -> str:
+    """Return the base URL of the API. Raises InvalidRequest unless it is https, or http to this machine.
+
+    `insecure` allows http to other machines; `allowed_by` is what its error says about how to allow that.
+    """
+    url = given.rstrip("/")
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise InvalidRequest(f"the API's URL {settings.api[:200]!r} is malformed: {error}") from None
+        raise InvalidRequest(f"the API's URL {given[:200]!r} is malformed: {error}") from None
     if parts.username or parts.password:
         raise InvalidRequest("the API's URL has a user or password: put a token into a file and name it as token_file")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise InvalidRequest(f"the API's URL {settings.api[:200]!r} is not one: give https://HOST:PORT")
-    if parts.scheme == "http" and not is_this_machine(parts.hostname) and not settings.api_insecure:
+        raise InvalidRequest(f"the API's URL {given[:200]!r} is not one: give https://HOST:PORT")
+    if parts.scheme == "http" and not is_this_machine(parts.hostname) and not insecure:
         raise InvalidRequest(
-            f"{url} is plain http to another machine: the token could be read on the way. Use https, or --insecure "
-            "(REDSCHED_API_INSECURE) in a network where nobody listens"
+            f"{url} is plain http to another machine: the token could be read on the way. Use https, or {allowed_by} "
+            "in a network where nobody listens"
         )
     return url
 
 
-def tls_of(settings: Settings) -> ssl.SSLContext:
-    """Return how to verify the API, and the client certificate for it. Raises InvalidRequest."""
-    if bool(settings.api_cert) != bool(settings.api_key):
-        raise InvalidRequest("a client certificate needs both api_cert and api_key: give both or neither")
+def tls_context(ca: str, cert: str, key: str) -> ssl.SSLContext:
+    """Return how to verify the API, and the client certificate for it: paths of PEM files, '' for none.
+
+    Without `ca`, the authorities of the system are trusted. Raises InvalidRequest.
+    """
+    if bool(cert) != bool(key):
+        raise InvalidRequest("a client certificate needs both the certificate and its key: give both or neither")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if settings.api_ca:
-        load_authorities(context, Path(settings.api_ca))
+    if ca:
+        load_authorities(context, Path(ca))
     else:
         context.load_default_certs()
-    if settings.api_cert:
-        load_pair(context, Path(settings.api_cert), Path(settings.api_key))
+    if cert:
+        load_pair(context, Path(cert), Path(key))
     return context
 
 

@@ -1,0 +1,93 @@
+// Calls of the API with the user's token, which this tab keeps and no other.
+
+const KEY = "redsched.token";
+
+/** An error response: `status` is 0 if none came, and `body` is the problem. */
+export class Problem extends Error {
+  constructor(status, body) {
+    super(body.detail ?? body.title ?? `the API answered ${status}`);
+    this.status = status;
+    this.body = body;
+  }
+}
+
+export function keepToken(token) {
+  if (token) sessionStorage.setItem(KEY, token);
+  else sessionStorage.removeItem(KEY);
+}
+
+export function hasToken() {
+  return sessionStorage.getItem(KEY) !== null;
+}
+
+/** Return a path with query parameters; a list repeats its name, and empty values are left out. */
+export function path(base, query = {}) {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    for (const one of [value].flat()) if (one) parameters.append(name, one);
+  }
+  return parameters.size ? `${base}?${parameters}` : base;
+}
+
+/** Return the JSON of a response. Throws a Problem for an error, or without a response. */
+export async function call(method, url, body, headers = {}) {
+  const response = await send(url, {
+    method,
+    headers: body === undefined ? headers : { "Content-Type": "application/json", ...headers },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  return response.status === 204 ? null : response.json();
+}
+
+export function get(url, query) {
+  return call("GET", path(url, query));
+}
+
+/** Items of a page: larger pages hold the API's event loop for longer, and so the requests of others. */
+const PAGE = 250;
+
+/** Yield the pages of a list, each as an array: `name` is its member of the response. */
+export async function* pages(url, name, query = {}) {
+  let after = "";
+  do {
+    const page = await get(url, { limit: PAGE, ...query, after });
+    yield page[name];
+    after = page.next;
+  } while (after);
+}
+
+/** Call `open` once the stream of changes is open, then `take` with the kind and data of each event, until it ends. */
+export async function follow(open, take, signal) {
+  const response = await send("/v1/changes", { signal });
+  open();
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const events = (rest + value).split("\n\n");
+    rest = events.pop();
+    for (const event of events) takeEvent(event, take);
+  }
+}
+
+function takeEvent(text, take) {
+  const lines = Object.fromEntries(text.split("\n").map((line) => line.split(/: ?(.*)/s, 2)));
+  if (lines.event && lines.data) take(lines.event, JSON.parse(lines.data));
+}
+
+async function send(url, options) {
+  const token = sessionStorage.getItem(KEY);
+  const headers = token === null ? options.headers : { ...options.headers, Authorization: `Bearer ${token}` };
+  let response;
+  try {
+    response = await fetch(url, { ...options, headers, cache: "no-store" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem(0, { detail: "the API cannot be reached: it may be down, or the network" });
+  }
+  if (response.ok) return response;
+  const problem = new Problem(response.status, await response.json().catch(() => ({})));
+  if (response.status === 401) dispatchEvent(new CustomEvent("unauthenticated", { detail: problem.message }));
+  throw problem;
+}

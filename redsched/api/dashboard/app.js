@@ -1,0 +1,128 @@
+// The dashboard: who the caller is, which page the address names, and the live fleet that the pages share.
+
+import { get, hasToken, keepToken } from "/assets/api.js";
+import { Fleet } from "/assets/fleet.js";
+import { h } from "/assets/dom.js";
+import { claimPage, claimsPage } from "/assets/page_claims.js";
+import { fleetPage } from "/assets/page_fleet.js";
+import { hostPage } from "/assets/page_host.js";
+import { requestPage } from "/assets/page_request.js";
+
+const PAGES = { fleet: fleetPage, host: hostPage, claims: claimsPage, claim: claimPage, request: requestPage };
+const READERS = ["operator", "reader"];
+const LIVE = { loading: "Loading", live: "Live", polling: "Without the feed", failed: "Not up to date" };
+
+const at = (id) => document.getElementById(id);
+const main = at("main");
+let session = null;
+let fleet = null;
+let end = () => {};
+
+addEventListener("hashchange", () => {
+  if (!session) return;
+  open();
+  main.focus({ preventScroll: true });
+});
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address names pages
+  main.focus();
+});
+addEventListener("unauthenticated", ({ detail }) => askToken(hasToken() ? detail : ""));
+at("sign-in").addEventListener("cancel", (event) => event.preventDefault());
+at("sign-in-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  keepToken(at("token").value.trim());
+  at("token").value = "";
+  start();
+});
+at("sign-out").addEventListener("click", () => {
+  keepToken("");
+  location.reload();
+});
+start();
+
+/** Learn the caller's role, and show the page of the address; ask for a token if the API needs one. */
+async function start() {
+  stop();
+  try {
+    const { role } = await get("/v1");
+    if (role === null) return askToken(hasToken() ? "the API does not accept this token: it may have expired" : "");
+    session = { role, mayExplain: role !== "agent", mayClaim: role === "operator" || role === "tenant" };
+  } catch (error) {
+    return show(error);
+  }
+  if (at("sign-in").open) at("sign-in").close();
+  at("who").textContent = `role: ${session.role}`;
+  at("sign-out").hidden = !hasToken();
+  if (READERS.includes(session.role)) follow();
+  open();
+}
+
+function stop() {
+  end();
+  end = () => {};
+  fleet?.stop();
+  fleet = null;
+  session = null;
+  at("live").textContent = "";
+}
+
+function follow() {
+  fleet = new Fleet();
+  const own = fleet;
+  own.addEventListener("change", () => {
+    const text = own.detail ? `${LIVE[own.state]}: ${own.detail}` : LIVE[own.state];
+    if (at("live").textContent !== text) at("live").textContent = text;
+    at("live").dataset.state = own.state;
+  });
+  own.run();
+}
+
+function askToken(problem) {
+  stop();
+  keepToken("");
+  at("nav").replaceChildren();
+  main.replaceChildren();
+  at("sign-in-problem").textContent = problem;
+  if (!at("sign-in").open) at("sign-in").showModal();
+}
+
+/** Show the page that the address names. */
+function open() {
+  const [route, query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
+  const [name, ...rest] = route.split("/").map(decoded);
+  const allowed = Object.entries(tabs());
+  const page = Object.hasOwn(PAGES, name) && (name !== "fleet" || fleet) ? name : allowed[0][0];
+  at("nav").replaceChildren(...allowed.map(([id, title]) =>
+    h("a", { href: `#/${id}`, "aria-current": id === page ? "page" : false }, title)));
+  end();
+  main.replaceChildren();
+  const named = rest.join("/");
+  document.title = [named, page, "redsched"].filter(Boolean).join(" - ");
+  end = PAGES[page](main, { session, fleet, show }, named, new URLSearchParams(query));
+  scrollTo(0, 0);
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function tabs() {
+  const first = fleet ? { fleet: "Fleet" } : {};
+  const last = session.mayExplain ? { request: "Request" } : {};
+  return { ...first, claims: "Claims", ...last };
+}
+
+/** Show an error above the page, until the next one. */
+function show(error) {
+  if (error.status === 401) return;
+  const fields = (error.body?.errors ?? []).map((one) => h("li", {}, `${one.field}: ${one.message}`));
+  const shown = h("div", { class: "bad", id: "error", role: "alert" },
+    h("p", {}, error.message), fields.length ? h("ul", {}, fields) : null);
+  document.getElementById("error")?.remove();
+  main.prepend(shown);
+}

@@ -1,0 +1,93 @@
+// Claims: a list with filters, a page at a time, and the page of one claim.
+
+import { get, Problem } from "/assets/api.js";
+import { amounts, claimLink, count, facts, field, h, hostLink, table, time } from "/assets/dom.js";
+import { eventTable } from "/assets/events.js";
+
+const STATES = ["pending", "claimed", "starting", "active", "ending", "shelved"];
+const FILTERS = ["project", "consumer", "host", "zone"];
+const PAGE = 100;
+
+/** Show the list in `main`. The filters are in the address, so that it can be kept. */
+export function claimsPage(main, { show }, _, query) {
+  const inputs = Object.fromEntries(FILTERS.map((name) => [name, h("input", { value: query.get(name) ?? "", name })]));
+  const any = h("option", { value: "" }, "any");
+  const state = h("select", { name: "state" }, any, STATES.map((one) => h("option", {}, one)));
+  state.value = query.get("state") ?? "";
+  const id = h("input", { name: "id" });
+  const list = h("div");
+  const found = h("p", { role: "status", class: "faint" });
+  const search = (event) => {
+    event.preventDefault();
+    const wanted = new URLSearchParams();
+    for (const [name, { value }] of Object.entries({ ...inputs, state })) {
+      if (value.trim()) wanted.set(name, value.trim());
+    }
+    location.hash = id.value.trim() ? `#/claim/${encodeURIComponent(id.value.trim())}` : `#/claims?${wanted}`;
+  };
+  main.replaceChildren(
+    h("h1", {}, "Claims"),
+    h("form", { class: "bar", submit: search },
+      field("Claim id", id), FILTERS.map((name) => field(capital(name), inputs[name])), field("State", state),
+      h("button", { class: "main" }, "Search")),
+    found, list,
+  );
+  const filters = Object.fromEntries([...FILTERS, "state"].map((name) => [name, query.get(name)]));
+  const more = async (after) => {
+    const page = await get("/v1/claims", { ...filters, limit: PAGE, after });
+    found.textContent = `${count(page.claims.length, "claim")}${page.next ? ", and more" : ""}`;
+    const next = h("button", { type: "button", click: () => more(page.next).catch(show) }, "Next page");
+    list.replaceChildren(claimTable(page.claims), page.next ? next : "");
+  };
+  more("").catch(show);
+  return () => {};
+}
+
+function capital(word) {
+  return word[0].toUpperCase() + word.slice(1);
+}
+
+function claimTable(claims) {
+  const rows = claims.map((claim) => [claimLink(claim.claim_id), claim.state, hostLink(claim.host), claim.project,
+    claim.consumer, amounts(claim.slots), time(claim.claimed_at_ms)]);
+  const headings = ["Claim", "State", "Host", "Project", "Consumer", "Amounts", "Since"];
+  return table("Claims", headings, rows, { empty: "no claim matches" });
+}
+
+/** Show the page of claim `id` in `main`. */
+export function claimPage(main, { session, show }, id) {
+  main.replaceChildren(h("h1", {}, `Claim ${id}`));
+  read(id, session).then((parts) => main.append(...parts), show);
+  return () => {};
+}
+
+async function read(id, session) {
+  const url = `/v1/claims/${encodeURIComponent(id)}`;
+  const [claim, events] = await Promise.all([get(url), session.role === "agent" ? null : history(url)]);
+  const placements = claim.placements.map((one) => [hostLink(one.host), one.state, amounts(one.slots),
+    one.end_reason ?? "", time(one.expires_at_ms), time(one.move_deadline_ms)]);
+  return [
+    facts([
+      ["State", claim.state], ["Host", hostLink(claim.host)], ["Amounts", amounts(claim.slots)],
+      ["Resizing to", amounts(claim.resizing_to)], ["Project", claim.project], ["Consumer", claim.consumer],
+      ["Server group", claim.server_group], ["Made by", claim.actor], ["Request", claim.request_id],
+      ["Claimed", time(claim.claimed_at_ms)], ["Lease until", time(claim.expires_at_ms)],
+      ["Stops at", time(claim.runtime_deadline_ms)], ["Attempts", `${claim.attempts} of ${claim.max_attempts}`],
+      ["Next attempt", time(claim.next_attempt_at_ms)], ["End reason", claim.end_reason],
+      ["Alternates", (claim.alternates ?? []).map((one) => one.host).join(", ")],
+      ["Why", claim.reason && `${claim.reason.text} (${claim.reason.host}, ${time(claim.reason.at_ms)})`],
+    ]),
+    h("h2", {}, "Placements"),
+    table("What it holds", ["Host", "State", "Amounts", "Ends because", "Lease until", "Move until"], placements),
+    ...(events ? [h("h2", {}, "History"), eventTable(events)] : []),
+  ];
+}
+
+async function history(url) {
+  try {
+    return (await get(`${url}/events`, { newest: "true", limit: 50 })).events;
+  } catch (error) {
+    if (error instanceof Problem && error.status === 404) return [];
+    throw error;
+  }
+}

@@ -1,0 +1,162 @@
+// A request taken apart: what each filter removes, what nearly fits, where it would go, and then the claim.
+
+import { call, path } from "/assets/api.js";
+import { amounts, claimLink, count, field, h, hostLink, number, table } from "/assets/dom.js";
+import { classes } from "/assets/fleet.js";
+
+const LISTS = { required: "Required traits", forbidden: "Forbidden traits", zone: "Zones", hosts: "Only these hosts" };
+const TEXTS = { project: "Project", policy: "Policy" };
+const EXAMPLE = "VCPU=2 MEMORY_MB=4096";
+const BEST = 10;
+
+/** Show the page in `main`. `host` in the address: a host whose every check is shown. */
+export function requestPage(main, context, _, query) {
+  const page = new RequestPage(context, query.get("host") ?? "");
+  main.replaceChildren(...page.parts);
+  return () => {};
+}
+
+class RequestPage {
+  constructor({ session, fleet, show }, host) {
+    this.session = session;
+    this.show = show;
+    this.host = host;
+    this.resources = h("input", { name: "resources", value: EXAMPLE, list: "classes", spellcheck: "false" });
+    this.count = h("input", { name: "count", type: "number", min: "1", max: "200", value: "1" });
+    this.inputs = Object.fromEntries(Object.keys({ ...LISTS, ...TEXTS }).map((name) => [name, h("input", { name })]));
+    this.more = h("textarea", { name: "more", rows: "4", placeholder: '{"server_group": "web"}', spellcheck: "false" });
+    this.verdict = h("p", { role: "status", class: "verdict" });
+    this.findings = h("div", { id: "findings" });
+    const offered = classes(fleet?.hosts.values() ?? []).map((name) => h("option", { value: `${name}=1` }));
+    const form = h("form", { class: "request", submit: (event) => this.#explain(event) },
+      field("Resources, CLASS=AMOUNT", this.resources), h("datalist", { id: "classes" }, offered),
+      field("Places", this.count),
+      Object.entries({ ...LISTS, ...TEXTS }).map(([name, label]) => field(label, this.inputs[name])),
+      field("Further fields, as JSON", this.more),
+      h("button", { class: "main" }, "Explain"));
+    const about = host ? [h("p", {}, "Every check of ", hostLink(host), " is shown too.")] : [];
+    this.parts = [h("h1", {}, "Request"), ...about, form, this.verdict, this.findings];
+  }
+
+  /** Return the body of the request. Throws an Error that says what is wrong with the form. */
+  #body() {
+    const resources = parsedAmounts(this.resources.value);
+    const body = Object.keys(resources).length ? { resources } : {};
+    if (this.count.value !== "1") body.count = Number(this.count.value);
+    for (const name in LISTS) if (words(this.inputs[name].value).length) body[name] = words(this.inputs[name].value);
+    for (const name in TEXTS) if (this.inputs[name].value.trim()) body[name] = this.inputs[name].value.trim();
+    return { ...body, ...parsedObject(this.more.value) };
+  }
+
+  async #explain(event) {
+    event.preventDefault();
+    const round = (this.round = (this.round ?? 0) + 1);
+    this.verdict.textContent = "Deciding";
+    this.findings.replaceChildren();
+    document.getElementById("error")?.remove();
+    try {
+      const body = this.#body();
+      const found = await call("POST", path("/v1/explain", { host: this.host }), body);
+      const dryRun = { ...body, claim: false, alternates: body.count || body.members ? 0 : BEST };
+      const best = found.fits ? await call("POST", "/v1/selections", dryRun).catch((error) => error) : null;
+      if (round !== this.round) return;
+      this.verdict.textContent = `${number(found.fits)} of ${count(found.hosts, "host")} fit`;
+      this.findings.replaceChildren(...explained(found), ...places(best), ...this.#claimButton(body, best));
+    } catch (error) {
+      this.verdict.textContent = "";
+      this.show(error);
+    }
+  }
+
+  #claimButton(body, best) {
+    if (!this.session.mayClaim || !best || best instanceof Error) return [];
+    // The same key for each press, so that a repeated press claims nothing more.
+    const headers = body.claim_ids ? {} : { "Idempotency-Key": randomKey() };
+    const claimed = h("p", { role: "status" });
+    const claim = async () => {
+      try {
+        const { selections } = await call("POST", "/v1/selections", body, headers);
+        button.disabled = true;
+        const made = selections.flatMap((one) => [claimLink(one.claim_id), " on ", hostLink(one.host), " "]);
+        claimed.replaceChildren("Claimed: ", ...made);
+      } catch (error) {
+        this.show(error);
+      }
+    };
+    const button = h("button", { id: "claim", type: "button", class: "main", click: claim }, "Claim it");
+    return [button, claimed];
+  }
+}
+
+function explained(found) {
+  const { hosts, unsearched, reasons, nearest, exceeded, checks, cut_short: isCut } = found;
+  const about = unsearched ? `The pools of ${number(unsearched)} of these were not searched: fewer may fit.` : "";
+  return [
+    about || isCut ? h("p", {}, about, isCut ? " The search for changes was cut short." : "") : "",
+    removed(reasons, hosts),
+    nearest.length ? nearestTable(nearest) : "",
+    exceeded === null ? h("p", {}, "The quota's usage is being counted.") : "",
+    exceeded?.length ? table("Limits of the quota that it exceeds", ["Class", "Limit", "Used", "Asked"],
+      exceeded.map((one) => [one.resource, one.limit, one.used, one.asked]), { numeric: [1, 2, 3] }) : "",
+    ...checks.map((host) => table(`Checks of ${host.host}`, ["Check", "Passed", "Detail"],
+      host.checks.map((check) => [check.name, check.ok ? "yes" : "no", check.detail]))),
+  ];
+}
+
+function nearestTable(nearest) {
+  const headings = ["Host", "Member", "Needs", "Free", "Changes that make it fit"];
+  return table("Nearest misses", headings, nearest.map((miss) => [
+    hostLink(miss.host) || "a host", miss.member, amounts(miss.needs), amounts(miss.free),
+    [...miss.changes, miss.after && `the end of ${miss.after}`].filter(Boolean).join("; ") || "none found",
+  ]));
+}
+
+/** Return how many hosts each filter removes, as a table with bars. */
+function removed(reasons, hosts) {
+  if (!reasons.length) return h("p", {}, "No filter removes a host.");
+  return table("Hosts that each filter removes first", ["Filter", "Hosts", ""], reasons.map((one) => {
+    const bar = h("span", { class: "claim" });
+    bar.style.width = `${(100 * one.hosts) / Math.max(1, hosts)}%`;
+    return [one.reason, number(one.hosts), h("div", { class: "meter", "aria-hidden": "true" }, bar)];
+  }), { numeric: [1] });
+}
+
+/** Return where the request would go: the places, and the next best hosts in their order. */
+function places(best) {
+  if (!best) return [];
+  if (best instanceof Error) return [h("p", { class: "bad" }, `A dry run finds no place: ${best.message}`)];
+  const rows = best.selections.map((one) => [hostLink(one.host) || "a host", one.member, amounts(one.slots),
+    one.alternates.map((other) => other.host).join(", ")]);
+  const headings = ["Host", "Member", "Amounts", "Then, in this order"];
+  return [h("h2", {}, "Where it would go"), table("A dry run", headings, rows)];
+}
+
+function parsedAmounts(text) {
+  return Object.fromEntries(words(text).map((word) => {
+    const [name, amount] = word.split("=");
+    if (/^\d+$/.test(amount ?? "")) return [name, Number(amount)];
+    throw new Error(`the resource '${word}' is not CLASS=AMOUNT: for example ${EXAMPLE}`);
+  }));
+}
+
+function parsedObject(text) {
+  if (!text.trim()) return {};
+  let found = null;
+  try {
+    found = JSON.parse(text);
+  } catch (error) {
+    throw new Error(`the further fields are not JSON: ${error.message}`);
+  }
+  if (found === null || typeof found !== "object" || Array.isArray(found)) {
+    throw new Error('the further fields are not a JSON object: for example {"server_group": "web"}');
+  }
+  return found;
+}
+
+function words(text) {
+  return text.split(/[\s,]+/).filter(Boolean);
+}
+
+function randomKey() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,170 @@
+"""The client for asyncio. Its methods are those of the table in `calls.py`."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager
+from functools import update_wrapper
+from types import TracebackType
+from typing import Any, Generic, ParamSpec, Self, TypeVar
+
+import httpx
+
+from redsched.client import calls
+from redsched.client.base import BaseClient
+from redsched.client.calls import Pages
+from redsched.client.changes import ChangeEvent, EventParser, stream_error, stream_request
+from redsched.client.exchange import Call, Exchange, Outcome, Pause, Send, exchange
+from redsched.rest.connection import send
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Method(Generic[P, T]):
+    """A call of the table as a method of an `AsyncClient`, or of one of its groups."""
+
+    def __init__(self, make: Callable[P, Call[T]]) -> None:
+        self._make = make
+
+    def __get__(self, of: "AsyncClient | _Group", _: object) -> Callable[P, Coroutine[Any, Any, T]]:
+        async def method(*args: P.args, **named: P.kwargs) -> T:
+            return await of.client.run(self._make(*args, **named))
+
+        return update_wrapper(method, self._make)
+
+
+class _Listing(Generic[P, T]):
+    """A list of the table as a method that returns an asynchronous iterator. Pages are read as they are needed."""
+
+    def __init__(self, make: Callable[P, Pages[T]]) -> None:
+        self._make = make
+
+    def __get__(self, of: "AsyncClient | _Group", _: object) -> Callable[P, AsyncIterator[T]]:
+        def method(*args: P.args, **named: P.kwargs) -> AsyncIterator[T]:
+            return of.client.items(self._make(*args, **named))
+
+        return update_wrapper(method, self._make)
+
+
+class _Group:
+    def __init__(self, client: "AsyncClient") -> None:
+        self.client = client
+
+
+class AsyncClaims(_Group):
+    """The calls about claims."""
+
+    get = _Method(calls.get_claim)
+    list = _Listing(calls.list_claims)
+    events = _Listing(calls.list_claim_events)
+    release = _Method(calls.release_claim)
+    confirm = _Method(calls.confirm_claim)
+    renew = _Method(calls.renew_claim)
+    fail = _Method(calls.fail_claim)
+    move = _Method(calls.move_claim)
+    resize = _Method(calls.resize_claim)
+    shelve = _Method(calls.shelve_claim)
+    unshelve = _Method(calls.unshelve_claim)
+
+
+class AsyncHosts(_Group):
+    """The calls about hosts."""
+
+    get = _Method(calls.get_host)
+    list = _Listing(calls.list_hosts)
+
+
+class AsyncQuotas(_Group):
+    """The calls about quotas."""
+
+    get = _Method(calls.get_quota)
+    list = _Listing(calls.list_quotas)
+
+
+class AsyncClient(BaseClient[httpx.AsyncBaseTransport]):
+    """A client of the API for one event loop. The arguments are those of `BaseClient`."""
+
+    about = _Method(calls.about)
+    select = _Method(calls.select)
+    dry_run = _Method(calls.dry_run)
+    explain = _Method(calls.explain)
+    usage = _Method(calls.usage)
+    events = _Listing(calls.list_events)
+
+    def _open(self) -> None:
+        self._http = httpx.AsyncClient(**self._options())
+        self.claims, self.hosts, self.quotas = AsyncClaims(self), AsyncHosts(self), AsyncQuotas(self)
+
+    @property
+    def client(self) -> "AsyncClient":
+        """The client itself, as its groups have it."""
+        return self
+
+    async def run(self, call: Call[T]) -> T:
+        """Send a call and return its reply. Raises the errors of `redsched.errors`."""
+        steps: Exchange[T] = exchange(call, self._api)
+        outcome: Outcome = None
+        try:
+            while True:
+                step = steps.send(outcome)
+                if isinstance(step, Pause):
+                    await asyncio.sleep(step.seconds)
+                outcome = None if isinstance(step, Pause) else await self._send(step)
+        except StopIteration as done:
+            found: T = done.value
+            return found
+
+    async def items(self, pages: Pages[T]) -> AsyncIterator[T]:
+        """Return the items of all pages of a list."""
+        after: str | None = ""
+        while after is not None:
+            page = await self.run(pages.after(after))
+            for one in page.items:
+                yield one
+            after = page.next
+
+    @asynccontextmanager
+    async def changes(self, after: str = "") -> AsyncIterator[AsyncIterator[ChangeEvent]]:
+        """Follow the changes after an event; '' for only new ones. It ends with the connection, and is not retried.
+
+        Raises NotFound if this API does not serve the event's cell.
+        """
+        try:
+            reply = await self._http.send(stream_request(self._http, self._api, after), stream=True)
+        except httpx.HTTPError as error:
+            raise stream_error(self._api, error) from error
+        try:
+            if not reply.is_success:
+                await reply.aread()
+                raise stream_error(self._api, reply)
+            async with aclosing(self._events(reply)) as events:
+                yield events
+        finally:
+            await reply.aclose()
+
+    async def _events(self, reply: httpx.Response) -> AsyncGenerator[ChangeEvent, None]:
+        parser = EventParser()
+        try:
+            async for line in reply.aiter_lines():
+                if event := parser.feed(line):
+                    yield event
+        except httpx.HTTPError as error:
+            raise stream_error(self._api, error) from error
+
+    async def _send(self, one: Send) -> httpx.Response | httpx.HTTPError:
+        try:
+            return await send(self._http, self._request(self._http, one))
+        except httpx.HTTPError as error:
+            return error
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,165 @@
+"""The client that blocks. Its methods are those of the table in `calls.py`."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import update_wrapper
+from types import TracebackType
+from typing import Generic, ParamSpec, Self, TypeVar
+
+import httpx
+
+from redsched.client import calls
+from redsched.client.base import BaseClient
+from redsched.client.calls import Pages
+from redsched.client.changes import ChangeEvent, EventParser, stream_error, stream_request
+from redsched.client.exchange import Call, Exchange, Outcome, Pause, Send, exchange
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Method(Generic[P, T]):
+    """A call of the table as a method of a `Client`, or of one of its groups."""
+
+    def __init__(self, make: Callable[P, Call[T]]) -> None:
+        self._make = make
+
+    def __get__(self, of: "Client | _Group", _: object) -> Callable[P, T]:
+        def method(*args: P.args, **named: P.kwargs) -> T:
+            return of.client.run(self._make(*args, **named))
+
+        return update_wrapper(method, self._make)
+
+
+class _Listing(Generic[P, T]):
+    """A list of the table as a method that returns an iterator. Pages are read as they are needed."""
+
+    def __init__(self, make: Callable[P, Pages[T]]) -> None:
+        self._make = make
+
+    def __get__(self, of: "Client | _Group", _: object) -> Callable[P, Iterator[T]]:
+        def method(*args: P.args, **named: P.kwargs) -> Iterator[T]:
+            return of.client.items(self._make(*args, **named))
+
+        return update_wrapper(method, self._make)
+
+
+class _Group:
+    def __init__(self, client: "Client") -> None:
+        self.client = client
+
+
+class Claims(_Group):
+    """The calls about claims."""
+
+    get = _Method(calls.get_claim)
+    list = _Listing(calls.list_claims)
+    events = _Listing(calls.list_claim_events)
+    release = _Method(calls.release_claim)
+    confirm = _Method(calls.confirm_claim)
+    renew = _Method(calls.renew_claim)
+    fail = _Method(calls.fail_claim)
+    move = _Method(calls.move_claim)
+    resize = _Method(calls.resize_claim)
+    shelve = _Method(calls.shelve_claim)
+    unshelve = _Method(calls.unshelve_claim)
+
+
+class Hosts(_Group):
+    """The calls about hosts."""
+
+    get = _Method(calls.get_host)
+    list = _Listing(calls.list_hosts)
+
+
+class Quotas(_Group):
+    """The calls about quotas."""
+
+    get = _Method(calls.get_quota)
+    list = _Listing(calls.list_quotas)
+
+
+class Client(BaseClient[httpx.BaseTransport]):
+    """A client of the API that blocks. It may be used by several threads. The arguments are those of `BaseClient`."""
+
+    about = _Method(calls.about)
+    select = _Method(calls.select)
+    dry_run = _Method(calls.dry_run)
+    explain = _Method(calls.explain)
+    usage = _Method(calls.usage)
+    events = _Listing(calls.list_events)
+
+    def _open(self) -> None:
+        self._http = httpx.Client(**self._options())
+        self.claims, self.hosts, self.quotas = Claims(self), Hosts(self), Quotas(self)
+
+    @property
+    def client(self) -> "Client":
+        """The client itself, as its groups have it."""
+        return self
+
+    def run(self, call: Call[T]) -> T:
+        """Send a call and return its reply. Raises the errors of `redsched.errors`."""
+        steps: Exchange[T] = exchange(call, self._api)
+        outcome: Outcome = None
+        try:
+            while True:
+                step = steps.send(outcome)
+                if isinstance(step, Pause):
+                    time.sleep(step.seconds)
+                outcome = None if isinstance(step, Pause) else self._send(step)
+        except StopIteration as done:
+            found: T = done.value
+            return found
+
+    def items(self, pages: Pages[T]) -> Iterator[T]:
+        """Return the items of all pages of a list."""
+        after: str | None = ""
+        while after is not None:
+            page = self.run(pages.after(after))
+            yield from page.items
+            after = page.next
+
+    @contextmanager
+    def changes(self, after: str = "") -> Iterator[Iterator[ChangeEvent]]:
+        """Follow the changes after an event; '' for only new ones. It ends with the connection, and is not retried.
+
+        Raises NotFound if this API does not serve the event's cell.
+        """
+        try:
+            reply = self._http.send(stream_request(self._http, self._api, after), stream=True)
+        except httpx.HTTPError as error:
+            raise stream_error(self._api, error) from error
+        try:
+            if not reply.is_success:
+                reply.read()
+                raise stream_error(self._api, reply)
+            yield self._events(reply)
+        finally:
+            reply.close()
+
+    def _events(self, reply: httpx.Response) -> Iterator[ChangeEvent]:
+        parser = EventParser()
+        try:
+            yield from filter(None, map(parser.feed, reply.iter_lines()))
+        except httpx.HTTPError as error:
+            raise stream_error(self._api, error) from error
+
+    def _send(self, one: Send) -> httpx.Response | httpx.HTTPError:
+        try:
+            return self._http.send(self._request(self._http, one))
+        except httpx.HTTPError as error:
+            return error
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

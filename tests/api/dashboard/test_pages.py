@@ -1,0 +1,288 @@
+"""The dashboard in Chromium, over an API with authentication."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import httpx
+import pytest
+
+from redsched.store.embedded.server import PrivateServer
+from tests.api.access.parts import token_file
+from tests.api.parts import REPORT, worker_over
+from tests.auth.parts import token
+from tests.support.browser import ENTER, RIGHT, TAB, Browser, browser, shows
+from tests.support.chromium import need_browser
+
+HOSTILE = "<img src=x onerror=\"document.title='broken in'\">"
+GPU = {
+    "inventories": {"VCPU": {"total": 32}, "MEMORY_MB": {"total": 65_536}},
+    "external": {"VCPU": 3},
+    "pools": {
+        "numa0": {"inventories": {"PCPU": {"total": 16}}},
+        "gpu0": {"parent": "numa0", "inventories": {"CUSTOM_GPU_MILLI": {"total": 1000}}, "traits": ["CUSTOM_GPU_T4"]},
+    },
+    "labels": {"note": HOSTILE},
+}
+
+
+class Client:
+    """An operator's calls of the API."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    def send(self, method: str, path: str, body: object = None) -> httpx.Response:
+        """Send a request that must succeed."""
+        answer = self._client.request(method, path, json=body)
+        assert answer.is_success, answer.text
+        return answer
+
+    def put_host(self, name: str, **changed: object) -> None:
+        """Report a host, and have it attest."""
+        report = {**REPORT, **changed}
+        answer = self.send("PUT", f"/v1/hosts/{name}/report", report).json()
+        if not answer["attested"]:
+            self.send("PUT", f"/v1/hosts/{name}/report", {**report, "epoch": answer["epoch"]})
+
+    def claim(self, claim_id: str, **more: object) -> None:
+        """Claim for the project web."""
+        asked = {"resources": {"VCPU": 2}, "claim_ids": [claim_id], "project": "web", "lease_s": 3600}
+        self.send("POST", "/v1/selections", {**asked, **more})
+
+
+@pytest.fixture(scope="module")
+def url(server: PrivateServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Yield the URL of an API with authentication."""
+    need_browser()
+    file = token_file(tmp_path_factory.mktemp("tokens"))
+    with worker_over(server, REDSCHED_AUTH=os.fspath(file)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def client(url: str) -> Iterator[Client]:
+    """Yield an operator's client, after it has made four hosts and three claims."""
+    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token('operator')}"}) as session:
+        found = Client(session)
+        found.put_host("h1")
+        found.put_host("h2", zone="az2")
+        found.put_host("h3", zone="az2")
+        found.put_host("gpu1", zone="az2", **GPU)
+        found.send("POST", "/v1/hosts/h3/disable")
+        found.claim("web-1", hosts=["h1"])
+        found.claim("web-2", hosts=["gpu1"], resources={"VCPU": 4, "CUSTOM_GPU_MILLI": 500})
+        found.claim("web-3", hosts=["gpu1"], resources={"PCPU": 4}, consumer="render")
+        yield found
+
+
+@pytest.fixture(scope="module")
+def page(client: Client) -> Iterator[Browser]:
+    """Yield a window, beside an API with hosts and claims."""
+    with browser() as found:
+        yield found
+
+
+def open_without_token(page: Browser, url: str, place: str) -> None:
+    """Open a page in a tab that knows no token."""
+    page.open(f"{url}/")
+    page.run("sessionStorage.clear()")
+    page.open("about:blank")  # or a new hash would not load the page again
+    page.open(f"{url}/{place}")
+    page.wait_for("document.querySelector('#sign-in').open")
+
+
+def enter(page: Browser, url: str, who: str, place: str = "") -> None:
+    """Open a page with a token, in a tab that knows none."""
+    open_without_token(page, url, place)
+    page.type("#token", token(who))
+    page.click("#sign-in-form button")
+    page.wait_for("!document.querySelector('#sign-in').open && document.querySelector('h1')")
+
+
+def test_the_token_is_asked_for_once_and_kept_in_the_tab(page: Browser, url: str) -> None:
+    open_without_token(page, url, "")
+    assert page.run("return document.activeElement.id") == "token"
+    page.type("#token", token("revoked"))
+    page.press(ENTER)
+    page.wait_for("document.querySelector('#sign-in-problem').textContent.includes('does not accept')")
+    assert page.text("main") == ""
+    page.type("#token", token("reader"))
+    page.press(ENTER)
+    shows(page, "4 hosts")
+    page.open(f"{url}/#/claims")
+    page.run("location.reload()")
+    shows(page, "web-1")
+    assert not page.run("return document.querySelector('#sign-in').open")
+    assert page.run("return [localStorage.length, document.cookie]") == [0, ""]
+    page.click("#sign-out")
+    page.wait_for("document.querySelector('#sign-in').open")
+
+
+def test_the_fleet_is_live(page: Browser, url: str, client: Client) -> None:
+    """What the feed tells is shown without reading the hosts again: a claim, a new host, a host that is disabled."""
+    enter(page, url, "reader")
+    shows(page, "4 hosts, 3 open for claims; 3 claims.")
+    page.wait_for("document.querySelector('#live').dataset.state === 'live'")
+    try:
+        client.claim("web-9", hosts=["h2"])
+        shows(page, "; 4 claims.")
+        client.send("POST", "/v1/hosts/h1/disable")
+        shows(page, "2 open for claims")
+        client.put_host("h4")
+        shows(page, "5 hosts")
+    finally:
+        client.send("POST", "/v1/hosts/h1/enable")
+        client.send("DELETE", "/v1/claims/web-9?force=true")
+        client.send("DELETE", "/v1/hosts/h4?force=true")
+    shows(page, "4 hosts, 3 open for claims; 3 claims.")
+
+
+def test_the_map_has_a_keyboard_and_a_table_for_screen_readers(page: Browser, url: str) -> None:
+    enter(page, url, "reader")
+    shows(page, "4 hosts")
+    page.run("document.querySelectorAll('canvas')[1].focus()")
+    shows(page, "gpu1, enabled", selector=".tip")
+    page.press(RIGHT)
+    shows(page, "h2, enabled", selector=".tip")
+    assert "Hosts of az2" in page.run("return document.activeElement.ariaLabel")
+    page.press(ENTER)
+    shows(page, "Host h2")
+    page.run("history.back()")
+    shows(page, "Hosts as a table")
+    page.run("document.querySelector('#hosts summary').focus()")
+    page.press(ENTER)
+    shows(page, "gpu1", "disabled", selector="#hosts table")
+    unnamed = "[...document.querySelectorAll('input, select, textarea, canvas, button')].filter((one) => "
+    unnamed += "!one.closest('label, dialog') && !one.ariaLabel && !one.textContent.trim()).length"
+    assert page.run(f"return {unnamed}") == 0
+
+
+def test_the_first_stop_of_the_keyboard_skips_the_navigation(page: Browser, url: str) -> None:
+    enter(page, url, "reader", "#/claims")
+    page.run("location.reload()")
+    shows(page, "web-1")
+    page.press(TAB)
+    assert page.run("return document.activeElement.className") == "skip"
+    page.press(ENTER)
+    assert page.run("return [document.activeElement.id, location.hash]") == ["main", "#/claims"]
+
+
+def test_the_page_of_a_host_shows_pools_claims_and_why_it_takes_none(page: Browser, url: str) -> None:
+    enter(page, url, "reader", "#/host/gpu1")
+    shows(page, "It takes claims.", "VCPU: 4 claimed, 3 external, 25 free of 32", "gpu0", "CUSTOM_GPU_T4", "render")
+    held = "[...document.querySelectorAll('.meter .claim')].map((one) => one.title).sort()"
+    assert page.run(f"return {held}") == ["web-2: 4", "web-2: 500", "web-3: 4"]
+    page.wait_for("[...document.querySelectorAll('table')].at(-1).innerText.includes('web-3')")
+    page.open(f"{url}/#/host/h3")
+    shows(page, "It takes no claims:", "an operator has set it to disabled")
+
+
+def test_texts_of_the_fleet_are_shown_as_text(page: Browser, url: str) -> None:
+    enter(page, url, "reader", "#/host/gpu1")
+    shows(page, f"note={HOSTILE}")
+    assert page.run("return document.querySelectorAll('img').length") == 0
+    assert "broken" not in page.run("return document.title")
+    with pytest.raises(AssertionError, match="TrustedHTML"):
+        page.run("document.querySelector('main').innerHTML = '<b>x</b>'")
+
+
+def test_claims_are_found_by_filters_and_by_id(page: Browser, url: str) -> None:
+    enter(page, url, "reader", "#/claims")
+    shows(page, "web-1", "web-2", "web-3")
+    page.type("input[name=consumer]", "render")
+    page.press(ENTER)
+    page.wait_for("!document.querySelector('main').innerText.includes('web-1')")
+    shows(page, "web-3")
+    page.type("input[name=id]", "web-2")
+    page.press(ENTER)
+    shows(page, "Claim web-2", "gpu0/CUSTOM_GPU_MILLI=500", "History")
+
+
+def test_a_request_is_taken_apart_and_then_claimed(page: Browser, url: str, client: Client) -> None:
+    enter(page, url, "operator", "#/request")
+    page.type("input[name=resources]", "VCPU=9")
+    page.press(ENTER)
+    shows(page, "1 of 4 hosts fit", "Nearest misses", "Where it would go")
+    shows(page, "VCPU", "disabled", selector="#findings table")
+    page.type("input[name=project]", "web")
+    page.type("textarea", '{"consumer": "page"}')
+    page.click("form.request button")
+    page.wait_for("document.querySelector('#claim')")
+    page.click("#claim")
+    shows(page, "Claimed: key-")
+    [claim] = client.send("GET", "/v1/claims?consumer=page").json()["claims"]
+    assert (claim["host"], claim["slots"], claim["actor"]) == ("gpu1", {"VCPU": 9}, "operator")
+    client.send("DELETE", f"/v1/claims/{claim['claim_id']}?force=true")
+
+
+def test_invalid_requests_are_refused_with_the_reason(page: Browser, url: str) -> None:
+    enter(page, url, "reader", "#/request")
+    for resources, reason in (("VCPU", "is not CLASS=AMOUNT"), ("VCPU=0", "whole number from 1")):
+        page.type("input[name=resources]", resources)
+        page.press(ENTER)
+        shows(page, reason, selector="#error")
+    page.type("input[name=resources]", "VCPU=99")
+    page.type("textarea", "{")
+    page.click("form.request button")
+    shows(page, "not JSON", selector="#error")
+
+
+def test_each_role_gets_the_pages_that_it_may_use(page: Browser, url: str) -> None:
+    for who, pages, may_claim in (
+        ("reader", "Fleet Claims Request", False),
+        ("web", "Claims Request", True),
+        ("of-h1", "Claims", False),
+    ):
+        enter(page, url, who)
+        assert page.text("nav").split() == pages.split()
+        shows(page, "web-1" if who != "reader" else "4 hosts")
+        if "Request" in pages:
+            page.open(f"{url}/#/request")
+            page.type("input[name=resources]", "VCPU=1")
+            page.press(ENTER)
+            shows(page, "hosts fit", "Where it would go")
+            assert bool(page.run("return document.querySelector('#claim') !== null")) is may_claim
+
+
+def test_an_agent_sees_the_pages_of_its_own_hosts_only(page: Browser, url: str) -> None:
+    enter(page, url, "of-h1", "#/host/h1")
+    shows(page, "It takes claims.", "web-1")
+    page.open(f"{url}/#/host/h2")
+    shows(page, "h2", selector="#error")
+    assert "It takes" not in page.text("main")
+
+
+def test_without_the_feed_the_page_says_so_and_reads_the_hosts(page: Browser, url: str) -> None:
+    """The token has all its streams open already."""
+    headers = {"Authorization": f"Bearer {token('reader')}"}
+    page.open("about:blank")
+    with httpx.Client(base_url=url, headers=headers) as session, ExitStack() as streams:
+        for _ in range(8):
+            streams.enter_context(session.stream("GET", "/v1/changes"))
+        enter(page, url, "reader")
+        shows(page, "4 hosts, 3 open for claims; 3 claims.")
+        shows(page, "Without the feed", "which is the most", selector="#live")
+        page.open("about:blank")
+
+
+def test_dark_and_light_follow_the_system(page: Browser, url: str) -> None:
+    enter(page, url, "reader")
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    seen = []
+    for scheme in ("light", "dark"):
+        page.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        seen.append(page.run(ground))
+    page.devtools("Emulation.setEmulatedMedia", features=[])
+    assert seen == ["rgb(255, 255, 255)", "rgb(20, 23, 27)"]
+
+
+def test_nothing_fails_in_the_console(page: Browser, url: str) -> None:
+    """No page breaks the policy of its content, and no script fails."""
+    enter(page, url, "operator")
+    page.log()
+    for place in ("#/fleet", "#/host/gpu1", "#/claims", "#/claim/web-1", "#/request"):
+        page.open(f"{url}/{place}")
+        page.wait_for("document.querySelector('h1') && !document.querySelector('#error')")
+        shows(page, {"#/request": "Explain", "#/fleet": "4 hosts"}.get(place, "web"))
+    assert page.log() == []

@@ -1,6 +1,8 @@
 """The commands over two cells: a host and a claim are found wherever they are."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 
 import redis
 
@@ -17,9 +19,9 @@ REPORTS = [
 ]
 
 
-async def report(url: str) -> None:
+async def report(url: str, reports: Sequence[HostReport] = REPORTS) -> None:
     async with Scheduler.connect(url, Settings(cells=("c1", "c2"))) as scheduler:
-        for one in REPORTS:
+        for one in reports:
             await scheduler.hosts.report(one)
 
 
@@ -70,3 +72,18 @@ def test_an_audit_shows_an_id_with_claims_in_two_cells_and_releases_one(store: s
     assert (repair.exit_code, repaired["thing"], repaired["repaired"]) == (0, "mine", True)
     assert redsched("claim", "show", "mine", "--json").check().json()["cell"] == "c2"
     assert "all is well" in redsched("audit").check().output
+
+
+def test_unknown_zones_and_the_best_hosts_are_those_of_both_cells(store: str) -> None:
+    def redsched(*arguments: str) -> Ran:
+        return run(*arguments, environment={"REDSCHED_REDIS_URL": store, "REDSCHED_CELLS": "c1,c2"})
+
+    with redis.Redis.from_url(store, protocol=2) as client:
+        client.flushall()
+    redsched("init").check()
+    asyncio.run(report(store, [replace(one, zone=f"az{number}") for number, one in enumerate(REPORTS, 1)]))
+    redsched("select", "VCPU=1", "--zone", "az9").check_failed(3, "unknown zone 'az9': the hosts are in az1, az2")
+    found = redsched("explain", "VCPU=2", "--zone", "az2", "--json").check().json()
+    assert (found["fits"], found["unknown_zones"], found["zones"]) == (1, [], [])
+    best = redsched("explain", "VCPU=2", "--json").check().json()["ranked"]
+    assert [(one["host"], one["score"]) for one in best] == [("h2", 14 / 16), ("h1", 6 / 8)]

@@ -1,6 +1,7 @@
 """How values look in tables and lines: texts, times with their ages, colours, and the spaces around them."""
 
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -55,6 +56,19 @@ class Coloured:
 
     def __str__(self) -> str:
         return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class TableStyle:
+    """How a table is printed: `wide` gives a terminal one line for each row; `heads` prints the names of columns.
+
+    `leave` has a number for each column, if a terminal without room may leave columns out: 1 is left out first, and 0
+    never. Without it, columns without room are printed below their row.
+    """
+
+    wide: bool = False
+    heads: bool = True
+    leave: Sequence[int] = ()
 
 
 def bad(text: str) -> Coloured:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 import typer
 
 from redsched.cli import tables
+from redsched.cli.formats import TableStyle
 from redsched.cli.options import AsJson
 from redsched.errors import InvalidRequest
 
@@ -110,9 +111,7 @@ class Listing(Generic[Item]):
                 print("".join(f"{name}\n" for name in dict.fromkeys(map(self.name, items))), end="")
                 return _show_more_apart(after)
             case chosen:
-                self._show_table(
-                    items, tables.TableStyle(chosen is Output.WIDE, not form.no_headers), empty or self.empty
-                )
+                self._show_table(items, TableStyle(chosen is Output.WIDE, not form.no_headers), empty or self.empty)
                 return _show_more_apart(after) if form.no_headers else tables.show_more(after)
 
     def show_rows(self, items: Sequence[Item]) -> None:
@@ -121,14 +120,14 @@ class Listing(Generic[Item]):
         heads = [one.head for one in columns]
         tables.show_table(heads, [[one.value(item) for one in columns] for item in items], self.empty)
 
-    def _show_table(self, items: Sequence[Item], layout: tables.TableStyle, empty: str) -> None:
+    def _show_table(self, items: Sequence[Item], layout: TableStyle, empty: str) -> None:
         columns = [one for one in self.columns if one.is_shown(layout.wide)]
         tables.show_table(
             [one.head for one in columns],
             [[one.value(item) for one in columns] for item in items],
             empty,
             None if self.note is None else map(self.note, items),
-            tables.TableStyle(layout.wide, layout.heads, [one.leave for one in columns]),
+            TableStyle(layout.wide, layout.heads, [one.leave for one in columns]),
         )
 
 

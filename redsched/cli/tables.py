@@ -4,28 +4,14 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import to_json
 
-from redsched.cli.formats import BETWEEN, NOTHING, shown, wrapped
+from redsched.cli.formats import BETWEEN, NOTHING, TableStyle, shown, wrapped
 
 SEPARATOR = "\t"
 """Between two columns where stdout is not a terminal: no value of a table contains it."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableStyle:
-    """How a table is printed: `wide` gives a terminal one line for each row; `heads` prints the names of columns.
-
-    `leave` has a number for each column, if a terminal without room may leave columns out: 1 is left out first, and 0
-    never. Without it, columns without room are printed below their row.
-    """
-
-    wide: bool = False
-    heads: bool = True
-    leave: Sequence[int] = ()
 
 
 USUAL = TableStyle()

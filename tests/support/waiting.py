@@ -11,11 +11,17 @@ COST = 4
 core."""
 
 
+PATIENCE = 2
+
+
 async def wait_until(
     predicate: Callable[[], bool] | Callable[[], Awaitable[bool]], timeout: float = 10.0, what: str = ""
 ) -> None:
-    """Return once `predicate` (plain or a coroutine function) is true; fail the test after `timeout` seconds."""
-    deadline = time.monotonic() + timeout
+    """Return once `predicate` (plain or a coroutine function) is true; else fail the test.
+
+    `timeout`: after how many seconds on an idle machine. Others do its work meanwhile, so it has PATIENCE times as long.
+    """
+    deadline = time.monotonic() + PATIENCE * timeout
     while (since := time.monotonic()) < deadline:
         result = predicate()
         if await result if inspect.isawaitable(result) else result:

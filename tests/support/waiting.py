@@ -12,6 +12,7 @@ core."""
 
 
 PATIENCE = 2
+"""How much longer than on an idle machine everything may take."""
 
 
 async def wait_until(
@@ -19,7 +20,7 @@ async def wait_until(
 ) -> None:
     """Return once `predicate` (plain or a coroutine function) is true; else fail the test.
 
-    `timeout`: after how many seconds on an idle machine. Others do its work meanwhile, so it has PATIENCE times as long.
+    `timeout`: the seconds that it may take on an idle machine. On a busy one it gets PATIENCE times as many.
     """
     deadline = time.monotonic() + PATIENCE * timeout
     while (since := time.monotonic()) < deadline:
@@ -27,17 +28,17 @@ async def wait_until(
         if await result if inspect.isawaitable(result) else result:
             return
         await asyncio.sleep(pause_s(time.monotonic() - since))
-    raise AssertionError(f"not so within {timeout:g} s: {what or predicate}")
+    raise AssertionError(f"not so within {PATIENCE * timeout:g} s: {what or predicate}")
 
 
 def wait_until_sync(predicate: Callable[[], bool], timeout: float = 10.0, what: str = "") -> None:
     """The same for tests without an event loop."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + PATIENCE * timeout
     while (since := time.monotonic()) < deadline:
         if predicate():
             return
         time.sleep(pause_s(time.monotonic() - since))
-    raise AssertionError(f"not so within {timeout:g} s: {what or predicate}")
+    raise AssertionError(f"not so within {PATIENCE * timeout:g} s: {what or predicate}")
 
 
 def pause_s(took_s: float) -> float:

@@ -112,7 +112,7 @@ class World:
         task = asyncio.create_task(run(quick(**self.link, **changes), url, hosts, self.folder / journal, ready))
         self._running.append(task)
         opened = asyncio.create_task(ready.wait())
-        await asyncio.wait([task, opened], return_when=asyncio.FIRST_COMPLETED, timeout=30)
+        await asyncio.wait([task, opened], return_when=asyncio.FIRST_COMPLETED, timeout=60)
         opened.cancel()
         if task.done():
             task.result()
@@ -207,7 +207,7 @@ class World:
             found = await self.claim(claim_id)
             return found is not None and found.state is state
 
-        await wait_until(is_there, timeout=30, what=f"{claim_id} is {state}")
+        await wait_until(is_there, timeout=80, what=f"{claim_id} is {state}")
         assert found is not None
         return found
 

@@ -11,27 +11,34 @@ COST = 4
 core."""
 
 
+PATIENCE = 2
+"""How much longer than on an idle machine everything may take."""
+
+
 async def wait_until(
     predicate: Callable[[], bool] | Callable[[], Awaitable[bool]], timeout: float = 10.0, what: str = ""
 ) -> None:
-    """Return once `predicate` (plain or a coroutine function) is true; fail the test after `timeout` seconds."""
-    deadline = time.monotonic() + timeout
+    """Return once `predicate` (plain or a coroutine function) is true; else fail the test.
+
+    `timeout`: the seconds that it may take on an idle machine. On a busy one it gets PATIENCE times as many.
+    """
+    deadline = time.monotonic() + PATIENCE * timeout
     while (since := time.monotonic()) < deadline:
         result = predicate()
         if await result if inspect.isawaitable(result) else result:
             return
         await asyncio.sleep(pause_s(time.monotonic() - since))
-    raise AssertionError(f"not so within {timeout:g} s: {what or predicate}")
+    raise AssertionError(f"not so within {PATIENCE * timeout:g} s: {what or predicate}")
 
 
 def wait_until_sync(predicate: Callable[[], bool], timeout: float = 10.0, what: str = "") -> None:
     """The same for tests without an event loop."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + PATIENCE * timeout
     while (since := time.monotonic()) < deadline:
         if predicate():
             return
         time.sleep(pause_s(time.monotonic() - since))
-    raise AssertionError(f"not so within {timeout:g} s: {what or predicate}")
+    raise AssertionError(f"not so within {PATIENCE * timeout:g} s: {what or predicate}")
 
 
 def pause_s(took_s: float) -> float:

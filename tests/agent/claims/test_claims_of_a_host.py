@@ -71,8 +71,9 @@ async def test_what_could_not_be_started_is_not_freed_before_it_is_stopped(world
     assert len(world.calls("start")) == 1
 
 
-async def test_a_hook_that_is_not_there_frees_the_resources(world: World) -> None:
-    await world.start(hook="/no/such/hook")
+async def test_a_hook_that_is_removed_frees_the_resources(world: World) -> None:
+    await world.start(hook=world.hook)
+    (world.folder / "hook.sh").unlink()
     await world.place("a")
     assert (await world.reaches("a", ClaimStatus.ENDED)).end_reason is EndReason.FAILED
 

@@ -217,7 +217,7 @@ class Decider:
             return ()
         further = kinds[0].profile.verified(request.alternates + 2 * len(places))
         profiles = [kind.profile for kind in kinds[1:]]
-        best = [entry for entry, _ in further if all(_takes(profile, entry[2]) for profile in profiles)]
+        best = [entry for entry, _ in further if all(profile.passes_all_now(entry[2]) for profile in profiles)]
         return _alternates(request, places, best)
 
     def _refused(self, profile: RequestProfile) -> Decision:
@@ -247,10 +247,6 @@ class Decider:
                 self._profiles.forget(key)  # it is refreshed in part only
                 raise
         return profile
-
-
-def _takes(profile: RequestProfile, row: int) -> bool:
-    return profile.passes_now(row) and all(rule.passes(profile.columns, row) for rule in profile.dynamic_rules())
 
 
 def _alternates(request: Request, places: tuple[Place, ...], best: Iterable[Entry]) -> tuple[str, ...]:

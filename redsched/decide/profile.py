@@ -200,6 +200,10 @@ class RequestProfile:
             return False
         return all(rule.passes(self.columns, row) for rule in self._live)
 
+    def passes_all_now(self, row: int) -> bool:
+        """Return whether a row passes every rule, including the dynamic ones, while tentative places are there."""
+        return self.passes_now(row) and all(rule.passes(self.columns, row) for rule in self.dynamic_rules())
+
     def passing_now(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Return what `passes_now` returns, for many rows that have hosts: bool of the rows' shape."""
         passing: NDArray[np.bool_] = self._hosts[rows]

@@ -86,7 +86,7 @@ def _takes_one_beside(profile: RequestProfile, row: int, places: int) -> bool:
         columns.claims[row] += places - 1
         columns.starting[row] -= 1
         try:
-            return _passes(profile, row)
+            return profile.passes_all_now(row)
         finally:
             columns.claims[row] -= places - 1
             columns.starting[row] += 1
@@ -98,7 +98,7 @@ def _filled(profile: RequestProfile, row: int, most: int) -> tuple[int, Amounts]
     taken, places = Counter[str](), 0
     try:
         with Overlay(columns) as overlay:
-            while places < most and _passes(profile, row) and (ways := profile.assigned_now(row)):
+            while places < most and profile.passes_all_now(row) and (ways := profile.assigned_now(row)):
                 check_work("filling the pools of hosts")
                 overlay.take(row, Candidate(columns.name(row), ways[0]))
                 columns.starting[row] = starting  # a limit on claims that are starting says nothing about room
@@ -107,12 +107,6 @@ def _filled(profile: RequestProfile, row: int, most: int) -> tuple[int, Amounts]
     finally:
         columns.starting[row] = starting
     return places, taken
-
-
-def _passes(profile: RequestProfile, row: int) -> bool:
-    if not profile.passes_now(row):
-        return False
-    return all(rule.passes(profile.columns, row) for rule in profile.dynamic_rules())
 
 
 def _state(columns: Columns, row: int, settings: Settings) -> Hashable:

@@ -16,7 +16,8 @@ from benchmarks import fleet_of_pools
 from benchmarks.decide import make_columns, make_fleet
 from redsched.api.fleet_metrics import FleetMetrics
 from redsched.cache.columns import Columns
-from redsched.cache.fleet import FleetUsage, fleet_steps, fleet_usage
+from redsched.cache.fleet import FleetUsage, fleet_steps
+from redsched.decide.steps import finished
 from redsched.pacing import in_slices
 
 ROUNDS = 15
@@ -24,7 +25,7 @@ ROUNDS = 15
 
 async def measured(columns: Columns) -> str:
     """Return the cells of a row."""
-    texts, usage = list[bytes](), fleet_usage(columns)
+    texts, usage = list[bytes](), finished(fleet_steps(columns))
 
     async def render() -> None:
         texts.append(await FleetMetrics(as_is).text())

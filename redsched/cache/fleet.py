@@ -63,17 +63,6 @@ class FleetUsage:
     failing: int
 
 
-def fleet_usage(columns: Columns) -> FleetUsage:
-    """Return the usage of a cell at once; for few hosts."""
-    steps = fleet_steps(columns)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            found: FleetUsage = end.value
-            return found
-
-
 def fleet_steps(columns: Columns) -> Generator[None, None, FleetUsage]:
     """Return the usage of a cell, after yielding between the steps of finding it."""
     rows = np.flatnonzero(columns.present)

@@ -5,11 +5,17 @@ from collections.abc import Generator
 import pytest
 
 from redsched.cache import fleet
-from redsched.cache.fleet import ClassUsage, FleetUsage, fleet_steps, fleet_usage
+from redsched.cache.columns import Columns
+from redsched.cache.fleet import ClassUsage, FleetUsage, fleet_steps
+from redsched.decide.steps import finished
 from redsched.store.codec.fields import WRITTEN_OFF
 from tests.support.builders.columns import columns_of
 
 GPU = "CUSTOM_GPU_MILLI"
+
+
+def fleet_usage(columns: Columns) -> FleetUsage:
+    return finished(fleet_steps(columns))
 
 
 def host(zone: str = "az1", **fields: object) -> dict[str, str]:

@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from redsched.api.metrics import Metrics
-from redsched.cache.fleet import FleetUsage, fleet_usage
+from redsched.cache.fleet import FleetUsage, fleet_steps
 from redsched.cli.commands import entries
+from redsched.decide.steps import finished
 from tests.support.builders.columns import FIELDS, columns_of
 from tests.unit.documented.test_documented_links import anchors, slug
 
@@ -148,7 +149,7 @@ def test_promtool_accepts_what_is_exposed() -> None:
     """Names, help texts and types follow the conventions of Prometheus."""
 
     async def fleet() -> dict[str, FleetUsage]:
-        return {"c1": fleet_usage(columns_of(h1=FIELDS))}
+        return {"c1": finished(fleet_steps(columns_of(h1=FIELDS)))}
 
     metrics = Metrics()
     metrics.serve_fleet(fleet)

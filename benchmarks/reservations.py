@@ -92,7 +92,7 @@ class ReservingFleet(Fleet):
         most = len(self.columns) * Settings().reserved_hosts_percent // 100
         if not waits or (not one.host and len(self.columns.kept) >= most):
             return
-        best = min(waits, key=lambda wait: (wait.unlimited - (wait.host == one.host), *wait.rank))
+        best = min(waits, key=lambda wait: wait.rank(wait.host == one.host))
         if best.host != one.host:
             self._take(one, best)
 

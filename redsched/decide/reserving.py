@@ -32,10 +32,9 @@ class Wait:
     unlimited: int
     from_ms: int
 
-    @property
-    def rank(self) -> tuple[int, int, int, str]:
-        """The sort key; lower is better."""
-        return self.unlimited, self.from_ms, len(self.leaving), self.host
+    def rank(self, is_reserved: bool) -> tuple[int, int, int, str]:
+        """Return the sort key; lower is better. Another host must be clearly better than one that is reserved."""
+        return self.unlimited - is_reserved, self.from_ms, len(self.leaving), self.host
 
 
 def worth_waiting_for(profile: RequestProfile, most: int, own: str = "") -> list[str]:
@@ -90,9 +89,7 @@ def wait_for(profile: RequestProfile, host: str, claims: Sequence[Claim], now_ms
 
 def _takes(profile: RequestProfile, row: int) -> bool:
     """Return whether a host takes a request, while claims are left out. Claims change none of the host's own rules."""
-    rules = profile.dynamic_rules()
-    passes = profile.passes_now(row) and all(rule.passes(profile.columns, row) for rule in rules)
-    return passes and bool(profile.assigned_now(row))
+    return profile.passes_all_now(row) and bool(profile.assigned_now(row))
 
 
 def _stay_first(claim: Claim, now_ms: int) -> tuple[int, int, str]:

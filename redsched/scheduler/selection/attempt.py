@@ -55,7 +55,7 @@ class SchedulingAttempt:
         self.claims: list[ClaimCost] = []
         self.decide_s = 0.0
         self.reservation = ""
-        """The id under which hosts are reserved for it while it waits; '' if none are."""
+        """The id under which a host is reserved for it while it waits; '' if none are."""
         self.started = time.perf_counter()
         self.held: Cell | None = None
         """A cell that this scheduler does not mirror, and whose replica is kept for the request."""

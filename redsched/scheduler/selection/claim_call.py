@@ -21,11 +21,13 @@ def claim_call(
     seen_seq: int,
     call_id: str = "",
     members_by_name: Mapping[str, tuple[str, ...]] = NO_GANG,
+    reservation: str = "",
 ) -> ClaimCall:
     """Return the call that claims a decision's places under these ids.
 
     `epoch` and `seen_seq` are those of the columns decided on. Without places, the script only looks up the ids.
-    `call_id` identifies a call that may have to be undone; `members_by_name` is the result of `gang_members`.
+    `call_id` identifies a call that may have to be undone; `members_by_name` is the result of `gang_members`;
+    `reservation` the attempt's.
     """
     places = decision.places or (Place(()),) * len(ids)
     members = tuple(Member(claim_id, one.candidates, one.group) for claim_id, one in zip(ids, places, strict=True))
@@ -51,6 +53,7 @@ def claim_call(
         most_alternates=request.alternates,
         call_id=call_id,
         gang_members=members_by_name,
+        reservation=reservation,
     )
 
 

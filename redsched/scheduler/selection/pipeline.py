@@ -15,7 +15,6 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -286,10 +285,10 @@ class SelectionPipeline:
             if joint is not None:
                 return ClaimReply(ids, joint)
             members = gang_members(request, proposal.decision, ids)
+            seen = proposal.epoch, proposal.seq
             call = claim_call(
-                request, cell, proposal.decision, ids, proposal.epoch, proposal.seq, attempt.call_id, members
+                request, cell, proposal.decision, ids, *seen, attempt.call_id, members, attempt.reservation
             )
-            call = replace(call, reservation=attempt.reservation) if attempt.reservation else call
             answer = await self._quotas.claim(cell, call)
         except NotDurable:
             abandon(request, cell, ids)

@@ -14,15 +14,16 @@ import asyncio
 import random
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 
 from redsched import aio, logs
 from redsched.decide.reserving import Wait
 from redsched.decide.work_limit import TooMuchWork
 from redsched.errors import InvalidRequest, RedschedError
-from redsched.model import Request
+from redsched.model import Claim, Request
 from redsched.model.validation import SHARED_POOL
+from redsched.pacing import paced
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.planning.limits import background_limit
 from redsched.scheduler.quotas.enforcement import Quotas
@@ -181,18 +182,12 @@ class _Reservation:
             await self.end()
             return
         found = [(cell, wait) for cell in self._all.cells_of(self._only) for wait in await self._waits(cell)]
-        for cell, wait in sorted(found, key=self._rank):
+        for cell, wait in sorted(found, key=lambda one: one[1].rank(self._is_reserved(one[0], one[1].host))):
             if await self._keep(cell, wait):
                 return
             if self._outcome is Outcome.FULL:
                 break
         await self.end()
-
-    def _rank(self, found: tuple[Cell, Wait]) -> tuple[int, int, int, str]:
-        """Return the sort key of a host. Another one must be clearly better than the one that is reserved already."""
-        cell, wait = found
-        unlimited, from_ms, leaving, host = wait.rank
-        return unlimited - self._is_reserved(cell, host), from_ms, leaving, host
 
     def _is_reserved(self, cell: Cell, host: str) -> bool:
         return self.kept is not None and (cell, host) == (self._cell, self._host)
@@ -212,7 +207,7 @@ class _Reservation:
             names = await cell.read_at_head(worth_waiting_for)
         except TooMuchWork:
             return [] if kept is None else [kept]
-        waits = [await self._wait(cell, host) for host in names]
+        waits = await self._what_to_wait_for(cell, names)
         if kept is not None and kept.host in names and waits[names.index(kept.host)] is None:
             # The claims are read later than the columns were, so a host may seem too full for a moment.
             self._doubts += 1
@@ -222,10 +217,16 @@ class _Reservation:
             self._doubts = 0
         return [wait for wait in waits if wait is not None]
 
-    async def _wait(self, cell: Cell, host: str) -> Wait | None:
-        """Return what has to happen on a host; None if it would not help, or takes too long to find."""
-        ids = sorted(await cell.store.hosts.claim_ids(host))
-        claims = [*(await cell.store.claims.read(ids)).values()]
+    async def _what_to_wait_for(self, cell: Cell, hosts: Sequence[str]) -> list[Wait | None]:
+        """Return what has to happen on each host; None where it would not help, or takes too long to find."""
+        ids = await cell.store.hosts.claim_ids_of(hosts)
+        claims = await cell.store.claims.read(sorted(set().union(*ids)))
+        return [
+            self._wait(cell, host, [claims[one] for one in sorted(on_it) if one in claims])
+            async for host, on_it in paced(list(zip(hosts, ids, strict=True)))
+        ]
+
+    def _wait(self, cell: Cell, host: str, claims: Sequence[Claim]) -> Wait | None:
         with suppress(TooMuchWork), background_limit().working():
             return cell.decider.wait_for(self._request, host, claims, cell.updater.now_ms())
         return None

@@ -175,6 +175,7 @@ class Settings(BaseModel):
     api_cert: str = Field("", description="File (PEM) with the agent's own certificate for that API.")
     api_key: str = Field("", description="File (PEM) with the key of api_cert.")
     api_insecure: bool = Field(False, description="Allow plain http to an API on another machine.")
+    context: str = Field("", description="The fleet of commands, by its name in `redsched context list`.")
     host_name: str = Field("", description="The agent's host name. Empty: this machine's.")
     zone: str = Field("default", description="The zone of this machine.")
     labels: dict[str, str] = Field(default_factory=dict, description="Further labels of this machine, as JSON.")

@@ -57,16 +57,16 @@ async def run(
     local = LocalFile(Path(settings.local), [one.name for one in collectors]) if settings.local else None
     path = journal or default_journal(settings, collectors)
     pages = open_journal(path)
-    _log.info("agent started", **_identity(settings, url, collectors, path, pages))
     try:
         limits = OfflineLimits(pages, hook, {one.name: one.cell for one in collectors}, asyncio.Semaphore(MAX_HOOKS))
         async with AsyncExitStack() as stack:
             link = await _connected(stack, limits, lambda: _link(settings, url, collectors))
+            _log.info("agent started", **_identity(settings, url, collectors, path, pages))
+            stack.callback(_log.info, "agent stopped, its work continues", **_hosts(collectors))
             agent = Agent(link, pages, settings, hook, collectors, ready or asyncio.Event(), local)
             await agent.run()
     finally:
         await pages.close()
-        _log.info("agent stopped, its work continues", **_hosts(collectors))
 
 
 def _identity(

@@ -141,6 +141,20 @@ NOUNS: Mapping[str, Noun] = {
             ),
         },
     ),
+    "context": Noun(
+        "Contexts: the fleets that commands know by name.",
+        {
+            "list": Entry("verbs.contexts:list_contexts", "List the contexts, and which one commands use."),
+            "show": Entry("verbs.contexts:show", "Show one context as YAML. A password is left out."),
+            "use": Entry(
+                "verbs.contexts:use", "Use this context when neither options nor the environment name a fleet."
+            ),
+            "set": Entry(
+                "verbs.contexts:set_context", "Create a context, or replace it. The first one is used at once."
+            ),
+            "delete": Entry("verbs.contexts:delete", "Delete a context."),
+        },
+    ),
     "token": Noun(
         "Access tokens: who may call the API, by the token file.",
         {
@@ -192,7 +206,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
     "Place": ("select", "explain", "plan"),
     "Declare": ("quota", "aggregate", "server-group", "shared-pool"),
     "Run": ("up", "api", "agent"),
-    "Give access": ("token", "acl"),
+    "Access": ("context", "token", "acl"),
     "Look after the store": ("init", "audit", "export", "import", "replay", "function", "upgrade"),
 }
 """The commands under the heads of `redsched --help`, in its order."""

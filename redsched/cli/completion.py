@@ -1,21 +1,23 @@
-"""Shell completion: names of hosts, claims and declared objects, read from the store while the user types.
+"""Shell completion: names of hosts, claims and declared objects, read from the fleet while the user types.
 
-A shell shows all output, so no errors are printed. Without a store, or after TIMEOUT_S, no names are offered.
+A shell shows all output, so no errors are printed. Without a fleet, or after TIMEOUT_S, no names are offered.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import redirect_stderr, suppress
+from dataclasses import fields
 from io import StringIO
+from typing import TYPE_CHECKING
 
 import typer
 import uvloop
 
-from redsched.cli.context import checked_url, settings_for
+from redsched.cli.where import Where, settings_of
 from redsched.settings import Settings
-from redsched.store.cell import CellStore
-from redsched.store.codec.keys import Kind
-from redsched.store.store import Store
+
+if TYPE_CHECKING:
+    from redsched.store.cell import CellStore
 
 TIMEOUT_S = 2.0
 MAX_NAMES = 1000
@@ -23,37 +25,56 @@ MAX_NAMES = 1000
 HOSTS_AT_ONCE = 500
 """The most hosts whose claims are read in one round trip."""
 
-Read = Callable[[CellStore], AsyncIterator[Iterable[str]]]
+Read = Callable[["CellStore"], AsyncIterator[Iterable[str]]]
 Complete = Callable[[typer.Context, str], list[str]]
 
 
-def _completion(read: Read) -> Complete:
-    """Return typer's callback for the names that start with the typed text."""
+def _completion(read: Read, names: str) -> Complete:
+    """Return typer's callback for the names that start with the typed text. `names`: see `remote.names`."""
 
     def complete(context: typer.Context, incomplete: str) -> list[str]:
         found: set[str] = set()
         with suppress(Exception), redirect_stderr(StringIO()):
-            settings = settings_for(context.params.get("url") or "")
-            uvloop.run(_collect(checked_url(settings), settings, read, incomplete, found))
+            options = {one.name: context.params.get(one.name) or "" for one in fields(Where)}
+            settings = settings_of(Where(**options))
+            names_of = _remote(settings, names) if settings.api else _stored(settings, read)
+            uvloop.run(_collect(names_of, incomplete, found))
         return sorted(found)[:MAX_NAMES]
 
     return complete
 
 
-async def _collect(url: str, settings: Settings, read: Read, prefix: str, found: set[str]) -> None:
-    async with asyncio.timeout(TIMEOUT_S), Store.connect(url, settings, read_only=True) as store:
+async def _collect(names_of: AsyncIterator[Iterable[str]], prefix: str, found: set[str]) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        async for names in names_of:
+            found.update(name for name in names if name.startswith(prefix))
+            if len(found) >= MAX_NAMES:
+                return
+
+
+async def _stored(settings: Settings, read: Read) -> AsyncIterator[Iterable[str]]:
+    from redsched.store.store import Store
+
+    async with Store.connect(settings.redis_url, settings, read_only=True) as store:
         for cell in settings.cells:
             async for names in read(store.cell(cell)):
-                found.update(name for name in names if name.startswith(prefix))
-                if len(found) >= MAX_NAMES:
-                    return
+                yield names
 
 
-async def _hosts(cell: CellStore) -> AsyncIterator[Iterable[str]]:
+async def _remote(settings: Settings, names: str) -> AsyncIterator[Iterable[str]]:
+    from redsched.cli.fleet import opened_remote
+    from redsched.cli.remote.names import names_of
+
+    async with opened_remote(settings) as remote:
+        async for found in names_of(remote, names):
+            yield found
+
+
+async def _hosts(cell: "CellStore") -> AsyncIterator[Iterable[str]]:
     yield await cell.hosts.names()
 
 
-async def _claims(cell: CellStore) -> AsyncIterator[Iterable[str]]:
+async def _claims(cell: "CellStore") -> AsyncIterator[Iterable[str]]:
     yield await cell.claims.shelved_ids()
     names = await cell.hosts.names()
     for first in range(0, len(names), HOSTS_AT_ONCE):
@@ -61,24 +82,26 @@ async def _claims(cell: CellStore) -> AsyncIterator[Iterable[str]]:
             yield ids
 
 
-def _declared(kind: Kind) -> Read:
-    async def read(cell: CellStore) -> AsyncIterator[Iterable[str]]:
-        yield await cell.declared.names(kind)
+def _declared(kind: str) -> Read:
+    async def read(cell: "CellStore") -> AsyncIterator[Iterable[str]]:
+        from redsched.store.codec.keys import Kind
+
+        yield await cell.declared.names(Kind[kind])
 
     return read
 
 
-hosts = _completion(_hosts)
+hosts = _completion(_hosts, "hosts")
 """Completes names of hosts."""
-claims = _completion(_claims)
+claims = _completion(_claims, "claims")
 """Completes ids of claims that hold amounts or are shelved."""
-quotas = _completion(_declared(Kind.QUOTA))
+quotas = _completion(_declared("QUOTA"), "quotas")
 """Completes names of projects that have a quota."""
-aggregates = _completion(_declared(Kind.AGGREGATE))
+aggregates = _completion(_declared("AGGREGATE"), "aggregates")
 """Completes names of aggregates."""
-server_groups = _completion(_declared(Kind.SERVER_GROUP))
+server_groups = _completion(_declared("SERVER_GROUP"), "server_groups")
 """Completes names of server groups."""
-shared_pools = _completion(_declared(Kind.POOL))
+shared_pools = _completion(_declared("POOL"), "shared_pools")
 """Completes names of shared pools."""
 
 OF_NOUNS = {"aggregate": aggregates, "server-group": server_groups, "shared-pool": shared_pools}

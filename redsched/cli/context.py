@@ -1,8 +1,10 @@
-"""The context of a command that uses the store: its settings and URL, and the cells in it.
+"""The context of a command: its settings, the URL of its store, and the cells in it.
 
-Imports no scheduler, whose modules would double the time that agents take to start, and their memory.
+Imports no scheduler, whose modules would double the time that agents take to start, and their memory; and the client of
+the store only where it is used, since a command over the API needs none.
 """
 
+import asyncio
 import gc
 import os
 import pwd
@@ -10,14 +12,12 @@ import sys
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
-import uvloop
 from pydantic import ValidationError
 
 from redsched import aio, logs, origin
 from redsched.errors import InvalidRequest
 from redsched.origin import Origin
 from redsched.settings import Settings, load
-from redsched.store.store import Store
 from redsched.store.topology.password import FILE_SETTING, has_password
 
 PASSWORD_SHOWN = (
@@ -52,9 +52,18 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
     """Run the work of a command and return its result. What it changes is recorded as done by this user."""
     token = origin.enter(Origin(f"cli:{_user()}"))
     try:
-        return uvloop.run(work)
+        return run_loop(work)
     finally:
         origin.leave(token)
+
+
+def run_loop(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine, on uvloop if it is installed: what uses the store is installed with it."""
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        return asyncio.run(work)
+    return uvloop.run(work)
 
 
 def _user() -> str:
@@ -111,17 +120,23 @@ def _setting_problem(error: ValidationError) -> str:
 
 
 async def _check_answers(url: str, settings: Settings) -> None:
+    from redsched.store.store import Store
+
     no_cells = settings.model_copy(update={"cells": ()})
     async with Store.connect(url, no_cells, read_only=True, first_reply_s=first_reply_s(settings)):
         pass  # connecting checks the servers
 
 
 async def _upgrade(url: str, settings: Settings) -> None:
+    from redsched.store.store import Store
+
     async with Store.connect(url, settings, upgrade=True, first_reply_s=first_reply_s(settings)):
         pass  # connecting upgrades the cells
 
 
 async def _declare(url: str, settings: Settings) -> Sequence[str]:
+    from redsched.store.store import Store
+
     # The store is used and not a Scheduler, whose first tick would create an unsettled cell.
     async with Store.connect(url, settings, first_reply_s=first_reply_s(settings)) as store:
         answers = await aio.gather(store.cell(name).init() for name in settings.cells)

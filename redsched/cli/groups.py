@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from enum import Enum
 from importlib import import_module
+from inspect import signature
 from operator import attrgetter
 from typing import Any, get_args, get_origin
 
@@ -22,9 +23,19 @@ LABELS: Mapping[Any, str] = {bool: "", str: "TEXT", int: "NUMBER"}
 def load(name: str, entry: Entry) -> Any:
     """Import a command's function and return typer's command for it."""
     function = attrgetter(entry.function.partition(":")[2])(import_module(entry.module))
+    if "where" in signature(function).parameters:
+        function = with_where(function)
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command(name, cls=Command)(function)
     return get_command(app)
+
+
+def with_where(function: Any) -> Any:
+    """Return a command's function with the options that name a fleet instead of its argument `where`."""
+    from redsched.cli.options import takes  # loads pydantic, which `--help` does not need
+    from redsched.cli.where import Where
+
+    return takes(Where, "where")(function)
 
 
 class WithoutPythonTypes:

@@ -8,10 +8,9 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from redsched.cli.context import checked_url, first_reply_s, settings_for
-from redsched.cli.scheduler import with_scheduler
+from redsched.cli.fleet import Fleet, opened, with_fleet
 from redsched.cli.shutdown import run_until_ended
-from redsched.scheduler import Scheduler
+from redsched.cli.where import Where, settings_of
 from redsched.settings import Settings
 
 Found = TypeVar("Found")
@@ -24,22 +23,19 @@ WatchOption = Annotated[bool, typer.Option("--watch", help="Print the list every
 
 
 def find_and_show(
-    url: str, watch: bool, find: Callable[[Scheduler], Awaitable[Found]], show: Callable[[Found], None]
+    where: Where, watch: bool, find: Callable[[Fleet], Awaitable[Found]], show: Callable[[Found], None]
 ) -> None:
-    """Read from the store and print what was found: once, or with `watch` until the command is ended."""
+    """Read from the fleet and print what was found: once, or with `watch` until the command is ended."""
     if not watch:
-        return show(with_scheduler(url, find, read_only=True))
-    settings = settings_for(url)
-    return run_until_ended(_watch(checked_url(settings), settings, find, show))
+        return show(with_fleet(where, find, read_only=True))
+    return run_until_ended(_watch(settings_of(where), find, show))
 
 
-async def _watch(
-    url: str, settings: Settings, find: Callable[[Scheduler], Awaitable[Found]], show: Callable[[Found], None]
-) -> None:
+async def _watch(settings: Settings, find: Callable[[Fleet], Awaitable[Found]], show: Callable[[Found], None]) -> None:
     clear = CLEAR if sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else ""
-    async with Scheduler.connect(url, settings, read_only=True, first_reply_s=first_reply_s(settings)) as scheduler:
+    async with opened(settings, read_only=True) as fleet:
         while True:
-            found = await find(scheduler)
+            found = await find(fleet)
             print(clear, end="")
             show(found)
             print("" if clear else "\n", end="", flush=True)

@@ -9,9 +9,9 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 import httpx
 
-from redsched.client import calls
+from redsched.client import calls, operator_calls
 from redsched.client.base import BaseClient
-from redsched.client.calls import Pages
+from redsched.client.call_parts import Pages
 from redsched.client.changes import ChangeEvent, EventParser, stream_error, stream_request
 from redsched.client.exchange import Call, Exchange, Outcome, Pause, Send, exchange
 from redsched.rest.connection import send
@@ -72,6 +72,11 @@ class AsyncHosts(_Group):
 
     get = _Method(calls.get_host)
     list = _Listing(calls.list_hosts)
+    enable = _Method(operator_calls.enable_host)
+    disable = _Method(operator_calls.disable_host)
+    drain = _Method(operator_calls.drain_host)
+    write_off = _Method(operator_calls.write_off_host)
+    remove = _Method(operator_calls.remove_host)
 
 
 class AsyncQuotas(_Group):
@@ -79,6 +84,55 @@ class AsyncQuotas(_Group):
 
     get = _Method(calls.get_quota)
     list = _Listing(calls.list_quotas)
+    put = _Method(operator_calls.put_quota)
+    delete = _Method(operator_calls.delete_quota)
+
+
+class AsyncBulk(_Group):
+    """The calls on all claims that match filters."""
+
+    release = _Listing(operator_calls.bulk_release)
+    renew = _Listing(operator_calls.bulk_renew)
+    shelve = _Listing(operator_calls.bulk_shelve)
+    unshelve = _Listing(operator_calls.bulk_unshelve)
+
+
+class AsyncAggregates(_Group):
+    """The calls about aggregates."""
+
+    get = _Method(operator_calls.get_aggregate)
+    list = _Listing(operator_calls.list_aggregates)
+    put = _Method(operator_calls.put_aggregate)
+    delete = _Method(operator_calls.delete_aggregate)
+
+
+class AsyncServerGroups(_Group):
+    """The calls about server groups."""
+
+    get = _Method(operator_calls.get_server_group)
+    list = _Listing(operator_calls.list_server_groups)
+    put = _Method(operator_calls.put_server_group)
+    delete = _Method(operator_calls.delete_server_group)
+
+
+class AsyncSharedPools(_Group):
+    """The calls about shared pools."""
+
+    get = _Method(operator_calls.get_shared_pool)
+    list = _Listing(operator_calls.list_shared_pools)
+    put = _Method(operator_calls.put_shared_pool)
+    delete = _Method(operator_calls.delete_shared_pool)
+
+
+class AsyncPlans(_Group):
+    """What would happen, which writes nothing, and the moves of a plan."""
+
+    capacity = _Method(operator_calls.plan_capacity)
+    drain = _Method(operator_calls.plan_drain)
+    without = _Method(operator_calls.plan_without)
+    with_hosts = _Method(operator_calls.plan_with)
+    rebalance = _Method(operator_calls.plan_rebalance)
+    apply = _Method(operator_calls.apply_moves)
 
 
 class AsyncClient(BaseClient[httpx.AsyncBaseTransport]):
@@ -89,11 +143,15 @@ class AsyncClient(BaseClient[httpx.AsyncBaseTransport]):
     dry_run = _Method(calls.dry_run)
     explain = _Method(calls.explain)
     usage = _Method(calls.usage)
+    status = _Method(operator_calls.status)
+    capacity = _Method(operator_calls.capacity)
     events = _Listing(calls.list_events)
 
     def _open(self) -> None:
         self._http = httpx.AsyncClient(**self._options())
         self.claims, self.hosts, self.quotas = AsyncClaims(self), AsyncHosts(self), AsyncQuotas(self)
+        self.aggregates, self.server_groups = AsyncAggregates(self), AsyncServerGroups(self)
+        self.shared_pools, self.bulk, self.plans = AsyncSharedPools(self), AsyncBulk(self), AsyncPlans(self)
 
     @property
     def client(self) -> "AsyncClient":

@@ -4,14 +4,12 @@ Filters take one value or several; '' and () are no filter. Names are checked he
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 from urllib.parse import quote
 
-from pydantic import BaseModel
-
-from redsched.client.exchange import Call, Query
+from redsched.client.call_parts import Names, Pages, pages, query, reader, reader_if_any
+from redsched.client.exchange import Call
 from redsched.client.results import ClaimedPlaces
 from redsched.errors import InvalidRequest
 from redsched.model import Request
@@ -33,32 +31,13 @@ from redsched.schema.responses import (
     UsageRowAnswer,
 )
 
-T = TypeVar("T")
-Model = TypeVar("Model", bound=BaseModel)
-Names = str | Iterable[str]
-
 CONFIRM_MARGIN_S = 5
 """How long beyond its lease a placement has to confirm, if a request sets no `confirm_timeout_s`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
-    """A page of a list. `next` is the `after` of the next page, None on the last one."""
-
-    items: Sequence[T]
-    next: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Pages(Generic[T]):
-    """A list: the call for its page after a position; '' for the first page."""
-
-    after: Callable[[str], Call[Page[T]]]
-
-
 def about() -> Call[AboutAnswer]:
     """Return the name and the version of the service."""
-    return Call("GET", "/v1", _reader(AboutAnswer))
+    return Call("GET", "/v1", reader(AboutAnswer))
 
 
 def select(request: Request, idempotency_key: str = "") -> Call[ClaimedPlaces]:
@@ -69,7 +48,7 @@ def select(request: Request, idempotency_key: str = "") -> Call[ClaimedPlaces]:
     return Call(
         "POST",
         "/v1/selections",
-        _reader(ClaimedPlaces),
+        reader(ClaimedPlaces),
         body=request.body(),
         headers={"Idempotency-Key": key} if key else {},
         is_repeatable=True,
@@ -80,18 +59,17 @@ def select(request: Request, idempotency_key: str = "") -> Call[ClaimedPlaces]:
 def dry_run(request: Request) -> Call[SelectionsAnswer]:
     """Return what a selection would select now, without claiming."""
     body = {**request.body(), "claim": False}
-    return Call("POST", "/v1/selections", _reader(SelectionsAnswer), body=body, is_repeatable=True)
+    return Call("POST", "/v1/selections", reader(SelectionsAnswer), body=body, is_repeatable=True)
 
 
 def explain(request: Request, hosts: Names = ()) -> Call[ExplanationAnswer]:
     """Explain a selection without writing: why hosts do not fit, with every check of these hosts."""
-    query, body = _query(host=hosts), request.body()
-    return Call("POST", "/v1/explain", _reader(ExplanationAnswer), query, body, is_repeatable=True)
+    return Call("POST", "/v1/explain", reader(ExplanationAnswer), query(host=hosts), request.body(), is_repeatable=True)
 
 
 def get_claim(claim_id: str) -> Call[ClaimAnswer]:
     """Return a claim."""
-    return Call("GET", _claim(claim_id), _reader(ClaimAnswer))
+    return Call("GET", _claim(claim_id), reader(ClaimAnswer))
 
 
 def list_claims(
@@ -103,16 +81,16 @@ def list_claims(
     state: Names = (),
     cell: Names = (),
     page_size: int = 100,
+    after: str = "",
 ) -> Pages[ClaimAnswer]:
-    """Return the claims that match the filters, a page at a time."""
-    query = _query(host=host, project=project, consumer=consumer, zone=zone, state=state, cell=cell, limit=page_size)
-    return _pages("/v1/claims", query, ClaimsAnswer, lambda page: page.claims)
+    """Return the claims that match the filters, a page at a time. `after`: where to begin."""
+    filters = query(host=host, project=project, consumer=consumer, zone=zone, state=state, cell=cell, limit=page_size)
+    return pages("/v1/claims", filters, ClaimsAnswer, lambda page: page.claims, after)
 
 
 def release_claim(claim_id: str, token: str = "", force: bool = False) -> Call[EndingAnswer | None]:
     """Release a claim. Returns None if its amounts are free, else that its host has been asked to stop the work."""
-    query = _query(token=token, force="true" if force else "")
-    return Call("DELETE", _claim(claim_id), _reader_if_any(EndingAnswer), query)
+    return Call("DELETE", _claim(claim_id), reader_if_any(EndingAnswer), query(token=token, force=force))
 
 
 def confirm_claim(claim_id: str, token: str) -> Call[ClaimAnswer]:
@@ -165,8 +143,8 @@ def list_claim_events(
     claim_id: str, *, kind: Names = (), newest: bool = False, page_size: int = 100
 ) -> Pages[EventAnswer]:
     """Return the events of a claim; with `newest`, only the last `page_size`."""
-    query = _query(kind=kind, newest="true" if newest else "", limit=page_size)
-    return _pages(f"{_claim(claim_id)}/events", query, EventsAnswer, lambda page: page.events)
+    filters = query(kind=kind, newest=newest, limit=page_size)
+    return pages(f"{_claim(claim_id)}/events", filters, EventsAnswer, lambda page: page.events)
 
 
 def list_events(
@@ -182,64 +160,47 @@ def list_events(
     page_size: int = 100,
 ) -> Pages[EventAnswer]:
     """Return the events that match the filters, oldest first, or only the last `page_size`. `after`: where to begin."""
-    query = [
-        *_query(claim=claim, project=project, host=host, kind=kind, actor=actor, request_id=request_id),
-        *_query(newest="true" if newest else "", limit=page_size),
+    filters = [
+        *query(claim=claim, project=project, host=host, kind=kind, actor=actor, request_id=request_id),
+        *query(newest=newest, limit=page_size),
     ]
-    return _pages("/v1/events", query, EventsAnswer, lambda page: page.events, after)
+    return pages("/v1/events", filters, EventsAnswer, lambda page: page.events, after)
 
 
 def get_host(host: str) -> Call[HostAnswer]:
     """Return a host with its slots."""
-    return Call("GET", f"/v1/hosts/{quote(check_name('host', host))}", _reader(HostAnswer))
+    return Call("GET", f"/v1/hosts/{quote(check_name('host', host))}", reader(HostAnswer))
 
 
-def list_hosts(*, zone: Names = (), status: Names = (), page_size: int = 100) -> Pages[HostAnswer]:
-    """Return the hosts that match the filters, sorted by name."""
-    query = _query(zone=zone, status=status, limit=page_size)
-    return _pages("/v1/hosts", query, HostsAnswer, lambda page: page.hosts)
+def list_hosts(
+    *,
+    zone: Names = (),
+    status: Names = (),
+    trait: Names = (),
+    aggregate: Names = (),
+    label: Names = (),
+    page_size: int = 100,
+    after: str = "",
+) -> Pages[HostAnswer]:
+    """Return the hosts that match the filters, sorted by name. A label is `KEY=VALUE`. `after`: where to begin."""
+    filters = query(zone=zone, status=status, trait=trait, aggregate=aggregate, label=label, limit=page_size)
+    return pages("/v1/hosts", filters, HostsAnswer, lambda page: page.hosts, after)
 
 
 def get_quota(project: str) -> Call[QuotaAnswer]:
     """Return the quota of a project, and its usage."""
-    return Call("GET", f"/v1/quotas/{quote(check_name('project', project))}", _reader(QuotaAnswer))
+    return Call("GET", f"/v1/quotas/{quote(check_name('project', project))}", reader(QuotaAnswer))
 
 
-def list_quotas(*, page_size: int = 100) -> Pages[QuotaAnswer]:
-    """Return all quotas, sorted by project."""
-    return _pages("/v1/quotas", _query(limit=page_size), QuotasAnswer, lambda page: page.quotas)
+def list_quotas(*, page_size: int = 100, after: str = "") -> Pages[QuotaAnswer]:
+    """Return all quotas, sorted by project. `after`: where to begin."""
+    return pages("/v1/quotas", query(limit=page_size), QuotasAnswer, lambda page: page.quotas, after)
 
 
 def usage(by: Names = "class") -> Call[list[UsageRowAnswer]]:
     """Return the usage of all claims, summed by `class`, `zone` and `project`, as `by` names them."""
-    read = _reader(UsageAnswer)
-    return Call("GET", "/v1/usage", lambda content: read(content).usage, _query(by=by))
-
-
-def _reader(model: type[Model]) -> Callable[[bytes], Model]:
-    """Return the function that reads a reply. Fields that a newer API has are kept as attributes."""
-    return lambda content: model.model_validate_json(content, extra="allow")
-
-
-def _reader_if_any(model: type[Model]) -> Callable[[bytes], Model | None]:
-    read = _reader(model)
-    return lambda content: read(content) if content else None
-
-
-def _pages(
-    path: str, query: Query, model: type[Model], items: Callable[[Model], Sequence[T]], first: str = ""
-) -> Pages[T]:
-    read = _reader(model)
-
-    def page(content: bytes) -> Page[T]:
-        found = read(content)
-        following: str | None = getattr(found, "next")  # noqa: B009 - every page has it
-        return Page(items(found), following)
-
-    def after(position: str) -> Call[Page[T]]:
-        return Call("GET", path, page, [*query, *_query(after=position or first)])
-
-    return Pages(after)
+    read = reader(UsageAnswer)
+    return Call("GET", "/v1/usage", lambda content: read(content).usage, query(by=by))
 
 
 def _claim(claim_id: str) -> str:
@@ -249,17 +210,7 @@ def _claim(claim_id: str) -> str:
 def _verb(claim_id: str, verb: str, waits_s: float = 0.0, **body: Any) -> Call[ClaimAnswer]:
     """Return the call of a verb. The token makes each repeatable: its repetition returns the first outcome."""
     path = f"{_claim(claim_id)}/{verb}"
-    return Call("POST", path, _reader(ClaimAnswer), body=body, is_repeatable=True, waits_s=waits_s)
-
-
-def _query(**given: Names | int) -> Query:
-    return [(name, one) for name, value in given.items() for one in _values(value) if one]
-
-
-def _values(value: Names | int) -> Iterable[str]:
-    if isinstance(value, int):
-        return (str(value),)
-    return (value,) if isinstance(value, str) else value
+    return Call("POST", path, reader(ClaimAnswer), body=body, is_repeatable=True, waits_s=waits_s)
 
 
 def _waits_s(request: Request) -> float:

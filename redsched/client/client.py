@@ -9,9 +9,9 @@ from typing import Generic, ParamSpec, Self, TypeVar
 
 import httpx
 
-from redsched.client import calls
+from redsched.client import calls, operator_calls
 from redsched.client.base import BaseClient
-from redsched.client.calls import Pages
+from redsched.client.call_parts import Pages
 from redsched.client.changes import ChangeEvent, EventParser, stream_error, stream_request
 from redsched.client.exchange import Call, Exchange, Outcome, Pause, Send, exchange
 
@@ -71,6 +71,11 @@ class Hosts(_Group):
 
     get = _Method(calls.get_host)
     list = _Listing(calls.list_hosts)
+    enable = _Method(operator_calls.enable_host)
+    disable = _Method(operator_calls.disable_host)
+    drain = _Method(operator_calls.drain_host)
+    write_off = _Method(operator_calls.write_off_host)
+    remove = _Method(operator_calls.remove_host)
 
 
 class Quotas(_Group):
@@ -78,6 +83,55 @@ class Quotas(_Group):
 
     get = _Method(calls.get_quota)
     list = _Listing(calls.list_quotas)
+    put = _Method(operator_calls.put_quota)
+    delete = _Method(operator_calls.delete_quota)
+
+
+class Bulk(_Group):
+    """The calls on all claims that match filters."""
+
+    release = _Listing(operator_calls.bulk_release)
+    renew = _Listing(operator_calls.bulk_renew)
+    shelve = _Listing(operator_calls.bulk_shelve)
+    unshelve = _Listing(operator_calls.bulk_unshelve)
+
+
+class Aggregates(_Group):
+    """The calls about aggregates."""
+
+    get = _Method(operator_calls.get_aggregate)
+    list = _Listing(operator_calls.list_aggregates)
+    put = _Method(operator_calls.put_aggregate)
+    delete = _Method(operator_calls.delete_aggregate)
+
+
+class ServerGroups(_Group):
+    """The calls about server groups."""
+
+    get = _Method(operator_calls.get_server_group)
+    list = _Listing(operator_calls.list_server_groups)
+    put = _Method(operator_calls.put_server_group)
+    delete = _Method(operator_calls.delete_server_group)
+
+
+class SharedPools(_Group):
+    """The calls about shared pools."""
+
+    get = _Method(operator_calls.get_shared_pool)
+    list = _Listing(operator_calls.list_shared_pools)
+    put = _Method(operator_calls.put_shared_pool)
+    delete = _Method(operator_calls.delete_shared_pool)
+
+
+class Plans(_Group):
+    """What would happen, which writes nothing, and the moves of a plan."""
+
+    capacity = _Method(operator_calls.plan_capacity)
+    drain = _Method(operator_calls.plan_drain)
+    without = _Method(operator_calls.plan_without)
+    with_hosts = _Method(operator_calls.plan_with)
+    rebalance = _Method(operator_calls.plan_rebalance)
+    apply = _Method(operator_calls.apply_moves)
 
 
 class Client(BaseClient[httpx.BaseTransport]):
@@ -88,11 +142,15 @@ class Client(BaseClient[httpx.BaseTransport]):
     dry_run = _Method(calls.dry_run)
     explain = _Method(calls.explain)
     usage = _Method(calls.usage)
+    status = _Method(operator_calls.status)
+    capacity = _Method(operator_calls.capacity)
     events = _Listing(calls.list_events)
 
     def _open(self) -> None:
         self._http = httpx.Client(**self._options())
         self.claims, self.hosts, self.quotas = Claims(self), Hosts(self), Quotas(self)
+        self.aggregates, self.server_groups = Aggregates(self), ServerGroups(self)
+        self.shared_pools, self.bulk, self.plans = SharedPools(self), Bulk(self), Plans(self)
 
     @property
     def client(self) -> "Client":

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from redsched.model import Exceeded
     from redsched.scheduler.claims.bulk import BulkOutcome, BulkResult
     from redsched.scheduler.claims.listing import ClaimFilter
+    from redsched.scheduler.observe.capacity import CapacityBy, CapacityRow, ClassCapacity
     from redsched.scheduler.observe.events import EventFilter
     from redsched.scheduler.observe.usage import UsageBy, usage_by
     from redsched.scheduler.plans.results import (
@@ -64,13 +65,16 @@ __all__ = [
     "AuditReport",
     "BulkOutcome",
     "BulkResult",
+    "CapacityBy",
     "CapacityPlan",
+    "CapacityRow",
     "CellStatus",
     "Change",
     "Check",
     "ClaimCost",
     "ClaimFilter",
     "ClassAmounts",
+    "ClassCapacity",
     "DrainState",
     "Effort",
     "EndedPlacement",
@@ -125,13 +129,16 @@ _MODULES = {
     "AuditReport": "redsched.scheduler.results",
     "BulkOutcome": "redsched.scheduler.claims.bulk",
     "BulkResult": "redsched.scheduler.claims.bulk",
+    "CapacityBy": "redsched.scheduler.observe.capacity",
     "CapacityPlan": "redsched.scheduler.plans.results",
+    "CapacityRow": "redsched.scheduler.observe.capacity",
     "CellStatus": "redsched.scheduler.status.results",
     "Change": "redsched.scheduler.results",
     "Check": "redsched.decide",
     "ClaimCost": "redsched.scheduler.results",
     "ClaimFilter": "redsched.scheduler.claims.listing",
     "ClassAmounts": "redsched.scheduler.plans.results",
+    "ClassCapacity": "redsched.scheduler.observe.capacity",
     "DrainState": "redsched.scheduler.results",
     "Effort": "redsched.scheduler.results",
     "EndedPlacement": "redsched.store.codec.results",

@@ -9,6 +9,8 @@ A class names the dataclass that it shows; if that lacks an attribute, the impor
         limits: Amounts
 
     QuotaAnswer.of(view)  # {"project": "web", "limits": {"VCPU": 100}}
+
+`redsched.schema.views` goes the other way: it returns the dataclass that a response shows.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, ClassVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict
 
@@ -25,9 +27,14 @@ Show = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class From:
-    """The source of a field: an attribute path of the dataclass (`group.name`), or a function of the dataclass."""
+    """The source of a field: an attribute path of the dataclass (`group.name`), or a function of the dataclass.
+
+    For a function, `attribute` names the attribute that `back` restores from the field; '' if none can be.
+    """
 
     source: str | Callable[[Any], Any]
+    attribute: str = ""
+    back: Callable[[Any], Any] = lambda value: value
 
 
 class Answer(BaseModel):
@@ -35,16 +42,20 @@ class Answer(BaseModel):
 
     # Built when first used: the command line only calls `of`, which needs no validator.
     model_config = ConfigDict(extra="forbid", defer_build=True)
+    shown: ClassVar[type | None] = None
+    """The dataclass that it shows."""
 
     def __init_subclass__(cls, shows: type | None = None, **more: Any) -> None:
         """Accept the class argument `shows`, which is checked once the fields are known."""
         super().__init_subclass__(**more)
+        if shows is not None:
+            cls.shown = shows
 
     @classmethod
     def __pydantic_init_subclass__(cls, shows: type | None = None, **_: Any) -> None:
         """Check that the dataclass has the attributes that the fields are read from. Raises TypeError."""
         for name in cls.model_fields if shows else ():
-            source = _source(cls, name)
+            source = source_of(cls, name).source
             if isinstance(source, str) and not _has(shows, source.partition(".")[0]):
                 raise TypeError(f"{cls.__name__}.{name} is read from {source}, which {shows} does not have")
 
@@ -73,15 +84,16 @@ def _builder(model: type[Answer]) -> Callable[[Any], dict[str, Any]]:
 
 def _reader(model: type[Answer], name: str) -> Show:
     """Return the function that reads a field from the dataclass and converts it."""
-    source = _source(model, name)
+    source = source_of(model, name).source
     if not isinstance(source, str):
         return source
     read, show = attrgetter(source), _show(model.model_fields[name].annotation)
     return read if show is None else lambda thing: show(read(thing))
 
 
-def _source(model: type[Answer], name: str) -> str | Callable[[Any], Any]:
-    return next((one.source for one in model.model_fields[name].metadata if isinstance(one, From)), name)
+def source_of(model: type[Answer], name: str) -> From:
+    """Return the source of a field."""
+    return next((one for one in model.model_fields[name].metadata if isinstance(one, From)), From(name))
 
 
 def _has(shown: Any, name: str) -> bool:

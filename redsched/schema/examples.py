@@ -272,6 +272,25 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "AppliedAnswer": {"moves": [{**MOVE, "problem": ""}]},
     "AttestedAnswer": {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "drop": []},
     "BulkAnswer": {"results": [BULK], "next": "h17:6f1c", "watch": "/v1/claims?project=web&state=ending"},
+    "CapacityAnswer": {
+        "by": "zone",
+        "capacity": [
+            {
+                "name": "az1",
+                "classes": {
+                    "VCPU": {
+                        "total": 128,
+                        "claimed": 40,
+                        "external": 2,
+                        "free": 54,
+                        "away": 32,
+                        "largest": 30,
+                        "largest_at": "h17",
+                    }
+                },
+            }
+        ],
+    },
     "CapacityPlanAnswer": {
         "places": 245,
         "at_least": False,

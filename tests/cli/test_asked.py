@@ -24,6 +24,9 @@ from redsched.model import (
 )
 from tests.cli.conftest import Redsched
 
+BOTH_LINKS = True
+
+
 GANG = """
 members:
   - {name: db, count: 2, resources: {VCPU: 1}}

@@ -4,6 +4,8 @@ import pytest
 
 from tests.cli.conftest import Redsched
 
+BOTH_LINKS = True
+
 
 @pytest.fixture(autouse=True)
 def _claims(redsched: Redsched, monkeypatch: pytest.MonkeyPatch) -> None:

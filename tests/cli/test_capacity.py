@@ -3,6 +3,8 @@
 from tests.cli.conftest import Redsched
 from tests.cli.test_terminal import on_a_terminal
 
+BOTH_LINKS = True
+
 
 def test_the_table(redsched: Redsched) -> None:
     redsched("select", "VCPU=3", "--host", "h1", "--project", "web").check()

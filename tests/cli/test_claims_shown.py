@@ -9,6 +9,9 @@ from redsched.cli.verbs.claims import LISTING, _show_claim
 from redsched.model import Claim, ClaimStatus, Placement
 from tests.cli.conftest import Redsched
 
+BOTH_LINKS = True
+
+
 CLAIM_ID = "c1.123456789012345678901234"
 TOKENS = ("1795385242868-a917cb8a.123456", "1795385242868-a917cb8a.234567")
 AMOUNTS = {"MEMORY_MB": 262_144, "VCPU": 64}

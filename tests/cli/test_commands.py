@@ -13,6 +13,8 @@ from redsched.store.store import Store
 from tests.cli.conftest import Redsched
 from tests.cli.parts import COMMAND, run
 
+BOTH_LINKS = True
+
 
 def test_hosts_lists_with_filters(redsched: Redsched) -> None:
     shown = redsched("host", "list").check().output.splitlines()
@@ -182,12 +184,14 @@ def test_init_declares_a_new_cell_once(store: str) -> None:
     assert run("init", "--url", store).check().output == "cell c1 is not changed: it exists already\n"
 
 
+@pytest.mark.usefixtures("needs_store")
 def test_audit_of_a_sound_store(redsched: Redsched) -> None:
     redsched("select", "VCPU=1").check()
     assert redsched("audit").check().output == "audited 2 hosts and 1 claim\nall is well\n"
     assert redsched("audit", "--json").check().json() == {"hosts": 2, "claims": 1, "problems": []}
 
 
+@pytest.mark.usefixtures("needs_store")
 def test_audit_of_a_broken_store_is_exit_code_1_with_a_table(redsched: Redsched, store: str) -> None:
     """Invariant 2: the claimed amount of a host is not the sum of its claims."""
     redsched("select", "VCPU=1", "--host", "h1").check()

@@ -6,6 +6,8 @@ import pytest
 
 from tests.cli.conftest import Redsched
 
+BOTH_LINKS = True
+
 
 def test_an_aggregate_from_set_to_delete(redsched: Redsched) -> None:
     """What the command does not name stays; a key without a value is removed, and so is a host by --not-host."""

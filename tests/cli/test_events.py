@@ -13,6 +13,8 @@ from redsched.store.store import Store
 from tests.cli.conftest import Redsched
 from tests.cli.parts import COMMAND, running
 
+BOTH_LINKS = True
+
 
 def test_events_of_one_claim_are_shown_and_followed(redsched: Redsched, store: str) -> None:
     """The log is followed from its start while another process claims; SIGTERM ends the command with exit code 0."""

@@ -17,6 +17,7 @@ GRAMMAR = {
     **{noun: ["list", "show", "set", "delete"] for noun in ("quota", "aggregate", "server-group", "shared-pool")},
     "plan": ["capacity", "drain", "without", "rebalance", "with"],
     "function": ["install", "show"],
+    "context": ["list", "show", "use", "set", "delete"],
     "token": ["list", "new", "revoke"],
 }
 UNKNOWN = {

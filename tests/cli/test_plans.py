@@ -2,8 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Redsched
 from tests.cli.parts import Ran, run, up
+
+BOTH_LINKS = True
+
 
 FLEET = "hosts: [{name: 'new-{n}', repeat: 2, zone: az3, inventories: {VCPU: {total: 4}}}]"
 
@@ -72,6 +77,7 @@ def test_further_hosts_are_planned(redsched: Redsched, tmp_path: Path) -> None:
     redsched("plan", "with", str(tmp_path / "none.yaml")).check_failed(2, "none.yaml")
 
 
+@pytest.mark.usefixtures("needs_store")
 def test_an_export_gives_the_same_plans(redsched: Redsched, tmp_path: Path) -> None:
     """It needs no store."""
     redsched("server-group", "set", "web", "--policy", "anti-affinity").check()
@@ -95,7 +101,7 @@ def test_an_export_gives_the_same_plans(redsched: Redsched, tmp_path: Path) -> N
 def test_the_plural_has_no_list(redsched: Redsched) -> None:
     assert redsched("plans", "drain", "h2").check().output.startswith("0 of 0 claims")
     assert "drain" in run("plans").output
-    run("plan", "capacity").check_failed(2, "the request is empty")
+    redsched("plan", "capacity").check_failed(2, "the request is empty")
     run("plan", "capacity", "VCPU=1", "--budget", "0").check_failed(2, "range")
 
 
@@ -125,6 +131,7 @@ def test_moves_are_planned_and_carried_out() -> None:
         assert stuck.check().output == "2 claims are on these hosts now, 2 after 0 moves\n"
 
 
+@pytest.mark.usefixtures("needs_store")
 def test_moves_are_planned_on_an_export(redsched: Redsched, tmp_path: Path) -> None:
     """But not carried out."""
     redsched("select", "VCPU=1", "--host", "h1", "--id", "db").check()

@@ -2,6 +2,8 @@
 
 from tests.cli.conftest import Redsched
 
+BOTH_LINKS = True
+
 
 def test_a_quota_from_set_to_delete(redsched: Redsched) -> None:
     assert redsched("quota", "list").check().output == "no quotas\n"

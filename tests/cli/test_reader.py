@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from redsched.cli.commands import entries
+from redsched.cli.commands import NOUNS, entries
 from redsched.scheduler import Scheduler
 from redsched.store.access.roles import StoreRole
 from tests.cli.conftest import Redsched
@@ -44,7 +44,15 @@ READING: dict[str, Sequence[str]] = {
     "plan with": (FLEET,),
 }
 """The commands that only read, with their arguments."""
-WITHOUT_STORE = {"acl", "replay", "up", "token new", "token list", "token revoke"}
+WITHOUT_STORE = {
+    "acl",
+    "replay",
+    "up",
+    "token new",
+    "token list",
+    "token revoke",
+    *(f"context {verb}" for verb in NOUNS["context"].verbs),
+}
 """Commands that connect to no store, or to one of their own."""
 SET_UP = (
     ("quota", "set", "web", "VCPU=100"),

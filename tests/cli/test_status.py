@@ -8,6 +8,9 @@ import redis
 from tests.cli.conftest import Redsched
 from tests.cli.parts import announce
 
+BOTH_LINKS = True
+
+
 COLUMNS = 80
 
 
@@ -60,6 +63,7 @@ def test_a_healthy_store(redsched: Redsched, raw: "redis.Redis") -> None:
         assert line in lines
 
 
+@pytest.mark.usefixtures("needs_store")
 def test_problems_come_first_with_commands_on_lines_of_their_own(redsched: Redsched) -> None:
     ran = redsched("status")
     assert (ran.exit_code, ran.errors) == (1, "")
@@ -87,6 +91,7 @@ def test_the_screen_fits_80_columns_and_is_short(redsched: Redsched, raw: "redis
     assert f"and {number - 5} more" in ran.output
 
 
+@pytest.mark.usefixtures("needs_store")
 def test_json_has_the_same(redsched: Redsched, raw: "redis.Redis") -> None:
     add_hosts_down(raw, 150)
     ran = redsched("status", "--json")
@@ -105,6 +110,7 @@ def test_json_has_the_same(redsched: Redsched, raw: "redis.Redis") -> None:
     assert redsched("status", "--json").check().json()["healthy"] is True
 
 
+@pytest.mark.usefixtures("needs_store")
 def test_without_a_cell_it_says_what_to_do(redsched: Redsched, raw: "redis.Redis") -> None:
     raw.flushdb()
     redsched("status").check_failed(5, "cell c1 does not exist", "redsched init")

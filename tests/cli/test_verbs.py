@@ -9,6 +9,8 @@ import redis
 
 from tests.cli.conftest import Redsched
 
+BOTH_LINKS = True
+
 
 @pytest.fixture(autouse=True)
 def _best_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,10 @@ from pydantic_core import to_json
 
 from redsched.auth.authenticator import Authenticator
 from redsched.auth.watched_file import WatchedTokenFile
-from redsched.client import AsyncClient, Call, ClaimedPlaces, Client, calls
+from redsched.client import AsyncClient, Call, ClaimedPlaces, Client, call_parts, calls, operator_calls
 from redsched.client import async_client as asynchronous
 from redsched.client import client as blocking
-from redsched.client.calls import Pages
+from redsched.client.call_parts import Pages
 from redsched.errors import (
     ClaimIdReused,
     InvalidRequest,
@@ -310,15 +310,18 @@ def test_both_clients_have_every_call_of_the_table() -> None:
             if hasattr(one, "_make")
         }
 
-    own = methods(blocking, "Client", "Claims", "Hosts", "Quotas")
-    assert own == methods(asynchronous, "AsyncClient", "AsyncClaims", "AsyncHosts", "AsyncQuotas")
-    table = {one for name, one in inspect.getmembers(calls, inspect.isfunction) if _is_call(name, one)}
+    groups = ("Client", "Claims", "Hosts", "Quotas", "Bulk", "Aggregates", "ServerGroups", "SharedPools", "Plans")
+    own = methods(blocking, *groups)
+    assert own == methods(asynchronous, *(f"Async{group}" for group in groups))
+    modules = (calls, operator_calls)
+    table = {one for of in modules for name, one in inspect.getmembers(of, inspect.isfunction) if _is_call(name, one)}
     assert set(own.values()) == table
 
 
 def _is_call(name: str, one: Any) -> bool:
     kind = inspect.signature(one).return_annotation
-    return not name.startswith("_") and getattr(kind, "__origin__", None) in (Call, Pages)
+    is_part = one.__module__ == call_parts.__name__
+    return not name.startswith("_") and not is_part and getattr(kind, "__origin__", None) in (Call, Pages)
 
 
 def test_other_urls_and_two_tokens_are_refused(tmp_path: Path) -> None:

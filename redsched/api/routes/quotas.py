@@ -1,4 +1,4 @@
-"""/v1/quotas: the limits of projects, declared by PUT, and their usage. /v1/usage: the usage of all claims."""
+"""/v1/quotas: the limits of projects, declared by PUT, and their usage. /v1/usage, /v1/capacity: all."""
 
 from typing import Annotated
 
@@ -12,8 +12,8 @@ from redsched.api.routes.declared_kind import DeclaredKind, add_routes
 from redsched.errors import ClaimState, InvalidRequest, OutcomeUnknown
 from redsched.model import Quota
 from redsched.scheduler import QuotaView, usage_by
-from redsched.schema.requests.queries import UsageQuery
-from redsched.schema.responses import QuotaAnswer, QuotasAnswer, UsageAnswer
+from redsched.schema.requests.queries import CapacityQuery, UsageQuery
+from redsched.schema.responses import CapacityAnswer, QuotaAnswer, QuotasAnswer, UsageAnswer
 
 router = APIRouter(prefix="/v1", tags=["quotas"], dependencies=[KNOWN_QUERY])
 
@@ -46,3 +46,10 @@ async def get_usage(request: Request, query: Annotated[UsageQuery, Query()]) -> 
     """Return the usage of all claims that have not ended, summed by zone, project and class, as `by` names them."""
     rows = await scheduler(request).usage(usage_by(",".join(query.by)), restrict.visible_projects(caller(request)))
     return responses.answer(UsageAnswer.of(rows))
+
+
+@router.get("/capacity", summary="Get capacity", responses=answers({200: CapacityAnswer}, InvalidRequest))
+async def get_capacity(request: Request, query: Annotated[CapacityQuery, Query()]) -> Response:
+    """Return how much there is, claimed and free of each class, and the largest free place; `by` adds rows."""
+    rows = await scheduler(request).capacity(query.by)
+    return responses.answer(CapacityAnswer.of_rows(query.by, rows))

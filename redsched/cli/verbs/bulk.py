@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from redsched.cli import completion, options, tables
+from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.options import Many, many
-from redsched.cli.scheduler import with_scheduler
+from redsched.cli.where import Where
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import ListedState
-from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Page, Scheduler
+from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Page
 from redsched.schema import responses
 
 HEADS = ("CLAIM", "HOST", "STATE", "OUTCOME")
@@ -56,26 +57,26 @@ class Filters:
 takes_filters = options.takes(Filters, "filters")
 """Decorator that gives a command every option of `Filters`, as its argument `filters`."""
 
-ManyVerb = Callable[[Scheduler, str], Awaitable[Page[BulkResult]]]
+ManyVerb = Callable[[Fleet, str], Awaitable[Page[BulkResult]]]
 """A bulk call on the page of claims after a cursor."""
 
 
-def say(url: str, verb: ManyVerb, done: str, as_json: bool) -> int:
+def say(where: Where, verb: ManyVerb, done: str, as_json: bool) -> int:
     """Call `verb` page by page, show the result for each claim, and return the exit code.
 
     `done` is the participle for the summary of a dry run: `released`.
     """
 
-    async def every_page(scheduler: Scheduler) -> list[BulkResult]:
+    async def every_page(fleet: Fleet) -> list[BulkResult]:
         found: list[BulkResult] = []
         after: str | None = ""
         while after is not None:
-            page = await verb(scheduler, after)
+            page = await verb(fleet, after)
             found += page.items
             after = page.next
         return found
 
-    found = with_scheduler(url, every_page)
+    found = with_fleet(where, every_page)
     refused = any(one.outcome is BulkOutcome.REFUSED for one in found)
     if as_json:
         tables.show_json(responses.BulkAnswer.of(Page(tuple(found))))

@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 
 from redsched.cli import tables
-from redsched.cli.options import AsJson, Url
-from redsched.cli.scheduler import with_scheduler
-from redsched.scheduler.observe.capacity import CapacityBy, CapacityRow, ClassCapacity
+from redsched.cli.fleet import with_fleet
+from redsched.cli.options import AsJson
+from redsched.cli.where import ANYWHERE, Where
+from redsched.scheduler import CapacityBy, CapacityRow, ClassCapacity
+from redsched.schema import responses
 
 HEADS = ("RESOURCE", "TOTAL", "CLAIMED", "EXTERNAL", "FREE", "AWAY", "LARGEST", "AT")
 OF_PROJECT = ("RESOURCE", "TOTAL", "CLAIMED")
@@ -21,14 +23,12 @@ def capacity(
         typer.Option("--by", help="Sum by zone, aggregate or project too.", show_default=False),
     ] = None,
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Show how much there is, how much is claimed and free, and the largest free place."""
-    rows = with_scheduler(url, lambda s: s.capacity(by), read_only=True)
+    rows = with_fleet(where, lambda s: s.capacity(by), read_only=True)
     if as_json:
-        from redsched.schema.responses.capacity import CapacityRowAnswer
-
-        return tables.show_json({"by": by, "capacity": [CapacityRowAnswer.of(row) for row in rows]})
+        return tables.show_json(responses.CapacityAnswer.of_rows(by, rows))
     group = () if by is None else (by.value.upper(),)
     of_project = by is CapacityBy.PROJECT
     heads, none = (OF_PROJECT, "no claims") if of_project else (HEADS, NONE)

@@ -6,13 +6,14 @@ from typing import Annotated
 import typer
 
 from redsched.cli import completion, options, tables
-from redsched.cli.options import AsJson, ClaimArgument, Url, seconds
-from redsched.cli.scheduler import with_scheduler
+from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.options import AsJson, ClaimArgument, seconds
 from redsched.cli.verbs import bulk
+from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import InvalidRequest
 from redsched.model import ENDING_OR_ENDED, MAX_DEADLINE_S, MAX_LEASE_S, MAX_WAIT_S, Claim
 from redsched.model.validation import check_name
-from redsched.scheduler import BulkResult, Page, Scheduler
+from redsched.scheduler import BulkResult, Page
 from redsched.schema import responses
 from redsched.schema.requests.verbs import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
 
@@ -32,14 +33,14 @@ TokenOption = Annotated[
 Wait = Annotated[int, seconds("--wait", most=MAX_WAIT_S, help=options.WAIT)]
 
 
-def confirm(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = False, url: Url = "") -> None:
+def confirm(claim: ClaimArgument, token: TokenOption = "", as_json: AsJson = False, where: Where = ANYWHERE) -> None:
     """Confirm that a claim's work runs, for a host without an agent."""
 
-    async def work(scheduler: Scheduler) -> Claim:
-        asked = options.as_model({"token": await _token(scheduler, claim, token)}, TokenBody)
-        return await scheduler.claims.confirm(claim, asked.token)
+    async def work(fleet: Fleet) -> Claim:
+        asked = options.as_model({"token": await _token(fleet, claim, token)}, TokenBody)
+        return await fleet.claims.confirm(claim, asked.token)
 
-    _show(url, work, as_json, "{0.id} is active on {0.host}", on_demand=True)
+    _show(where, work, as_json, "{0.id} is active on {0.host}", on_demand=True)
 
 
 @bulk.takes_filters
@@ -51,27 +52,27 @@ def renew(
     ] = 120,
     token: TokenOption = "",
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> int:
     """Renew the lease of a claim that is not active yet, or of all that match filters."""
     wanted = filters.or_ids([claim] if claim else [], token)
     if wanted is None:
-        _renew(claim, lease_s, token, as_json, url)
+        _renew(claim, lease_s, token, as_json, where)
         return 0
 
-    async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
-        return await scheduler.bulk.renew(wanted, lease_s, filters.dry_run, bulk.PAGE, after)
+    async def page(fleet: Fleet, after: str) -> Page[BulkResult]:
+        return await fleet.bulk.renew(wanted, lease_s, filters.dry_run, bulk.PAGE, after)
 
-    return bulk.say(url, page, "renewed", as_json)
+    return bulk.say(where, page, "renewed", as_json)
 
 
-def _renew(claim: str, lease_s: int, token: str, as_json: bool, url: str) -> None:
-    async def work(scheduler: Scheduler) -> Claim:
-        body = {"token": await _token(scheduler, claim, token), "lease_s": lease_s}
+def _renew(claim: str, lease_s: int, token: str, as_json: bool, where: Where) -> None:
+    async def work(fleet: Fleet) -> Claim:
+        body = {"token": await _token(fleet, claim, token), "lease_s": lease_s}
         asked = options.as_model(body, RenewBody)
-        return await scheduler.claims.renew(claim, asked.token, asked.lease_s)
+        return await fleet.claims.renew(claim, asked.token, asked.lease_s)
 
-    _show(url, work, as_json, "{0.id} is {0.state} on {0.host}", on_demand=True)
+    _show(where, work, as_json, "{0.id} is {0.state} on {0.host}", on_demand=True)
 
 
 def fail(
@@ -82,19 +83,19 @@ def fail(
     no_alternate: Annotated[bool, typer.Option("--no-alternate", help="Try no other host.")] = False,
     token: TokenOption = "",
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Report that a claim's work could not be started. The next host that fits takes it.
 
     With the token of a move's target, only the target ends, and the claim stays where it runs.
     """
 
-    async def work(scheduler: Scheduler) -> Claim:
-        body = {"token": await _token(scheduler, claim, token), "alternates": [] if no_alternate else to or None}
+    async def work(fleet: Fleet) -> Claim:
+        body = {"token": await _token(fleet, claim, token), "alternates": [] if no_alternate else to or None}
         asked = options.as_model(body, FailBody)
-        return await scheduler.migrations.fail(claim, asked.token, asked.alternates)
+        return await fleet.migrations.fail(claim, asked.token, asked.alternates)
 
-    found = with_scheduler(url, work)
+    found = with_fleet(where, work)
     is_over = found.state in ENDING_OR_ENDED
     _show_claim(found, as_json, "{0.id} has failed on {0.host}" if is_over else "{0.id} is {0.state} on {0.host} now")
 
@@ -117,16 +118,16 @@ def move(
     queue_timeout_s: Wait = 0,
     token: TokenOption = "",
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Move a claim to another place. Its present amounts are held until the work runs there."""
 
-    async def work(scheduler: Scheduler) -> Claim:
-        body = {"token": await _token(scheduler, claim, token), "hosts": to, "live": live}
+    async def work(fleet: Fleet) -> Claim:
+        body = {"token": await _token(fleet, claim, token), "hosts": to, "live": live}
         asked = options.as_model(body | {"deadline_s": deadline_s, "queue_timeout_s": queue_timeout_s}, MoveBody)
-        return (await scheduler.migrations.move(claim, **asked.model_dump()))[0]
+        return (await fleet.migrations.move(claim, **asked.model_dump()))[0]
 
-    _show(url, work, as_json, "{0.id} is {0.state} on {0.host}, and leaves its present host once it runs there")
+    _show(where, work, as_json, "{0.id} is {0.state} on {0.host}, and leaves its present host once it runs there")
 
 
 def resize(
@@ -140,21 +141,21 @@ def resize(
     ],
     token: TokenOption = "",
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Change a claim's amounts in place. Amounts that are not listed do not change."""
 
-    async def work(scheduler: Scheduler) -> Claim:
+    async def work(fleet: Fleet) -> Claim:
         given = options.amounts(amounts)
         body = {
-            "token": await _token(scheduler, claim, token),
+            "token": await _token(fleet, claim, token),
             "resources": {name: amount for name, amount in given.items() if "/" not in name},
             "slots": {name: amount for name, amount in given.items() if "/" in name},
         }
         asked = options.as_model(body, ResizeBody)
-        return await scheduler.claims.resize(claim, asked.token, asked.slots, asked.resources)
+        return await fleet.claims.resize(claim, asked.token, asked.slots, asked.resources)
 
-    found = with_scheduler(url, work)
+    found = with_fleet(where, work)
     if as_json:
         return tables.show_json(responses.ClaimAnswer.of(found))
     wanted = f"; its host is resizing it to {tables.amounts(found.resizing_to)}" if found.resizing_to else ""
@@ -168,7 +169,7 @@ def shelve(
     claim: MaybeClaim = "",
     token: TokenOption = "",
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> int:
     """Free the amounts of a claim, or of all that match filters, and keep the claims.
 
@@ -176,21 +177,21 @@ def shelve(
     """
     wanted = filters.or_ids([claim] if claim else [], token)
     if wanted is None:
-        _shelve(claim, token, as_json, url)
+        _shelve(claim, token, as_json, where)
         return 0
 
-    async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
-        return await scheduler.bulk.shelve(wanted, filters.dry_run, bulk.PAGE, after)
+    async def page(fleet: Fleet, after: str) -> Page[BulkResult]:
+        return await fleet.bulk.shelve(wanted, filters.dry_run, bulk.PAGE, after)
 
-    return bulk.say(url, page, "shelved", as_json)
+    return bulk.say(where, page, "shelved", as_json)
 
 
-def _shelve(claim: str, token: str, as_json: bool, url: str) -> None:
-    async def work(scheduler: Scheduler) -> Claim:
-        asked = options.as_model({"token": await _token(scheduler, claim, token)}, TokenBody)
-        return await scheduler.claims.shelve(claim, asked.token)
+def _shelve(claim: str, token: str, as_json: bool, where: Where) -> None:
+    async def work(fleet: Fleet) -> Claim:
+        asked = options.as_model({"token": await _token(fleet, claim, token)}, TokenBody)
+        return await fleet.claims.shelve(claim, asked.token)
 
-    found = with_scheduler(url, work)
+    found = with_fleet(where, work)
     if as_json:
         return tables.show_json(responses.ClaimAnswer.of(found))
     ending = ": its host has yet to report that the work is gone" if found.state == "ending" else ""
@@ -200,7 +201,11 @@ def _shelve(claim: str, token: str, as_json: bool, url: str) -> None:
 
 @bulk.takes_filters
 def unshelve(
-    filters: bulk.Filters, claim: MaybeClaim = "", queue_timeout_s: Wait = 0, as_json: AsJson = False, url: Url = ""
+    filters: bulk.Filters,
+    claim: MaybeClaim = "",
+    queue_timeout_s: Wait = 0,
+    as_json: AsJson = False,
+    where: Where = ANYWHERE,
 ) -> int:
     """Place a shelved claim again, or all that match filters.
 
@@ -208,35 +213,35 @@ def unshelve(
     """
     wanted = filters.or_ids([claim] if claim else [], "")
     if wanted is None:
-        _unshelve(claim, queue_timeout_s, as_json, url)
+        _unshelve(claim, queue_timeout_s, as_json, where)
         return 0
     if queue_timeout_s:
         raise InvalidRequest(
             "--wait is for a single claim: leave it out with filters, and repeat the command for refused claims"
         )
 
-    async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
-        return await scheduler.bulk.unshelve(wanted, filters.dry_run, bulk.PAGE, after)
+    async def page(fleet: Fleet, after: str) -> Page[BulkResult]:
+        return await fleet.bulk.unshelve(wanted, filters.dry_run, bulk.PAGE, after)
 
-    return bulk.say(url, page, "unshelved", as_json)
+    return bulk.say(where, page, "unshelved", as_json)
 
 
-def _unshelve(claim: str, queue_timeout_s: int, as_json: bool, url: str) -> None:
-    async def work(scheduler: Scheduler) -> Claim:
+def _unshelve(claim: str, queue_timeout_s: int, as_json: bool, where: Where) -> None:
+    async def work(fleet: Fleet) -> Claim:
         asked = options.as_model({"queue_timeout_s": queue_timeout_s}, UnshelveBody)
-        return (await scheduler.migrations.unshelve(claim, asked.queue_timeout_s))[0]
+        return (await fleet.migrations.unshelve(claim, asked.queue_timeout_s))[0]
 
-    _show(url, work, as_json, "{0.id} is {0.state} on {0.host}")
+    _show(where, work, as_json, "{0.id} is {0.state} on {0.host}")
 
 
-async def _token(scheduler: Scheduler, claim: str, given: str) -> str:
-    return given or (await scheduler.claims.get(claim)).token
+async def _token(fleet: Fleet, claim: str, given: str) -> str:
+    return given or (await fleet.claims.get(claim)).token
 
 
 def _show(
-    url: str, work: Callable[[Scheduler], Awaitable[Claim]], as_json: bool, said: str, on_demand: bool = False
+    where: Where, work: Callable[[Fleet], Awaitable[Claim]], as_json: bool, said: str, on_demand: bool = False
 ) -> None:
-    _show_claim(with_scheduler(url, work, on_demand=on_demand), as_json, said)
+    _show_claim(with_fleet(where, work, on_demand=on_demand), as_json, said)
 
 
 def _show_claim(found: Claim, as_json: bool, said: str) -> None:

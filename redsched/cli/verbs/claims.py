@@ -7,14 +7,15 @@ from typing import Annotated, Any
 import typer
 
 from redsched.cli import completion, formats, options, tables
+from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.listings import Column, Form, Listing, SortOption, show_page, sorted_page
-from redsched.cli.options import After, AsJson, ClaimArgument, Force, Limit, Many, Url, about, many, takes
-from redsched.cli.scheduler import with_scheduler
+from redsched.cli.options import After, AsJson, ClaimArgument, Force, Limit, Many, about, many, takes
 from redsched.cli.verbs import bulk
 from redsched.cli.watching import WatchOption, find_and_show
+from redsched.cli.where import ANYWHERE, Where
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, ListedState, Placement, Token
 from redsched.model.validation import check_name
-from redsched.scheduler import BulkResult, Page, Scheduler
+from redsched.scheduler import BulkResult, Page
 from redsched.schema import responses
 from redsched.schema.requests.queries import ReleaseQuery
 
@@ -35,27 +36,27 @@ def list_claims(
     watch: WatchOption = False,
     limit: Limit = 100,
     after: After = "",
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """List claims."""
     given = {"host": host, "project": project, "consumer": consumer, "zone": zone, "cell": cell}
     wanted: dict[str, Any] = {name: options.filter_names(name, value) for name, value in given.items()}
 
-    async def find(scheduler: Scheduler) -> Page[Claim]:
+    async def find(fleet: Fleet) -> Page[Claim]:
         async def fetch(most: int, cursor: str) -> Page[Claim]:
-            return await scheduler.claims.list(**wanted, state=state, limit=most, after=cursor)
+            return await fleet.claims.list(**wanted, state=state, limit=most, after=cursor)
 
         return await sorted_page(fetch, ORDERS, sort, limit, after)
 
     def show_found(page: Page[Claim]) -> None:
         show_page(LISTING, page, lambda one: responses.ClaimsAnswer.of(one), form)
 
-    find_and_show(url, watch, find, show_found)
+    find_and_show(where, watch, find, show_found)
 
 
-def show(claim: ClaimArgument, as_json: AsJson = False, url: Url = "") -> None:
+def show(claim: ClaimArgument, as_json: AsJson = False, where: Where = ANYWHERE) -> None:
     """Show one claim: its placements, attempts and last failure."""
-    found = with_scheduler(url, lambda s: s.claims.get(claim), read_only=True)
+    found = with_fleet(where, lambda s: s.claims.get(claim), read_only=True)
     return tables.show_json(responses.ClaimAnswer.of(found)) if as_json else _show_claim(found)
 
 
@@ -71,7 +72,7 @@ def release(
     token: Annotated[str, typer.Option(help=about(ReleaseQuery, "token"), show_default=False)] = "",
     force: Force = False,
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> int:
     """Release claims, by id or by filters.
 
@@ -79,28 +80,28 @@ def release(
     """
     wanted = filters.or_ids(claim, token)
     if wanted is None:
-        _release_each(claim, token, force, as_json, url)
+        _release_each(claim, token, force, as_json, where)
         return 0
 
-    async def page(scheduler: Scheduler, after: str) -> Page[BulkResult]:
-        return await scheduler.bulk.release(wanted, force, filters.dry_run, bulk.PAGE, after)
+    async def page(fleet: Fleet, after: str) -> Page[BulkResult]:
+        return await fleet.bulk.release(wanted, force, filters.dry_run, bulk.PAGE, after)
 
-    return bulk.say(url, page, "released", as_json)
+    return bulk.say(where, page, "released", as_json)
 
 
-def _release_each(claim: Sequence[str], token: str, force: bool, as_json: bool, url: str) -> None:
+def _release_each(claim: Sequence[str], token: str, force: bool, as_json: bool, where: Where) -> None:
     checked = str(Token.parse(token)) if token else ""
     for one in claim:
         check_name("claim id", one)
 
     done: dict[str, bool] = {}
 
-    async def release_all(scheduler: Scheduler) -> None:
+    async def release_all(fleet: Fleet) -> None:
         for one in claim:
-            done[one] = await scheduler.claims.release(one, checked, force=force)
+            done[one] = await fleet.claims.release(one, checked, force=force)
 
     try:
-        with_scheduler(url, release_all, on_demand=True)
+        with_fleet(where, release_all, on_demand=True)
     finally:  # also if one of them was refused: those before it have been released
         if done:
             _show_released(done, as_json)

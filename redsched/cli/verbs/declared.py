@@ -5,21 +5,21 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 import typer
 
 from redsched.cli import completion, formats, options, tables
+from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.listings import Column, Form, Listing, NoHeaders, OutputOption, show_page
-from redsched.cli.options import After, AsJson, Limit, RequestFile, Url, about
-from redsched.cli.scheduler import with_scheduler
+from redsched.cli.options import After, AsJson, Limit, RequestFile, about
 from redsched.cli.verbs.hosts import SLOT_HEADS, slot_row
 from redsched.cli.watching import WatchOption, find_and_show
+from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import NotFound
 from redsched.model import Aggregate, GroupPolicy, ServerGroup
 from redsched.model.validation import check_name
-from redsched.scheduler import AggregateView, Page, Scheduler, ServerGroupView, SharedPoolView
-from redsched.scheduler.declared.service import DeclaredService
+from redsched.scheduler import AggregateView, Page, ServerGroupView, SharedPoolView
 from redsched.scheduler.status.results import counted
 from redsched.schema import declarations, responses
 from redsched.schema.parsing import merged
@@ -36,12 +36,20 @@ Name = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Delete it even if it is in use.")]
 
 
+class _Service(Protocol[View]):
+    """The calls that objects of every kind have."""
+
+    async def get(self, name: str, /) -> View: ...
+    async def list(self, limit: int = 100, after: str = "") -> Page[View]: ...
+    async def delete(self, name: str, force: bool = False) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Kind(Generic[View]):
     """How the objects of one kind are named, accessed and shown: `json` shows one, `page` a page of them."""
 
     word: str
-    service: Callable[[Scheduler], DeclaredService[View]]
+    service: Callable[[Fleet], _Service[View]]
     json: Callable[[View], dict[str, Any]]
     page: Callable[[Page[View]], dict[str, Any]]
     listing: Listing[View]
@@ -49,14 +57,14 @@ class _Kind(Generic[View]):
     body: Callable[[View], dict[str, Any]]
 
     async def changed(
-        self, scheduler: Scheduler, name: str, file: str, change: Callable[[dict[str, Any]], Mapping[str, Any]]
+        self, fleet: Fleet, name: str, file: str, change: Callable[[dict[str, Any]], Mapping[str, Any]]
     ) -> dict[str, Any]:
         """Return the body to put: the file's or the current object's, with the result of `change` merged in."""
         if file:
             base = options.file_body(file)
         else:
             try:
-                base = self.body(await self.service(scheduler).get(name))
+                base = self.body(await self.service(fleet).get(name))
             except NotFound:
                 base = {}
         return dict(merged(base, change(base)))
@@ -75,25 +83,25 @@ class _Kind(Generic[View]):
         watch: WatchOption = False,
         limit: Limit = 100,
         after: After = "",
-        url: Url = "",
+        where: Where = ANYWHERE,
     ) -> None:
         """List them."""
         form = Form(output, no_headers, as_json)
 
-        async def find(scheduler: Scheduler) -> Page[View]:
-            return await self.service(scheduler).list(limit=limit, after=after)
+        async def find(fleet: Fleet) -> Page[View]:
+            return await self.service(fleet).list(limit=limit, after=after)
 
-        find_and_show(url, watch, find, lambda page: show_page(self.listing, page, self.page, form))
+        find_and_show(where, watch, find, lambda page: show_page(self.listing, page, self.page, form))
 
-    def show_one(self, name: Name, as_json: AsJson = False, url: Url = "") -> None:
+    def show_one(self, name: Name, as_json: AsJson = False, where: Where = ANYWHERE) -> None:
         """Show one."""
-        found: View = with_scheduler(url, lambda s: self.service(s).get(name), read_only=True)
+        found: View = with_fleet(where, lambda s: self.service(s).get(name), read_only=True)
         return tables.show_json(self.json(found)) if as_json else self.show(found)
 
-    def delete(self, name: Name, force: Force = False, url: Url = "") -> None:
+    def delete(self, name: Name, force: Force = False, where: Where = ANYWHERE) -> None:
         """Delete one. Refused while it is in use, unless forced."""
         with options.names_force(f"redsched {self.word.replace(' ', '-')} delete {name} --force"):
-            with_scheduler(url, lambda s: self.service(s).delete(name, force), on_demand=True)
+            with_fleet(where, lambda s: self.service(s).delete(name, force), on_demand=True)
         print(f"{self.word} {name} is deleted")
 
 
@@ -111,7 +119,7 @@ def set_aggregate(
     ] = [],  # noqa: B006
     request: RequestFile = "",
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Create an aggregate, or change its metadata and hosts."""
     said = {key: value or None for key, value in options.pairs("--metadata", metadata).items()}
@@ -120,11 +128,11 @@ def set_aggregate(
         hosts = {*base.get("hosts", ()), *host}.difference(not_host)
         return {"metadata": said, "hosts": sorted(hosts)}
 
-    async def put(scheduler: Scheduler) -> tuple[AggregateView, bool]:
-        body = await AGGREGATES.changed(scheduler, name, request, change)
-        return await scheduler.aggregates.put(options.as_model(body, Aggregate, name))
+    async def put(fleet: Fleet) -> tuple[AggregateView, bool]:
+        body = await AGGREGATES.changed(fleet, name, request, change)
+        return await fleet.aggregates.put(options.as_model(body, Aggregate, name))
 
-    AGGREGATES.say(*with_scheduler(url, put, on_demand=True), name, as_json)
+    AGGREGATES.say(*with_fleet(where, put, on_demand=True), name, as_json)
 
 
 def set_server_group(
@@ -139,17 +147,17 @@ def set_server_group(
     ] = [],  # noqa: B006
     request: RequestFile = "",
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Create or change a server group. While it has members, only --max-per-host can change."""
     given = {"policy": policy, "by": by, "max_per_host": max_per_host, "count_by": count_by}
     said = {key: value for key, value in given.items() if value}
 
-    async def put(scheduler: Scheduler) -> tuple[ServerGroupView, bool]:
-        body = await SERVER_GROUPS.changed(scheduler, name, request, lambda _: said)
-        return await scheduler.server_groups.put(options.as_model(body, ServerGroup, name))
+    async def put(fleet: Fleet) -> tuple[ServerGroupView, bool]:
+        body = await SERVER_GROUPS.changed(fleet, name, request, lambda _: said)
+        return await fleet.server_groups.put(options.as_model(body, ServerGroup, name))
 
-    SERVER_GROUPS.say(*with_scheduler(url, put, on_demand=True), name, as_json)
+    SERVER_GROUPS.say(*with_fleet(where, put, on_demand=True), name, as_json)
 
 
 def set_shared_pool(
@@ -172,19 +180,19 @@ def set_shared_pool(
     cell: Annotated[str, typer.Option(help=about(SharedPoolBody, "cell"), show_default=False)] = "",
     request: RequestFile = "",
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Create a shared pool, or change its inventory. Claimed amounts do not change."""
     totals = {one: {"total": amount} for one, amount in options.amounts(total).items()}
     given = {"inventories": totals, "traits": trait, "aggregates": aggregate, "cell": cell}
     said = {key: value for key, value in given.items() if value}
 
-    async def put(scheduler: Scheduler) -> tuple[SharedPoolView, bool]:
-        found = await SHARED_POOLS.changed(scheduler, name, request, lambda _: said)
+    async def put(fleet: Fleet) -> tuple[SharedPoolView, bool]:
+        found = await SHARED_POOLS.changed(fleet, name, request, lambda _: said)
         body = options.as_model(found, SharedPoolBody, name)
-        return await scheduler.pools.put(body, body.cell)
+        return await fleet.pools.put(body, body.cell)
 
-    SHARED_POOLS.say(*with_scheduler(url, put, on_demand=True), name, as_json)
+    SHARED_POOLS.say(*with_fleet(where, put, on_demand=True), name, as_json)
 
 
 def _show_aggregate(found: AggregateView) -> None:
@@ -219,7 +227,7 @@ def _words(found: Mapping[str, str]) -> str:
 
 AGGREGATES: _Kind[AggregateView] = _Kind(
     "aggregate",
-    lambda scheduler: scheduler.aggregates,
+    lambda fleet: fleet.aggregates,
     lambda one: responses.AggregateAnswer.of(one),
     lambda page: responses.AggregatesAnswer.of(page),
     Listing(
@@ -236,7 +244,7 @@ AGGREGATES: _Kind[AggregateView] = _Kind(
 )
 SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
     "server group",
-    lambda scheduler: scheduler.server_groups,
+    lambda fleet: fleet.server_groups,
     lambda one: responses.ServerGroupAnswer.of(one),
     lambda page: responses.ServerGroupsAnswer.of(page),
     Listing(
@@ -255,7 +263,7 @@ SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
 )
 SHARED_POOLS: _Kind[SharedPoolView] = _Kind(
     "shared pool",
-    lambda scheduler: scheduler.pools,
+    lambda fleet: fleet.pools,
     lambda one: responses.SharedPoolAnswer.of(one),
     lambda page: responses.SharedPoolsAnswer.of(page),
     Listing(

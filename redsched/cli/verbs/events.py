@@ -9,12 +9,12 @@ import typer
 from pydantic_core import to_json
 
 from redsched.cli import completion, formats, tables
-from redsched.cli.context import checked_url, first_reply_s, settings_for
+from redsched.cli.fleet import Fleet, opened, with_fleet
 from redsched.cli.listings import Column, Form, Listing, Output, show_page
-from redsched.cli.options import After, Limit, Many, Url, filter_names, many, takes
-from redsched.cli.scheduler import with_scheduler
+from redsched.cli.options import After, Limit, Many, filter_names, many, takes
 from redsched.cli.shutdown import run_until_ended
-from redsched.scheduler import EventFilter, EventView, Page, Scheduler
+from redsched.cli.where import ANYWHERE, Where, settings_of
+from redsched.scheduler import EventFilter, EventView, Page
 from redsched.schema import responses
 
 EVERY_S = 0.5
@@ -42,7 +42,7 @@ def events(
     limit: Limit = 100,
     after: After = "",
     wide: WideOption = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Show the latest events, or those after a given one.
 
@@ -53,23 +53,20 @@ def events(
     wanted = EventFilter(**names, actor=actor, request_id=request_id)
     wanted_form = replace(form, output=Output.WIDE) if wide and form.chosen is None else form
     if follow:
-        return run_until_ended(_follow(url, after, wanted, _Follower(wanted_form)))
-    page = with_scheduler(url, lambda s: _page(s, limit, after, wanted), read_only=True)
+        return run_until_ended(_follow(where, after, wanted, _Follower(wanted_form)))
+    page = with_fleet(where, lambda s: _page(s, limit, after, wanted), read_only=True)
     return show_page(LISTING, page, lambda one: responses.EventsAnswer.of(one), wanted_form)
 
 
-async def _page(scheduler: Scheduler, limit: int, after: str, wanted: EventFilter) -> Page[EventView]:
+async def _page(fleet: Fleet, limit: int, after: str, wanted: EventFilter) -> Page[EventView]:
     if after:
-        return await scheduler.events.list(limit, after, wanted)
-    return Page(tuple(await scheduler.events.newest(limit, wanted)))
+        return await fleet.events.list(limit, after, wanted)
+    return Page(tuple(await fleet.events.newest(limit, wanted)))
 
 
-async def _follow(url: str, after: str, wanted: EventFilter, follower: "_Follower") -> None:
-    settings = settings_for(url)
-    async with Scheduler.connect(
-        checked_url(settings), settings, read_only=True, first_reply_s=first_reply_s(settings)
-    ) as scheduler:
-        async for one in scheduler.events.follow(EVERY_S, after, wanted):
+async def _follow(where: Where, after: str, wanted: EventFilter, follower: "_Follower") -> None:
+    async with opened(settings_of(where), read_only=True) as fleet:
+        async for one in fleet.events.follow(EVERY_S, after, wanted):
             follower.show(one)
 
 

@@ -6,8 +6,9 @@ from typing import Annotated, TypeVar
 import typer
 
 from redsched.cli import tables
-from redsched.cli.context import checked_url, first_reply_s, run, settings_for
+from redsched.cli.context import checked_url, first_reply_s, run
 from redsched.cli.options import Url
+from redsched.cli.where import store_settings
 from redsched.settings import Settings
 from redsched.store.client.function_library import library
 from redsched.store.commands.functions import FunctionCommands, Installation, Installed
@@ -49,7 +50,7 @@ def show(
 
 
 def _run(url: str, call: Callable[[FunctionCommands], Awaitable[Result]]) -> Result:
-    settings = settings_for(url)
+    settings = store_settings(url)
     return run(_call(checked_url(settings), settings, call))
 
 

@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from redsched.cli import completion, formats, options, tables
+from redsched.cli.fleet import Fleet
 from redsched.cli.listings import Column, Form, Listing, SortOption, show_page, sorted_page
-from redsched.cli.options import After, Limit, Many, Url, filter_names, many, takes
+from redsched.cli.options import After, Limit, Many, filter_names, many, takes
 from redsched.cli.watching import WatchOption, find_and_show
+from redsched.cli.where import ANYWHERE, Where
 from redsched.model import HostStatus, ListedStatus
-from redsched.scheduler import HostView, Page, Scheduler
+from redsched.scheduler import HostView, Page
 from redsched.schema import responses
 
 NONE = "no hosts: start an agent with `redsched agent`, or report one"
@@ -27,7 +29,7 @@ def list_hosts(
     watch: WatchOption = False,
     limit: Limit = 100,
     after: After = "",
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """List hosts with their free amounts."""
     wanted: dict[str, Any] = {
@@ -38,9 +40,9 @@ def list_hosts(
         "label": ["=".join(options.pair("label", one)) for one in label],
     }
 
-    async def find(scheduler: Scheduler) -> Page[HostView]:
+    async def find(fleet: Fleet) -> Page[HostView]:
         async def fetch(most: int, cursor: str) -> Page[HostView]:
-            return await scheduler.hosts.list(**wanted, limit=most, after=cursor)
+            return await fleet.hosts.list(**wanted, limit=most, after=cursor)
 
         return await sorted_page(fetch, ORDERS, sort, limit, after)
 
@@ -48,7 +50,7 @@ def list_hosts(
         none = NONE_LEFT if after or any(wanted.values()) else NONE
         show_page(LISTING, page, lambda one: responses.HostsAnswer.of(one), form, none)
 
-    find_and_show(url, watch, find, show_found)
+    find_and_show(where, watch, find, show_found)
 
 
 def _status(one: HostView) -> object:

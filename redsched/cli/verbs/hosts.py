@@ -5,12 +5,13 @@ from typing import Annotated
 import typer
 
 from redsched.cli import formats, options, tables
-from redsched.cli.options import AsJson, HostArgument, Url, about, seconds
-from redsched.cli.scheduler import with_scheduler
+from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.options import AsJson, HostArgument, about, seconds
 from redsched.cli.verbs.drain_progress import until_empty
+from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import MAX_DEADLINE_S, AtDeadline, HostStatus, ListedStatus
-from redsched.scheduler import HostView, Scheduler, SlotView
+from redsched.scheduler import HostView, SlotView
 from redsched.scheduler.status.results import counted
 from redsched.schema import responses
 from redsched.schema.requests.verbs import DrainBody, LostBody
@@ -24,12 +25,12 @@ POOL_HEADS = ("POOL", "PARENT", "TRAITS")
 UntilEmpty = Annotated[int, seconds("--wait", most=MAX_DEADLINE_S, help="How long to wait until the host is empty.")]
 
 
-def show(name: HostArgument, as_json: AsJson = False, url: Url = "") -> None:
+def show(name: HostArgument, as_json: AsJson = False, where: Where = ANYWHERE) -> None:
     """Show one host: its slots, pools, traits, labels, metrics and aggregates.
 
     While it is drained or evacuated, also show what is left to move.
     """
-    view = with_scheduler(url, lambda s: s.hosts.get(name), read_only=True)
+    view = with_fleet(where, lambda s: s.hosts.get(name), read_only=True)
     if as_json:
         return tables.show_json(responses.HostAnswer.of(view))
     claims = counted(view.claims, "claim")
@@ -88,7 +89,7 @@ def drain(
         typer.Option("--then", help="What to do with the remaining claims at the deadline. Default: keep."),
     ] = None,
     wait: UntilEmpty = 0,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Stop new claims on this host and empty it.
 
@@ -97,12 +98,12 @@ def drain(
 
     _refuse_half(name, move, deadline, then)
 
-    async def drained(scheduler: Scheduler) -> None:
-        await scheduler.hosts.set_status(name, HostStatus.DRAINING, move, deadline, then)
+    async def drained(fleet: Fleet) -> None:
+        await fleet.hosts.set_status(name, HostStatus.DRAINING, move, deadline, then)
         print(f"{name} is draining", flush=True)
-        await _watch(scheduler, name, move, wait)
+        await _watch(fleet, name, move, wait)
 
-    with_scheduler(url, drained)
+    with_fleet(where, drained)
 
 
 def _refuse_half(name: str, move: bool, deadline: int, then: AtDeadline | None) -> None:
@@ -118,14 +119,14 @@ def _refuse_half(name: str, move: bool, deadline: int, then: AtDeadline | None) 
         )
 
 
-def enable(name: HostArgument, url: Url = "") -> None:
+def enable(name: HostArgument, where: Where = ANYWHERE) -> None:
     """Allow new claims on this host again."""
-    _set_status(url, name, HostStatus.ENABLED)
+    _set_status(where, name, HostStatus.ENABLED)
 
 
-def disable(name: HostArgument, url: Url = "") -> None:
+def disable(name: HostArgument, where: Where = ANYWHERE) -> None:
     """Stop new claims on this host; existing claims stay."""
-    _set_status(url, name, HostStatus.DISABLED)
+    _set_status(where, name, HostStatus.DISABLED)
 
 
 def write_off(
@@ -133,7 +134,7 @@ def write_off(
     evacuate: Annotated[bool, typer.Option("--evacuate", help=about(LostBody, "evacuate"))] = False,
     force: Annotated[bool, typer.Option("--force", help=about(LostBody, "force"))] = False,
     wait: UntilEmpty = 0,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Write this host off, because it will not come back.
 
@@ -144,15 +145,15 @@ def write_off(
             f"--wait is for claims that are moved: use `redsched host write-off {name} --evacuate --wait {wait}`"
         )
 
-    async def written_off(scheduler: Scheduler) -> None:
+    async def written_off(fleet: Fleet) -> None:
         try:
-            await scheduler.hosts.lost(name, evacuate, force)
+            await fleet.hosts.lost(name, evacuate, force)
         except ClaimState as error:
             raise _alive(error, name, evacuate) from error
         print(f"{name} is written off", flush=True)
-        await _watch(scheduler, name, evacuate, wait)
+        await _watch(fleet, name, evacuate, wait)
 
-    with_scheduler(url, written_off)
+    with_fleet(where, written_off)
 
 
 def _alive(error: ClaimState, name: str, evacuate: bool) -> ClaimState:
@@ -171,24 +172,24 @@ def remove(
     force: Annotated[
         bool, typer.Option("--force", help="Remove it even if it holds claims, which end with it.")
     ] = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Remove this host. Refused while it holds claims, unless forced."""
     with options.names_force(f"redsched host remove {name} --force"):
-        with_scheduler(url, lambda s: s.hosts.forget(name, force), on_demand=True)
+        with_fleet(where, lambda s: s.hosts.forget(name, force), on_demand=True)
     print(f"{name} is removed")
 
 
-async def _watch(scheduler: Scheduler, name: str, moving: bool, timeout_s: int) -> None:
+async def _watch(fleet: Fleet, name: str, moving: bool, timeout_s: int) -> None:
     """Wait until the host is empty, or print the command that shows its progress."""
     if timeout_s:
-        await until_empty(scheduler, name, timeout_s)
+        await until_empty(fleet, name, timeout_s)
     elif moving:
         print(f"its claims are being moved: `redsched host show {name}` shows the progress")
 
 
-def _set_status(url: str, name: str, status: HostStatus) -> None:
-    with_scheduler(url, lambda s: s.hosts.set_status(name, status), on_demand=True)
+def _set_status(where: Where, name: str, status: HostStatus) -> None:
+    with_fleet(where, lambda s: s.hosts.set_status(name, status), on_demand=True)
     print(f"{name} is {status}")
 
 

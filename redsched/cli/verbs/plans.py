@@ -2,28 +2,32 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from redsched.agent.collectors.fleet import read_fleet
 from redsched.cli import completion, tables
 from redsched.cli.context import settings_for
-from redsched.cli.options import AsJson, Url, filter_names, seconds
+from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.options import AsJson, filter_names, seconds
 from redsched.cli.request_options import NOT_GIVEN, RequestOptions, request_of, takes_asked
-from redsched.cli.scheduler import with_scheduler
 from redsched.cli.verbs.archive import read_archive
+from redsched.cli.where import ANYWHERE, Where, settings_of
 from redsched.errors import InvalidRequest
 from redsched.model import Request
-from redsched.scheduler import AddingPlan, CapacityPlan, ClassAmounts, LeavingPlan, Redundancy, Scheduler, Unplaced
+from redsched.scheduler import AddingPlan, CapacityPlan, ClassAmounts, LeavingPlan, Redundancy, Unplaced
 from redsched.scheduler.plans.offline import ArchivePlans
-from redsched.scheduler.plans.service import PlanService
 from redsched.scheduler.status.results import counted
 from redsched.schema import responses
 
+if TYPE_CHECKING:
+    from redsched.cli.remote.plans import RemotePlans
+    from redsched.scheduler.plans.service import PlanService
+
 T = TypeVar("T")
 
-MAX_BUDGET_S = 3600
+MAX_BUDGET_S, BUDGET_S = 3600, 60
 CLASS_HEADS = ("CLASS", "CAPACITY", "FREE", "FREE AFTER")
 MOVE_HEADS = ("CLAIM", "FROM", "TO")
 UNPLACED_HEADS = ("UNPLACED CLAIM", "HOST", "REASON")
@@ -33,7 +37,13 @@ From = Annotated[
     typer.Option("--from", metavar="FILE", help="Plan on this export instead; - for stdin.", show_default=False),
 ]
 Budget = Annotated[
-    int, seconds("--budget", least=1, most=MAX_BUDGET_S, help="Processor time that the plan may take, such as 5m.")
+    int | None,
+    seconds(
+        "--budget",
+        least=1,
+        most=MAX_BUDGET_S,
+        help="Processor time that the plan may take, such as 5m. Default: 1m; an API's own.",
+    ),
 ]
 Hosts = Annotated[list[str], typer.Argument(metavar="HOST...", help="Hosts by name.", autocompletion=completion.hosts)]
 
@@ -51,9 +61,9 @@ def capacity(
         ),
     ] = "",
     export: From = "",
-    budget_s: Budget = 60,
+    budget_s: Budget = None,
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Show how many more of a request fit, and what runs out.
 
@@ -61,30 +71,34 @@ def capacity(
     """
     request = planned_request(asked)
     found = _plan(
-        url, export, budget_s, lambda s: s.capacity(request, n_plus_one), lambda a: a.capacity(request, n_plus_one)
+        where, export, budget_s, lambda s: s.capacity(request, n_plus_one), lambda a: a.capacity(request, n_plus_one)
     )
     if as_json:
         return tables.show_json(responses.CapacityPlanAnswer.of(found))
     return _show_capacity(found)
 
 
-def drain(hosts: Hosts, export: From = "", budget_s: Budget = 60, as_json: AsJson = False, url: Url = "") -> None:
+def drain(
+    hosts: Hosts, export: From = "", budget_s: Budget = None, as_json: AsJson = False, where: Where = ANYWHERE
+) -> None:
     """Show where the claims of hosts would go in a drain.
 
     Nothing is written: `redsched host drain --move` drains a host.
     """
     names = filter_names("host", hosts)
-    found = _plan(url, export, budget_s, lambda s: s.drain(names), lambda a: a.drain(names))
+    found = _plan(where, export, budget_s, lambda s: s.drain(names), lambda a: a.drain(names))
     _show_leaving(found, as_json, "could not leave")
 
 
-def without(hosts: Hosts, export: From = "", budget_s: Budget = 60, as_json: AsJson = False, url: Url = "") -> None:
+def without(
+    hosts: Hosts, export: From = "", budget_s: Budget = None, as_json: AsJson = False, where: Where = ANYWHERE
+) -> None:
     """Show where the claims of hosts would go if the hosts died.
 
     Nothing is written: `redsched host write-off --evacuate` does it for a host that is dead.
     """
     names = filter_names("host", hosts)
-    found = _plan(url, export, budget_s, lambda s: s.without(names), lambda a: a.without(names))
+    found = _plan(where, export, budget_s, lambda s: s.without(names), lambda a: a.without(names))
     _show_leaving(found, as_json, "would have no place")
 
 
@@ -93,9 +107,9 @@ def with_hosts(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Fleet file with the hosts to be added.")],
     asked: RequestOptions,
     export: From = "",
-    budget_s: Budget = 60,
+    budget_s: Budget = None,
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Show what the hosts of a fleet file would change.
 
@@ -104,7 +118,7 @@ def with_hosts(
     reports = read_fleet(Path(file))
     request = planned_request(asked) if is_given(asked) else None
     found = _plan(
-        url, export, budget_s, lambda s: s.with_hosts(reports, request), lambda a: a.with_hosts(reports, request)
+        where, export, budget_s, lambda s: s.with_hosts(reports, request), lambda a: a.with_hosts(reports, request)
     )
     if as_json:
         return tables.show_json(responses.AddingPlanAnswer.of(found))
@@ -125,20 +139,27 @@ def is_given(asked: RequestOptions) -> bool:
 
 
 def _plan(
-    url: str,
+    where: Where,
     export: str,
-    budget_s: int,
-    live: Callable[[PlanService], Awaitable[T]],
+    budget_s: int | None,
+    live: Callable[["PlanService | RemotePlans"], Awaitable[T]],
     offline: Callable[[ArchivePlans], T],
 ) -> T:
     """Make a plan on an export, if one is named, else on the running cells."""
     if export:
-        return offline(ArchivePlans(read_archive(export), settings_for(), float(budget_s)))
+        return offline(ArchivePlans(read_archive(export), settings_for(), float(budget_s or BUDGET_S)))
 
-    async def plan(scheduler: Scheduler) -> T:
-        return await live(scheduler.plans)
+    async def plan(fleet: Fleet) -> T:
+        return await live(fleet.plans)
 
-    return with_scheduler(url, plan, read_only=True, plan_limit_s=float(budget_s))
+    return with_fleet(where, plan, read_only=True, plan_limit_s=limit_of(where, budget_s))
+
+
+def limit_of(where: Where, budget_s: int | None) -> float:
+    """Return the time of a plan on the running cells. Raises InvalidRequest for a budget over an API."""
+    if budget_s and settings_of(where).api:
+        raise InvalidRequest("--budget is for plans over the store: an API has its own limit, REDSCHED_PLAN_LIMIT_S")
+    return float(budget_s or BUDGET_S)
 
 
 def _show_capacity(found: CapacityPlan) -> None:

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from redsched.cli import completion, formats, options, tables
+from redsched.cli.fleet import with_fleet
 from redsched.cli.listings import Column, Form, Listing
-from redsched.cli.options import After, AsJson, Limit, Url, about, named, takes
-from redsched.cli.scheduler import with_scheduler
+from redsched.cli.options import After, AsJson, Limit, about, named, takes
 from redsched.cli.watching import WatchOption, find_and_show
+from redsched.cli.where import ANYWHERE, Where
 from redsched.model import Quota
 from redsched.scheduler import Page, QuotaView, UsageRow, usage_by
 from redsched.schema import responses
@@ -20,18 +21,20 @@ Project = Annotated[str, named("PROJECT", "The project's name.", "project", comp
 
 
 @takes(Form, "form")
-def list_quotas(form: Form, watch: WatchOption = False, limit: Limit = 100, after: After = "", url: Url = "") -> None:
+def list_quotas(
+    form: Form, watch: WatchOption = False, limit: Limit = 100, after: After = "", where: Where = ANYWHERE
+) -> None:
     """List the quotas of projects with their usage."""
 
     def show_found(page: Page[QuotaView]) -> None:
         LISTING.show(_rows(page.items), lambda: responses.QuotasAnswer.of(page), form, page.next)
 
-    find_and_show(url, watch, lambda s: s.quotas.list(limit=limit, after=after), show_found)
+    find_and_show(where, watch, lambda s: s.quotas.list(limit=limit, after=after), show_found)
 
 
-def show(project: Project, as_json: AsJson = False, url: Url = "") -> None:
+def show(project: Project, as_json: AsJson = False, where: Where = ANYWHERE) -> None:
     """Show the quota of a project with its usage."""
-    found = with_scheduler(url, lambda s: s.quotas.get(project), read_only=True)
+    found = with_fleet(where, lambda s: s.quotas.get(project), read_only=True)
     return tables.show_json(responses.QuotaAnswer.of(found)) if as_json else LISTING.show_rows(_rows([found]))
 
 
@@ -41,19 +44,19 @@ def set_quota(
         list[str], typer.Argument(metavar="CLASS=LIMIT...", help="Limits by class, such as VCPU=100, or claims=50.")
     ],
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Limit the total usage of a project's claims. Classes that are not listed have no limit."""
     asked = Quota(project, options.amounts(limit))
-    found, new = with_scheduler(url, lambda s: s.quotas.put(asked), on_demand=True)
+    found, new = with_fleet(where, lambda s: s.quotas.put(asked), on_demand=True)
     if as_json:
         return tables.show_json(responses.QuotaAnswer.of(found))
     return print(f"quota of project {project} is {'declared' if new else 'changed'}")
 
 
-def delete(project: Project, url: Url = "") -> None:
+def delete(project: Project, where: Where = ANYWHERE) -> None:
     """Delete the quota of a project, which then has no limits."""
-    with_scheduler(url, lambda s: s.quotas.delete(project), on_demand=True)
+    with_fleet(where, lambda s: s.quotas.delete(project), on_demand=True)
     print(f"quota of project {project} is deleted")
 
 
@@ -63,11 +66,11 @@ def usage(
         typer.Option(help=about(UsageQuery, "by"), show_default="class"),
     ] = [],  # noqa: B006 - typer reads it, nobody writes it
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Show the total usage of all claims."""
     groups = usage_by(",".join(by) or "class")
-    rows = with_scheduler(url, lambda s: s.usage(groups), read_only=True)
+    rows = with_fleet(where, lambda s: s.usage(groups), read_only=True)
     if as_json:
         return tables.show_json(responses.UsageAnswer.of(rows))
     return _show_usage([one for one in groups if one != "class"], rows)

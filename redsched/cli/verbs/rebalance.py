@@ -7,13 +7,14 @@ import typer
 
 from redsched.cli import completion, tables
 from redsched.cli.context import settings_for
-from redsched.cli.options import AsJson, Many, Url, filter_names, seconds
+from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.options import AsJson, Many, filter_names, seconds
 from redsched.cli.request_options import RequestOptions, takes_asked
-from redsched.cli.scheduler import with_scheduler
 from redsched.cli.verbs.archive import read_archive
-from redsched.cli.verbs.plans import Budget, From, is_given, planned_request
+from redsched.cli.verbs.plans import BUDGET_S, Budget, From, is_given, limit_of, planned_request
+from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import ClaimState, InvalidRequest
-from redsched.scheduler import Aim, AppliedMove, Move, RebalancePlan, Scheduler
+from redsched.scheduler import Aim, AppliedMove, Move, RebalancePlan
 from redsched.scheduler.plans.offline import ArchivePlans
 from redsched.schema import responses
 from redsched.schema.requests.plans import MAX_MOVE_S, MAX_MOVES
@@ -48,9 +49,9 @@ def rebalance(
         int, seconds("--move-timeout", least=1, most=MAX_MOVE_S, help="Time within which each move must be complete.")
     ] = 60,
     export: From = "",
-    budget_s: Budget = 60,
+    budget_s: Budget = None,
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Plan moves, and carry them out with --apply.
 
@@ -66,16 +67,16 @@ def rebalance(
     if export:
         if apply:
             raise InvalidRequest("--apply moves claims of the running cells: leave out --from")
-        plans = ArchivePlans(read_archive(export), settings_for(), float(budget_s))
+        plans = ArchivePlans(read_archive(export), settings_for(), float(budget_s or BUDGET_S))
         return _show(plans.rebalance(aim, max_moves, request, hosts, policy), as_json)
 
-    async def work(scheduler: Scheduler) -> tuple[RebalancePlan, list[AppliedMove]]:
-        plan = await scheduler.plans.rebalance(aim, max_moves, request, hosts, policy)
+    async def work(fleet: Fleet) -> tuple[RebalancePlan, list[AppliedMove]]:
+        plan = await fleet.plans.rebalance(aim, max_moves, request, hosts, policy)
         if not as_json:
             _show(plan, as_json)
-        return plan, await _apply(scheduler, plan, move_timeout_s, as_json) if apply else []
+        return plan, await _apply(fleet, plan, move_timeout_s, as_json) if apply else []
 
-    plan, applied = with_scheduler(url, work, read_only=not apply, plan_limit_s=float(budget_s))
+    plan, applied = with_fleet(where, work, read_only=not apply, plan_limit_s=limit_of(where, budget_s))
     if as_json:
         shown = responses.RebalancePlanAnswer.of(plan)
         tables.show_json({**shown, "applied": responses.AppliedAnswer.of(applied)["moves"]} if apply else shown)
@@ -85,10 +86,10 @@ def rebalance(
     return None
 
 
-async def _apply(scheduler: Scheduler, plan: RebalancePlan, timeout_s: int, as_json: bool) -> list[AppliedMove]:
+async def _apply(fleet: Fleet, plan: RebalancePlan, timeout_s: int, as_json: bool) -> list[AppliedMove]:
     """Carry out the moves, and report each as soon as it is complete."""
     found = list[AppliedMove]()
-    async for one in scheduler.move_runner.run(plan.moves, timeout_s):
+    async for one in fleet.move_runner.run(plan.moves, timeout_s):
         found.append(one)
         if not as_json and not one.problem:
             tables.say(f"{one.claim_id} is active on {one.target} ({len(found)} of {len(plan.moves)})")

@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 
 from redsched.cli import completion, options, tables
-from redsched.cli.options import AsJson, Url, seconds
+from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.options import AsJson, seconds
 from redsched.cli.request_options import RequestOptions, about, request_of, takes_asked
-from redsched.cli.scheduler import with_scheduler
+from redsched.cli.where import ANYWHERE, Where
 from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_LEASE_S, MAX_RUNTIME_S, MAX_WAIT_S, OnExit
 from redsched.model.validation import check_name
-from redsched.scheduler import Explanation, Miss, RankedHost, Scheduler, Selection, Selections
+from redsched.scheduler import Explanation, Miss, RankedHost, Selection, Selections
 from redsched.schema import responses
 
 SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
@@ -61,7 +62,7 @@ def select(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Select without claiming: write nothing.")] = False,
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Select hosts and claim the amounts on them."""
     request = request_of(
@@ -80,7 +81,7 @@ def select(
         max_runtime_s=max_runtime_s,
         claim=False if dry_run else None,
     )
-    _show_selections(with_scheduler(url, lambda s: s.select(request), read_only=not request.claim), as_json)
+    _show_selections(with_fleet(where, lambda s: s.select(request), read_only=not request.claim), as_json)
 
 
 @takes_asked
@@ -94,16 +95,16 @@ def explain(
     ] = [],  # noqa: B006
     every: Annotated[bool, typer.Option("--every-host", help="Show every check of every host.")] = False,
     as_json: AsJson = False,
-    url: Url = "",
+    where: Where = ANYWHERE,
 ) -> None:
     """Explain why hosts fit a request or not. Writes nothing."""
     request = request_of(asked)
     named = [check_name("host", host) for host in on]
 
-    async def explained(scheduler: Scheduler) -> Explanation:
-        return await scheduler.explain(request, *(await scheduler.host_names(MAX_HOSTS) if every else named))
+    async def explained(fleet: Fleet) -> Explanation:
+        return await fleet.explain(request, *(await fleet.host_names(MAX_HOSTS) if every else named))
 
-    found = with_scheduler(url, explained, read_only=True)
+    found = with_fleet(where, explained, read_only=True)
     if as_json:
         tables.show_json(responses.ExplanationAnswer.of(found))
     else:

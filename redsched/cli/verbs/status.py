@@ -4,8 +4,9 @@ import textwrap
 from collections.abc import Iterator
 
 from redsched.cli import formats, tables
-from redsched.cli.options import AsJson, Url
-from redsched.cli.scheduler import with_scheduler
+from redsched.cli.fleet import with_fleet
+from redsched.cli.options import AsJson
+from redsched.cli.where import ANYWHERE, Where
 from redsched.scheduler import CellStatus, StatusProblem, StatusReport
 from redsched.scheduler.status.results import HostCounts, ServerStatus, counted, duration, named
 
@@ -17,12 +18,12 @@ MAX_SCHEDULERS = 5
 """How many schedulers have a line."""
 
 
-def status(as_json: AsJson = False, url: Url = "") -> int:
+def status(as_json: AsJson = False, where: Where = ANYWHERE) -> int:
     """Show what runs, what is wrong or stuck, and what to do about it.
 
     The exit code is 1 if anything is wrong.
     """
-    report = with_scheduler(url, lambda s: s.status(), read_only=True)
+    report = with_fleet(where, lambda s: s.status(), read_only=True)
     if as_json:
         from redsched.schema.responses import StatusAnswer
 

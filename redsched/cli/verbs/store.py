@@ -1,8 +1,9 @@
 """`redsched init` and `upgrade`: commands for the store as a whole."""
 
-from redsched.cli.context import declare, settings_for
+from redsched.cli.context import declare
 from redsched.cli.context import upgrade as upgrade_cells
 from redsched.cli.options import Url
+from redsched.cli.where import store_settings
 from redsched.store.commands.schema import SCHEMA
 
 
@@ -11,7 +12,7 @@ def init(url: Url = "") -> None:
 
     Cells that exist already are not changed.
     """
-    settings = settings_for(url)
+    settings = store_settings(url)
     new = declare(settings)
     for name in settings.cells:
         print(f"cell {name} is {'declared' if name in new else 'not changed: it exists already'}")
@@ -22,7 +23,7 @@ def upgrade(url: Url = "") -> None:
 
     Stop their processes first.
     """
-    settings = settings_for(url)
+    settings = store_settings(url)
     upgrade_cells(settings)
     for name in settings.cells:
         print(f"cell {name} has schema {SCHEMA.number}; releases older than schema {SCHEMA.beside} are refused")

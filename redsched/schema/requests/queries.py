@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field
 from redsched.model import ListedState, ListedStatus
 from redsched.model.types import GivenName, GivenToken
 from redsched.origin import MAX_ACTOR, MAX_REQUEST_ID
+from redsched.scheduler import CapacityBy
 from redsched.schema.types import GivenLeaseS, Strict
 
 MAX_VALUES = 100
@@ -89,6 +90,12 @@ class HostsQuery(PageQuery):
             description="Repeatable: any of the values. down: its lease ended; lost: written off, not returned since.",
         ),
     ] = Field(default_factory=list)
+    trait: AnyName = Field(default_factory=list)
+    aggregate: AnyName = Field(default_factory=list)
+    label: Annotated[
+        list[Annotated[str, Field(pattern=r"^[^=]{1,128}=[ -~]{0,2047}$")]],
+        Field(max_length=MAX_VALUES, description="A label as `KEY=VALUE`. Repeatable: matches any of the values."),
+    ] = Field(default_factory=list)
 
 
 class ReleaseQuery(Strict):
@@ -137,3 +144,11 @@ class UsageQuery(Strict):
         list[Annotated[str, Field(pattern=r"^(class|zone|project)(,(class|zone|project)){0,2}$")]],
         Field(max_length=MAX_VALUES, description="class, zone or project. Repeatable, or separated by commas."),
     ] = Field(default_factory=lambda: ["class"])
+
+
+class CapacityQuery(Strict):
+    """What amounts are summed by, besides their class."""
+
+    model_config = ConfigDict(strict=False, extra="forbid")
+
+    by: Annotated[CapacityBy | None, Field(description="zone, aggregate or project. Default: all in one row.")] = None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         TextNamesAnswer,
         TextsAnswer,
     )
+    from redsched.schema.responses.capacity import CapacityAnswer, CapacityRowAnswer
     from redsched.schema.responses.claims import (
         AcceptedClaimAnswer,
         BulkAnswer,
@@ -116,7 +117,9 @@ __all__ = [
     "AttestedAnswer",
     "BulkAnswer",
     "BulkClaimAnswer",
+    "CapacityAnswer",
     "CapacityPlanAnswer",
+    "CapacityRowAnswer",
     "ChangeAnswer",
     "CheckAnswer",
     "ClaimAnswer",

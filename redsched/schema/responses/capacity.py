@@ -1,10 +1,11 @@
-"""The response of `redsched capacity --json`."""
+"""Responses about capacity."""
 
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from redsched.scheduler.observe.capacity import CapacityRow, ClassCapacity
+from redsched.scheduler import CapacityBy, CapacityRow, ClassCapacity
 from redsched.schema.answer import Answer
 
 
@@ -25,3 +26,15 @@ class CapacityRowAnswer(Answer, shows=CapacityRow):
 
     name: str
     classes: dict[str, ClassCapacityAnswer]
+
+
+class CapacityAnswer(Answer):
+    """Amounts by class, with a row for each zone, aggregate or project; without `by`, one row."""
+
+    by: CapacityBy | None
+    capacity: list[CapacityRowAnswer]
+
+    @classmethod
+    def of_rows(cls, by: CapacityBy | None, rows: Iterable[CapacityRow]) -> dict[str, Any]:
+        """Return the response for rows."""
+        return {"by": by, "capacity": [CapacityRowAnswer.of(row) for row in rows]}

@@ -60,7 +60,9 @@ class ClaimAnswer(Answer, shows=Claim):
     actor: Annotated[str, Field(description="Who made it: a token, a subject, `cli:<user>` ...; empty if not known.")]
     request_id: Annotated[str, Field(description="The request that made it; empty if not known.")]
     server_group: Annotated[
-        str | None, From(_group), Field(description="Null for an ended claim, because it is not kept.")
+        str | None,
+        From(_group, "group", lambda name: name or ""),
+        Field(description="Null for an ended claim, because it is not kept."),
     ]
     end_reason: EndReason | None
     claimed_at_ms: int | None
@@ -85,7 +87,7 @@ class ClaimAnswer(Answer, shows=Claim):
     ]
     alternates: Annotated[
         list[Alternate] | None,
-        From(_alternates),
+        From(_alternates, "chosen_alternates", lambda hosts: tuple(one.host for one in hosts or ())),
         Field(
             description="Hosts selected along with its first host. If it fails, the first of them that still fits is "
             "used next. Null for an ended claim, because they are not kept."

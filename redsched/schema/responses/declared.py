@@ -1,5 +1,6 @@
 """Responses about aggregates, server groups and shared pools."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -35,7 +36,7 @@ class ServerGroupAnswer(Answer, shows=ServerGroupView):
     count_by: Annotated[list[str], From("group.count_by")]
     members: Annotated[int, Field(description="Number of claims in the group.")]
     counts: Annotated[
-        dict[str, dict[str, int]],
+        Mapping[str, dict[str, int]],
         Field(description="Number of members by host, by zone, and by each topology of `count_by`."),
     ]
 

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from redsched.model import HostStatus
 from redsched.scheduler import DrainState, HostView, InboxEntry, Page, PoolView, ReportResult, SlotView
+from redsched.scheduler.results import FailedMoves
 from redsched.schema.answer import Answer, From
 
 
@@ -56,6 +57,10 @@ def _failed_moves(host: HostView) -> list[dict[str, Any]]:
     return [{"claim_id": claim_id, **asdict(move)} for claim_id, move in sorted(host.failed_moves.items())]
 
 
+def _failed(one: FailedMovesAnswer) -> FailedMoves:
+    return FailedMoves(one.count, one.next_at_ms, one.reason)
+
+
 class HostAnswer(Answer, shows=HostView):
     """A host as the scheduler sees it. `slots` includes the slots of its pools, such as `gpu0/CUSTOM_GPU_MILLI`."""
 
@@ -85,12 +90,12 @@ class HostAnswer(Answer, shows=HostView):
     ]
     unmovable: Annotated[
         list[UnmovableAnswer],
-        From(_unmovable),
+        From(_unmovable, "unmovable", lambda claims: {one.claim_id: one.reason for one in claims}),
         Field(description="Claims to be moved that fit on no other host now. Empty in lists."),
     ]
     failed_moves: Annotated[
         list[FailedMovesAnswer],
-        From(_failed_moves),
+        From(_failed_moves, "failed_moves", lambda claims: {one.claim_id: _failed(one) for one in claims}),
         Field(description="Claims whose move failed at the target. Empty in lists."),
     ]
     reservation: Annotated[

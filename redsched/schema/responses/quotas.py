@@ -21,7 +21,7 @@ class QuotaAnswer(Answer, shows=QuotaView):
     limits: Annotated[dict[str, int], Field(description="Limits by class; `claims` limits their number.")]
     used: Annotated[
         dict[str, int],
-        From(_used),
+        From(_used, "used"),
         Field(description="Usage by class, including classes without a limit; `claims` is their number."),
     ]
 

@@ -1,5 +1,6 @@
 """The response of `redsched status --json`."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -94,7 +95,7 @@ class CellStatusAnswer(Answer, shows=CellStatus):
     settle_at_ms: Annotated[int | None, Field(description="When the cell settles at the latest; null if it has.")]
     unattested: Annotated[int, Field(description="For how many hosts it waits; -1: not known, after a wipe.")]
     hosts: HostCountsAnswer
-    claims: Annotated[dict[str, int], Field(description="Numbers by state.")]
+    claims: Annotated[Mapping[str, int], Field(description="Numbers by state.")]
     at_least: Annotated[list[str], Field(description="States of which there may be more.")]
     draining: Annotated[list[str], Field(description="Hosts whose claims are being moved, and have claims left.")]
     schedulers: list[SchedulerStatusAnswer]

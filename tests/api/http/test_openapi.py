@@ -104,6 +104,7 @@ def test_the_document_has_every_route_of_the_contract() -> None:
         "POST /v1/plans/rebalance/apply",
         "GET /v1/status",
         "GET /v1/usage",
+        "GET /v1/capacity",
         "GET /v1/changes",
         "GET /v1/events",
         "GET /v1",

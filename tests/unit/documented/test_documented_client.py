@@ -40,7 +40,8 @@ def test_every_argument_of_a_client_is_documented_and_no_other() -> None:
 
 def test_every_method_is_documented_and_no_other() -> None:
     with Client("http://localhost") as client:
-        groups = {name: getattr(client, name) for name in ("claims", "hosts", "quotas")}
+        names = ("claims", "hosts", "quotas", "bulk", "aggregates", "server_groups", "shared_pools", "plans")
+        groups = {name: getattr(client, name) for name in names}
         own = {name for name, one in vars(Client).items() if hasattr(one, "_make")} | {"run", "changes"}
     inner = {f"{name}.{method}" for name, group in groups.items() for method in vars(type(group)) if method[0] != "_"}
     assert firsts("## Python") == own | inner

@@ -1,0 +1,135 @@
+"""Claims over REST: one, lists, verbs, and verbs on many."""
+
+from collections.abc import Collection
+from dataclasses import fields
+from typing import Any
+
+from redsched.cli.remote.base import MAX_PAGE, Part, names
+from redsched.client import calls, operator_calls
+from redsched.model import Amounts, Claim, OneOf
+from redsched.scheduler import BulkResult, ClaimFilter, Page
+
+
+class RemoteClaims(Part):
+    """As `Scheduler.claims`."""
+
+    async def get(self, claim_id: str) -> Claim:
+        """Return a claim."""
+        found: Claim = await self.view(calls.get_claim(claim_id))
+        return found
+
+    async def list(
+        self,
+        host: OneOf = None,
+        project: OneOf = None,
+        consumer: OneOf = None,
+        state: OneOf = None,
+        zone: OneOf = None,
+        cell: OneOf = None,
+        limit: int = 100,
+        after: str = "",
+    ) -> Page[Claim]:
+        """Return a page of the claims that match the filters."""
+        wanted = names(host=host, project=project, consumer=consumer, state=state, zone=zone, cell=cell)
+        return await self.page(calls.list_claims(**wanted, page_size=limit, after=after))
+
+    async def confirm(self, claim_id: str, token: str) -> Claim:
+        """Confirm that the work runs."""
+        found: Claim = await self.view(calls.confirm_claim(claim_id, token))
+        return found
+
+    async def renew(self, claim_id: str, token: str, lease_s: int) -> Claim:
+        """Renew the lease."""
+        found: Claim = await self.view(calls.renew_claim(claim_id, token, lease_s))
+        return found
+
+    async def resize(self, claim_id: str, token: str, slots: Amounts, resources: Amounts) -> Claim:
+        """Change amounts in place."""
+        found: Claim = await self.view(calls.resize_claim(claim_id, token, resources, slots))
+        return found
+
+    async def shelve(self, claim_id: str, token: str) -> Claim:
+        """Free the amounts and keep the claim."""
+        found: Claim = await self.view(calls.shelve_claim(claim_id, token))
+        return found
+
+    async def release(self, claim_id: str, token: str = "", force: bool = False) -> bool:
+        """Release a claim; False while its host has to stop the work."""
+        return await self.client.run(calls.release_claim(claim_id, token, force)) is None
+
+
+class RemoteMigrations(Part):
+    """As `Scheduler.migrations`."""
+
+    async def fail(self, claim_id: str, token: str, alternates: Collection[str] | None = None) -> Claim:
+        """Report that the work could not be started."""
+        given = None if alternates is None else list(alternates)
+        found: Claim = await self.view(calls.fail_claim(claim_id, token, given))
+        return found
+
+    async def move(
+        self,
+        claim_id: str,
+        token: str,
+        hosts: Collection[str] = (),
+        live: bool = False,
+        deadline_s: int = 0,
+        queue_timeout_s: int = 0,
+    ) -> tuple[Claim]:
+        """Move a claim; as in the library, the claim at its target is the first of the results."""
+        call = calls.move_claim(claim_id, token, hosts, live, deadline_s, queue_timeout_s)
+        return (await self.view(call),)
+
+    async def unshelve(self, claim_id: str, queue_timeout_s: int = 0) -> tuple[Claim]:
+        """Place a shelved claim again; likewise."""
+        return (await self.view(calls.unshelve_claim(claim_id, queue_timeout_s)),)
+
+
+class RemoteBulk(Part):
+    """As `Scheduler.bulk`: a page of results for each call."""
+
+    async def release(
+        self,
+        wanted: ClaimFilter,
+        force: bool = False,
+        dry_run: bool = False,
+        limit: int = MAX_PAGE,  # noqa: ARG002 - the client's pages are of this size
+        after: str = "",
+    ) -> Page[BulkResult]:
+        """Release claims."""
+        return await self.page(operator_calls.bulk_release(force=force, dry_run=dry_run, **_filters(wanted)), after)
+
+    async def renew(
+        self,
+        wanted: ClaimFilter,
+        lease_s: int,
+        dry_run: bool = False,
+        limit: int = MAX_PAGE,  # noqa: ARG002
+        after: str = "",
+    ) -> Page[BulkResult]:
+        """Renew leases."""
+        return await self.page(operator_calls.bulk_renew(lease_s, dry_run=dry_run, **_filters(wanted)), after)
+
+    async def shelve(
+        self,
+        wanted: ClaimFilter,
+        dry_run: bool = False,
+        limit: int = MAX_PAGE,  # noqa: ARG002
+        after: str = "",
+    ) -> Page[BulkResult]:
+        """Shelve claims."""
+        return await self.page(operator_calls.bulk_shelve(dry_run=dry_run, **_filters(wanted)), after)
+
+    async def unshelve(
+        self,
+        wanted: ClaimFilter,
+        dry_run: bool = False,
+        limit: int = MAX_PAGE,  # noqa: ARG002
+        after: str = "",
+    ) -> Page[BulkResult]:
+        """Place shelved claims again."""
+        return await self.page(operator_calls.bulk_unshelve(dry_run=dry_run, **_filters(wanted)), after)
+
+
+def _filters(wanted: ClaimFilter) -> dict[str, Any]:
+    return names(**{one.name: getattr(wanted, one.name) for one in fields(wanted)})

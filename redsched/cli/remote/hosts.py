@@ -1,0 +1,55 @@
+"""Hosts over REST."""
+
+from redsched.cli.remote.base import Part, names
+from redsched.client import calls, operator_calls
+from redsched.model import AtDeadline, HostStatus, OneOf
+from redsched.scheduler import HostView, Page
+
+
+class RemoteHosts(Part):
+    """As `Scheduler.hosts`."""
+
+    async def get(self, name: str) -> HostView:
+        """Return a host."""
+        found: HostView = await self.view(calls.get_host(name))
+        return found
+
+    async def list(
+        self,
+        zone: OneOf = None,
+        status: OneOf = None,
+        limit: int = 100,
+        after: str = "",
+        *,
+        trait: OneOf = None,
+        aggregate: OneOf = None,
+        label: OneOf = None,
+    ) -> Page[HostView]:
+        """Return a page of the hosts that match the filters."""
+        wanted = names(zone=zone, status=status, trait=trait, aggregate=aggregate, label=label)
+        return await self.page(calls.list_hosts(**wanted, page_size=limit, after=after))
+
+    async def set_status(
+        self,
+        name: str,
+        status: HostStatus,
+        move: bool = False,
+        deadline_s: int = 0,
+        then: AtDeadline | None = None,
+    ) -> None:
+        """Enable, disable or drain a host."""
+        match status:
+            case HostStatus.ENABLED:
+                await self.client.run(operator_calls.enable_host(name))
+            case HostStatus.DISABLED:
+                await self.client.run(operator_calls.disable_host(name))
+            case HostStatus.DRAINING:
+                await self.client.run(operator_calls.drain_host(name, move, deadline_s, then))
+
+    async def lost(self, name: str, evacuate: bool = False, force: bool = False) -> None:
+        """Write a host off."""
+        await self.client.run(operator_calls.write_off_host(name, evacuate, force))
+
+    async def forget(self, name: str, force: bool = False) -> None:
+        """Remove a host."""
+        await self.client.run(operator_calls.remove_host(name, force))

@@ -1,0 +1,74 @@
+"""Parts of calls: queries, lists page by page, and how replies are read."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from redsched.client.exchange import Call, Query
+
+T = TypeVar("T")
+Model = TypeVar("Model", bound=BaseModel)
+Names = str | Iterable[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A page of a list. `next` is the `after` of the next page, None on the last one."""
+
+    items: Sequence[T]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pages(Generic[T]):
+    """A list: the call for its page after a position; '' for the first page."""
+
+    after: Callable[[str], Call[Page[T]]]
+
+
+def reader(model: type[Model]) -> Callable[[bytes], Model]:
+    """Return the function that reads a reply. Fields that a newer API has are kept as attributes."""
+    return lambda content: model.model_validate_json(content, extra="allow")
+
+
+def reader_if_any(model: type[Model]) -> Callable[[bytes], Model | None]:
+    """Return the function that reads a reply that may be empty: None then."""
+    read = reader(model)
+    return lambda content: read(content) if content else None
+
+
+def pages(
+    path: str,
+    filters: Query,
+    model: type[Model],
+    items: Callable[[Model], Sequence[T]],
+    first: str = "",
+    method: str = "GET",
+) -> Pages[T]:
+    """Return a list at a path, whose pages are responses of `model` with these `items`. `first`: where it begins."""
+    read = reader(model)
+
+    def page(content: bytes) -> Page[T]:
+        found = read(content)
+        following: str | None = getattr(found, "next")  # noqa: B009 - every page has it
+        return Page(items(found), following)
+
+    def after(position: str) -> Call[Page[T]]:
+        return Call(method, path, page, [*filters, *query(after=position or first)], is_repeatable=True)
+
+    return Pages(after)
+
+
+def query(**given: Names | int | bool) -> Query:
+    """Return query parameters. '' and () are none, and a flag that is not set is none either."""
+    return [(name, one) for name, value in given.items() for one in _values(value) if one]
+
+
+def _values(value: Names | int | bool) -> Iterable[str]:
+    if isinstance(value, bool):
+        return ("true",) if value else ()
+    if isinstance(value, int):
+        return (str(value),)
+    return (value,) if isinstance(value, str) else value

@@ -1,0 +1,235 @@
+"""The calls of operators: hosts, many claims at once, declared objects, plans and the status. See `calls.py`."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from redsched.client.call_parts import Names, Pages, pages, query, reader, reader_if_any
+from redsched.client.exchange import Call
+from redsched.model import AtDeadline, Request
+from redsched.model.validation import check_name
+from redsched.schema.responses import (
+    AcceptedAnswer,
+    AddingPlanAnswer,
+    AggregateAnswer,
+    AggregatesAnswer,
+    AppliedAnswer,
+    BulkAnswer,
+    BulkClaimAnswer,
+    CapacityAnswer,
+    CapacityPlanAnswer,
+    CapacityRowAnswer,
+    LeavingPlanAnswer,
+    QuotaAnswer,
+    RebalancePlanAnswer,
+    ServerGroupAnswer,
+    ServerGroupsAnswer,
+    SharedPoolAnswer,
+    SharedPoolsAnswer,
+    StatusAnswer,
+)
+
+PLAN_S = 120.0
+"""How long a plan may take, beyond an ordinary reply."""
+
+
+def status() -> Call[StatusAnswer]:
+    """Return what runs, and what is wrong or stuck."""
+    return Call("GET", "/v1/status", reader(StatusAnswer))
+
+
+def capacity(by: str = "") -> Call[list[CapacityRowAnswer]]:
+    """Return how much there is, claimed and free by class, and by `zone`, `aggregate` or `project` if wanted."""
+    read = reader(CapacityAnswer)
+    return Call("GET", "/v1/capacity", lambda content: read(content).capacity, query(by=by))
+
+
+def enable_host(host: str) -> Call[None]:
+    """Allow new claims on a host."""
+    return _host_verb(host, "enable")
+
+
+def disable_host(host: str) -> Call[None]:
+    """Stop new claims on a host; existing claims stay."""
+    return _host_verb(host, "disable")
+
+
+def drain_host(host: str, move: bool = False, deadline_s: int = 0, then: AtDeadline | None = None) -> Call[None]:
+    """Stop new claims on a host and empty it; with `move`, its claims are moved to other hosts."""
+    return _host_verb(host, "drain", move=move, deadline_s=deadline_s, then=then)
+
+
+def write_off_host(host: str, evacuate: bool = False, force: bool = False) -> Call[None]:
+    """Declare a host dead; with `evacuate`, its claims are placed on other hosts. `force`: while its lease is valid."""
+    return _host_verb(host, "write-off", evacuate=evacuate, force=force)
+
+
+def remove_host(host: str, force: bool = False) -> Call[None]:
+    """Remove a host. `force`: its claims end with it."""
+    return Call("DELETE", _host(host), _nothing, query(force=force))
+
+
+def bulk_release(*, force: bool = False, dry_run: bool = False, **filters: Names) -> Pages[BulkClaimAnswer]:
+    """Release all claims that match the filters of `list_claims`, a page at a time."""
+    return _bulk("DELETE", "/v1/claims", filters, force=force, dry_run=dry_run)
+
+
+def bulk_renew(lease_s: int, *, dry_run: bool = False, **filters: Names) -> Pages[BulkClaimAnswer]:
+    """Renew the leases of all claims that match the filters of `list_claims`, a page at a time."""
+    return _bulk("POST", "/v1/claims/renew", filters, lease_s=lease_s, dry_run=dry_run)
+
+
+def bulk_shelve(*, dry_run: bool = False, **filters: Names) -> Pages[BulkClaimAnswer]:
+    """Shelve all claims that match the filters of `list_claims`, a page at a time."""
+    return _bulk("POST", "/v1/claims/shelve", filters, dry_run=dry_run)
+
+
+def bulk_unshelve(*, dry_run: bool = False, **filters: Names) -> Pages[BulkClaimAnswer]:
+    """Place all shelved claims that match the filters of `list_claims` again, a page at a time."""
+    return _bulk("POST", "/v1/claims/unshelve", filters, dry_run=dry_run)
+
+
+def put_quota(project: str, limits: Mapping[str, int]) -> Call[QuotaAnswer]:
+    """Declare the quota of a project: limits by class, and of `claims`."""
+    return Call("PUT", _named("quotas", project), reader(QuotaAnswer), body={"limits": dict(limits)})
+
+
+def delete_quota(project: str) -> Call[None]:
+    """Delete the quota of a project, which then has no limits."""
+    return Call("DELETE", _named("quotas", project), _nothing)
+
+
+def get_aggregate(name: str) -> Call[AggregateAnswer]:
+    """Return an aggregate."""
+    return Call("GET", _named("aggregates", name), reader(AggregateAnswer))
+
+
+def list_aggregates(*, page_size: int = 100, after: str = "") -> Pages[AggregateAnswer]:
+    """Return all aggregates, sorted by name. `after`: where to begin."""
+    return pages("/v1/aggregates", query(limit=page_size), AggregatesAnswer, lambda page: page.aggregates, after)
+
+
+def put_aggregate(
+    name: str, metadata: Mapping[str, str] | None = None, hosts: Collection[str] = ()
+) -> Call[AggregateAnswer]:
+    """Declare an aggregate: its metadata, and its hosts by name."""
+    body = {"metadata": dict(metadata or {}), "hosts": sorted(hosts)}
+    return Call("PUT", _named("aggregates", name), reader(AggregateAnswer), body=body)
+
+
+def delete_aggregate(name: str, force: bool = False) -> Call[None]:
+    """Delete an aggregate. `force`: even if it has hosts."""
+    return Call("DELETE", _named("aggregates", name), _nothing, query(force=force))
+
+
+def get_server_group(name: str) -> Call[ServerGroupAnswer]:
+    """Return a server group, with its number of members by location."""
+    return Call("GET", _named("server-groups", name), reader(ServerGroupAnswer))
+
+
+def list_server_groups(*, page_size: int = 100, after: str = "") -> Pages[ServerGroupAnswer]:
+    """Return all server groups, sorted by name. `after`: where to begin."""
+    filters = query(limit=page_size)
+    return pages("/v1/server-groups", filters, ServerGroupsAnswer, lambda page: page.server_groups, after)
+
+
+def put_server_group(name: str, body: Mapping[str, Any]) -> Call[ServerGroupAnswer]:
+    """Declare a server group: `policy`, and if wanted `by`, `max_per_host` and `count_by`."""
+    return Call("PUT", _named("server-groups", name), reader(ServerGroupAnswer), body=body)
+
+
+def delete_server_group(name: str, force: bool = False) -> Call[None]:
+    """Delete a server group. `force`: even if it has members, which stay where they are."""
+    return Call("DELETE", _named("server-groups", name), _nothing, query(force=force))
+
+
+def get_shared_pool(name: str) -> Call[SharedPoolAnswer]:
+    """Return a shared pool, with its claimed and free amounts."""
+    return Call("GET", _named("shared-pools", name), reader(SharedPoolAnswer))
+
+
+def list_shared_pools(*, page_size: int = 100, after: str = "") -> Pages[SharedPoolAnswer]:
+    """Return all shared pools, sorted by name. `after`: where to begin."""
+    filters = query(limit=page_size)
+    return pages("/v1/shared-pools", filters, SharedPoolsAnswer, lambda page: page.shared_pools, after)
+
+
+def put_shared_pool(name: str, body: Mapping[str, Any]) -> Call[SharedPoolAnswer]:
+    """Declare a shared pool: `inventories`, and if wanted `traits`, `aggregates` and `cell`."""
+    return Call("PUT", _named("shared-pools", name), reader(SharedPoolAnswer), body=body)
+
+
+def delete_shared_pool(name: str, force: bool = False) -> Call[None]:
+    """Delete a shared pool. `force`: even while some of it is claimed."""
+    return Call("DELETE", _named("shared-pools", name), _nothing, query(force=force))
+
+
+def plan_capacity(request: Request, n_plus_one: str = "") -> Call[CapacityPlanAnswer]:
+    """Return how many more of a request fit; with `n_plus_one`, also without any one host, zone or label value."""
+    return _plan("capacity", reader(CapacityPlanAnswer), request=request.body(), n_plus_one=n_plus_one)
+
+
+def plan_drain(hosts: Collection[str]) -> Call[LeavingPlanAnswer]:
+    """Return where the claims of hosts would go in a drain."""
+    return _plan("drain", reader(LeavingPlanAnswer), hosts=list(hosts))
+
+
+def plan_without(hosts: Collection[str]) -> Call[LeavingPlanAnswer]:
+    """Return where the claims of hosts would go if the hosts died."""
+    return _plan("without", reader(LeavingPlanAnswer), hosts=list(hosts))
+
+
+def plan_with(hosts: Sequence[Mapping[str, Any]], request: Request | None = None) -> Call[AddingPlanAnswer]:
+    """Return what further hosts would change. A host is its report with its name, as JSON."""
+    given = {} if request is None else {"request": request.body()}
+    return _plan("with", reader(AddingPlanAnswer), hosts=list(hosts), **given)
+
+
+def plan_rebalance(
+    aim: str, max_moves: int = 10, request: Request | None = None, hosts: Collection[str] = (), policy: str = ""
+) -> Call[RebalancePlanAnswer]:
+    """Return moves for an aim: `request`, `waiting`, `drain` or `policy`."""
+    given: dict[str, Any] = {} if request is None else {"request": request.body()}
+    body = {"for": aim, "max_moves": max_moves, "hosts": list(hosts), "policy": policy, **given}
+    return _plan("rebalance", reader(RebalancePlanAnswer), **body)
+
+
+def apply_moves(moves: Sequence[Mapping[str, Any]], timeout_s: int = 60) -> Call[AppliedAnswer]:
+    """Make the moves of a plan, one after the other. Repeating the call makes no move twice."""
+    body = {"moves": list(moves), "timeout_s": timeout_s}
+    waits_s = float(timeout_s * len(moves))
+    path = "/v1/plans/rebalance/apply"
+    return Call("POST", path, reader(AppliedAnswer), body=body, is_repeatable=True, waits_s=waits_s)
+
+
+def _nothing(_content: bytes) -> None:
+    return None
+
+
+def _named(kind: str, name: str) -> str:
+    what = "project" if kind == "quotas" else "name"
+    return f"/v1/{kind}/{quote(check_name(what, name))}"
+
+
+def _host(host: str) -> str:
+    return f"/v1/hosts/{quote(check_name('host', host))}"
+
+
+def _host_verb(host: str, verb: str, **body: Any) -> Call[None]:
+    """Return the call of a verb of a host. Each sets a state, so it can be repeated."""
+    read_any = reader_if_any(AcceptedAnswer)
+
+    def read(content: bytes) -> None:
+        read_any(content)
+
+    given = {name: value for name, value in body.items() if value is not None}
+    return Call("POST", f"{_host(host)}/{verb}", read, body=given or None, is_repeatable=True)
+
+
+def _bulk(method: str, path: str, filters: Mapping[str, Names], **given: int | bool) -> Pages[BulkClaimAnswer]:
+    asked = query(**filters, **given, limit=1000)
+    return pages(path, asked, BulkAnswer, lambda page: page.results, method=method)
+
+
+def _plan(kind: str, read: Any, **body: Any) -> Call[Any]:
+    return Call("POST", f"/v1/plans/{kind}", read, body=body, is_repeatable=True, waits_s=PLAN_S)

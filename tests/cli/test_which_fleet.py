@@ -1,0 +1,174 @@
+"""Which fleet a command works on: options, the environment, and contexts; the API's errors, and what it loads."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from redsched.settings import Settings
+from tests.auth.parts import authenticator, document, entry, token, write
+from tests.cli.conftest import Redsched, served
+from tests.cli.parts import run
+from tests.support.waiting import wait_until_sync
+
+NO_STORE = {"redis", "hiredis", "numpy", "redsched.store.store", "redsched.scheduler.scheduler"}
+LOADED = """
+import sys
+from redsched.cli.main import run
+code = run(sys.argv[2:])
+print(*(name for name in sys.argv[1].split() if name in sys.modules), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+@pytest.fixture
+def api(redsched: Redsched, store: str) -> Iterator[str]:
+    """Yield the URL of an API on the store with hosts h1 and h2."""
+    redsched("select", "VCPU=1", "--id", "placed", "--host", "h1").check()
+    with served(Settings(redis_url=store)) as url:
+        yield url
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the path of an empty file of contexts, which commands use."""
+    path = tmp_path / "folder" / "config.yaml"
+    monkeypatch.setenv("REDSCHED_CONFIG", os.fspath(path))
+    for name in ("REDSCHED_REDIS_URL", "REDSCHED_API", "REDSCHED_CONTEXT"):
+        monkeypatch.delenv(name, raising=False)
+    return path
+
+
+def hosts(*words: str, environment: dict[str, str] | None = None) -> list[str]:
+    """Return the names of the hosts that a list with these options has."""
+    return run("host", "list", "-o", "name", *words, environment=environment).check().output.split()
+
+
+def test_without_a_fleet_the_error_names_every_way(config: Path) -> None:
+    assert not config.exists()
+    run("status").check_failed(2, "REDSCHED_REDIS_URL", "REDSCHED_API", "--url", "--api", "redsched context set")
+
+
+def test_options_come_before_the_environment_and_that_before_the_context(api: str, store: str, config: Path) -> None:
+    """What comes later is not even tried: nobody listens there."""
+    nowhere = "http://127.0.0.1:1"
+    run("context", "set", "here", "--url", store).check()
+    assert hosts() == ["h1", "h2"]
+    run("status", environment={"REDSCHED_API": nowhere}).check_failed(5, nowhere)
+    assert hosts("--api", api, environment={"REDSCHED_REDIS_URL": "redis://127.0.0.1:1"}) == ["h1", "h2"]
+    assert hosts("--url", store, environment={"REDSCHED_API": nowhere}) == ["h1", "h2"]
+    assert hosts("--context", "here", environment={"REDSCHED_API": nowhere}) == ["h1", "h2"]
+    run("context", "set", "there", "--api", nowhere).check()
+    run("status", environment={"REDSCHED_CONTEXT": "there"}).check_failed(5, nowhere)
+
+
+def test_two_fleets_of_the_same_kind_are_refused(config: Path) -> None:
+    run("status", "--url", "redis://a", "--api", "http://localhost").check_failed(2, "--url and --api", "give one")
+    run("status", "--api", "http://localhost", "--context", "x").check_failed(2, "--api and --context")
+    both = {"REDSCHED_REDIS_URL": "redis://a", "REDSCHED_API": "http://localhost"}
+    run("status", environment=both).check_failed(2, "both set", "unset one")
+    run("status", "--url", "redis://a", "--token-file", "x").check_failed(2, "--token-file is for an API")
+
+
+def test_contexts_are_set_used_listed_shown_and_deleted(config: Path) -> None:
+    assert run("context", "list").check().output.startswith("no contexts: `redsched context set NAME")
+    assert run("context", "set", "lab", "--api", "https://lab:8080", "--token-file", "t").check().output == (
+        "context lab is set\n"
+    )
+    here = "redis://:secret@store:6379"
+    assert "redsched context use here" in run("context", "set", "here", "--url", here).check().output
+    rows = [line.split("\t") for line in run("contexts").check().output.splitlines()]
+    assert rows[0] == ["CONTEXT", "USED", "FLEET", "TOKEN FILE"]
+    assert rows[1] == ["here", "no", "redis://:***@store:6379", "-"]
+    assert rows[2] == ["lab", "yes", "https://lab:8080", str(Path("t").absolute())]
+    assert run("context", "use", "here").check().output == "commands use context here now\n"
+    shown = run("context", "list", "--json").check()
+    assert shown.json()["current"] == "here"
+    assert "secret" not in shown.output + run("context", "show", "here").check().output
+    assert config.stat().st_mode & 0o777 == 0o600
+    assert run("context", "delete", "here").check().output == "context here is deleted\n"
+    assert run("context", "list", "--json").check().json() == {
+        "current": "",
+        "contexts": [{"name": "lab", "api": "https://lab:8080", "token_file": str(Path("t").absolute())}],
+    }
+
+
+def test_mistakes_about_contexts_say_what_to_do(config: Path) -> None:
+    run("context", "use", "x").check_failed(4, "no context 'x'", "none yet", "redsched context set")
+    run("context", "set", "lab", "--api", "https://lab").check()
+    run("status", "--context", "x").check_failed(4, "no context 'x'", "it has lab")
+    run("context", "set", "x").check_failed(2, "either --api or --url")
+    run("context", "set", "x", "--url", "redis://a", "--token-file", "t").check_failed(2, "leave them out")
+    config.write_text("contexts: {lab: {urll: x}}")
+    run("status").check_failed(2, str(config), "urll")
+    config.write_text("contexts: {lab: {api: x, redis_url: y}}")
+    run("status").check_failed(2, str(config), "contexts.lab", "either")
+    config.write_text("a: [")
+    run("context", "list").check_failed(2, str(config), "YAML")
+    config.unlink()
+    config.mkdir()
+    run("context", "list").check_failed(2, str(config), "cannot be read")
+
+
+def test_a_context_of_a_store_serves_commands_that_need_it(store: str, redsched: Redsched, config: Path) -> None:
+    run("context", "set", "here", "--url", store).check()
+    assert "all is well" in run("audit").check().output
+
+
+@pytest.mark.parametrize("words", [("audit",), ("export",), ("init",), ("upgrade",), ("function", "show")])
+def test_a_command_that_needs_the_store_is_refused_over_an_api(words: tuple[str, ...], config: Path) -> None:
+    environment = {"REDSCHED_API": "http://localhost"}
+    run(*words, environment=environment).check_failed(2, "needs access to the store", "http://localhost", "--url")
+
+
+def test_an_api_that_cannot_be_reached_is_exit_code_5(config: Path) -> None:
+    run("status", "--api", "http://127.0.0.1:1").check_failed(5, "the API at http://127.0.0.1:1 cannot be reached")
+    run("status", "--api", "127.0.0.1:8080").check_failed(2, "'127.0.0.1:8080' is not one", "https://HOST:PORT")
+    run("status", "--api", "http://elsewhere.example").check_failed(2, "plain http to another machine")
+
+
+def test_a_token_decides_what_a_command_may_do(redsched: Redsched, store: str, config: Path, tmp_path: Path) -> None:
+    """A tenant sees its own claims, and changes no hosts; without a token nothing is shown."""
+    redsched("select", "VCPU=1", "--id", "theirs", "--project", "shop").check()
+    redsched("select", "VCPU=1", "--id", "ours-1", "--project", "web").check()
+    tenant = entry(token("ann"), role="tenant", projects=["web"], claim_prefix="ours-")
+    file = write(tmp_path / "tokens.yaml", document(tenant))
+    mine = tmp_path / "mine"
+    mine.write_text(token("ann"))
+    mine.chmod(0o600)
+    with served(Settings(redis_url=store), authenticator(file)) as url:
+        asked = ("--api", url, "--token-file", str(mine))
+        assert run("claim", "list", "-o", "name", *asked).check().output == "ours-1\n"
+        run("claim", "show", "theirs", *asked).check_failed(4, "theirs")
+        run("host", "drain", "h1", *asked).check_failed(6, "tenant")
+        run("claim", "list", "--api", url).check_failed(6, "token")
+        made = run("select", "VCPU=1", "--id", "ours-2", *asked).check().output
+        assert "ours-2" in made
+
+
+def test_nothing_of_the_store_is_loaded_over_an_api(api: str, config: Path) -> None:
+    """So that the command line works where only the client is installed."""
+    for words in (("host", "list"), ("claim", "show", "placed"), ("status",), ("explain", "VCPU=1")):
+        ended = subprocess.run(
+            [sys.executable, "-c", LOADED, " ".join(NO_STORE), *words],
+            env={**os.environ, "REDSCHED_API": api},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert ended.stderr.split() == [], words
+
+
+def test_names_are_completed_over_an_api(api: str, config: Path) -> None:
+    typed = {"COMP_WORDS": "redsched\nclaim\nshow\npl", "COMP_CWORD": "3"}
+    environment = {"_REDSCHED_COMPLETE": "complete_bash", "REDSCHED_API": api, **typed}
+    wait_until_sync(lambda: run(environment=environment).output.split() == ["placed"], 30)
+
+
+def test_followed_events_come_over_an_api(api: str, config: Path) -> None:
+    """The latest ones first are those of the log."""
+    newest = run("events", "--api", api, "--json", "--kind", "claimed").check().json()["events"]
+    assert [one["claim"] for one in newest] == ["placed"]

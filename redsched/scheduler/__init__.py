@@ -6,11 +6,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from redsched.decide import Check, Explanation, HostCheck, Miss, RankedHost, ReasonCount
     from redsched.model import Exceeded
-    from redsched.scheduler.claims.bulk import BulkOutcome, BulkResult
-    from redsched.scheduler.claims.listing import ClaimFilter
-    from redsched.scheduler.observe.capacity import CapacityBy, CapacityRow, ClassCapacity
-    from redsched.scheduler.observe.events import EventFilter
-    from redsched.scheduler.observe.usage import UsageBy, usage_by
     from redsched.scheduler.plans.results import (
         AddingPlan,
         Aim,
@@ -26,11 +21,16 @@ if TYPE_CHECKING:
         Unplaced,
         WithoutDomain,
     )
+    from redsched.scheduler.queries import CapacityBy, ClaimFilter, EventFilter, UsageBy, usage_by
     from redsched.scheduler.results import (
         AggregateView,
         AuditReport,
+        BulkOutcome,
+        BulkResult,
+        CapacityRow,
         Change,
         ClaimCost,
+        ClassCapacity,
         DrainState,
         Effort,
         EventView,
@@ -127,22 +127,22 @@ _MODULES = {
     "Aim": "redsched.scheduler.plans.results",
     "AppliedMove": "redsched.scheduler.plans.results",
     "AuditReport": "redsched.scheduler.results",
-    "BulkOutcome": "redsched.scheduler.claims.bulk",
-    "BulkResult": "redsched.scheduler.claims.bulk",
-    "CapacityBy": "redsched.scheduler.observe.capacity",
+    "BulkOutcome": "redsched.scheduler.results",
+    "BulkResult": "redsched.scheduler.results",
+    "CapacityBy": "redsched.scheduler.queries",
     "CapacityPlan": "redsched.scheduler.plans.results",
-    "CapacityRow": "redsched.scheduler.observe.capacity",
+    "CapacityRow": "redsched.scheduler.results",
     "CellStatus": "redsched.scheduler.status.results",
     "Change": "redsched.scheduler.results",
     "Check": "redsched.decide",
     "ClaimCost": "redsched.scheduler.results",
-    "ClaimFilter": "redsched.scheduler.claims.listing",
+    "ClaimFilter": "redsched.scheduler.queries",
     "ClassAmounts": "redsched.scheduler.plans.results",
-    "ClassCapacity": "redsched.scheduler.observe.capacity",
+    "ClassCapacity": "redsched.scheduler.results",
     "DrainState": "redsched.scheduler.results",
     "Effort": "redsched.scheduler.results",
     "EndedPlacement": "redsched.store.codec.results",
-    "EventFilter": "redsched.scheduler.observe.events",
+    "EventFilter": "redsched.scheduler.queries",
     "EventView": "redsched.scheduler.results",
     "Exceeded": "redsched.model",
     "Explanation": "redsched.decide",
@@ -178,10 +178,10 @@ _MODULES = {
     "StatusProblem": "redsched.scheduler.status.results",
     "StatusReport": "redsched.scheduler.status.results",
     "Unplaced": "redsched.scheduler.plans.results",
-    "UsageBy": "redsched.scheduler.observe.usage",
+    "UsageBy": "redsched.scheduler.queries",
     "UsageRow": "redsched.scheduler.results",
     "WithoutDomain": "redsched.scheduler.plans.results",
-    "usage_by": "redsched.scheduler.observe.usage",
+    "usage_by": "redsched.scheduler.queries",
 }
 """The module of each name. Imported on first access: what decides loads NumPy, and most commands decide nothing."""
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from redsched.model import Amounts, ClaimStatus, HostStatus, ServerGroup
+from redsched.errors import RedschedError
+from redsched.model import Amounts, Claim, ClaimStatus, HostStatus, ServerGroup
 from redsched.model.record import record
 
 T = TypeVar("T")
@@ -399,3 +400,70 @@ class Effort:
     seconds: float
     claims: tuple[ClaimCost, ...] = ()
     reason: str = ""
+
+
+class BulkOutcome(StrEnum):
+    """The outcome of a bulk call for one claim."""
+
+    SELECTED = "selected"
+    """The claim matches, and was not changed: the call was a dry run."""
+    RELEASED = "released"
+    RENEWED = "renewed"
+    UNCHANGED = "unchanged"
+    """The claim is active and has no lease to renew."""
+    SHELVED = "shelved"
+    UNSHELVED = "unshelved"
+    ENDING = "ending"
+    """It will be released or shelved once its host confirms that the work is gone."""
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class BulkResult:
+    """A claim as it was listed, and the outcome of the call for it; `error` is the reason of a refusal."""
+
+    claim: Claim
+    outcome: BulkOutcome
+    error: RedschedError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassCapacity:
+    """The amounts of one class, in its unit.
+
+    `total`: what claims and external usage may use together. `claimed` and `external`: what they use; `external` has
+    what is reserved for requests that wait, too. `free`: what is free on hosts that take claims; `away`: on hosts that
+    take none, because they are down, not attested, disabled or draining. `largest`: the largest free amount in one
+    place, `largest_at`: the host (with the pool, `h1 gpu0`) or shared pool that has it.
+    """
+
+    total: int = 0
+    claimed: int = 0
+    external: int = 0
+    free: int = 0
+    away: int = 0
+    largest: int = 0
+    largest_at: str = ""
+
+    def __add__(self, other: "ClassCapacity") -> "ClassCapacity":
+        top = other if other.largest > self.largest else self
+        return ClassCapacity(
+            self.total + other.total,
+            self.claimed + other.claimed,
+            self.external + other.external,
+            self.free + other.free,
+            self.away + other.away,
+            top.largest,
+            top.largest_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityRow:
+    """The amounts by class of a zone, aggregate or project: `name` is its name; '' for all, and for hosts in none.
+
+    A project has no capacity of its own: `total` is that of all hosts, and only `claimed` is the project's.
+    """
+
+    name: str
+    classes: Mapping[str, ClassCapacity] = field(default_factory=dict)

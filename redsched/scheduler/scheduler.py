@@ -11,7 +11,18 @@ from redsched.model import OneOf, Request
 from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.observe.delays import FeedLag
-from redsched.scheduler.results import AuditReport, Change, Finding, Readiness, Reset, Selections, Stats, UsageRow
+from redsched.scheduler.queries import CapacityBy, UsageBy
+from redsched.scheduler.results import (
+    AuditReport,
+    CapacityRow,
+    Change,
+    Finding,
+    Readiness,
+    Reset,
+    Selections,
+    Stats,
+    UsageRow,
+)
 from redsched.scheduler.wiring import Components, plugins_of
 from redsched.settings import Settings
 from redsched.store.store import KEEPS, Store, StoreMemory
@@ -30,10 +41,8 @@ if TYPE_CHECKING:
     from redsched.scheduler.hosts.service import HostService
     from redsched.scheduler.mirroring.cell_tasks import CellTasks
     from redsched.scheduler.mirroring.mirrors import Mirrors
-    from redsched.scheduler.observe.capacity import CapacityBy, CapacityRow
     from redsched.scheduler.observe.change_log import ChangeLog, Render
     from redsched.scheduler.observe.events import EventService
-    from redsched.scheduler.observe.usage import UsageBy
     from redsched.scheduler.planning.planner import Planner
     from redsched.scheduler.plans.running import MoveRunner
     from redsched.scheduler.plans.service import PlanService
@@ -323,7 +332,7 @@ class Scheduler:
 
         Raises StoreUnavailable.
         """
-        from redsched.scheduler.observe.usage import UsageBy, usage
+        from redsched.scheduler.observe.usage import usage
 
         return await usage(self._cells, (UsageBy.CLASS,) if by is None else by, project)
 

@@ -6,23 +6,21 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from redsched.agent.collectors.fleet import read_fleet
 from redsched.cli import completion, tables
 from redsched.cli.context import settings_for
 from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.options import AsJson, filter_names, seconds
 from redsched.cli.request_options import NOT_GIVEN, RequestOptions, request_of, takes_asked
-from redsched.cli.verbs.archive import read_archive
 from redsched.cli.where import ANYWHERE, Where, settings_of
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.scheduler import AddingPlan, CapacityPlan, ClassAmounts, LeavingPlan, Redundancy, Unplaced
-from redsched.scheduler.plans.offline import ArchivePlans
 from redsched.scheduler.status.results import counted
 from redsched.schema import responses
 
 if TYPE_CHECKING:
     from redsched.cli.remote.plans import RemotePlans
+    from redsched.scheduler.plans.offline import ArchivePlans
     from redsched.scheduler.plans.service import PlanService
 
 T = TypeVar("T")
@@ -115,6 +113,8 @@ def with_hosts(
 
     Nothing is written. With a request, also show how many of it fit before and after.
     """
+    from redsched.agent.collectors.fleet import read_fleet  # loads what agents need
+
     reports = read_fleet(Path(file))
     request = planned_request(asked) if is_given(asked) else None
     found = _plan(
@@ -143,16 +143,24 @@ def _plan(
     export: str,
     budget_s: int | None,
     live: Callable[["PlanService | RemotePlans"], Awaitable[T]],
-    offline: Callable[[ArchivePlans], T],
+    offline: Callable[["ArchivePlans"], T],
 ) -> T:
     """Make a plan on an export, if one is named, else on the running cells."""
     if export:
-        return offline(ArchivePlans(read_archive(export), settings_for(), float(budget_s or BUDGET_S)))
+        return offline(archived(export, budget_s))
 
     async def plan(fleet: Fleet) -> T:
         return await live(fleet.plans)
 
     return with_fleet(where, plan, read_only=True, plan_limit_s=limit_of(where, budget_s))
+
+
+def archived(export: str, budget_s: int | None) -> "ArchivePlans":
+    """Return the plans on an export. Raises InvalidRequest."""
+    from redsched.cli.verbs.archive import read_archive  # both load the client of the store
+    from redsched.scheduler.plans.offline import ArchivePlans
+
+    return ArchivePlans(read_archive(export), settings_for(), float(budget_s or BUDGET_S))
 
 
 def limit_of(where: Where, budget_s: int | None) -> float:

@@ -6,16 +6,13 @@ from typing import Annotated
 import typer
 
 from redsched.cli import completion, tables
-from redsched.cli.context import settings_for
 from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.options import AsJson, Many, filter_names, seconds
 from redsched.cli.request_options import RequestOptions, takes_asked
-from redsched.cli.verbs.archive import read_archive
-from redsched.cli.verbs.plans import BUDGET_S, Budget, From, is_given, limit_of, planned_request
+from redsched.cli.verbs.plans import Budget, From, archived, is_given, limit_of, planned_request
 from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.scheduler import Aim, AppliedMove, Move, RebalancePlan
-from redsched.scheduler.plans.offline import ArchivePlans
 from redsched.schema import responses
 from redsched.schema.requests.plans import MAX_MOVE_S, MAX_MOVES
 
@@ -67,7 +64,7 @@ def rebalance(
     if export:
         if apply:
             raise InvalidRequest("--apply moves claims of the running cells: leave out --from")
-        plans = ArchivePlans(read_archive(export), settings_for(), float(budget_s or BUDGET_S))
+        plans = archived(export, budget_s)
         return _show(plans.rebalance(aim, max_moves, request, hosts, policy), as_json)
 
     async def work(fleet: Fleet) -> tuple[RebalancePlan, list[AppliedMove]]:

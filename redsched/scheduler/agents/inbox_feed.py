@@ -7,13 +7,12 @@ wakes those who wait for these hosts; they read the inboxes themselves.
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
 
 from redsched import aio, logs
 from redsched.errors import Unavailable
 from redsched.store.cell import CellStore
-from redsched.store.codec.results import InboxEntry
+from redsched.store.codec.results import InboxEntry, Inboxes
 from redsched.store.inbox_changes import LONGEST_PAUSE_S, MAX_CHANGES, InboxChanges, InboxNews
 
 GROWTH = 1.5
@@ -23,15 +22,6 @@ AGAIN_S = 0.5
 """Pause before the feed is read again after an error."""
 
 _log = logs.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Inboxes:
-    """The notifications of hosts, and the cell's epoch, '' if it has none. `reset`: some may have been missed."""
-
-    epoch: str
-    reset: bool
-    entries: Mapping[str, Sequence[InboxEntry]]
 
 
 class _Waiter:

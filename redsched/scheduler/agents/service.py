@@ -9,7 +9,7 @@ from redsched.model import MAX_ALTERNATES, AgentStamp, Claim, HostReport, Reques
 from redsched.model.limits import check_size
 from redsched.model.tokens import Token
 from redsched.model.validation import check_name
-from redsched.scheduler.agents.inbox_feed import Inboxes, InboxFeed
+from redsched.scheduler.agents.inbox_feed import InboxFeed
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.hosts.column_limit import refuse_too_many_columns
 from redsched.store.cell import CellStore
@@ -19,6 +19,7 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import (
     AttestAnswer,
     EndedPlacement,
+    Inboxes,
     JournaledClaim,
     ReportAnswer,
     ScriptResult,

@@ -5,8 +5,7 @@ token of the listed placement, so it is refused for a claim that has ended or mo
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from redsched import aio
@@ -14,10 +13,10 @@ from redsched.errors import InvalidRequest, RedschedError, StoreUnavailable
 from redsched.model import MAX_LEASE_S, Claim, ClaimStatus, ListedState, values_of
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cells, no_such_host
-from redsched.scheduler.claims.listing import ClaimFilter
 from redsched.scheduler.claims.service import ClaimService
 from redsched.scheduler.mirroring.parts import unknown_hosts
-from redsched.scheduler.results import Page
+from redsched.scheduler.queries import ClaimFilter
+from redsched.scheduler.results import BulkOutcome, BulkResult, Page
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
 from redsched.store.commands.base import chunks
@@ -29,31 +28,6 @@ AT_ONCE = 32
 """The number of claims processed concurrently."""
 
 Verb = Callable[[Claim], Awaitable["BulkOutcome"]]
-
-
-class BulkOutcome(StrEnum):
-    """The outcome of a bulk call for one claim."""
-
-    SELECTED = "selected"
-    """The claim matches, and was not changed: the call was a dry run."""
-    RELEASED = "released"
-    RENEWED = "renewed"
-    UNCHANGED = "unchanged"
-    """The claim is active and has no lease to renew."""
-    SHELVED = "shelved"
-    UNSHELVED = "unshelved"
-    ENDING = "ending"
-    """It will be released or shelved once its host confirms that the work is gone."""
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True, slots=True)
-class BulkResult:
-    """A claim as it was listed, and the outcome of the call for it; `error` is the reason of a refusal."""
-
-    claim: Claim
-    outcome: BulkOutcome
-    error: RedschedError | None = None
 
 
 class BulkService:

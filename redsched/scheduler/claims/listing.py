@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 
 from redsched.errors import InvalidRequest
 from redsched.model import (
@@ -10,15 +10,13 @@ from redsched.model import (
     Claim,
     ClaimStatus,
     EndReason,
-    ListedState,
-    OneOf,
     Reason,
     accepts,
-    values_of,
 )
 from redsched.pacing import in_order, paced
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.mirroring.parts import host_names
+from redsched.scheduler.queries import ClaimFilter
 from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
 from redsched.store.commands.claims import HOSTS_AT_ONCE
 
@@ -28,63 +26,6 @@ _GIVEN_BACK = (EndReason.RELEASED, ClaimStatus.ENDING)
 
 Position = tuple[str, str]
 """The sort key of a claim in lists: host and id. A claim without a placement has the host ''."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimFilter:
-    """Selects the claims that match every given field by one of its values.
-
-    With `host`, selects all claims that have a placement there and shows each at that placement; without, shows each at
-    its main placement. Raises InvalidRequest for a state that cannot be listed, and for `shelved` with a host or zone.
-    """
-
-    host: OneOf = None
-    project: OneOf = None
-    consumer: OneOf = None
-    state: OneOf = None
-    zone: OneOf = None
-    cell: OneOf = None
-
-    def __post_init__(self) -> None:
-        states = values_of(self.state)
-        if ClaimStatus.ENDED in states:
-            raise InvalidRequest("ended claims are not listed: read one by its id, or list those with state shelved")
-        if unknown := [one for one in states if one not in set(ListedState)]:
-            raise InvalidRequest(f"unknown state {unknown[0][:80]!r}: use {', '.join(ListedState)}")
-        if self.includes_shelved and (self.host or self.zone):
-            raise InvalidRequest("a shelved claim is on no host: leave out host and zone, or state shelved")
-
-    def require_any(self) -> None:
-        """Raise InvalidRequest if the filter is empty: it would match every claim."""
-        names = [one.name for one in fields(self)]
-        if not any(getattr(self, name) for name in names):
-            raise InvalidRequest(
-                f"a filter is required, or every claim would be selected: give at least one of {', '.join(names)}"
-            )
-
-    def matches(self, claim: Claim) -> bool:
-        """Return whether the project, consumer and state of a claim match."""
-        state = ListedState.SHELVED if claim.is_shelved else claim.state
-        return (
-            accepts(self.project, claim.project)
-            and accepts(self.consumer, claim.consumer)
-            and accepts(self.state, state)
-        )
-
-    @property
-    def includes_shelved(self) -> bool:
-        """Whether the filter includes shelved claims; without a state it does not."""
-        return ListedState.SHELVED in values_of(self.state)
-
-    @property
-    def includes_unplaced(self) -> bool:
-        """Whether the filter may match a pending claim without a placement."""
-        return not self.host and not self.zone and accepts(self.state, ClaimStatus.PENDING)
-
-    @property
-    def includes_placed(self) -> bool:
-        """Whether the filter may match a claim on a host."""
-        return set(values_of(self.state)) != {ListedState.SHELVED}
 
 
 async def walk_claims(

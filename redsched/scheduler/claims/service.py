@@ -11,9 +11,10 @@ from typing import NoReturn
 from redsched.errors import NotFound, NoValidHost
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, OneOf, Token, values_of
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.claims.listing import ClaimFilter, cursor, walk_claims, with_reasons
+from redsched.scheduler.claims.listing import cursor, walk_claims, with_reasons
 from redsched.scheduler.claims.outcomes import check_outcome
 from redsched.scheduler.claims.resize import absolute
+from redsched.scheduler.queries import ClaimFilter
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.results import Page
 from redsched.store.codec.claim_codec import counted_by

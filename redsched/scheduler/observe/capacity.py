@@ -4,71 +4,22 @@ Hosts are read in pages, so that no read blocks the store for long. Claims are r
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from redsched.model import CLAIMS
 from redsched.model.validation import SHARED_POOL, split_slot
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.mirroring.parts import columns_in_parts
-from redsched.scheduler.observe.usage import UsageBy, usage
+from redsched.scheduler.observe.usage import usage
+from redsched.scheduler.queries import CapacityBy, UsageBy
+from redsched.scheduler.results import CapacityRow, ClassCapacity
 
 if TYPE_CHECKING:
     from redsched.cache.columns import Columns
     from redsched.scheduler.declared.service import SharedPoolService
 
 PAGE = 500
-
-
-class CapacityBy(StrEnum):
-    """What amounts are summed by, besides their class."""
-
-    ZONE = "zone"
-    AGGREGATE = "aggregate"
-    PROJECT = "project"
-
-
-@dataclass(frozen=True, slots=True)
-class ClassCapacity:
-    """The amounts of one class, in its unit.
-
-    `total`: what claims and external usage may use together. `claimed` and `external`: what they use; `external` has
-    what is reserved for requests that wait, too. `free`: what is free on hosts that take claims; `away`: on hosts that
-    take none, because they are down, not attested, disabled or draining. `largest`: the largest free amount in one
-    place, `largest_at`: the host (with the pool, `h1 gpu0`) or shared pool that has it.
-    """
-
-    total: int = 0
-    claimed: int = 0
-    external: int = 0
-    free: int = 0
-    away: int = 0
-    largest: int = 0
-    largest_at: str = ""
-
-    def __add__(self, other: "ClassCapacity") -> "ClassCapacity":
-        top = other if other.largest > self.largest else self
-        return ClassCapacity(
-            self.total + other.total,
-            self.claimed + other.claimed,
-            self.external + other.external,
-            self.free + other.free,
-            self.away + other.away,
-            top.largest,
-            top.largest_at,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class CapacityRow:
-    """The amounts by class of a zone, aggregate or project: `name` is its name; '' for all, and for hosts in none.
-
-    A project has no capacity of its own: `total` is that of all hosts, and only `claimed` is the project's.
-    """
-
-    name: str
-    classes: Mapping[str, ClassCapacity] = field(default_factory=dict)
 
 
 async def capacity(cells: Cells, pools: "SharedPoolService", by: CapacityBy | None = None) -> tuple[CapacityRow, ...]:

@@ -1,13 +1,12 @@
 """Read the event logs of all cells: in pages, the newest events, or events as they are recorded."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import AsyncIterator, Sequence
 
 from redsched.errors import InvalidRequest
-from redsched.model import EndReason, OneOf, accepts, values_of
 from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.queries import ALL, EventFilter
 from redsched.scheduler.results import EventView, Page
 from redsched.store.codec.fields import AMOUNT
 from redsched.store.codec.results import Event
@@ -15,44 +14,8 @@ from redsched.store.codec.results import Event
 BATCH = 500
 MAX_READ = 20_000
 """The most log entries read for one page. If the filter matches few of them, the page may be short or empty."""
-KINDS = frozenset(EndReason) | {
-    *("claimed", "local", "active", "resizing", "resized", "resize-failed", "ending", "restored"),
-    *("up", "down", "attest", "status", "lost", "membership", "declared", "removed", "repaired", "missing"),
-}
-"""The kinds of events."""
 
 _HEAD = frozenset(("at_ms", "seq", "kind"))
-
-
-@dataclass(frozen=True, slots=True)
-class EventFilter:
-    """Selects the events that match every given field. Raises InvalidRequest for an unknown kind.
-
-    With `of_projects`, only events of claims of these projects: '' is that of claims without a project, which `project`
-    cannot select.
-    """
-
-    claim: OneOf = None
-    project: OneOf = None
-    host: OneOf = None
-    kind: OneOf = None
-    actor: OneOf = None
-    request_id: OneOf = None
-    of_projects: frozenset[str] | None = None
-
-    def __post_init__(self) -> None:
-        if unknown := [kind for kind in values_of(self.kind) if kind not in KINDS]:
-            raise InvalidRequest(f"unknown kind {unknown[0][:80]!r}: events are {', '.join(sorted(KINDS))}")
-
-    def matches(self, event: Mapping[str, str]) -> bool:
-        """Return whether an event matches."""
-        if self.of_projects is not None and not ("claim" in event and event.get("project", "") in self.of_projects):
-            return False
-        return all(accepts(getattr(self, name), event.get(name)) for name in _MATCHED)
-
-
-_MATCHED = tuple(one.name for one in fields(EventFilter) if one.name != "of_projects")
-ALL = EventFilter()
 
 
 class EventService:

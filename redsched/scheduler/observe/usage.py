@@ -7,39 +7,18 @@ may or may not be counted.
 
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from redsched.errors import InvalidRequest
 from redsched.model import CLAIMS, Claim, OneOf, accepts
 from redsched.pacing import paced
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.mirroring.parts import columns_in_parts
+from redsched.scheduler.queries import UsageBy
 from redsched.scheduler.quotas.usage import quota_usage
 from redsched.scheduler.results import UsageRow
 
 if TYPE_CHECKING:
     from redsched.cache.columns import Columns
-
-
-class UsageBy(StrEnum):
-    """Dimensions by which usage is summed."""
-
-    CLASS = "class"
-    ZONE = "zone"
-    PROJECT = "project"
-
-
-def usage_by(text: str) -> tuple[UsageBy, ...]:
-    """Parse a list such as `class,zone,project`, without duplicates, in its order. Raises InvalidRequest."""
-    names = dict.fromkeys(text.split(","))
-    unknown = [name for name in names if name not in set(UsageBy)]
-    if unknown:
-        known = ", ".join(UsageBy)
-        raise InvalidRequest(
-            f"by {unknown[0][:80]!r} is not a key to sum by: use one or more of {known}, separated by commas"
-        )
-    return tuple(UsageBy(name) for name in names)
 
 
 async def usage(cells: Cells, by: Sequence[UsageBy], project: OneOf = None) -> tuple[UsageRow, ...]:

@@ -4,11 +4,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from redsched.scheduler.agents.inbox_feed import Inboxes
 from redsched.schema.answer import Answer, From
 from redsched.schema.responses.hosts import InboxEntryAnswer
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import AttestAnswer, ReportAnswer, ScriptResult
+from redsched.store.codec.results import AttestAnswer, Inboxes, ReportAnswer, ScriptResult
 
 
 class AgentAnswer(Answer):

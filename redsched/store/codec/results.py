@@ -1,6 +1,6 @@
 """The results of the typed calls, as plain data; the scripts' headers define each outcome."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -343,3 +343,12 @@ class AuditedHost:
     fields: Mapping[str, str]
     ids: frozenset[str]
     claims: Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Inboxes:
+    """The notifications of hosts, and the cell's epoch, '' if it has none. `reset`: some may have been missed."""
+
+    epoch: str
+    reset: bool
+    entries: Mapping[str, Sequence[InboxEntry]]

@@ -6,7 +6,8 @@ import pytest
 
 from redsched.model import Aggregate, HostReport, HostStatus, Inventory, Pool, Request, SharedPool
 from redsched.scheduler import Scheduler
-from redsched.scheduler.observe.capacity import CapacityBy, ClassCapacity
+from redsched.scheduler.queries import CapacityBy
+from redsched.scheduler.results import ClassCapacity
 from redsched.settings import Settings
 from redsched.store.access.roles import StoreRole
 from tests.scheduler.conftest import report_all

@@ -13,7 +13,7 @@ from redsched.model import EndReason, HostStatus, Request
 from redsched.scheduler import EventFilter, EventView, Scheduler
 from redsched.scheduler.background.lease import DutyLease
 from redsched.scheduler.background.recorder import Recorder
-from redsched.scheduler.observe.events import KINDS
+from redsched.scheduler.queries import KINDS
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome

@@ -7,7 +7,7 @@ import pytest
 from redsched.errors import ClaimState, NotFound, NoValidHost, QuotaExceeded, Settling
 from redsched.model import Quota, Request
 from redsched.scheduler import Exceeded, Scheduler
-from redsched.scheduler.observe.usage import UsageBy
+from redsched.scheduler.queries import UsageBy
 from redsched.store.cell import CellStore
 from tests.support.builders.cells import new_epoch, raw_client
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from redsched.errors import RedschedError
 from redsched.scheduler import Scheduler
-from redsched.scheduler.observe.events import EventFilter
+from redsched.scheduler.queries import EventFilter
 from redsched.scheduler.results import EventView
 from tests.faults.suite.callers.operator import Operator
 from tests.faults.suite.checks.ledger import Ledger

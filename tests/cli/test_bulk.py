@@ -32,9 +32,9 @@ def test_a_dry_run_shows_the_claims_in_a_table(redsched: Redsched) -> None:
 
 
 def test_all_of_a_project_are_released(redsched: Redsched) -> None:
-    assert redsched("claim", "release", "--project", "web").check().output.endswith("2 released\n")
+    assert redsched("claim", "release", "--project", "web", "--yes").check().output.endswith("2 released\n")
     assert left(redsched) == ["c"]
-    assert redsched("claim", "release", "--project", "web").check().output == "no claims\n"
+    assert redsched("claim", "release", "--project", "web", "--yes").check().output == "no claims\n"
 
 
 def test_a_filter_that_is_given_again_takes_either_value(redsched: Redsched) -> None:
@@ -51,29 +51,33 @@ def test_a_filter_that_is_given_again_takes_either_value(redsched: Redsched) -> 
 
 def test_more_than_a_page_is_worked_off(redsched: Redsched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redsched.cli.verbs.bulk.PAGE", 1)
-    shown = redsched("claim", "shelve", "--cell", "c1", "--json").check().json()
+    shown = redsched("claim", "shelve", "--cell", "c1", "--yes", "--json").check().json()
     assert ([one["outcome"] for one in shown["results"]], shown["next"]) == (["shelved"] * 3, None)
 
 
 def test_shelved_claims_are_listed(redsched: Redsched) -> None:
-    redsched("claim", "shelve", "--project", "web").check()
+    redsched("claim", "shelve", "--project", "web", "--yes").check()
     shown = redsched("claim", "list", "--state", "shelved", "--json").check().json()["claims"]
     assert [one["claim_id"] for one in shown] == ["a", "b"]
     redsched("claim", "unshelve", "--project", "web", "--wait", "5").check_failed(2, "--wait is for a single claim")
-    assert redsched("claim", "unshelve", "--project", "web").check().output.endswith("2 unshelved\n")
+    assert redsched("claim", "unshelve", "--project", "web", "--yes").check().output.endswith("2 unshelved\n")
     assert left(redsched) == ["a", "b", "c"]
     redsched("claim", "list", "--state", "ended").check_failed(2, "--state")
     redsched("claim", "release", "--host", "nonesuch").check_failed(4, "no host 'nonesuch'")
 
 
 def test_renew_takes_the_lease_for_all(redsched: Redsched) -> None:
-    assert redsched("claim", "renew", "--state", "claimed", "--lease", "600").check().output.endswith("3 renewed\n")
+    assert (
+        redsched("claim", "renew", "--state", "claimed", "--yes", "--lease", "600")
+        .check()
+        .output.endswith("3 renewed\n")
+    )
 
 
 def test_one_that_is_refused_is_exit_code_3_and_the_others_are_done(redsched: Redsched) -> None:
     redsched("claim", "confirm", "a").check()
     redsched("claim", "release", "a").check()
-    ran = redsched("claim", "shelve", "--project", "web")
+    ran = redsched("claim", "shelve", "--project", "web", "--yes")
     assert ran.exit_code == 3
     assert [line.split() for line in ran.output.splitlines()[1:3]] == [
         ["a", "h1", "ending", "refused:", "claim-state"],

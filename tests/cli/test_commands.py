@@ -36,7 +36,7 @@ def test_no_hosts_by_a_filter_is_not_called_no_hosts_at_all(redsched: Redsched, 
 
 def test_lost_hosts_can_be_listed(redsched: Redsched) -> None:
     """The status is the one that the list shows; the help and the error name every status."""
-    redsched("host", "write-off", "h2", "--force").check()
+    redsched("host", "write-off", "h2", "--force", "--yes").check()
     assert [line.split()[:3] for line in redsched("host", "list", "--status", "lost").check().output.splitlines()] == [
         ["HOST", "ZONE", "STATUS"],
         ["h2", "az2", "lost"],
@@ -61,7 +61,7 @@ def test_host_shows_one(redsched: Redsched) -> None:
 
 
 def test_a_host_that_was_written_off_is_shown_as_lost(redsched: Redsched) -> None:
-    redsched("host", "write-off", "h2", "--force").check()
+    redsched("host", "write-off", "h2", "--force", "--yes").check()
     assert "zone az2  disabled  lost  0 claims" in redsched("host", "show", "h2").check().output
     of_h2 = redsched("host", "list").check().output.splitlines()[2]
     assert of_h2.split()[:4] == ["h2", "az2", "lost", "no"]
@@ -144,7 +144,7 @@ def test_drain_disable_enable_write_off(redsched: Redsched) -> None:
         3, "h1 is alive", "`redsched host drain h1 --move`", "`redsched host write-off h1 --force`"
     )
     redsched("host", "write-off", "h1", "--evacuate").check_failed(3, "`redsched host write-off h1 --evacuate --force`")
-    assert redsched("host", "write-off", "h1", "--force").check().output == "h1 is written off\n"
+    assert redsched("host", "write-off", "h1", "--force", "--yes").check().output == "h1 is written off\n"
     for word in ("drain", "disable", "enable", "write-off"):
         redsched("host", word, "h9").check_failed(4, "h9")
 
@@ -152,7 +152,7 @@ def test_drain_disable_enable_write_off(redsched: Redsched) -> None:
 def test_a_host_that_holds_claims_is_removed_by_force_alone(redsched: Redsched) -> None:
     redsched("select", "VCPU=1", "--host", "h1", "--id", "mine").check()
     redsched("host", "remove", "h1").check_failed(3, "release them first, or use `redsched host remove h1 --force`")
-    assert redsched("host", "remove", "h1", "--force").check().output == "h1 is removed\n"
+    assert redsched("host", "remove", "h1", "--force", "--yes").check().output == "h1 is removed\n"
     assert redsched("claim", "show", "mine", "--json").check().json()["state"] == "ended"
     redsched("host", "remove", "h1").check_failed(4, "h1")
 

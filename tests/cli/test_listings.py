@@ -134,7 +134,7 @@ def test_names_are_for_xargs(redsched: Redsched) -> None:
 
 def test_what_is_wrong_has_a_colour_on_a_terminal_alone(full: Redsched, store: str) -> None:
     full("host", "drain", "h1").check()
-    full("host", "write-off", "h2", "--force").check()
+    full("host", "write-off", "h2", "--force", "--yes").check()
     colourful = {"TERM": "xterm-256color"}
     hosts = lines_of(store, "host", "list", columns=200, environment=colourful)
     assert any(YELLOW in line and "draining" in line for line in hosts)

@@ -88,7 +88,7 @@ def test_a_host_that_is_emptied_says_what_cannot_leave(redsched: Redsched) -> No
     shown = redsched("host", "show", "h1").check().output
     assert "its claims are being moved to other hosts" in shown
     assert re.search("^mine\tnone of 2 hosts can take 6 VCPU", shown, re.MULTILINE)
-    lost = redsched("host", "write-off", "h1", "--evacuate", "--force").check().output.splitlines()
+    lost = redsched("host", "write-off", "h1", "--evacuate", "--force", "--yes").check().output.splitlines()
     assert lost == ["h1 is written off", "its claims are being moved: `redsched host show h1` shows the progress"]
     redsched("claim", "release", "mine").check()
     shown = redsched("host", "show", "h1").check().output
@@ -102,11 +102,11 @@ def test_an_evacuation_waits_until_the_host_is_empty(redsched: Redsched) -> None
     redsched("host", "write-off", "h1", "--wait", "1").check_failed(
         2, "`redsched host write-off h1 --evacuate --wait 1`"
     )
-    shown = redsched("host", "write-off", "h1", "--evacuate", "--force", "--wait", "1")
+    shown = redsched("host", "write-off", "h1", "--evacuate", "--force", "--yes", "--wait", "1")
     assert (shown.exit_code, "h1 is not empty after 1 s" in shown.errors) == (3, True)
     assert shown.output.splitlines()[0] == "h1 is written off"
     redsched("claim", "release", "mine").check()
-    shown = redsched("host", "write-off", "h1", "--evacuate", "--force", "--wait", "60").check()
+    shown = redsched("host", "write-off", "h1", "--evacuate", "--force", "--yes", "--wait", "60").check()
     assert shown.output == "h1 is written off\nh1 is empty\n"
 
 

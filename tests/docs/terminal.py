@@ -172,7 +172,7 @@ class Stack:
                 )
         for host in self.show("host", "list"):
             if host["name"] not in self.hosts:
-                self.do("host", "remove", "--force", host["name"])
+                self.do("host", "remove", "--force", "--yes", host["name"])
             elif host["status"] != "enabled":
                 self.do("host", "enable", host["name"])
         with redis.Redis.from_url(self.up.store, protocol=2) as client:

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from redsched.cli import completion, options, tables
+from redsched.cli import completion, confirmation, options, tables
+from redsched.cli.confirmation import Yes
 from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.options import Many, many
 from redsched.cli.where import Where
@@ -35,6 +36,7 @@ class Filters:
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="With filters: list the selected claims and change nothing.")
     ] = False
+    yes: Yes = False
 
     def wanted(self) -> ClaimFilter | None:
         """Return the filter; None if no filter option is given. Raises InvalidRequest."""
@@ -61,11 +63,15 @@ ManyVerb = Callable[[Fleet, str], Awaitable[Page[BulkResult]]]
 """A bulk call on the page of claims after a cursor."""
 
 
-def say(where: Where, verb: ManyVerb, done: str, as_json: bool) -> int:
-    """Call `verb` page by page, show the result for each claim, and return the exit code.
+def say(where: Where, filters: Filters, verb: ManyVerb, done: str, as_json: bool) -> int:
+    """Call `verb` page by page after a confirmation, show the result for each claim, and return the exit code.
 
-    `done` is the participle for the summary of a dry run: `released`.
+    `done` is the participle for the summaries: `released`. Raises InvalidRequest if nobody can be asked.
     """
+    if wanted := filters.wanted():
+        confirmation.ask(
+            filters.yes or filters.dry_run, lambda: confirmation.claims_that(where, wanted, f"will be {done}")
+        )
 
     async def every_page(fleet: Fleet) -> list[BulkResult]:
         found: list[BulkResult] = []

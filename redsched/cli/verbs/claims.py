@@ -86,7 +86,7 @@ def release(
     async def page(fleet: Fleet, after: str) -> Page[BulkResult]:
         return await fleet.bulk.release(wanted, force, filters.dry_run, bulk.PAGE, after)
 
-    return bulk.say(where, page, "released", as_json)
+    return bulk.say(where, filters, page, "released", as_json)
 
 
 def _release_each(claim: Sequence[str], token: str, force: bool, as_json: bool, where: Where) -> None:

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import formats, options, tables
+from redsched.cli import confirmation, formats, options, tables
+from redsched.cli.confirmation import Yes
 from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.options import AsJson, HostArgument, about, seconds
 from redsched.cli.verbs.drain_progress import until_empty
@@ -134,6 +135,7 @@ def write_off(
     evacuate: Annotated[bool, typer.Option("--evacuate", help=about(LostBody, "evacuate"))] = False,
     force: Annotated[bool, typer.Option("--force", help=about(LostBody, "force"))] = False,
     wait: UntilEmpty = 0,
+    yes: Yes = False,
     where: Where = ANYWHERE,
 ) -> None:
     """Write this host off, because it will not come back.
@@ -144,6 +146,18 @@ def write_off(
         raise InvalidRequest(
             f"--wait is for claims that are moved: use `redsched host write-off {name} --evacuate --wait {wait}`"
         )
+
+    def consequence() -> str:
+        found = with_fleet(where, lambda s: s.hosts.get(name), read_only=True)
+        if found.alive and not force:
+            return ""  # it will be refused
+        what = "its claims are started on other hosts" if evacuate else "its claims can be released, which frees them"
+        return (
+            f"Host {name} will be written off: {what}, although their work runs twice if the machine is not off. "
+            f"{confirmation.claims_on(where, name)}"
+        )
+
+    confirmation.ask(yes, consequence)
 
     async def written_off(fleet: Fleet) -> None:
         try:
@@ -172,9 +186,14 @@ def remove(
     force: Annotated[
         bool, typer.Option("--force", help="Remove it even if it holds claims, which end with it.")
     ] = False,
+    yes: Yes = False,
     where: Where = ANYWHERE,
 ) -> None:
     """Remove this host. Refused while it holds claims, unless forced."""
+    confirmation.ask(
+        yes or not force,
+        lambda: f"Host {name} will be removed, and its claims end. {confirmation.claims_on(where, name)}",
+    )
     with options.names_force(f"redsched host remove {name} --force"):
         with_fleet(where, lambda s: s.hosts.forget(name, force), on_demand=True)
     print(f"{name} is removed")

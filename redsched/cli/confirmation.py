@@ -1,0 +1,75 @@
+"""Ask before what cannot be taken back: say what would happen, and go on only after a yes, or with `--yes`."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from shutil import get_terminal_size
+from typing import Annotated
+
+import typer
+
+from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.formats import wrapped
+from redsched.cli.where import Where
+from redsched.errors import InvalidRequest
+from redsched.model import Claim
+from redsched.scheduler import ClaimFilter, Page
+from redsched.scheduler.status.results import counted, named
+
+NOT_CONFIRMED = 130
+"""The exit code if the answer is not yes: the same as that of Ctrl-C."""
+MAX_COUNTED = 1000
+"""The most claims that are read to count them."""
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+
+
+def ask(yes: bool, consequence: Callable[[], str]) -> None:
+    """Return if the user agrees, or has agreed with `--yes`. `consequence` returns what would happen; '' for nothing.
+
+    Raises InvalidRequest if nobody can be asked, and typer.Exit if the answer is not yes.
+    """
+    if yes:
+        return
+    if not (text := consequence()):
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise InvalidRequest(f"{text}. Nobody can be asked here: add --yes to do it")
+    print(wrapped(f"{text}.", get_terminal_size().columns), file=sys.stderr)
+    print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        print("nothing is changed", file=sys.stderr)
+        raise typer.Exit(NOT_CONFIRMED)
+
+
+def claims_that(where: Where, wanted: ClaimFilter, what: str) -> str:
+    """Return how many claims match a filter, what happens to them, and which they are; '' if none matches."""
+    page = with_fleet(where, lambda fleet: _matching(fleet, wanted), read_only=True)
+    if not page.items:
+        return ""
+    more = "at least " if page.next else ""
+    return f"{more}{counted(len(page.items), 'claim')} {what}: {_summary(page.items)}"
+
+
+def claims_on(where: Where, host: str) -> str:
+    """Return how many claims a host holds, and of which projects."""
+    page = with_fleet(where, lambda fleet: _matching(fleet, ClaimFilter(host=host)), read_only=True)
+    if not page.items:
+        return "It holds no claims"
+    more = "at least " if page.next else ""
+    return f"It holds {more}{counted(len(page.items), 'claim')}: {_summary(page.items)}"
+
+
+async def _matching(fleet: Fleet, wanted: ClaimFilter) -> Page[Claim]:
+    return await fleet.claims.list(
+        wanted.host, wanted.project, wanted.consumer, wanted.state, wanted.zone, wanted.cell, MAX_COUNTED
+    )
+
+
+def _summary(claims: Sequence[Claim]) -> str:
+    """Return the first ids, and the numbers by project: `a, b and 7 more (5 of web, 4 without a project)`."""
+    projects = Counter(one.project for one in claims)
+    parts = [
+        f"{number} of {name}" if name else f"{number} without a project" for name, number in projects.most_common(5)
+    ]
+    return f"{named([one.id for one in claims])} ({', '.join(parts)})"

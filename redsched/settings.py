@@ -170,6 +170,7 @@ class Settings(BaseModel):
     body_timeout_s: Seconds = Field(30.0, description="How long a body may take to arrive.")
     access_log: bool = Field(False, description="Log one line for each request to the API, at the level info.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged, to stderr.")
+    log_format: Literal["text", "json"] = Field("text", description="Whether a line of the log is text or JSON.")
 
     api: str = Field("", description="URL of the API that an agent without access to the store uses. Empty: the store.")
     token_file: str = Field("", description="File with the token that the agent sends to that API. Empty: none.")

@@ -229,11 +229,18 @@ class Agent:
         was_waiting = bool(self._unopened)
         self._unopened.discard(host.name)
         if was_waiting and not self._unopened:
-            _log.info("every host is open for claims", actor="", hosts=len(self.hosts))
+            _log.info("every host is open for claims", actor="", **self._who())
             self.ready.set()
         self._claim_tasks[host.name].drop(drop)
         self._inboxes.set(host, 0.0)
         self._compares.set(host, 0.0)
+
+    def _who(self) -> dict[str, object]:
+        """Return the hosts of this agent, for the log; of a single one its name and zone."""
+        if len(self.hosts) > 1:
+            return {"hosts": len(self.hosts)}
+        [host] = self.hosts.values()
+        return {"host": host.name, "zone": host.monitor.report.zone if host.monitor.report else ""}
 
     def _closed(self, host: Host) -> None:
         if not host.epoch:

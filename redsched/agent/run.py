@@ -15,13 +15,15 @@ from redsched.agent.collectors.local_file import LocalFile
 from redsched.agent.hooks.base import Hook, NoHook
 from redsched.agent.hooks.command import CommandHook
 from redsched.agent.hooks.http import UrlHook
-from redsched.agent.journal.journal import open_journal
+from redsched.agent.journal.journal import Journal, open_journal
 from redsched.agent.link import AgentLink
 from redsched.agent.store_link import StoreLink
 from redsched.errors import Forbidden, InvalidRequest, NotFound, Unauthenticated, Unavailable
 from redsched.model import HostReport
+from redsched.release import release
 from redsched.settings import Settings
 from redsched.store.store import Store
+from redsched.store.topology.url import without_password
 
 CONNECT_AGAIN_S = 2.0
 """Pause before a starting agent connects again that must not exit, because it has work to stop in time."""
@@ -53,7 +55,9 @@ async def run(
     _check(collectors, settings)
     hook = hook_of(settings)
     local = LocalFile(Path(settings.local), [one.name for one in collectors]) if settings.local else None
-    pages = open_journal(journal or default_journal(settings, collectors))
+    path = journal or default_journal(settings, collectors)
+    pages = open_journal(path)
+    _log.info("agent started", **_identity(settings, url, collectors, path, pages))
     try:
         limits = OfflineLimits(pages, hook, {one.name: one.cell for one in collectors}, asyncio.Semaphore(MAX_HOOKS))
         async with AsyncExitStack() as stack:
@@ -62,6 +66,29 @@ async def run(
             await agent.run()
     finally:
         await pages.close()
+        _log.info("agent stopped, its work continues", **_hosts(collectors))
+
+
+def _identity(
+    settings: Settings, url: str, collectors: Sequence[Collector], path: Path, journal: Journal
+) -> dict[str, object]:
+    """Return what an agent logs of itself when it starts. Its zone follows with its first report."""
+    return {
+        "actor": "",
+        "release": release(),
+        **_hosts(collectors),
+        "link": settings.api or without_password(url),
+        "journal": str(path),
+        "placements": sum(len(page.held) for page in journal.pages.values()),
+        # The query of a URL may have a secret in it.
+        "hook": without_password(settings.hook).partition("?")[0] or "none, claims are confirmed at once",
+    }
+
+
+def _hosts(collectors: Sequence[Collector]) -> dict[str, object]:
+    if len(collectors) == 1:
+        return {"host": collectors[0].name, "cell": collectors[0].cell}
+    return {"hosts": len(collectors), "first": collectors[0].name}
 
 
 async def _connected(

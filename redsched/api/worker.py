@@ -147,7 +147,7 @@ def serve(registry: WorkerRegistry, listener: socket.socket) -> int:
     metrics.share()
     try:
         settings = load()
-        logs.configure(settings.log_level)
+        logs.configure(settings.log_level, settings.log_format == "json")
         uvloop.run(_serve(settings, registry, listener))
     except RedschedError as error:
         registry.fail(error)

@@ -187,6 +187,16 @@ VERBS: Mapping[str, Entry] = {
     "upgrade": Entry("verbs.store:upgrade", "Lock out of the cells older releases that cannot run beside this one."),
 }
 
+PANELS: Mapping[str, tuple[str, ...]] = {
+    "Look": ("status", "host", "claim", "capacity", "usage", "events"),
+    "Place": ("select", "explain", "plan"),
+    "Declare": ("quota", "aggregate", "server-group", "shared-pool"),
+    "Run": ("up", "api", "agent"),
+    "Give access": ("token", "acl"),
+    "Look after the store": ("init", "audit", "export", "import", "replay", "function", "upgrade"),
+}
+"""The commands under the heads of `redsched --help`, in its order."""
+
 
 def plural(noun: str) -> str:
     """Return the plural of a noun, which may be typed instead of it."""

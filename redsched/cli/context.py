@@ -42,7 +42,7 @@ def settings_for(url: str = "", is_service: bool = False, given: Mapping[str, st
     gc.enable()
     settings = _load({name: text for name, text in (given or {}).items() if text})
     is_chosen = is_service or "log_level" in settings.model_fields_set
-    logs.configure(settings.log_level if is_chosen else "warning")
+    logs.configure(settings.log_level if is_chosen else "warning", settings.log_format == "json")
     if url and has_password(url):
         print(PASSWORD_SHOWN, file=sys.stderr)
     return settings.model_copy(update={"redis_url": url}) if url else settings

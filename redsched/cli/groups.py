@@ -2,33 +2,60 @@
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from enum import Enum
 from importlib import import_module
 from operator import attrgetter
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from redsched.cli.commands import NOUNS, VERBS, Entry, Noun, plural
+from redsched.cli.commands import NOUNS, PANELS, VERBS, Entry, Noun, plural
 
 CLOSEST = 3
 """The most commands that are suggested for an unknown one."""
+LABELS: Mapping[Any, str] = {bool: "", str: "TEXT", int: "NUMBER"}
+"""What the help shows for the value of an option, by its type. A flag has no value."""
 
 
 def load(name: str, entry: Entry) -> Any:
     """Import a command's function and return typer's command for it."""
     function = attrgetter(entry.function.partition(":")[2])(import_module(entry.module))
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command(name)(function)
+    app.command(name, cls=Command)(function)
     return get_command(app)
 
 
-class LazyCommand(TyperCommand):
+class WithoutPythonTypes:
+    """A command or group whose help has no types of Python: nothing for a flag, TEXT for a text."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters with the labels of their values."""
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc] # of the class that it is mixed into
+        for one in found:
+            if one.metavar is None:
+                one.metavar = _label(one.type_descriptor.annotation)
+        return found
+
+
+def _label(type_: Any) -> str | None:
+    """Return what the help shows for a value of this type; None for what typer shows."""
+    item = get_args(type_)[0] if get_origin(type_) is list else type_
+    if isinstance(item, type) and issubclass(item, Enum):
+        return "|".join(str(one.value) for one in item)
+    return LABELS.get(item)
+
+
+class Command(WithoutPythonTypes, TyperCommand):
+    """A command."""
+
+
+class LazyCommand(Command):
     """A command of which only name and help are known until it is called."""
 
-    def __init__(self, name: str, entry: Entry) -> None:
-        super().__init__(name, help=entry.help)
+    def __init__(self, name: str, entry: Entry, panel: str | None = None) -> None:
+        super().__init__(name, help=entry.help, rich_help_panel=panel)
         self._entry = entry
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -36,7 +63,7 @@ class LazyCommand(TyperCommand):
         return load(self.name or "", self._entry).make_context(info_name, args, parent, **extra)
 
 
-class Group(TyperGroup):
+class Group(WithoutPythonTypes, TyperGroup):
     """A group that suggests the nearest commands for an unknown one."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
@@ -53,9 +80,9 @@ class Group(TyperGroup):
 class NounGroup(Group):
     """The commands of a noun."""
 
-    def __init__(self, name: str, noun: Noun) -> None:
+    def __init__(self, name: str, noun: Noun, panel: str | None = None) -> None:
         commands = [LazyCommand(verb, entry) for verb, entry in noun.verbs.items()]
-        super().__init__(name=name, commands=commands, help=noun.help, no_args_is_help=True)
+        super().__init__(name=name, commands=commands, help=noun.help, no_args_is_help=True, rich_help_panel=panel)
 
     def reachable(self) -> Mapping[str, list[str]]:
         """Return the verbs, each with its full command."""
@@ -78,8 +105,7 @@ class RootGroup(Group):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = {name: NounGroup(name, noun) for name, noun in NOUNS.items()}
-        self.commands |= {name: LazyCommand(name, entry) for name, entry in VERBS.items()}
+        self.commands = {name: _child(name, panel) for panel, names in PANELS.items() for name in names}
         self._plurals = {plural(name): PluralGroup(plural(name), noun) for name, noun in NOUNS.items()}
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -91,6 +117,10 @@ class RootGroup(Group):
         verbs = dict.fromkeys(verb for noun in NOUNS.values() for verb in noun.verbs)
         having = {verb: [f"{name} {verb}" for name, noun in NOUNS.items() if verb in noun.verbs] for verb in verbs}
         return having | {name: [name] for name in self._plurals} | dict(super().reachable())
+
+
+def _child(name: str, panel: str) -> NounGroup | LazyCommand:
+    return NounGroup(name, NOUNS[name], panel) if name in NOUNS else LazyCommand(name, VERBS[name], panel)
 
 
 def nearest(typed: str, reachable: Mapping[str, list[str]]) -> list[str]:

@@ -1,11 +1,12 @@
 """The grammar: nouns with verbs, plurals, -h, suggestions for unknown commands, and what `--help` imports."""
 
+import re
 import subprocess
 import sys
 
 import pytest
 
-from redsched.cli.commands import NOUNS, VERBS, entries, plural
+from redsched.cli.commands import NOUNS, PANELS, VERBS, entries, plural
 from redsched.cli.main import run as run_here
 from tests.cli.conftest import Redsched
 from tests.cli.parts import run
@@ -79,6 +80,20 @@ def test_an_unknown_command_that_is_like_no_other_suggests_none() -> None:
 
 def test_an_unknown_option_points_to_the_help_of_its_command() -> None:
     run("host", "list", "--jsn").check_failed(2, "--json", "`redsched host list --help`")
+
+
+def test_each_command_is_under_one_head_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    named = [name for names in PANELS.values() for name in names]
+    assert sorted(named) == sorted([*NOUNS, *VERBS])
+    text = shown(capsys, "--help")
+    assert [head for head in PANELS if f" {head} " not in text] == []
+
+
+@pytest.mark.parametrize("words", ["host list", "claim release", "select", "plan rebalance"])
+def test_the_help_has_no_types_of_python(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(capsys, *words.split(), "--help")
+    options = text[text.index(" Options ") :]
+    assert re.findall(r"<(?:bool|str|int|list)\b", options) == []
 
 
 def test_help_imports_no_command() -> None:

@@ -96,7 +96,7 @@ def test_columns_without_room_are_left_out_and_named(full: Redsched, store: str)
     assert roomy[0].split() == ["CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT", "AGE"]
     assert len(roomy) == 2
     heads, row = lines_of(store, "claim", "list", "-o", "wide")
-    assert heads.split() == [*roomy[0].split(), "CONSUMER", "CLAIMED", "TOKEN", "CELL"]
+    assert heads.split() == [*roomy[0].split(), "CONSUMER", "CLAIMED", "EXPIRES", "TOKEN", "CELL"]
     assert len(row) > 200
     assert full("claim", "list", "-o", "wide").check().output.splitlines()[0].split("\t") == [
         one for one in heads.split() if one != "AGE"
@@ -177,6 +177,24 @@ def test_claims_are_sorted(full: Redsched) -> None:
     assert (ids[0], len(ids)) == ("a", 2)
     youngest = full("claim", "list", "--json", "--sort", "age").check().json()["claims"]
     assert youngest[0]["claimed_at_ms"] >= youngest[1]["claimed_at_ms"]
+
+
+def test_claims_show_when_their_leases_end_and_are_sorted_by_that(redsched: Redsched) -> None:
+    """The claim that ends first is the first; one whose work runs has no lease, and is the last."""
+    for name, lease in (("late", "600"), ("soon", "60"), ("runs", "60")):
+        redsched("select", "VCPU=1", "--host", "h1", "--id", name, "--lease", lease).check()
+    token = redsched("claim", "show", "runs", "--json").check().json()["token"]
+    redsched("claim", "confirm", "runs", "--token", token).check()
+    assert redsched("claim", "list", "-o", "name", "--sort", "expires").check().output.split() == [
+        "soon",
+        "late",
+        "runs",
+    ]
+    rows = redsched("claim", "list", "-o", "wide", "--sort", "expires").check().output.splitlines()
+    at = rows[0].split("\t").index("EXPIRES")
+    expiring = [row.split("\t")[at] for row in rows[1:]]
+    assert expiring[0] < expiring[1]
+    assert expiring[2] == "-"
 
 
 def test_a_list_is_watched_until_the_command_ends(redsched: Redsched, store: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from redsched import aio, logs
 from redsched.agent.backoff import StoreBackoff
 from redsched.agent.claims.capacity_check import missing_capacity
-from redsched.agent.hooks.base import Hook, HookFailed, HookRequest, Verb
+from redsched.agent.hooks.base import Hook, HookFailed, HookRequest, NoHook, Verb
 from redsched.agent.host_session import Host
 from redsched.agent.journal.schema import JournalEntry
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, Placement
@@ -28,6 +28,9 @@ ASK_AGAIN_S = 0.05
 
 LOOK_AGAIN_S = 0.1
 """Pause before checking again whether claims that may have ended have freed room."""
+
+DONE_BY = {Verb.START: "work started", Verb.STOP: "work stopped", Verb.RESIZE: "work resized"}
+"""The log events of hooks that have succeeded."""
 
 _log = logs.get_logger("redsched.agent")
 
@@ -118,7 +121,12 @@ class LifecycleContext:
             name = alternates_name(work.id)
             # The journal may still have the list of an earlier claim with this id.
             alternates = alternates_from(self.host.journal.texts.get(name, "") if name in work.texts else "")
-            return await self.hook.run(HookRequest(verb, self.host.cell.name, self.host.name, work, alternates))
+            began_s = aio.now_s()
+            output = await self.hook.run(HookRequest(verb, self.host.cell.name, self.host.name, work, alternates))
+        if not isinstance(self.hook, NoHook):
+            took_s = round(aio.now_s() - began_s, 3)
+            _log.info(DONE_BY[verb], host=self.host.name, claim=work.id, took_s=took_s)
+        return output
 
     async def write_tombstone(self, work: JournalEntry, answer: ScriptResult, end_reason: str = "") -> None:
         """Write the tombstone of a placement to the journal."""

@@ -1,5 +1,6 @@
 """`redsched claim list`, `show` and `release`."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -184,6 +185,13 @@ def _claimed(one: Claim) -> str:
     return "" if one.claimed_at_ms is None else formats.time(one.claimed_at_ms)
 
 
+def _expires(one: Claim) -> object:
+    """Return when a claim ends by itself unless it is confirmed or renewed."""
+    if one.expires_at_ms is None:
+        return ""
+    return formats.Dated(formats.time(one.expires_at_ms), one.expires_at_ms)
+
+
 LISTING: Listing[Claim] = Listing(
     (
         Column("CLAIM", lambda one: one.id),
@@ -194,6 +202,7 @@ LISTING: Listing[Claim] = Listing(
         Column("AGE", _age, leave=1, only_terminal=True),
         Column("CONSUMER", lambda one: one.consumer, only_wide=True),
         Column("CLAIMED", _claimed, only_wide=True),
+        Column("EXPIRES", _expires, only_wide=True),
         Column("TOKEN", lambda one: one.token, only_wide=True),
         Column("CELL", lambda one: one.cell, only_wide=True),
     ),
@@ -206,5 +215,6 @@ ORDERS: Mapping[str, Callable[[Claim], Any]] = {
     "host": lambda one: one.host,
     "project": lambda one: one.project,
     "age": lambda one: -(one.claimed_at_ms or 0),
+    "expires": lambda one: one.expires_at_ms or math.inf,
 }
-"""What claims can be sorted by: `age` has the youngest first."""
+"""What claims can be sorted by: `age` has the youngest first, `expires` the one whose lease ends first."""

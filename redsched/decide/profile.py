@@ -9,7 +9,7 @@ The cost of a repeated decision depends on what changed, not on the number of ho
 dynamic or relative to other hosts; then it is a few passes over arrays of the fleet's size.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -120,6 +120,8 @@ class RequestProfile:
         """The same for the open rows, if scores are not cached."""
         self.texts: object | None = None
         """The `DecisionTexts` of the decisions on it, if they are kept."""
+        self._uncounted: set[int] | None = None
+        """The rows that may fail another rule first than at the last `take_uncounted`; None if any may."""
         self.unsearched = 0
         """The number of hosts that pass every rule and whose pools `unassigned` did not search."""
         self._evaluate_all()
@@ -260,6 +262,11 @@ class RequestProfile:
         if self.is_plain or not (failed := self._assignments.failed()):
             return 0
         return int(np.isin(self.open_rows(), failed).sum()) if self._is_dynamic else int(self.fitting[failed].sum())
+
+    def take_uncounted(self) -> set[int] | None:
+        """Return the rows that may fail another rule first than at the last call; None if any may."""
+        changed, self._uncounted = self._uncounted, set()
+        return changed
 
     def refusal(self) -> tuple[ReasonCount, ...]:
         """Return the counts of a refused request, including hosts that fit, but offer too few places for its count."""
@@ -405,7 +412,8 @@ class RequestProfile:
         if self.is_cached and self.is_plain and self._state() == self._seen_state:
             return None
         changed = self.columns.dirty.since(self._seen)
-        if changed is None or self._depends_on() != self.depended:
+        if changed is None or self._depends_on() != self._depended:
+            self._uncounted = None
             # Which amounts only roots give may have changed.
             self.__dict__.pop("needs", None)
             self.__dict__.pop("_assignments", None)
@@ -414,6 +422,7 @@ class RequestProfile:
             self._assignments.forget(changed)
         self._hosts = self._host_rules.mask
         if len(changed) > max(MANY, self.columns.size // ROWS_PER_CHANGE):
+            self._count_again(changed)
             return self._evaluate_all()
         if len(changed) > MANY:
             self._evaluate_rows(np.array(sorted(changed), np.intp))
@@ -450,8 +459,8 @@ class RequestProfile:
 
     def _evaluate_all(self) -> None:
         columns = self.columns
-        self.depended = self._depends_on()
-        self.is_plain = bool(self.depended[-1])
+        self._depended = self._depends_on()
+        self.is_plain = bool(self._depended[-1])
         self._hosts = self._host_rules.mask
         different = {rule.passes: rule for rule in self._others if not rule.idle(columns)}
         self._live = tuple(different.values())
@@ -475,6 +484,9 @@ class RequestProfile:
         if fits != self.fitting.item(row):
             self.fitting[row] = fits
             self.passing += 1 if fits else -1
+            self._count_again((row,))
+        elif not fits:
+            self._count_again((row,))
         if self.is_cached:
             self.scores[row] = -np.inf
             self._parts.pop(row, None)
@@ -483,7 +495,10 @@ class RequestProfile:
     def _evaluate_rows(self, rows: NDArray[np.intp]) -> None:
         """Do what `_evaluate` does, for many rows at once."""
         columns, fitting = self.columns, self.passing_now(rows)
-        self.passing += int(np.count_nonzero(fitting)) - int(np.count_nonzero(self.fitting[rows]))
+        before = self.fitting[rows]
+        self.passing += int(np.count_nonzero(fitting)) - int(np.count_nonzero(before))
+        if not (both := fitting & before).all():
+            self._count_again(rows[~both].tolist())
         self.fitting[rows] = fitting
         if self.is_cached:
             self.scores[rows] = -np.inf
@@ -497,6 +512,10 @@ class RequestProfile:
                 self._parts.update(zip(found.tolist(), _by_row(parts, len(found)), strict=True))
             for value, row in zip(np.broadcast_to(values, found.shape).tolist(), found.tolist(), strict=True):
                 self._top_hosts.update(row, (-value, columns.name(row), row))
+
+    def _count_again(self, rows: Iterable[int]) -> None:
+        if self._uncounted is not None:
+            self._uncounted.update(rows)
 
     def _entry(self, row: int) -> Entry:
         parts = self._parts[row] = list[Score]()

@@ -5,7 +5,6 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from redsched.cache.derived import MANY
 from redsched.decide.profile import RequestProfile
 from redsched.decide.rules import ALL_ROWS, Rule
 from redsched.decide.work_limit import check_work
@@ -20,8 +19,6 @@ class Rejections:
 
     def __init__(self, profile: RequestProfile) -> None:
         self._profile = profile
-        self._seen = -1
-        self._depended: tuple[object, ...] | None = None
         self._rules: tuple[Rule, ...] = ()
         self._first: NDArray[np.uint16] = np.zeros(0, np.uint16)
         """By row, the number of the first rule that rejects it; of no rule if it fits, or has no host."""
@@ -37,26 +34,18 @@ class Rejections:
 
     def update(self) -> None:
         """Count what has changed."""
-        profile, dirty = self._profile, self._profile.columns.dirty
-        if self._seen == dirty.now and self._depended is profile.depended:
-            return
-        changed = dirty.since(self._seen) if self._depended == profile.depended else None
+        changed = self._profile.take_uncounted()
         rejected = None if changed is None else self._to_count(changed)
         if rejected is None or len(rejected) > MANY_REJECTED:
             self._count_all()
-        else:
-            for row in rejected:
-                self._move(row, self._first_of(row))
-        self._seen, self._depended = dirty.now, profile.depended
+            return
+        for row in rejected:
+            self._move(row, self._first_of(row))
 
     def _to_count(self, changed: Collection[int]) -> list[int]:
         """Return those of the changed rows that do not fit, or did not when they were last counted."""
         none, fitting, first = len(self._rules), self._profile.fitting, self._first
-        if len(changed) <= MANY:
-            return [row for row in changed if not fitting.item(row) or first.item(row) != none]
-        rows = np.fromiter(changed, np.intp, len(changed))
-        found: list[int] = rows[~fitting[rows] | (first[rows] != none)].tolist()
-        return found
+        return [row for row in changed if not fitting.item(row) or first.item(row) != none]
 
     def _move(self, row: int, number: int) -> None:
         before = self._first.item(row)

@@ -9,6 +9,12 @@ local function decisions_name(call)
 end
 
 local function keep_decisions(call)
+  local key, first = KEYS[8 + call.member_count], call.members[1]
+  if call.member_count == 1 then
+    local head = ARG.now_ms .. ' ' .. first.token .. ':' .. first.candidate .. ':'
+    redis.call('SET', key, head .. ARG.decisions, 'PX', DECISIONS_MS)
+    return
+  end
   local numbers, lines = string.match(ARG.decisions, '^([^\n]*)(.*)$')
   local head, members, number = {ARG.now_ms}, call.members, 0
   for line in string.gmatch(numbers, '%d+') do
@@ -16,5 +22,5 @@ local function keep_decisions(call)
     local member = members[number]
     head[number + 1] = member.token .. ':' .. member.candidate .. ':' .. line
   end
-  redis.call('SET', KEYS[8 + call.member_count], table.concat(head, ' ') .. lines, 'PX', DECISIONS_MS)
+  redis.call('SET', key, table.concat(head, ' ') .. lines, 'PX', DECISIONS_MS)
 end

@@ -41,7 +41,7 @@ local function say_decision(cell, say, name, placed)
   end
 end
 
-register('rs_claim', ' CLAIM', 1, 'A claim: where it is, why there, and its last failure.', function(cell, arguments, say)
+register('rs_claim', ' CLAIM', 1, 'A claim: where it is and why, its last failure.', function(cell, arguments, say)
   local id = arguments[1]
   local claim, exists = read_hash(cell.prefix .. 'claim:' .. id)
   if not exists then

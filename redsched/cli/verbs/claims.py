@@ -54,7 +54,7 @@ def list_claims(
 
 
 def show(claim: ClaimArgument, as_json: AsJson = False, url: Url = "") -> None:
-    """Show one claim: its placements, attempts, last failure, and why it is on its host."""
+    """Show one claim: placements, attempts, last failure, why it is where it is."""
     found = with_scheduler(url, lambda s: s.claims.get(claim), read_only=True)
     return tables.show_json(responses.ClaimAnswer.of(found)) if as_json else _show_claim(found)
 

@@ -113,3 +113,20 @@ def test_texts_are_short_at_10_000_hosts_with_long_names_and_many_reasons() -> N
     assert OTHER in text["left_out"]
     places = decider.decide(Request({"VCPU": 1}, count=200), Random(0)).places
     assert len(places[0].kept) < 200 + (MAX_CHOSEN + 2) * 100
+
+
+@pytest.mark.parametrize("changed", [1, 6, 20], ids=["one by one", "rows together", "all rows"])
+def test_scores_are_those_of_the_moment(changed: int) -> None:
+    """Whatever way the changed rows are evaluated in: 6 of 640 rows together, 20 of them as all rows."""
+    columns = fleet(640)
+    for number in range(640):
+        columns.put(f"h{number:03}", host(number % 4))
+    decider, request = Decider(columns, Settings(pick_from=1)), Request({"VCPU": 1}, policy="pack")
+    kept(decider, request)
+    for claimed in (5, 7, 6, 4):
+        for number in range(changed):
+            columns.put(f"h{number:03}", host(claimed))  # now they are the fullest
+        [(text, _)] = kept(decider, request)
+        best = Decider(columns, Settings()).explain(request).ranked
+        scores = [[one.host, pytest.approx(one.score, rel=1e-5)] for one in best[:3]]
+        assert [one[:2] for one in text["ranked"]] == scores

@@ -54,11 +54,12 @@ async def build(
     members: int = 1,
     name: str = "raw",
     made: Sequence[Request] = (),
+    decision: str = "",
 ) -> list[tuple[Any, ...]]:
     """Return `count` calls as a scheduler would send them: each member with as many candidates, in an order of its own.
 
     With several members, all of one call have candidates among the same hosts. `name` distinguishes the ids of builds.
-    `made`: the requests to use in turn, instead of those of the benchmark.
+    `made`: the requests to use in turn, instead of those of the benchmark. `decision`: what each claim keeps of it.
     """
     recorder, rng, commands = _Recorder(), Random(0), list[tuple[Any, ...]]()
     candidates = min(len(hosts), Settings().candidates)
@@ -67,15 +68,18 @@ async def build(
         chosen = rng.sample(hosts, min(len(hosts), candidates + members - 1))
         placed = [chosen[first : first + candidates] for first in range(members)]
         try:
-            await cell.claims.place(_call(request, f"{name}-{project}{clock.seq}-{number}", placed, clock, project))
+            claim_id = f"{name}-{project}{clock.seq}-{number}"
+            await cell.claims.place(_call(request, claim_id, placed, clock, project, decision))
         except _Recorded:
             commands.append(recorder.command)
     return commands
 
 
-def _call(request: Request, claim_id: str, placed: Sequence[Sequence[str]], clock: Clock, project: str) -> ClaimCall:
+def _call(
+    request: Request, claim_id: str, placed: Sequence[Sequence[str]], clock: Clock, project: str, decision: str
+) -> ClaimCall:
     members = tuple(
-        Member(f"{claim_id}.{number}", tuple(Candidate(host, request.resources) for host in hosts))
+        Member(f"{claim_id}.{number}", tuple(Candidate(host, request.resources) for host in hosts), decision=decision)
         for number, hosts in enumerate(placed)
     )
     lease_ms = request.lease_s * 1000

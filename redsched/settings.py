@@ -88,6 +88,9 @@ class Settings(BaseModel):
     pick_from: int = Field(
         4, ge=1, le=64, description="Number of best hosts of which the first is picked at random; 1: always the best."
     )
+    keep_decisions: bool = Field(
+        True, description="Keep with each claim how its host was chosen: hosts left out by reason, scores by weigher."
+    )
     policy: str = Field("spread", description="The weighing policy of requests that name none.")
     weights: dict[str, Factor] = Field(
         default_factory=dict, description="Multipliers of weighers over those of the policy, as JSON."

@@ -58,7 +58,9 @@ NOUNS: Mapping[str, Noun] = {
         "Claims: amounts that work holds on hosts.",
         {
             "list": Entry("verbs.claims:list_claims", "List claims."),
-            "show": Entry("verbs.claims:show", "Show one claim: its placements, attempts and last failure."),
+            "show": Entry(
+                "verbs.claims:show", "Show one claim: placements, attempts, last failure, why it is where it is."
+            ),
             "release": Entry("verbs.claims:release", "Release claims, by id or by filters."),
             "confirm": Entry(
                 "verbs.claim_verbs:confirm", "Confirm that a claim's work runs, for a host without an agent."

@@ -21,8 +21,9 @@ from redsched.decide.gains import Gains
 from redsched.decide.gang import Found, Kind, PickPolicy, find, listed, requests_of, rules_of_places
 from redsched.decide.gang.summary import best_score, hosts_that_fit, named, refusal
 from redsched.decide.host_rules import HostRulesCache
+from redsched.decide.kept_text import RANKED, DecisionTexts
 from redsched.decide.overlay import Overlay
-from redsched.decide.pick import choose
+from redsched.decide.pick import choose, with_first
 from redsched.decide.plugins.registry import PluginRegistry, multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
 from redsched.decide.remembered import Remembered
@@ -79,7 +80,9 @@ class Decider:
         if place is None:
             others = [[candidate] for number, (_, candidate) in enumerate(options) if number != first]
             offered = [profile.candidates(options[first][0][2]), *others]
-            place = profile.places[first] = Place(listed(offered, candidates), group=request.server_group)
+            rows = [entry[2] for entry, _ in with_first(options, first)[:RANKED]]
+            kept = self._texts(profile).of_rows(rows) if self._settings.keep_decisions else ""
+            place = profile.places[first] = Place(listed(offered, candidates), group=request.server_group, kept=kept)
         places = (place,)
         rules = rules_of_places(request, (Kind(profile, 1),), (0,), self._columns) if request.server_group else ()
         alternates = _alternates(request, places, (entry for entry, _ in found))
@@ -192,7 +195,27 @@ class Decider:
             return Decision((), (), 0.0, hosts, 0, refusal(kinds, found))
         alternates = self._alternates(request, kinds, found.places)
         rules = rules_of_places(request, kinds, found.numbers, self._columns)
-        return Decision(found.places, alternates, best_score(kinds), hosts, hosts_that_fit(kinds), (), rules)
+        places = self._with_texts(kinds, found) if self._settings.keep_decisions else found.places
+        return Decision(places, alternates, best_score(kinds), hosts, hosts_that_fit(kinds), (), rules)
+
+    def _with_texts(self, kinds: tuple[Kind, ...], found: Found) -> tuple[Place, ...]:
+        """Return the places with the texts that their claims keep: scores are those before any of them was placed."""
+        texts: dict[int, str] = {}
+        for number, kind in enumerate(kinds):
+            own = [place for place, of in zip(found.places, found.numbers, strict=True) if of == number]
+            if own:
+                texts[number] = self._texts(kind.profile).of_places(own)
+        made: dict[int, Place] = {}
+        for number, place in zip(found.numbers, found.places, strict=True):
+            if id(place) not in made:  # identical places on one host are one object
+                made[id(place)] = Place(place.candidates, place.member, place.group, texts[number])
+        return tuple([made[id(place)] for place in found.places])
+
+    def _texts(self, profile: RequestProfile) -> DecisionTexts:
+        if not isinstance(profile.texts, DecisionTexts):
+            texts = profile.texts = DecisionTexts(profile, profile.request.policy or self._settings.policy)
+            return texts
+        return profile.texts
 
     def _find(self, request: Request, kinds: tuple[Kind, ...], rng: Random) -> Found:
         pick = PickPolicy(self._settings.pick_from, rng)

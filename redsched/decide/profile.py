@@ -9,7 +9,7 @@ The cost of a repeated decision depends on what changed, not on the number of ho
 dynamic or relative to other hosts; then it is a few passes over arrays of the fleet's size.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -27,7 +27,7 @@ from redsched.decide.pools import PoolDemand, demand_on, given_by_roots, is_plai
 from redsched.decide.result import Place, ReasonCount
 from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule, depends_on_nothing
 from redsched.decide.scoring import score, scores
-from redsched.decide.scoring.weigher import Weighing
+from redsched.decide.scoring.weigher import Score, Weighing
 from redsched.decide.top_hosts import Entry, TopHosts
 from redsched.decide.work_limit import TooMuchWork, check_work
 from redsched.model import Amounts, Candidate, Request
@@ -112,6 +112,16 @@ class RequestProfile:
         self._dynamic_counts: list[ReasonCount] = []
         self._unassigned: list[int] | None = None
         self._ranked: NDArray[np.float64] | None = None
+        self._parts: dict[int, Sequence[float]] = {}
+        """What each weigher adds to the score of a row, as far as it was needed."""
+        self._parts_of_all: list[Score] = []
+        """The same for all rows, from their evaluation until the best ones are known."""
+        self._parts_of_open: list[Score] = []
+        """The same for the open rows, if scores are not cached."""
+        self.texts: object | None = None
+        """The `DecisionTexts` of the decisions on it, if they are kept."""
+        self._uncounted: set[int] | None = None
+        """The rows that may fail another rule first than at the last `take_uncounted`; None if any may."""
         self.unsearched = 0
         """The number of hosts that pass every rule and whose pools `unassigned` did not search."""
         self._evaluate_all()
@@ -241,6 +251,23 @@ class RequestProfile:
             self._unassigned, self.unsearched = ([], 0) if self.is_plain else self._assignments.failing(rows.tolist())
         return self._unassigned
 
+    def dynamic_counts(self) -> list[ReasonCount]:
+        """Return the number of hosts that only the dynamic rules reject, by reason."""
+        if self._is_dynamic:
+            self.open_rows()
+        return self._dynamic_counts
+
+    def known_to_fail(self) -> int:
+        """Return the number of hosts that pass every rule and whose pools are known to fail."""
+        if self.is_plain or not (failed := self._assignments.failed()):
+            return 0
+        return int(np.isin(self.open_rows(), failed).sum()) if self._is_dynamic else int(self.fitting[failed].sum())
+
+    def take_uncounted(self) -> set[int] | None:
+        """Return the rows that may fail another rule first than at the last call; None if any may."""
+        changed, self._uncounted = self._uncounted, set()
+        return changed
+
     def refusal(self) -> tuple[ReasonCount, ...]:
         """Return the counts of a refused request, including hosts that fit, but offer too few places for its count."""
         counts = self.counts()
@@ -328,7 +355,9 @@ class RequestProfile:
         rows = self.open_rows()
         if self._ranked is None:
             ranked = np.full(self.columns.size, -np.inf)
-            ranked[rows] = score(self.columns, self.request, self.weighing, rows)
+            parts = list[Score]()
+            ranked[rows] = score(self.columns, self.request, self.weighing, rows, parts)
+            self._parts_of_open = parts
             if not self.is_plain:
                 ranked[self._assignments.failed()] = -np.inf
             self._ranked = ranked
@@ -345,6 +374,37 @@ class RequestProfile:
             value = self._ranked.item(row)
         return None if value == -np.inf else value
 
+    def parts_of(self, rows: Sequence[int]) -> list[Sequence[float]]:
+        """Return what each weigher adds to the score of each row; nothing for a row that does not fit.
+
+        It is the same object until the score may have changed.
+        """
+        known = self._parts
+        missing = [row for row in rows if row not in known]
+        if missing:
+            known.update(zip(missing, self._parts_now(missing), strict=True))
+        return [known[row] for row in rows]
+
+    def _parts_now(self, rows: Sequence[int]) -> list[Sequence[float]]:
+        fitting = [row for row in rows if self.score_of(row) is not None]
+        found: dict[int, Sequence[float]] = {}
+        if not self.is_cached:
+            at = np.searchsorted(self.open_rows(), fitting)
+            parts = [one[at] if np.ndim(one) else one for one in self._parts_of_open]
+            found = dict(zip(fitting, _by_row(parts, len(at)), strict=True))
+        elif len(fitting) > MANY:
+            found = dict(zip(fitting, self._parts_of_many(np.array(fitting, np.intp)), strict=True))
+        else:
+            for row in fitting:
+                found[row] = one = list[Score]()
+                score(self.columns, self.request, self.weighing, row, one)
+        return [found.get(row, ()) for row in rows]
+
+    def _parts_of_many(self, rows: NDArray[np.intp]) -> list[Sequence[float]]:
+        parts = list[Score]()
+        score(self.columns, self.request, self.weighing, rows, parts)
+        return _by_row(parts, len(rows))
+
     # Updates
 
     def refresh(self) -> None:
@@ -353,6 +413,7 @@ class RequestProfile:
             return None
         changed = self.columns.dirty.since(self._seen)
         if changed is None or self._depends_on() != self._depended:
+            self._uncounted = None
             # Which amounts only roots give may have changed.
             self.__dict__.pop("needs", None)
             self.__dict__.pop("_assignments", None)
@@ -361,6 +422,7 @@ class RequestProfile:
             self._assignments.forget(changed)
         self._hosts = self._host_rules.mask
         if len(changed) > max(MANY, self.columns.size // ROWS_PER_CHANGE):
+            self._count_again(changed)
             return self._evaluate_all()
         if len(changed) > MANY:
             self._evaluate_rows(np.array(sorted(changed), np.intp))
@@ -382,6 +444,9 @@ class RequestProfile:
         self._dynamic_counts = []
         self._unassigned = None
         self._ranked = None
+        self._parts_of_all = []
+        if not self.is_cached:
+            self._parts.clear()
         # Each decision gets a new budget of searches, so that abandoned ones exclude no host from the next decision.
         if not self.is_plain:
             self.needs.given_up = 0
@@ -405,9 +470,11 @@ class RequestProfile:
             fitting &= rule.passes(columns, ALL_ROWS)
         self.fitting = fitting
         self.passing = int(np.count_nonzero(fitting))
+        self._parts.clear()
         self._begin()
         if self.is_cached:
-            self.scores = scores(columns, self.request, self.weighing, fitting)
+            self._parts_of_all = list[Score]()
+            self.scores = scores(columns, self.request, self.weighing, fitting, self._parts_of_all)
             if not self.is_plain:
                 self.scores[self._assignments.failed()] = -np.inf
             self._top_hosts = TopHosts()
@@ -417,26 +484,42 @@ class RequestProfile:
         if fits != self.fitting.item(row):
             self.fitting[row] = fits
             self.passing += 1 if fits else -1
+            self._count_again((row,))
+        elif not fits:
+            self._count_again((row,))
         if self.is_cached:
             self.scores[row] = -np.inf
+            self._parts.pop(row, None)
             self._top_hosts.update(row, self._entry(row) if fits else None)
 
     def _evaluate_rows(self, rows: NDArray[np.intp]) -> None:
         """Do what `_evaluate` does, for many rows at once."""
         columns, fitting = self.columns, self.passing_now(rows)
-        self.passing += int(np.count_nonzero(fitting)) - int(np.count_nonzero(self.fitting[rows]))
+        before = self.fitting[rows]
+        self.passing += int(np.count_nonzero(fitting)) - int(np.count_nonzero(before))
+        if not (both := fitting & before).all():
+            self._count_again(rows[~both].tolist())
         self.fitting[rows] = fitting
         if self.is_cached:
             self.scores[rows] = -np.inf
             for row in rows[~fitting].tolist():
+                self._parts.pop(row, None)
                 self._top_hosts.update(row, None)
             found = rows[fitting]
-            self.scores[found] = values = score(columns, self.request, self.weighing, found)
+            parts = list[Score]()
+            self.scores[found] = values = score(columns, self.request, self.weighing, found, parts)
+            if self.texts is not None:
+                self._parts.update(zip(found.tolist(), _by_row(parts, len(found)), strict=True))
             for value, row in zip(np.broadcast_to(values, found.shape).tolist(), found.tolist(), strict=True):
                 self._top_hosts.update(row, (-value, columns.name(row), row))
 
+    def _count_again(self, rows: Iterable[int]) -> None:
+        if self._uncounted is not None:
+            self._uncounted.update(rows)
+
     def _entry(self, row: int) -> Entry:
-        value = float(score(self.columns, self.request, self.weighing, row))
+        parts = self._parts[row] = list[Score]()
+        value = float(score(self.columns, self.request, self.weighing, row, parts))
         self.scores[row] = value
         return (-value, self.columns.name(row), row)
 
@@ -448,3 +531,21 @@ class RequestProfile:
         names = map(self.columns.name, best.tolist())
         entries = list(zip((-self.scores[best]).tolist(), names, best.tolist(), strict=True))
         self._top_hosts.fill(entries, complete=len(entries) < room or len(entries) == self.passing)
+        self._keep_parts(best)
+
+    def _keep_parts(self, rows: NDArray[np.intp]) -> None:
+        """Keep the parts of the scores of these rows, if they are known, or needed soon: one by one they cost more."""
+        parts, self._parts_of_all = self._parts_of_all, []
+        if parts:
+            found = _by_row([one[rows] if np.ndim(one) else one for one in parts], len(rows))
+        elif self.texts is not None:
+            found = self._parts_of_many(rows)
+        else:
+            return
+        self._parts.update(zip(rows.tolist(), found, strict=True))
+
+
+def _by_row(parts: Sequence[Score], rows: int) -> list[Sequence[float]]:
+    """Return the parts of scores by row; each is an array over the rows, or one number for all of them."""
+    columns = [one.tolist() if isinstance(one, np.ndarray) else [float(one)] * rows for one in parts]
+    return list(zip(*columns, strict=True)) if columns else [()] * rows

@@ -4,18 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from redsched.model import Candidate, ClaimRule, Exceeded
+from redsched.model import RankedHost as RankedHost
+from redsched.model import ReasonCount as ReasonCount
 from redsched.model.record import record
 
 MAX_ZONES = 10
 """The most zones that a text lists."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReasonCount:
-    """The number of hosts rejected for a reason. Each host counts once, under the first reason that rejected it."""
-
-    reason: str
-    hosts: int
 
 
 @record
@@ -23,12 +17,13 @@ class Place:
     """One requested place: its candidates, the chosen one first, then the others, best first.
 
     A host may occur twice, with different pools. `member` is the gang member it belongs to; `group` the server group
-    that counts it.
+    that counts it. `kept` is the text about the decision that its claim keeps; '' for nothing.
     """
 
     candidates: tuple[Candidate, ...]
     member: str = ""
     group: str = ""
+    kept: str = field(default="", compare=False)
 
     @property
     def chosen(self) -> Candidate:
@@ -76,19 +71,6 @@ class Miss:
     """The gang member of which it would take one place; '' if there are no members."""
     places: Mapping[str, str] = field(default_factory=dict)
     """By class: the pool, or shared pool, that has what is `free`. Without an entry it is the host itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class RankedHost:
-    """A host that fits one place, with its score, and what each weigher adds to that: its value times its multiplier.
-
-    `member` is the gang member that the place is for; '' if there are no members.
-    """
-
-    host: str
-    score: float
-    weighers: Mapping[str, float]
-    member: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ from redsched.model.hosts import (
     ListedStatus,
     Pool,
 )
+from redsched.model.kept_decision import KeptDecision, RankedHost, ReasonCount
 from redsched.model.limits import (
     MAX_ALTERNATES,
     MAX_ATTEMPTS,
@@ -96,6 +97,7 @@ __all__ = [
     "HostReport",
     "HostStatus",
     "Inventory",
+    "KeptDecision",
     "ListedState",
     "ListedStatus",
     "Numa",
@@ -107,7 +109,9 @@ __all__ = [
     "Placement",
     "Pool",
     "Quota",
+    "RankedHost",
     "Reason",
+    "ReasonCount",
     "Relation",
     "RelationType",
     "Request",

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from redsched.model.kept_decision import KeptDecision
 from redsched.model.tokens import Token
 
 LOCAL = "local"
@@ -196,6 +197,8 @@ class Claim:
     """When its work was found to have ended, if the claim is kept regardless or about to be placed again."""
     reason: Reason | None = None
     """Present only if requested: it is stored under a key of its own."""
+    decision: KeptDecision | None = None
+    """How the host of its newest placement was chosen. Present only if requested, and if it is kept."""
     next_attempt_at_ms: int | None = None
     """While pending: when the next placement is attempted. Present only if requested."""
     raw: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)

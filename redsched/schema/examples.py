@@ -57,6 +57,18 @@ CLAIM: dict[str, Any] = {
     "on_exit": "release",
     "work_ended_at_ms": None,
     "reason": None,
+    "decision": {
+        "token": TOKEN,
+        "host": "h17",
+        "at_ms": 1751790000000,
+        "hosts": 3,
+        "fits": 2,
+        "reasons": [{"reason": "VCPU", "hosts": 1}],
+        "candidate": 1,
+        "ranked": [{"host": "h17", "score": 0.75, "weighers": {"spread": 0.75}}],
+        "policy": "spread",
+        "release": "0.1.0",
+    },
 }
 MISS: dict[str, Any] = {
     "host": "h3",

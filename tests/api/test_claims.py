@@ -31,6 +31,18 @@ async def test_confirm_makes_a_claim_active(api: httpx.AsyncClient) -> None:
         assert (answer.json()["state"], answer.json()["expires_at_ms"]) == ("active", None)
 
 
+async def test_a_claim_says_why_it_is_on_its_host_and_lists_do_not(api: httpx.AsyncClient) -> None:
+    claim = await select(api)
+    [listed] = (await api.get("/v1/claims")).json()["claims"]
+    assert listed["decision"] is None
+    decision = (await api.get(f"/v1/claims/{claim['claim_id']}")).json()["decision"]
+    assert (decision["token"], decision["host"], decision["candidate"]) == (claim["token"], "h1", 1)
+    assert decision["hosts"] == decision["fits"] + sum(one["hosts"] for one in decision["reasons"])
+    [best, *_] = decision["ranked"]
+    assert best["host"] == "h1"
+    assert best["score"] == pytest.approx(sum(best["weighers"].values()), abs=1e-5)
+
+
 async def test_renew_moves_the_deadline(api: httpx.AsyncClient) -> None:
     claim = await select(api, lease_s=10)
     answer = await api.post(f"/v1/claims/{claim['claim_id']}/renew", json={"token": claim["token"], "lease_s": 600})

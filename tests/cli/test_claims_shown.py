@@ -1,12 +1,13 @@
 """What `redsched claim list` and `claim show` print: nothing is cut at 80 columns."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from unittest.mock import patch
 
 from redsched.cli.listings import Form
 from redsched.cli.verbs.claims import LISTING, _show_claim
-from redsched.model import Claim, ClaimStatus, Placement
+from redsched.model import Claim, ClaimStatus, KeptDecision, Placement, RankedHost, ReasonCount
 from tests.cli.conftest import Redsched
 
 BOTH_LINKS = True
@@ -58,6 +59,21 @@ def test_one_claim_fits_80_columns_with_both_tokens() -> None:
     assert max(map(len, shown.splitlines())) <= 80
     assert set(TOKENS) <= set(shown.replace("│", " ").split())
     assert "attempts: 2 of 3" in shown
+
+
+def test_why_a_claim_is_on_its_host_fits_80_columns_with_a_column_for_each_weigher() -> None:
+    weighers = {"io_ops": -0.5, "ram": 1.0, "hypervisor_version": 0.25}
+    ranked = tuple(RankedHost(f"sim-{number:05}", 0.75, weighers) for number in (1, 2, 3))
+    reasons = ReasonCount("VCPU", 96), ReasonCount("required:HW_CPU_X86_AVX512VNNI", 2)
+    decision = KeptDecision(TOKENS[0], "sim-00001", 2, 1_795_385_242_868, 101, reasons, "nova", "1.0.0", ranked)
+    shown = on_a_terminal(lambda: _show_claim(replace(moving(), decision=decision)))
+    assert max(map(len, shown.splitlines())) <= 80
+    words = " ".join(shown.split())
+    assert "why sim-00001: 3 of 101 hosts fitted at " in words
+    assert "weighed by nova" in words
+    assert "left out: 96 by VCPU, 2 by required:HW_CPU_X86_AVX512VNNI" in words
+    assert "candidate 2 was taken: those before it had no room any more" in words
+    assert "HOST SCORE io_ops ram hypervisor_version sim-00001 0.750 -0.500 1.000 0.250 sim-00002" in words
 
 
 def test_one_claim_is_shown_with_attempts_and_placements(redsched: Redsched) -> None:

@@ -1,9 +1,11 @@
 """Which fleet a command works on: options, the environment, and contexts; the API's errors, and what it loads."""
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from redsched.settings import Settings
 from tests.auth.parts import authenticator, document, entry, token, write
 from tests.cli.conftest import Redsched, served
-from tests.cli.parts import run
+from tests.cli.parts import run, running
 from tests.support.waiting import wait_until_sync
 
 NO_STORE = {"redis", "hiredis", "numpy", "redsched.store.store", "redsched.scheduler.scheduler"}
@@ -168,7 +170,24 @@ def test_names_are_completed_over_an_api(api: str, config: Path) -> None:
     wait_until_sync(lambda: run(environment=environment).output.split() == ["placed"], 30)
 
 
-def test_followed_events_come_over_an_api(api: str, config: Path) -> None:
-    """The latest ones first are those of the log."""
-    newest = run("events", "--api", api, "--json", "--kind", "claimed").check().json()["events"]
-    assert [one["claim"] for one in newest] == ["placed"]
+def test_events_are_listed_and_followed_over_an_api(redsched: Redsched, api: str, config: Path) -> None:
+    """The API's scheduler records them; those of another kind are left out."""
+    asked = ("events", "--api", api, "--kind", "claimed")
+
+    def newest() -> list[str]:
+        return [one["claim"] for one in run(*asked, "--json").check().json()["events"]]
+
+    wait_until_sync(lambda: newest() == ["placed"])
+    with running(*asked, "--follow", "-o", "json") as following:
+        numbers = count()
+
+        def seen() -> bool:
+            """Place claims until one is followed: events before the command has begun to follow are not."""
+            name = f"later-{next(numbers)}"
+            redsched("select", "VCPU=1", "--host", "h1", "--id", name)
+            redsched("claim", "release", name)
+            return bool(following.lines)
+
+        wait_until_sync(seen)
+        kinds = {json.loads(line)["kind"] for line in following.lines}
+    assert kinds == {"claimed"}

@@ -74,11 +74,12 @@ class Redactor:
         return shown
 
     def claim(self, claim: Claim) -> Claim:
-        """Return the claim as the caller may see it: its placements, without the hosts that might take it next."""
+        """Return the claim as the caller may see it: without the hosts that might take it next, or nearly took it."""
         if self.is_off:
             return claim
         own = _at_own_hosts(self._caller, claim) if self._caller.role is Role.AGENT else claim
-        return replace(own, chosen_alternates=(), reason=self._reason(own))
+        decision = replace(own.decision, ranked=()) if own.decision else None
+        return replace(own, chosen_alternates=(), reason=self._reason(own), decision=decision)
 
     def selections(self, found: Selections) -> Selections:
         """Return the selections without alternates, and dry runs without hosts."""
@@ -175,4 +176,6 @@ def _at_own_hosts(caller: Caller, claim: Claim) -> Claim:
     own = tuple(one for one in claim.placements if one.host in caller.hosts)
     here = claim if claim.host in caller.hosts or not own else claim.view(own[0])
     reason = here.reason if here.reason and here.reason.host in caller.hosts else None
-    return replace(here, host=here.host if here.host in caller.hosts else "", placements=own, reason=reason)
+    decision = here.decision if here.decision and here.decision.host in caller.hosts else None
+    shown = here.host if here.host in caller.hosts else ""
+    return replace(here, host=shown, placements=own, reason=reason, decision=decision)

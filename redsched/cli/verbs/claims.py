@@ -13,7 +13,7 @@ from redsched.cli.options import After, AsJson, ClaimArgument, Force, Limit, Man
 from redsched.cli.verbs import bulk
 from redsched.cli.watching import WatchOption, find_and_show
 from redsched.cli.where import ANYWHERE, Where
-from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, ListedState, Placement, Token
+from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, KeptDecision, ListedState, Placement, Token
 from redsched.model.validation import check_name
 from redsched.scheduler import BulkResult, Page
 from redsched.schema import responses
@@ -55,7 +55,7 @@ def list_claims(
 
 
 def show(claim: ClaimArgument, as_json: AsJson = False, where: Where = ANYWHERE) -> None:
-    """Show one claim: its placements, attempts and last failure."""
+    """Show one claim: placements, attempts, last failure, why it is where it is."""
     found = with_fleet(where, lambda s: s.claims.get(claim), read_only=True)
     return tables.show_json(responses.ClaimAnswer.of(found)) if as_json else _show_claim(found)
 
@@ -137,6 +137,24 @@ def _show_claim(found: Claim) -> None:
         # For a claim that is still alive it is a past failure, however long ago.
         what = "reason" if found.state in ENDING_OR_ENDED else "last failure"
         tables.say(f"{what} on {found.reason.host} at {formats.time_and_age(found.reason.at_ms)}: {found.reason.text}")
+    if found.decision is not None:
+        _show_decision(found.decision)
+
+
+def _show_decision(found: KeptDecision) -> None:
+    """Show how the host of the newest placement was chosen."""
+    tables.say(
+        f"why {found.host}: {found.fits} of {found.hosts} hosts fitted "
+        f"at {formats.time_and_age(found.at_ms)}, weighed by {found.policy}"
+    )
+    if found.reasons:
+        tables.say(f"left out: {', '.join(f'{one.hosts} by {one.reason}' for one in found.reasons)}")
+    if found.candidate > 1:
+        tables.say(f"candidate {found.candidate} was taken: those before it had no room any more")
+    if found.ranked:
+        weighers = list(found.ranked[0].weighers)
+        rows = ((one.host, *(f"{part:.3f}" for part in (one.score, *one.weighers.values()))) for one in found.ranked)
+        tables.show_table(("HOST", "SCORE", *weighers), rows, "")
 
 
 def _facts(found: Claim) -> dict[str, object]:

@@ -133,7 +133,7 @@ def _server(server: ServerStatus, durability: str) -> Iterator[str]:
     yield from _line("memory", f"{_mib(server.memory_bytes)} {limit}, {server.memory_policy}")
     file = "append-only file" if server.append_only else "no append-only file"
     yield from _line("disk", f"{file}, the last write {'succeeded' if server.saved else 'failed'}")
-    yield from _line("durability", f"{durability} (REDSCHED_DURABILITY of this command)")
+    yield from _line("durability", f"{durability} (REDSCHED_DURABILITY of what answers)")
 
 
 def _mib(amount: int) -> str:

@@ -76,31 +76,47 @@ Weighing = Mapping[Weigher, float]
 """The multipliers of the weighers for a request."""
 
 
-def score(columns: Columns, request: Request, weighing: Weighing, rows: Rows) -> Score:
+def score(
+    columns: Columns, request: Request, weighing: Weighing, rows: Rows, parts: list[Score] | None = None
+) -> Score:
     """Return the sum of the weighers times their multipliers, of the shape of the rows. Only for rows that fit.
 
-    With relative weighers, the rows must be all rows that fit, or the normalization would be wrong.
+    With relative weighers, the rows must be all rows that fit, or the normalization would be wrong. What each weigher
+    adds is appended to `parts`.
     """
     total: Score = np.float64(0.0)
     for weigher, multiplier in weighing.items():
         if weigher.dynamic and weigher.idle(columns, request):
-            continue
-        check_work("weighing hosts")
-        if weigher.of_host and rows is ALL_ROWS:
-            total = total + _of_hosts(columns, request, weigher, multiplier)
+            part: Score = 0.0
         else:
-            total = total + weigher.weighed(columns, request, rows, multiplier)
+            check_work("weighing hosts")
+            if weigher.of_host and rows is ALL_ROWS:
+                part = _of_hosts(columns, request, weigher, multiplier)
+            else:
+                part = weigher.weighed(columns, request, rows, multiplier)
+            total = total + part
+        if parts is not None:
+            parts.append(part)
     return total
 
 
-def scores(columns: Columns, request: Request, weighing: Weighing, fitting: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the score of each row that fits, -inf elsewhere: float64 of shape (size,). Only for absolute weighers."""
+def scores(
+    columns: Columns,
+    request: Request,
+    weighing: Weighing,
+    fitting: NDArray[np.bool_],
+    parts: list[Score] | None = None,
+) -> NDArray[np.float64]:
+    """Return the score of each row that fits, -inf elsewhere: float64 of shape (size,). Only for absolute weighers.
+
+    What each weigher adds is appended to `parts`, if that is known for all rows.
+    """
     rows: Rows = ALL_ROWS
     # A pass over all rows costs less than gathering most of them.
     if not all(weigher.total for weigher in weighing) or 4 * np.count_nonzero(fitting) < len(fitting):
         rows = np.flatnonzero(fitting)
     with np.errstate(divide="ignore", invalid="ignore"):
-        values = score(columns, request, weighing, rows)
+        values = score(columns, request, weighing, rows, parts if rows is ALL_ROWS else None)
     if rows is ALL_ROWS:
         return np.where(fitting, values, -np.inf)
     # Own weighers may give no number, or infinity. Such a host is the last one, and still fits.

@@ -2,10 +2,10 @@
 -- claim: place each member of a call on the first of its candidates that fits now; all members or none.
 -- KEYS meta changes hosts deadlines reconcile shelved quota ...
 -- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer members hosts lists request limited gang call_id
--- ARGV max_attempts on_exit most_alternates alternates gang_members max_runtime_s reservation ...
--- Further keys: the claim of each member, then host, claims and inbox of each host; with conditions the attributes of
--- each host, if ARGV says so, then each group and shared pool; with alternates the key of each member's list; with a
--- gang its key; with a request its key.
+-- ARGV max_attempts on_exit most_alternates alternates gang_members max_runtime_s reservation decisions ...
+-- Further keys: the claim of each member; with decisions their key; then host, claims and inbox of each host; with
+-- conditions the attributes of each host, if ARGV says so, then each group and shared pool; with alternates the key of
+-- each member's list; with a gang its key; with a request its key.
 -- epoch, now_ms, seen_seq: those of the decision. fresh: 1 if the ids were made for this call. members, hosts, lists:
 -- the number of each. request: the request to store, or ''. limited: 1 if the project is known to have a quota. quota:
 -- of the project. gang: 1 if the members form a gang. call_id: of this call, if it may have to be undone, else ''.
@@ -15,6 +15,8 @@
 -- reservation: that of the request, if hosts are reserved for it, else ''.
 -- alternates: other hosts that fit, separated by spaces; of those that no member gets, the first most_alternates are
 -- stored for each claim. '' in calls of replace.lua.
+-- decisions: how the candidates were chosen: the number of the text of each member (from 1), separated by spaces, then
+-- a line for each text; '' to keep nothing of it.
 -- Then each amount list as length, slot, amount ...; then each member as id and candidates, each of which is the
 -- numbers of a host and of an amount list, as `1:1 2:1` (from 1); then the conditions, if any: claim_conditions.lua
 -- Reply outcome, epoch, now_ms, then by outcome

@@ -17,7 +17,31 @@ local function say_placement(cell, say, claim, prefix)
   end
 end
 
-register('rs_claim', ' CLAIM', 1, 'A claim: where it is, and its last failure.', function(cell, arguments, say)
+-- Say how the host of a placement was chosen, if that is kept.
+local function say_decision(cell, say, name, placed)
+  local lines = {}
+  for line in string.gmatch(redis.call('GET', cell.prefix .. 'decision:' .. name) or '', '[^\n]+') do
+    lines[#lines + 1] = line
+  end
+  for token, candidate, number in string.gmatch(lines[1] or '', ' ([^ :]+):(%d+):(%d+)') do
+    local line = lines[number + 1]
+    local readable, kept = pcall(cjson.decode, line or '')
+    if token == placed and readable then
+      local left = {}
+      for reason, hosts in pairs(kept.left_out) do
+        left[#left + 1] = hosts .. ' by ' .. reason
+      end
+      table.sort(left)
+      say('chosen as candidate %s of %d hosts; left out: %s', candidate, kept.hosts,
+        #left > 0 and table.concat(left, ', ') or 'none')
+      for _, one in ipairs(kept.ranked) do
+        say('    %s score %s', one[1], one[2])
+      end
+    end
+  end
+end
+
+register('rs_claim', ' CLAIM', 1, 'A claim: where it is and why, its last failure.', function(cell, arguments, say)
   local id = arguments[1]
   local claim, exists = read_hash(cell.prefix .. 'claim:' .. id)
   if not exists then
@@ -37,6 +61,7 @@ register('rs_claim', ' CLAIM', 1, 'A claim: where it is, and its last failure.',
   if claim.group or claim.gang then
     say('server group %s, gang %s', claim.group or '-', claim.gang or '-')
   end
+  say_decision(cell, say, claim.decision or id, claim.placed or claim.token)
   local reason = redis.call('HMGET', cell.prefix .. 'reason:' .. id, 'at_ms', 'host', 'text')
   if reason[1] then
     say('last failure %s on %s: %s', moment(cell, reason[1]), reason[2] or '?', reason[3] or '?')

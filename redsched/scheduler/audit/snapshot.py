@@ -11,7 +11,7 @@ from typing import Any
 from redsched.model import LEASED, Claim, ClaimStatus, EndReason
 from redsched.pacing import Spread, in_order, paced
 from redsched.store.cell import CellStore
-from redsched.store.codec.claim_fields import texts_of
+from redsched.store.codec.claim_fields import decision_name, texts_of
 from redsched.store.codec.fields import claim_from, placement_fields
 from redsched.store.codec.results import AuditedHost
 from redsched.store.commands.base import CHUNK, chunks
@@ -79,7 +79,7 @@ class AuditSnapshot:
         if is_shelved:
             self.shelved[claim_id] = "" if _is_shelved(fields) else state
         if state != ClaimStatus.ENDED or is_shelved:
-            for text in texts_of(claim_id, fields):
+            for text in (*texts_of(claim_id, fields), decision_name(claim_id, fields)):
                 self.texts[text] = True
         if fields.get("gang") and claim_id in self.marks.to_reconcile:
             self.gangs_to_reconcile.add(fields["gang"])

@@ -19,7 +19,7 @@ from redsched.scheduler.backup.archive import FORMAT, Archive, Head, Packed
 from redsched.scheduler.hosts.fields import keyed, number, quota_from, slot_views, status_from
 from redsched.scheduler.results import SlotView
 from redsched.store.cell import CellStore
-from redsched.store.codec.claim_fields import ALTERNATES
+from redsched.store.codec.claim_fields import ALTERNATES, DECISION
 from redsched.store.codec.fields import ROOT, placement_fields
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.results import HostHashes
@@ -110,7 +110,8 @@ async def _texts(store: CellStore, seen: AuditSnapshot) -> tuple[Spread[str], Sp
     """Return the lists of alternates by claim id, and the requests by digest, as stored."""
     alternates, requests = Spread[str](), Spread[str]()
     async for page in paged(seen.texts, TEXTS_AT_ONCE):
-        for name, text in (await store.texts.read(page)).items():
+        names = [one for one in page if not one.startswith(f"{DECISION}:")]  # they are about hosts as they were
+        for name, text in (await store.texts.read(names)).items():
             kind, _, own_name = name.partition(":")
             (alternates if kind == ALTERNATES else requests)[own_name] = text
     return alternates, requests

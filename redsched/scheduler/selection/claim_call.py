@@ -30,7 +30,8 @@ def claim_call(
     `reservation` the attempt's.
     """
     places = decision.places or (Place(()),) * len(ids)
-    members = tuple(Member(claim_id, one.candidates, one.group) for claim_id, one in zip(ids, places, strict=True))
+    pairs = zip(ids, places, strict=True)
+    members = tuple([Member(claim_id, one.candidates, one.group, decision=one.kept) for claim_id, one in pairs])
     digest = request.digest()
     return ClaimCall(
         members=members,

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from redsched.model import Amounts, Claim, ClaimStatus, EndReason, OnExit, Placement, Reason
+from redsched.model import Amounts, Claim, ClaimStatus, EndReason, KeptDecision, OnExit, Placement, Reason
 from redsched.scheduler import BulkOutcome, BulkResult, Page
 from redsched.schema.answer import Answer, From
 from redsched.schema.problem import members
-from redsched.schema.responses.problems import Problem
-from redsched.schema.responses.selections import Alternate
+from redsched.schema.responses.problems import Problem, ReasonCount
+from redsched.schema.responses.selections import Alternate, RankedHostAnswer
 
 
 class ReasonAnswer(Answer, shows=Reason):
@@ -36,6 +36,33 @@ class PlacementAnswer(Answer, shows=Placement):
     move_deadline_ms: Annotated[
         int | None, Field(description="For a move with a deadline: when the placement must be active.")
     ]
+
+
+class DecisionAnswer(Answer, shows=KeptDecision):
+    """How the host of a placement was chosen, as decided on the hosts of its cell at that time."""
+
+    token: Annotated[str, Field(description="The placement that it is about, by its first token.")]
+    host: Annotated[str, Field(description="The host of that placement.")]
+    at_ms: int
+    hosts: Annotated[int, Field(description="Number of hosts looked at.")]
+    fits: Annotated[int, Field(description="Number of these hosts that fitted.")]
+    reasons: Annotated[
+        list[ReasonCount],
+        Field(description="The others, each counted under the first reason that ruled it out; `other`: rare reasons."),
+    ]
+    candidate: Annotated[
+        int,
+        Field(description="Which of the candidates was taken, from 1. Those before it had no room any more."),
+    ]
+    ranked: Annotated[
+        list[RankedHostAnswer],
+        Field(
+            description="The host to be tried first and the next two, with their scores. The first is a random one of "
+            "the best (`REDSCHED_PICK_FROM`)."
+        ),
+    ]
+    policy: str
+    release: Annotated[str, Field(description="The release of the scheduler that decided.")]
 
 
 def _group(claim: Claim) -> str | None:
@@ -110,6 +137,10 @@ class ClaimAnswer(Answer, shows=Claim):
     ]
     reason: Annotated[
         ReasonAnswer | None, Field(description="Why it failed, expired, or lost its work. Null if not kept.")
+    ]
+    decision: Annotated[
+        DecisionAnswer | None,
+        Field(description="How the host of its newest placement was chosen. Null in lists, and if it is not known."),
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from redsched.model import Candidate, Claim, ClaimRule, ClaimStatus, Exceeded, OnExit
 from redsched.model.validation import SHARED_POOL, split_slot
-from redsched.store.codec.claim_fields import alternates_text
+from redsched.store.codec.claim_fields import alternates_text, decisions_name
 from redsched.store.codec.fields import gang_members_text
 from redsched.store.codec.keys import Keys
 from redsched.store.codec.outcomes import Outcome
@@ -50,6 +50,7 @@ class ClaimWire:
         self.script = "replace" if self._replacements else "claim"
         lists = {id(member.candidates): member.candidates for member in call.members}
         hosts = [one.host for candidates in lists.values() for one in candidates]
+        self._decisions = _decisions_text(call.members)
         self._hosts = list(dict.fromkeys([*hosts, *call.written_off]))
         self._number_of = {host: number for number, host in enumerate(self._hosts, 1)}
         self._lists: dict[tuple[tuple[str, int], ...], int] = {}
@@ -71,6 +72,8 @@ class ClaimWire:
     def _first_keys(self, keys: Keys) -> list[str]:
         call = self._call
         found = [*keys.due, keys.quota(call.project), *[keys.claim(member.id) for member in call.members]]
+        if self._decisions:
+            found.append(keys.decision(decisions_name([member.id for member in call.members])))
         for host in self._hosts:
             found += keys.of_host(host)
         return found
@@ -98,7 +101,7 @@ class ClaimWire:
         attempts = call.max_attempts if call.max_attempts > 1 else ""
         on_exit = "" if call.on_exit == OnExit.RELEASE else str(call.on_exit)
         alternates = (call.most_alternates, alternates_text(call.alternates), gang_members_text(call.gang_members))
-        limits = (call.max_runtime_s or "", call.reservation)
+        limits = (call.max_runtime_s or "", call.reservation, self._decisions)
         return [*decided, *owner, *counts, *flags, attempts, on_exit, *alternates, *limits]
 
     def _amounts(self) -> tuple[Arguments, list[tuple[int, str, int]]]:
@@ -186,6 +189,15 @@ class ClaimWire:
         unknown = tuple(rest) if outcome is Outcome.UNKNOWN else ()
         over = exceeded(tuple(rest)) if outcome is Outcome.OVER_QUOTA else ()
         return ClaimAnswer(outcome, reply[1], int(reply[2]), placed, looked_at, objects, unknown, over)
+
+
+def _decisions_text(members: Sequence[Member]) -> str:
+    """Return the numbers of the members' texts, and these in lines: members often share one. '' if one has none."""
+    if len(members) == 1:
+        return f"1\n{members[0].decision}" if members[0].decision else ""
+    texts: dict[str, int] = {}
+    numbers = [texts.setdefault(one.decision, len(texts) + 1) for one in members]
+    return "\n".join((" ".join(map(str, numbers)), *texts)) if texts and "" not in texts else ""
 
 
 def exceeded(facts: Sequence[str | int]) -> tuple[Exceeded, ...]:

@@ -4,7 +4,7 @@ This table defines the lists in the Lua scripts (`-- include: claim_fields`), wh
 the rows of docs/keys.md, which a test compares with it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from redsched.model import Amounts, Claim, ClaimStatus
@@ -15,6 +15,7 @@ __all__ = [
     "ALTERNATES",
     "AMOUNT",
     "CLAIM",
+    "DECISION",
     "FIELDS",
     "PLACEMENT",
     "REQUEST",
@@ -24,6 +25,8 @@ __all__ = [
     "alternates_name",
     "alternates_text",
     "amounts_in",
+    "decision_name",
+    "decisions_name",
     "has_alternates",
     "lua_tables",
     "record_of",
@@ -34,6 +37,7 @@ __all__ = [
 
 CLAIM, PLACEMENT = "claim", "placement"
 ALTERNATES, AMOUNT, RESIZING_TO = "alternates", "amount", "resizing_to"
+DECISION = "decision"
 REQUEST = "request"
 
 
@@ -165,6 +169,11 @@ FIELDS = (
     Field("move_deadline_ms", PLACEMENT, "The deadline by which a move must have made it active (Unix, ms)."),
     Field("inbox_id", PLACEMENT, "Its entry in the inbox of the host."),
     Field("work_ended_at_ms", PLACEMENT, "When its work was found to have ended by itself (Unix, ms).", journaled=True),
+    Field(
+        "decision",
+        PLACEMENT,
+        "The name of the decision on several places that it is one of; absent if it was decided alone.",
+    ),
     Field("resized_from", PLACEMENT, "The token before the last resize.", journaled=True),
     Field("amount", PLACEMENT, "The amount that it holds of a slot.", journaled=True, is_family=True),
     Field(
@@ -240,6 +249,19 @@ def request_name(digest: str) -> str:
 def alternates_name(claim_id: str) -> str:
     """Return the name of the text that lists a claim's alternates."""
     return f"{ALTERNATES}:{claim_id}"
+
+
+def decision_name(claim_id: str, record: Mapping[str, str]) -> str:
+    """Return the name of the text that says how the host of a claim was chosen, whose hash this is."""
+    return f"{DECISION}:{record.get(DECISION, claim_id)}"
+
+
+def decisions_name(ids: Sequence[str]) -> str:
+    """Return the end of the key of the decisions of a call on these claims.
+
+    A key of several claims is none that a later call on one of them writes: no id has a plus.
+    """
+    return ids[0] if len(ids) == 1 else f"{ids[0]}+"
 
 
 def has_alternates(record: Mapping[str, str]) -> bool:

@@ -145,12 +145,16 @@ class Replacement:
 
 @record
 class Member:
-    """One requested place: its claim id, and its candidates, best first. `group`: the server group to count it in."""
+    """One requested place: its claim id, and its candidates, best first. `group`: the server group to count it in.
+
+    `decision`: how the candidates were chosen, to be kept with the claim; '' for nothing.
+    """
 
     id: str
     candidates: tuple[Candidate, ...]
     group: str = ""
     replacement: Replacement | None = None
+    decision: str = ""
 
 
 @record

@@ -1,17 +1,25 @@
-"""Long texts that claims refer to, each in a key of its own: requests as canonical JSON, and lists of alternates.
+"""Long texts of claims, each in a key of its own: requests as canonical JSON, lists of alternates, kept decisions.
 
-They are named as their keys end: `request:<digest>`, `alternates:<claim id>`.
+They are named as their keys end: `request:<digest>`, `alternates:<claim id>`, `decision:<claim id>`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from redsched.model import Claim
+from redsched.model import Claim, KeptDecision
 from redsched.pacing import paged
-from redsched.store.codec.claim_fields import ALTERNATES, REQUEST, alternates_from, alternates_name, has_alternates
+from redsched.store.codec.claim_fields import (
+    ALTERNATES,
+    DECISION,
+    REQUEST,
+    alternates_from,
+    alternates_name,
+    decision_name,
+    has_alternates,
+)
 from redsched.store.commands.base import CLAIMS_AT_ONCE, CellClient, chunks
 
-KEPT_MS = {REQUEST: 24 * 3600 * 1000, ALTERNATES: 3600 * 1000}
-"""How long texts are kept, by kind, unless an audit finds that a claim refers to them. Also in keep_text.lua.
+KEPT_MS = {REQUEST: 24 * 3600 * 1000, ALTERNATES: 3600 * 1000, DECISION: 3600 * 1000}
+"""How long texts are kept, by kind, unless an audit finds that a claim refers to them. Also in the scripts.
 
 Claims with equal requests share one text. Lists are not shared, so a short time keeps those of ended claims few.
 """
@@ -69,6 +77,14 @@ class TextCommands:
         ids = [one.id for one in claims.values() if has_alternates(one.raw)]
         texts = await self.read([alternates_name(claim_id) for claim_id in ids])
         return {one: alternates_from(text) for one in ids if (text := texts.get(alternates_name(one)))}
+
+    async def decision(self, claim: Claim) -> KeptDecision | None:
+        """Return how the host of the claim's newest placement was chosen; None if that is not kept."""
+        text = await self.get(decision_name(claim.id, claim.raw))
+        if text is None:
+            return None
+        found = (KeptDecision.from_text(text, one.placed, one.host) for one in reversed(claim.placements))
+        return next((one for one in found if one is not None), None)
 
 
 def _kept_ms(name: str) -> int:

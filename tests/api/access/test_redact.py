@@ -1,5 +1,6 @@
 """Names of hosts in texts and errors, wherever they come from."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,7 +11,7 @@ from redsched.api.access.callers import CALLER
 from redsched.api.access.redact import BODY, OWN_HOSTS, Redactor, hide_in_text
 from redsched.auth.caller import UNRESTRICTED, Caller, Role
 from redsched.errors import ClaimState, NoValidHost, RedschedError
-from redsched.model import Claim, ClaimStatus, HostStatus, Reason
+from redsched.model import Claim, ClaimStatus, HostStatus, KeptDecision, RankedHost, Reason, ReasonCount
 from redsched.scheduler import Change, HostView
 from redsched.scheduler.results import FailedMoves
 
@@ -80,6 +81,18 @@ def test_words_of_the_request_are_repeated() -> None:
 def test_those_who_see_hosts_see_them() -> None:
     for caller in (UNRESTRICTED, Caller("r", Role.READER), Caller("w", Role.TENANT, sees_hosts=True)):
         assert redactor(caller).text("on h2") == "on h2"
+
+
+def test_a_decision_loses_its_ranking_and_agents_see_those_on_their_hosts() -> None:
+    """As explanations do. The counts by reason, and which candidate was taken, tell nothing of other hosts."""
+    ranked = (RankedHost("h1", 0.5, {"spread": 0.5}), RankedHost("h2", 0.25, {"spread": 0.25}))
+    decision = KeptDecision("1-a.1", "h1", 1, 1, 2, (ReasonCount("VCPU", 1),), ranked=ranked)
+    claim = Claim("web-1", "c1", "h1", ClaimStatus.ACTIVE, "1-a.1", {}, decision=decision)
+    hidden = replace(decision, ranked=())
+    assert redactor().claim(claim).decision == hidden
+    assert redactor(Caller("r", Role.READER)).claim(claim).decision == decision
+    assert redactor(Caller("a", Role.AGENT, hosts=frozenset({"h1"}))).claim(claim).decision == hidden
+    assert redactor(Caller("b", Role.AGENT, hosts=frozenset({"h2"}))).claim(claim).decision is None
 
 
 def test_a_reason_may_name_the_host_that_gave_it() -> None:

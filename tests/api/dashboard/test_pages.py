@@ -199,6 +199,17 @@ def test_claims_are_found_by_filters_and_by_id(page: Browser, url: str) -> None:
     shows(page, "Claim web-2", "gpu0/CUSTOM_GPU_MILLI=500", "History")
 
 
+def test_the_page_of_a_claim_says_why_it_is_on_its_host(page: Browser, url: str) -> None:
+    enter(page, url, "reader", "#/claim/web-2")
+    shows(page, "Why gpu1", "1 of 4 hosts fitted at ", "weighed by spread.", "Left out", "Best hosts")
+    tables = "[...document.querySelectorAll('caption')].map((one) => one.textContent)"
+    assert page.run(f"return {tables}")[:3] == ["What it holds", "Left out", "Best hosts"]
+    cells = "[...document.querySelectorAll('[aria-label=\"Best hosts\"] td')].map((one) => one.textContent)"
+    host, score, bar, *parts = page.run(f"return {cells}")
+    assert (host, bar) == ("gpu1", "")
+    assert abs(float(score) - sum(map(float, parts))) < 0.01
+
+
 def test_a_request_is_taken_apart_and_then_claimed(page: Browser, url: str, client: Client) -> None:
     enter(page, url, "operator", "#/request")
     page.type("input[name=resources]", "VCPU=9")

@@ -21,7 +21,10 @@ from tests.support.setups.sentinel import Replica
 from tests.support.store_users import url_as
 from tests.support.waiting import wait_until
 
-DIGESTS = {1: "8aa0fecdcc24f6319e21606b6ccd46608258229aeaaf14c1ca2b1e76de46ce95"}
+DIGESTS = {
+    1: "8aa0fecdcc24f6319e21606b6ccd46608258229aeaaf14c1ca2b1e76de46ce95",
+    2: "043fae8fe2659eaac2f9edfe12885f38b1feb54b434e942ad667433fdf497201",
+}
 """The digest of the text of each version. Raise VERSION when the functions change: servers replace only older ones."""
 OURS = "the store"
 OTHER = f"#!lua name={NAME}\nredis.register_function('theirs', function() return 1 end)"

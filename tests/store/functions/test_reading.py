@@ -1,6 +1,7 @@
 """What the functions for redis-cli say about a small fleet."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -155,6 +156,21 @@ async def test_claims_are_shown_where_each_placement_is(cell: CellStore, ask: As
     assert "claimed on h2: VCPU=4" in lines
     assert f"    token {target.token}" in lines
     assert (await ask("rs_leases"))[0].split() == ["a", "claimed", "on", "h2"]
+
+
+async def test_a_claim_says_how_its_host_was_chosen(cell: CellStore, raw: Any, ask: Ask) -> None:
+    """Also one of several; nothing of a placement that it no longer has, or that was edited."""
+    await open_host(cell)
+    text = '{"hosts":3,"left_out":{"zone":1,"VCPU":1},"ranked":[["h1",0.5,0.5],["h2",0.25,0.25]]}'
+    members = [replace(member(one, "h1"), decision=text) for one in ("a", "b", "c")]
+    await cell.claims.place(call_of(await cell.tick(), members[0]))
+    await cell.claims.place(call_of(await cell.tick(), *members[1:]))
+    said = ["chosen as candidate 1 of 3 hosts; left out: 1 by VCPU, 1 by zone", "    h1 score 0.5", "    h2 score 0.25"]
+    for claim_id in ("a", "b", "c"):
+        assert (await ask("rs_claim", claim_id))[-3:] == said
+    for other in ("", "1 1-a.1:1:1\n" + text, (await raw.get(cell.keys.decision("a")))[:-9]):
+        await raw.set(cell.keys.decision("a"), other)
+        assert not [line for line in await ask("rs_claim", "a") if "chosen" in line]
 
 
 async def test_a_claim_that_failed_says_why_without_control_characters(cell: CellStore, ask: Ask) -> None:

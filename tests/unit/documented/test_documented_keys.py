@@ -75,7 +75,7 @@ def with_placeholders(key: str) -> str:
     key = key.replace("{c1}", "{c}")
     key = re.sub(r"^rs:\{(claim|server-group):[^}]+\}", r"rs:{\1:<>}", key)
     return re.sub(
-        r"^(rs:\{c\}:(host|attributes|claims|claim|reason|inbox|gang|request|alternates|duty|aggregate|server-group|pool|quota|probe):).+",
+        r"^(rs:\{c\}:(host|attributes|claims|claim|reason|inbox|gang|request|alternates|decision|duty|aggregate|server-group|pool|quota|probe):).+",
         r"\1<>",
         key,
     )
@@ -193,7 +193,7 @@ async def follow(cell: CellStore, seen: Seen) -> None:
         return [one.token for one in (await cell.claims.place(call)).placed]
 
     ids = ("g1", "g2")
-    tokens = await place(*(Member(one, small) for one in ids), is_gang=True, gang_members={"m": ids})
+    tokens = await place(*(Member(one, small, decision="{}") for one in ids), is_gang=True, gang_members={"m": ids})
     await cell.claims.fail("h1", "g1", tokens[0], by_host=True)
     await seen.look()
     await cell.gangs.end("g1")

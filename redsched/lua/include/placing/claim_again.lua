@@ -175,7 +175,7 @@ local function write_again(cell, member, expires, entry_id)
   end
   add_placement(claim, {token = member.token, root = again.root, host = member.host.name, state = 'claimed',
     from = again.token, expires_at_ms = expires, inbox_id = entry_id, amounts = amounts, resizing_to = {},
-    counted = member.counted or {},
+    counted = member.counted or {}, decision = member.decision,
     move_deadline_ms = again.move_deadline_ms and text(cell.now_ms + again.move_deadline_ms) or nil})
   write_claim_record(claim)
   redis.call('PERSIST', member.key)

@@ -26,15 +26,15 @@ end
 local function parse_call(parse_more)
   local call = {
     members = {}, hosts = {}, lists = {}, quota = ARG.project ~= '' and object_at(KEY.quota) or nil, conditions = nil,
-    member_count = ARG.members + 0,
+    member_count = ARG.members + 0, hosts_after = 7 + ARG.members + (ARG.decisions ~= '' and 1 or 0),
   }
-  local at = 22
+  local at = 23
   for i = 1, ARG.lists do
     local list = parse_list(at + 1)
     call.lists[i], at = list, at + 1 + 2 * #list
   end
   for i = 1, call.member_count do
-    call.members[i] = {id = ARGV[at + 1], key = KEYS[7 + i], candidates = ARGV[at + 2], host = nil}
+    call.members[i] = {id = ARGV[at + 1], key = KEYS[7 + i], candidates = ARGV[at + 2], host = nil, decision = nil}
     at = at + 2
   end
   if ARG.alternates ~= '' then
@@ -57,7 +57,7 @@ end
 local function host_of(call, number)
   local host = call.hosts[number]
   if not host then
-    local first = 7 + call.member_count + 3 * (number - 1)
+    local first = call.hosts_after + 3 * (number - 1)
     local key = KEYS[first + 1]
     host = {
       key = key, name = string.match(key, '}:host:(.+)$'), keys_after = first, slots = {}, placed = 0, version = nil,

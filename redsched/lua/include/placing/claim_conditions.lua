@@ -10,7 +10,7 @@
 -- include: object_at
 local function parse_conditions(call, at)
   local objects = {}
-  local key_at = 7 + call.member_count + 3 * ARG.hosts
+  local key_at = call.hosts_after + 3 * ARG.hosts
   local function take()
     at = at + 1
     return ARGV[at]

@@ -8,9 +8,13 @@ end
 
 local function write_new(cell, member, expires, entry_id, call)
   redis.call('ZADD', KEY.deadlines, expires, member.id)
+  local stored = member.amounts.stored
+  if member.decision then
+    stored = {'decision', member.decision, unpack(stored)}
+  end
   redis.call('HSET', member.key, 'host', member.host.name, 'state', 'claimed', 'project', ARG.project,
     'consumer', ARG.consumer, 'digest', ARG.digest, 'claimed_at_ms', text(cell.now_ms), 'expires_at_ms', expires,
-    'token', member.token, 'inbox_id', entry_id, unpack(with_origin(cell, member.amounts.stored, member.origin)))
+    'token', member.token, 'inbox_id', entry_id, unpack(with_origin(cell, stored, member.origin)))
   local options = ARG.call_id .. ARG.max_attempts .. ARG.on_exit .. ARG.alternates .. ARG.gang_members
     .. ARG.max_runtime_s
   if options ~= '' or ARG.gang == '1' or call.conditions or member.reopened then

@@ -1,0 +1,78 @@
+"""The hosts that the cached rules of a shape reject, counted by reason, and updated for the rows that change."""
+
+from collections.abc import Collection
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redsched.decide.profile import RequestProfile
+from redsched.decide.rules import ALL_ROWS, Rule
+from redsched.decide.work_limit import check_work
+from redsched.model import ReasonCount
+
+MANY_REJECTED = 16
+"""Counting all rows again costs less than testing more of them one by one."""
+
+
+class Rejections:
+    """Counts under which rule each row is rejected first. Use it only on a profile that is current."""
+
+    def __init__(self, profile: RequestProfile) -> None:
+        self._profile = profile
+        self._rules: tuple[Rule, ...] = ()
+        self._first: NDArray[np.uint16] = np.zeros(0, np.uint16)
+        """By row, the number of the first rule that rejects it; of no rule if it fits, or has no host."""
+        self._hosts: list[int] = []
+        """By the number of the rule."""
+        self.version = 0
+        """Increases with each change of the counts."""
+
+    def counts(self) -> list[ReasonCount]:
+        """Return the counts as of the last `update`, in the order of the rules, without those of 0."""
+        pairs = zip(self._rules, self._hosts, strict=False)
+        return [ReasonCount(rule.reason, hosts) for rule, hosts in pairs if hosts]
+
+    def update(self) -> None:
+        """Count what has changed."""
+        changed = self._profile.take_uncounted()
+        rejected = None if changed is None else self._to_count(changed)
+        if rejected is None or len(rejected) > MANY_REJECTED:
+            self._count_all()
+            return
+        for row in rejected:
+            self._move(row, self._first_of(row))
+
+    def _to_count(self, changed: Collection[int]) -> list[int]:
+        """Return those of the changed rows that do not fit, or did not when they were last counted."""
+        none, fitting, first = len(self._rules), self._profile.fitting, self._first
+        return [row for row in changed if not fitting.item(row) or first.item(row) != none]
+
+    def _move(self, row: int, number: int) -> None:
+        before = self._first.item(row)
+        if before != number:
+            self._hosts[before] -= 1
+            self._hosts[number] += 1
+            self._first[row] = number
+            self.version += 1
+
+    def _first_of(self, row: int) -> int:
+        columns = self._profile.columns
+        if self._profile.fitting.item(row) or not columns.present.item(row):
+            return len(self._rules)
+        failing = (number for number, rule in enumerate(self._rules) if not rule.passes(columns, row))
+        return next(failing, len(self._rules))
+
+    def _count_all(self) -> None:
+        columns = self._profile.columns
+        rules = tuple(rule for rule in self._profile.rules if not rule.idle(columns))
+        passing, left = columns.present, len(columns)
+        first, hosts = np.zeros(columns.size, np.uint16), list[int]()
+        for rule in rules:
+            check_work("counting the hosts by reason")
+            passing = passing & rule.passes(columns, ALL_ROWS)
+            first += passing
+            before, left = left, int(np.count_nonzero(passing))
+            hosts.append(before - left)
+        first[~columns.present] = len(rules)
+        self._rules, self._first, self._hosts = rules, first, [*hosts, columns.size - sum(hosts)]
+        self.version += 1

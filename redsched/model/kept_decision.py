@@ -1,0 +1,86 @@
+"""What a claim keeps of the decision on its newest placement, and its parts, which explanations have too."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonCount:
+    """The number of hosts rejected for a reason. Each host counts once, under the first reason that rejected it."""
+
+    reason: str
+    hosts: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankedHost:
+    """A host that fits one place, with its score, and what each weigher adds to that: its value times its multiplier.
+
+    `member` is the gang member that the place is for; '' if there are no members.
+    """
+
+    host: str
+    score: float
+    weighers: Mapping[str, float]
+    member: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptDecision:
+    """How the host of the placement named `token` was chosen, among the hosts of its cell.
+
+    `ranked` has the host that was to be tried first, and the next two, with the scores that they had; of a decision on
+    several places, the hosts of the first of them, and the next two. The claim script took the one that `candidate`
+    counts from 1, because those before it had no room any more. `reasons` count the hosts that did not fit, `other`
+    those of rare reasons.
+    """
+
+    token: str
+    host: str
+    candidate: int
+    at_ms: int
+    """When it was decided (Unix, ms, by the store's clock)."""
+    hosts: int
+    reasons: tuple[ReasonCount, ...] = ()
+    policy: str = ""
+    release: str = ""
+    """The release of the scheduler that decided."""
+    ranked: tuple[RankedHost, ...] = ()
+
+    @property
+    def fits(self) -> int:
+        """The number of hosts that fitted."""
+        return self.hosts - sum(one.hosts for one in self.reasons)
+
+    @classmethod
+    def from_text(cls, text: str, token: str, host: str) -> "KeptDecision | None":
+        """Return the decision on a placement from a stored text; None if it is about others, or unreadable."""
+        head, *lines = text.split("\n")
+        at_ms, *members = head.split(" ")
+        try:
+            found = next((one for one in members if one.startswith(f"{token}:")), None)
+            if found is None:
+                return None
+            _, candidate, number = found.split(":")
+            return cls(token, host, int(candidate), int(at_ms), **_read(json.loads(lines[int(number) - 1])))
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return None  # edited by hand
+
+
+def _read(kept: Mapping[str, Any]) -> dict[str, Any]:
+    reasons = tuple(ReasonCount(str(name), int(hosts)) for name, hosts in kept["left_out"].items())
+    ranked = _ranked(kept["weighers"], kept["ranked"])
+    words = {name: str(kept[name]) for name in ("policy", "release")}
+    return {"hosts": int(kept["hosts"]), "reasons": reasons, "ranked": ranked, **words}
+
+
+def _ranked(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[RankedHost, ...]:
+    """Return the hosts with what the weighers add that give any of them something."""
+    parts = [[float(value) + 0.0 for value in row[2:]] for row in rows]  # no -0.0
+    used = [number for number in range(len(names)) if any(one[number] for one in parts)]
+    return tuple(
+        RankedHost(str(row[0]), float(row[1]), {str(names[number]): one[number] for number in used})
+        for row, one in zip(rows, parts, strict=True)
+    )

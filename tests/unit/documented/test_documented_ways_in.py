@@ -59,6 +59,11 @@ def sections() -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
+def part(title: str) -> str:
+    """Return a part of cli.md that is about several commands."""
+    return CLI.partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
 def section_of(words: str) -> str:
     """Return the section of a command, or that of its noun if it has a row for the verb; '' if neither exists."""
     noun, _, verb = words.partition(" ")
@@ -75,8 +80,9 @@ def test_every_command_is_documented_and_no_other() -> None:
 def test_every_option_of_a_command_is_documented(words: str) -> None:
     options = {option for parameter in load(words, COMMANDS[words]).params for option in parameter.opts}
     text = section_of(words)
-    if options >= WHICH_FLEET:  # described once for all commands
-        text += CLI.partition("## Which fleet")[2].partition("\n## ")[0]
+    # Described once for all commands.
+    text += part("Which fleet") if options >= WHICH_FLEET else ""
+    text += part("Confirmation") if "--yes" in options else ""
     assert {one for one in options if one.startswith("--") and f"`{one}" not in text} == set()
 
 

@@ -11,8 +11,8 @@ from io import StringIO
 from typing import TYPE_CHECKING
 
 import typer
-import uvloop
 
+from redsched.cli.context import run_loop
 from redsched.cli.where import Where, settings_of
 from redsched.settings import Settings
 
@@ -38,7 +38,7 @@ def _completion(read: Read, names: str) -> Complete:
             options = {one.name: context.params.get(one.name) or "" for one in fields(Where)}
             settings = settings_of(Where(**options))
             names_of = _remote(settings, names) if settings.api else _stored(settings, read)
-            uvloop.run(_collect(names_of, incomplete, found))
+            run_loop(_collect(names_of, incomplete, found))
         return sorted(found)[:MAX_NAMES]
 
     return complete

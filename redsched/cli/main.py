@@ -57,7 +57,7 @@ def run(arguments: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         from redsched.extras import missing
 
-        if (found := missing(error)) is None:
+        if (found := missing(error, arguments[0] if arguments else "")) is None:
             raise
         return _refused(found)
     except KeyboardInterrupt:

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-import uvloop
-
 from redsched import aio
+from redsched.cli.context import run_loop
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -32,7 +31,7 @@ def until_ended() -> Iterator[None]:
 
 def run_until_ended(work: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine until it returns, or until Ctrl-C, SIGTERM or SIGHUP cancels it, which ends it normally."""
-    uvloop.run(_until_cancelled(work))
+    run_loop(_until_cancelled(work))
 
 
 async def _until_cancelled(work: Coroutine[Any, Any, None]) -> None:

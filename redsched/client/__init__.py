@@ -1,19 +1,10 @@
 """A client of the REST API for callers without access to the store, sync and async.
 
-    client.py         Client       calls.py      the table of calls: routes, bodies, types of replies
-    async_client.py   AsyncClient  exchange.py   one call with its retries, without input or output
-    base.py           what both have            changes.py    the stream of changes
-    results.py        types of results that only the client has
-
-It needs httpx, from the extra `redsched[rest]`.
+client.py         Client       calls.py      the table of calls: routes, bodies, types of replies
+async_client.py   AsyncClient  exchange.py   one call with its retries, without input or output
+base.py           what both have            changes.py    the stream of changes
+results.py        types of results that only the client has
 """
-
-try:
-    import httpx as _httpx  # noqa: F401 - looked for here, so that the error says what to install
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "redsched.client needs httpx, which is not installed: pip install 'redsched[rest]'", name="httpx"
-    ) from error
 
 from redsched.client.async_client import AsyncClient
 from redsched.client.changes import ChangeEvent

@@ -4,7 +4,7 @@
     heartbeats.py  one request for all hosts that are due                  watcher.py    waiting for notifications
     wire.py        replies as plain data
 
-It needs httpx, from the extra `redsched[rest]`, which is imported when an agent connects.
+httpx is imported when an agent connects.
 """
 
 from redsched.agent.rest.link import RestLink

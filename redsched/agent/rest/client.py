@@ -42,11 +42,9 @@ class ApiClient:
     @classmethod
     @asynccontextmanager
     async def connect(cls, settings: Settings) -> AsyncIterator["ApiClient"]:
-        """Open a connection. Raises InvalidRequest for unusable settings, or without httpx."""
-        try:
-            import httpx
-        except ModuleNotFoundError:
-            raise InvalidRequest("--api needs httpx, which is not installed: pip install 'redsched[rest]'") from None
+        """Open a connection. Raises InvalidRequest for unusable settings."""
+        import httpx  # most agents use the store
+
         url = checked_url(settings.api, settings.api_insecure, "--insecure (REDSCHED_API_INSECURE)")
         token = TokenFile(settings.token_file)
         tls = tls_context(settings.api_ca, settings.api_cert, settings.api_key)

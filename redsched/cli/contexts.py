@@ -82,9 +82,19 @@ def read() -> Contexts:
     except yaml.YAMLError as error:
         raise InvalidRequest(f"{file} is not YAML: {error}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise InvalidRequest(f"{file}: {where}: {first['msg'].removeprefix('Value error, ')}") from error
+        raise InvalidRequest(f"{file}: {_mistake(error)}: correct the file, or use `redsched context set`") from error
+
+
+def _mistake(error: ValidationError) -> str:
+    """Return what is wrong with the file, and where."""
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        known = Context.model_fields if len(first["loc"]) > 1 else Contexts.model_fields
+        return f"{where} is not known: use {', '.join(known)}"
+    if not where:
+        return "it is not a mapping with `current` and `contexts`"
+    return f"{where}: {first['msg'].removeprefix('Value error, ')}"
 
 
 def write(found: Contexts) -> None:
@@ -95,8 +105,18 @@ def write(found: Contexts) -> None:
     text = yaml.safe_dump(found.model_dump(exclude_defaults=True), sort_keys=False)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile("w", dir=file.parent, prefix=file.name, delete=False) as new:
-            new.write(text)
-        Path(new.name).replace(file)
+        _replace(file, text)
     except OSError as error:
         raise InvalidRequest(f"{file} cannot be written: {error}") from error
+
+
+def _replace(file: Path, text: str) -> None:
+    """Write a file in one step. If that fails, nothing of the new one is left."""
+    with NamedTemporaryFile("w", dir=file.parent, prefix=file.name, delete=False) as new:
+        try:
+            new.write(text)
+            new.flush()
+            Path(new.name).replace(file)
+        except OSError:
+            Path(new.name).unlink()
+            raise

@@ -74,7 +74,11 @@ async def opened_remote(settings: Settings) -> "AsyncIterator[RemoteFleet]":
     """Open the fleet over the API of settings."""
     from redsched.cli.remote import RemoteFleet
     from redsched.client import AsyncClient
+    from redsched.rest.endpoint import checked_url
 
+    checked_url(
+        settings.api, settings.api_insecure, "set REDSCHED_API_INSECURE=true, or `redsched context set --insecure`"
+    )
     client = AsyncClient(
         settings.api,
         token_file=settings.token_file,

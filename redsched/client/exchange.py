@@ -186,7 +186,9 @@ def lost(method: str, path: str, url: str, failure: httpx.HTTPError | None) -> R
     """Return the error of a request without a reply."""
     reason = reason_of(failure) if failure else "no reply"
     if isinstance(failure, _NOT_SENT):
-        error: RedschedError = StoreUnavailable(f"the API at {url} cannot be reached: {reason}")
+        error: RedschedError = StoreUnavailable(
+            f"the API at {url} cannot be reached: {reason}; check the URL, and that it runs"
+        )
     else:
         error = OutcomeUnknown(f"the API at {url} did not reply to {method} {path}: {reason}")
     error.__cause__ = failure

@@ -105,7 +105,9 @@ def test_mistakes_about_contexts_say_what_to_do(config: Path) -> None:
     run("context", "set", "x").check_failed(2, "either --api or --url")
     run("context", "set", "x", "--url", "redis://a", "--token-file", "t").check_failed(2, "leave them out")
     config.write_text("contexts: {lab: {urll: x}}")
-    run("status").check_failed(2, str(config), "urll")
+    run("status").check_failed(2, str(config), "contexts.lab.urll", "use api, token_file")
+    config.write_text("[1]")
+    run("status").check_failed(2, str(config), "not a mapping", "redsched context set")
     config.write_text("contexts: {lab: {api: x, redis_url: y}}")
     run("status").check_failed(2, str(config), "contexts.lab", "either")
     config.write_text("a: [")
@@ -129,7 +131,7 @@ def test_a_command_that_needs_the_store_is_refused_over_an_api(words: tuple[str,
 def test_an_api_that_cannot_be_reached_is_exit_code_5(config: Path) -> None:
     run("status", "--api", "http://127.0.0.1:1").check_failed(5, "the API at http://127.0.0.1:1 cannot be reached")
     run("status", "--api", "127.0.0.1:8080").check_failed(2, "'127.0.0.1:8080' is not one", "https://HOST:PORT")
-    run("status", "--api", "http://elsewhere.example").check_failed(2, "plain http to another machine")
+    run("status", "--api", "http://elsewhere.example").check_failed(2, "plain http", "REDSCHED_API_INSECURE=true")
 
 
 def test_a_token_decides_what_a_command_may_do(redsched: Redsched, store: str, config: Path, tmp_path: Path) -> None:

@@ -186,7 +186,6 @@ VERBS: Mapping[str, Entry] = {
     "capacity": Entry(
         "verbs.capacity:capacity", "Show how much there is, how much is claimed and free, and the largest free place."
     ),
-    "usage": Entry("verbs.quotas:usage", "Show the total usage of all claims."),
     "events": Entry("verbs.events:events", "Show the latest events, or those after a given one."),
     "audit": Entry("verbs.audit:audit", "Check the store's sums, limits and leftovers while it is in use."),
     "export": Entry(
@@ -204,7 +203,7 @@ VERBS: Mapping[str, Entry] = {
 }
 
 PANELS: Mapping[str, tuple[str, ...]] = {
-    "Look": ("status", "host", "claim", "capacity", "usage", "events"),
+    "Look": ("status", "host", "claim", "capacity", "events"),
     "Place": ("select", "explain", "plan"),
     "Declare": ("quota", "aggregate", "server-group", "shared-pool"),
     "Run": ("up", "api", "agent"),

@@ -45,8 +45,6 @@ def test_a_filter_that_is_given_again_takes_either_value(redsched: Redsched) -> 
     assert redsched("claim", "shelve", *either, "--dry-run").check().output.endswith("2 claims would be shelved\n")
     redsched("events", "--kind", "claimed", "--kind", "fialed").check_failed(2, "unknown kind 'fialed'")
     assert "h1" in redsched("host", "list", "--status", "draining", "--status", "enabled").check().output
-    by = redsched("usage", "--by", "zone", "--by", "class", "--json").check().json()
-    assert by == redsched("usage", "--by", "zone,class", "--json").check().json()
 
 
 def test_more_than_a_page_is_worked_off(redsched: Redsched, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""`redsched quota list`, `show`, `set` and `delete`, and `redsched usage`."""
+"""`redsched quota list`, `show`, `set` and `delete`."""
 
 from tests.cli.conftest import Redsched
 
@@ -27,19 +27,3 @@ def test_bad_limits_are_named(redsched: Redsched) -> None:
     redsched("quota", "set", "web", "SEATS=1").check_failed(2, "SEATS")
     redsched("quota", "set", "web", "VCPU=-1").check_failed(2, "VCPU", "-1")
     redsched("quota", "set", "a b", "VCPU=1").check_failed(2, "a b")
-
-
-def test_usage_shows_what_claims_take(redsched: Redsched) -> None:
-    assert redsched("usage").check().output == "no claims\n"
-    redsched("select", "VCPU=2", "--project", "web").check()
-    redsched("select", "VCPU=1").check()
-    shown = redsched("usage", "--by", "class,project").check().output.splitlines()
-    assert [line.split() for line in shown] == [
-        ["PROJECT", "RESOURCE", "USED"],
-        ["-", "VCPU", "1"],
-        ["-", "claims", "1"],
-        ["web", "VCPU", "2"],
-        ["web", "claims", "1"],
-    ]
-    assert redsched("usage", "--json").check().json() == {"usage": [{"used": {"VCPU": 3, "claims": 2}}]}
-    redsched("usage", "--by", "rack").check_failed(2, "rack", "class, zone, project")

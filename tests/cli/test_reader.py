@@ -32,7 +32,6 @@ READING: dict[str, Sequence[str]] = {
     "explain": ("VCPU=2", "--server-group", "db"),
     "status": (),
     "capacity": ("--by", "zone"),
-    "usage": ("--by", "project"),
     "events": (),
     "audit": (),
     "export": (),

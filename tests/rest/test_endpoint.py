@@ -1,14 +1,11 @@
 """Where the API is, how it is verified, and the token that is sent to it."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from redsched.agent.rest.client import ApiClient
 from redsched.errors import InvalidRequest
 from redsched.rest.endpoint import TokenFile, checked_url, tls_context
-from redsched.settings import Settings
 from tests.auth.parts import write
 from tests.support.certificates import Authority
 
@@ -84,10 +81,3 @@ def test_the_first_file_has_to_be_private(tmp_path: Path) -> None:
     write(path, "first\n", 0o640)
     with pytest.raises(InvalidRequest, match="mode 0640"):
         TokenFile(str(path))
-
-
-async def test_without_httpx_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(InvalidRequest, match=r"redsched\[rest\]"):
-        async with ApiClient.connect(Settings(api="https://api.example")):
-            pass

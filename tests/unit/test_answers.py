@@ -79,7 +79,7 @@ def test_commands_import_the_models_of_responses_for_json_alone() -> None:
         "import sys; from redsched.cli.commands import NOUNS, VERBS; from redsched.cli.groups import load\n"
         "for noun in NOUNS.values():\n"
         "    for name, entry in noun.verbs.items(): load(name, entry)\n"
-        "for name in ('select', 'explain', 'events', 'usage'): load(name, VERBS[name])\n"
+        "for name in ('select', 'explain', 'events', 'capacity'): load(name, VERBS[name])\n"
         "print(*(name for name in sys.modules if name.startswith('redsched.schema.responses.')))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,6 +1,6 @@
 """A fleet over REST: the part of a Scheduler that commands use."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -19,8 +19,6 @@ from redsched.scheduler import (
     Explanation,
     Selections,
     StatusReport,
-    UsageBy,
-    UsageRow,
 )
 from redsched.schema.views import view_of
 
@@ -123,10 +121,6 @@ class RemoteFleet(Part):
         """Return what runs, and what is wrong."""
         found: StatusReport = await self.view(operator_calls.status())
         return found
-
-    async def usage(self, by: Sequence[UsageBy]) -> tuple[UsageRow, ...]:
-        """Return the usage of claims."""
-        return tuple([view_of(row) for row in await self.client.run(calls.usage(by))])
 
     async def capacity(self, by: CapacityBy | None = None) -> tuple[CapacityRow, ...]:
         """Return the amounts of all hosts by class, and if wanted by zone, aggregate or project."""

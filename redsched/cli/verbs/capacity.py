@@ -47,5 +47,5 @@ def _cells(one: ClassCapacity) -> tuple[object, ...]:
 
 
 def _part(amount: int, total: int) -> str:
-    """Return an amount with its share of the total: `12 (25%)`."""
-    return f"{amount} ({round(100 * amount / total)}%)" if total and amount else str(amount)
+    """Return an amount with its share of the total: `12 25%`."""
+    return f"{amount} {round(100 * amount / total)}%" if total and amount else str(amount)

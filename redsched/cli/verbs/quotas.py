@@ -1,4 +1,4 @@
-"""`redsched quota list`, `show`, `set`, `delete`, and `redsched usage`."""
+"""`redsched quota list`, `show`, `set`, `delete`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,13 +9,12 @@ import typer
 from redsched.cli import completion, formats, options, tables
 from redsched.cli.fleet import with_fleet
 from redsched.cli.listings import Column, Form, Listing
-from redsched.cli.options import After, AsJson, Limit, about, named, takes
+from redsched.cli.options import After, AsJson, Limit, named, takes
 from redsched.cli.watching import WatchOption, find_and_show
 from redsched.cli.where import ANYWHERE, Where
 from redsched.model import Quota
-from redsched.scheduler import Page, QuotaView, UsageRow, usage_by
+from redsched.scheduler import Page, QuotaView
 from redsched.schema import responses
-from redsched.schema.requests.queries import UsageQuery
 
 Project = Annotated[str, named("PROJECT", "The project's name.", "project", completion.quotas)]
 
@@ -60,22 +59,6 @@ def delete(project: Project, where: Where = ANYWHERE) -> None:
     print(f"quota of project {project} is deleted")
 
 
-def usage(
-    by: Annotated[
-        list[str],
-        typer.Option(help=about(UsageQuery, "by"), show_default="class"),
-    ] = [],  # noqa: B006 - typer reads it, nobody writes it
-    as_json: AsJson = False,
-    where: Where = ANYWHERE,
-) -> None:
-    """Show the total usage of all claims."""
-    groups = usage_by(",".join(by) or "class")
-    rows = with_fleet(where, lambda s: s.usage(groups), read_only=True)
-    if as_json:
-        return tables.show_json(responses.UsageAnswer.of(rows))
-    return _show_usage([one for one in groups if one != "class"], rows)
-
-
 @dataclass(frozen=True, slots=True)
 class _Row:
     """A project's limit of one class (None for no limit), and its usage."""
@@ -109,9 +92,3 @@ LISTING: Listing[_Row] = Listing(
     name=lambda one: one.project,
     empty="no quotas",
 )
-
-
-def _show_usage(groups: list[str], found: Iterable[UsageRow]) -> None:
-    heads = (*(one.upper() for one in groups), "RESOURCE", "USED")
-    rows = ((*one.of.values(), name, used) for one in found for name, used in sorted(one.used.items()))
-    tables.show_table(heads, rows, "no claims")

@@ -1,6 +1,6 @@
 """Export a cell: read all of it into an Archive, and again if something changed during the read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from redsched.model import (
@@ -13,7 +13,7 @@ from redsched.model import (
     SharedPool,
 )
 from redsched.model.validation import parse_int
-from redsched.pacing import Spread, in_order, paced, paged
+from redsched.pacing import Spread, in_order, paced
 from redsched.scheduler.audit.snapshot import AuditSnapshot, read_cell
 from redsched.scheduler.backup.archive import FORMAT, Archive, Head, Packed
 from redsched.scheduler.hosts.fields import keyed, number, quota_from, slot_views, status_from
@@ -109,12 +109,25 @@ async def _hosts(store: CellStore, names: Sequence[str]) -> list[HostHashes]:
 async def _texts(store: CellStore, seen: AuditSnapshot) -> tuple[Spread[str], Spread[str]]:
     """Return the lists of alternates by claim id, and the requests by digest, as stored."""
     alternates, requests = Spread[str](), Spread[str]()
-    async for page in paged(seen.texts, TEXTS_AT_ONCE):
-        names = [one for one in page if not one.startswith(f"{DECISION}:")]  # they are about hosts as they were
-        for name, text in (await store.texts.read(names)).items():
+    async for page in _exported(seen.texts):
+        for name, text in (await store.texts.read(page)).items():
             kind, _, own_name = name.partition(":")
             (alternates if kind == ALTERNATES else requests)[own_name] = text
     return alternates, requests
+
+
+async def _exported(names: Iterable[str]) -> AsyncIterator[list[str]]:
+    """Yield the names of texts that are exported, in pages. Kept decisions, about hosts as they were, are not."""
+    page = list[str]()
+    async for name in paced(names):
+        if name.startswith(f"{DECISION}:"):
+            continue
+        page.append(name)
+        if len(page) == TEXTS_AT_ONCE:
+            yield page
+            page = []
+    if page:
+        yield page
 
 
 def report_from(cell: str, host: HostHashes) -> HostReport:

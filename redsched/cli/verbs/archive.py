@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import tables
+from redsched.cli import progress, tables
 from redsched.cli.files import write_whole
 from redsched.cli.options import AsJson, Url
 from redsched.cli.scheduler import with_scheduler
@@ -26,7 +26,8 @@ def export(
 ) -> None:
     """Export a cell as JSON lines: declared objects, hosts, claims and their requests."""
     name = check_name("cell", cell) if cell else ""
-    archive = with_scheduler(url, lambda s: s.export(name), read_only=True)
+    with progress.shown("exporting"):
+        archive = with_scheduler(url, lambda s: s.export(name), read_only=True)
     text = "".join(f"{line}\n" for line in archives.archive_lines(archive))
     if output:
         write_whole(Path(output), text.encode())
@@ -54,7 +55,8 @@ def import_file(
         archive = read_archive(file)
     except InvalidRequest as error:
         raise InvalidRequest(f"{error.detail}; nothing was written") from error
-    found = with_scheduler(url, lambda s: s.import_(archive, declared))
+    with progress.shown("importing"):
+        found = with_scheduler(url, lambda s: s.import_(archive, declared))
     if as_json:
         return tables.show_json({"imported": found.counts, "notes": found.notes})
     print(f"cell {archive.head.cell}: " + ", ".join(_counted(number, what) for what, number in found.counts.items()))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import tables
+from redsched.cli import progress, tables
 from redsched.cli.options import AsJson, Url
 from redsched.cli.scheduler import with_scheduler
 from redsched.scheduler import Problem
@@ -26,7 +26,8 @@ def audit(
 
     The exit code is 1 if something is still broken.
     """
-    report = with_scheduler(url, lambda s: s.repair() if repair else s.audit(), read_only=not repair)
+    with progress.shown("repairing" if repair else "auditing"):
+        report = with_scheduler(url, lambda s: s.repair() if repair else s.audit(), read_only=not repair)
     if as_json:
         tables.show_json(AuditAnswer.of(report))
     else:

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from redsched import progress
 from redsched.cli import completion, confirmation, options, tables
 from redsched.cli.confirmation import Yes
 from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.options import Many, many
+from redsched.cli.progress import shown
 from redsched.cli.where import Where
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import ListedState
@@ -19,6 +21,8 @@ from redsched.schema import responses
 
 HEADS = ("CLAIM", "HOST", "STATE", "OUTCOME")
 PAGE = 1000
+BEING = {"released": "releasing", "renewed": "renewing", "shelved": "shelving", "unshelved": "unshelving"}
+"""What a command does, by the participle for its summary."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +81,14 @@ def say(where: Where, filters: Filters, verb: ManyVerb, done: str, as_json: bool
         found: list[BulkResult] = []
         after: str | None = ""
         while after is not None:
+            progress.report("claims", len(found))
             page = await verb(fleet, after)
             found += page.items
             after = page.next
         return found
 
-    found = with_fleet(where, every_page)
+    with shown(BEING.get(done, done)):
+        found = with_fleet(where, every_page)
     refused = any(one.outcome is BulkOutcome.REFUSED for one in found)
     if as_json:
         tables.show_json(responses.BulkAnswer.of(Page(tuple(found))))

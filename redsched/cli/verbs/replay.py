@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 import uvloop
 
-from redsched.cli import options, tables
+from redsched.cli import options, progress, tables
 from redsched.cli.context import settings_for
 from redsched.cli.files import write_whole
 from redsched.cli.options import AsJson
@@ -55,7 +55,7 @@ def replay(
     for one in policies:  # all of them, before the first is played
         check_policies(trace.arrivals, one, registry)
     for one in policies:
-        with PrivateServer.start() as server:
+        with PrivateServer.start() as server, progress.shown(f"replaying {one}".strip()):
             found.append(uvloop.run(replay_on(server.url, trace.fleet, trace.arrivals, settings, one)))
     shown = resource_class or _fullest(found)
     if picture:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from redsched import progress
 from redsched.model import LEASED, Claim, ClaimStatus, EndReason
 from redsched.pacing import Spread, in_order, paced
 from redsched.store.cell import CellStore
@@ -175,7 +176,8 @@ async def _read_hosts(store: CellStore, seen: AuditSnapshot, on_host: OnHost, on
     """Read all hosts that have a key, are listed, or have only a set of claims (these without fields)."""
     keys = seen.marks.keys
     names = await in_order({*seen.marks.listed, *keys.get("host", ()), *keys.get("claims", ())})
-    for batch in chunks(names, HOSTS_AT_ONCE):
+    for number, batch in enumerate(chunks(names, HOSTS_AT_ONCE)):
+        progress.report("hosts", number * HOSTS_AT_ONCE, len(names))
         async for host in store.audit.hosts(batch):
             if host.fields:
                 seen.present.add(host.name)

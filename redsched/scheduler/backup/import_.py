@@ -8,7 +8,7 @@ import, its attestation is kept.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from redsched import aio
+from redsched import aio, progress
 from redsched.errors import ClaimState, RedschedError, StoreUnavailable
 from redsched.model import HostStatus, Token
 from redsched.scheduler.backup.archive import Archive
@@ -101,6 +101,7 @@ async def _import_claims(store: CellStore, archive: Archive, notes: list[str]) -
     for host, claims in of_host.items():
         items = list(claims.items())
         for first in range(0, len(items), CLAIMS_AT_ONCE):
+            progress.report("claims", imported, len(archive.claims))
             batch = dict(items[first : first + CLAIMS_AT_ONCE])
             answer = await store.repair.restore(batch)
             if answer.outcome is Outcome.OK:

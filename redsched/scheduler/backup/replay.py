@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import pairwise
 
+from redsched import progress
 from redsched.decide.plugins.registry import PluginRegistry
 from redsched.decide.scoring.registry import check_policy, check_weighers
 from redsched.errors import Conflict, InvalidRequest, NotFound, QuotaExceeded, TooHard
@@ -111,6 +112,7 @@ async def replay(
             workload = components.tasks[fleet.head.cell].workload
             await workload.stop()  # its exchanges are at times of the clock, which differ between replays
             for number, arrival in enumerate(arrivals, 1):
+                progress.report("requests", number - 1, len(arrivals))
                 await playing.play(arrival)
                 if number % LEARNING == 0:
                     await workload.exchange()

@@ -1,0 +1,77 @@
+"""The progress of long commands: on stderr, only if that is a terminal, and nothing of it is left."""
+
+import io
+import os
+import pty
+import sys
+
+import pytest
+
+from redsched import progress
+from redsched.cli import progress as shown_progress
+from redsched.scheduler import Scheduler
+from tests.cli.conftest import Redsched
+from tests.support.builders.cells import usual_settings
+
+Reported = list[tuple[str, int, int | None]]
+
+
+def written_to_a_terminal(monkeypatch: pytest.MonkeyPatch, begin_s: float) -> str:
+    """Return what is written to stderr, a terminal, while work reports its progress."""
+    ours, its = pty.openpty()
+    with os.fdopen(its, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setattr(shown_progress, "BEGIN_S", begin_s)
+        with shown_progress.shown("exporting"):
+            progress.report("hosts", 0, 9000)
+            progress.report("hosts", 4500, 9000)
+            progress.report("claims", 7)
+        terminal.flush()
+        os.set_blocking(ours, False)
+        try:
+            found = os.read(ours, 65_536)
+        except BlockingIOError:
+            found = b""
+    os.close(ours)
+    return found.decode()
+
+
+def test_what_is_counted_is_shown_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = written_to_a_terminal(monkeypatch, 0.0)
+    assert "exporting: 7 claims" in found
+    assert found.rstrip().endswith("\x1b[2K"), "the last thing written erases the line"
+
+
+def test_a_quick_command_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert written_to_a_terminal(monkeypatch, 3600.0) == ""
+
+
+def test_nothing_is_written_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", written)
+    monkeypatch.setattr(shown_progress, "BEGIN_S", 0.0)
+    with shown_progress.shown("exporting"):
+        progress.report("hosts", 1, 2)
+    assert written.getvalue() == ""
+
+
+async def test_audits_and_exports_report(clean_store: str, redsched: Redsched) -> None:
+    """In the order of their work, and never more than there is."""
+    redsched("select", "VCPU=1", "--host", "h1", "--id", "a").check()
+    reported: Reported = []
+
+    def watch(what: str, done: int, total: int | None) -> None:
+        reported.append((what, done, total))
+
+    async with Scheduler.connect(clean_store, usual_settings()) as scheduler:
+        with progress.watched(watch):
+            await scheduler.audit()
+            audited, reported = reported, []
+            await scheduler.export()
+    assert ("hosts", 0, 2) in audited
+    assert ("hosts", 0, 2) in reported
+
+
+def test_work_that_nobody_watches_reports_to_nobody() -> None:
+    progress.report("hosts", 1)

@@ -1,0 +1,136 @@
+"""An event loop in a thread of its own, on which other threads run coroutines and wait for them."""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import CancelledError, Future
+from contextlib import AbstractAsyncContextManager
+from contextvars import copy_context
+from typing import Any, Generic, TypeVar
+
+from redsched.aio import end_all
+from redsched.errors import InvalidRequest, OutcomeUnknown
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+CLOSE_S = 10.0
+"""How long closing waits for the loop to end."""
+
+
+class LoopThread(Generic[T]):
+    """A resource that is open on an event loop of its own thread. `open` returns its context manager."""
+
+    def __init__(self, open: Callable[[], AbstractAsyncContextManager[T]]) -> None:  # noqa: A002 - it opens
+        self._open, self._pid, self._closed = open, os.getpid(), False
+        self._ready: Future[T] = Future()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ending: asyncio.Event | None = None
+        self._calls = set[asyncio.Task[Any]]()
+        self._thread = threading.Thread(target=self._run, name="redsched", daemon=True)
+        self._thread.start()
+
+    def resource(self) -> T:
+        """Return the resource once it is open. Raises what opening it raises."""
+        return self._ready.result()
+
+    def call(self, work: Coroutine[Any, Any, R]) -> R:
+        """Run a coroutine to its end and return its result. The caller's context variables are those of the coroutine.
+
+        Ctrl-C cancels it. Raises what it raises; InvalidRequest if the loop is closed or belongs to another process,
+        and OutcomeUnknown if it is closed meanwhile.
+        """
+        try:
+            loop = self._checked()
+        except InvalidRequest:
+            work.close()
+            raise
+        done: Future[R] = Future()
+        context, tasks = copy_context(), list[asyncio.Task[R]]()
+
+        def begin() -> None:
+            task = loop.create_task(work, context=context)
+            tasks.append(task)
+            self._calls.add(task)
+            task.add_done_callback(self._calls.discard)
+            task.add_done_callback(lambda ended: _settle(ended, done))
+
+        loop.call_soon_threadsafe(begin)
+        try:
+            return done.result()
+        except CancelledError:
+            raise OutcomeUnknown("the scheduler was closed during the call: whether it was done is not known") from None
+        except BaseException:
+            if not done.done():  # a signal has interrupted the wait
+                loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+            raise
+
+    def iterate(self, items: AsyncIterator[R]) -> Iterator[R]:
+        """Return the items as they come; leaving the iteration ends it."""
+        try:
+            while (found := self.call(_next(items))) is not None:
+                yield found[0]
+        finally:
+            if isinstance(items, AsyncGenerator) and not self._closed:
+                self.call(_close(items))
+
+    def close(self) -> None:
+        """End the loop. Calls that other threads wait for end with OutcomeUnknown. Closing again does nothing."""
+        if self._closed or os.getpid() != self._pid:
+            return
+        self._closed = True
+        if self._loop is not None and self._ending is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._ending.set)
+        self._thread.join(CLOSE_S)
+
+    def _checked(self) -> asyncio.AbstractEventLoop:
+        if os.getpid() != self._pid:
+            raise InvalidRequest("this scheduler was opened by another process: open one after the fork")
+        if self._closed or self._loop is None:
+            raise InvalidRequest("this scheduler is closed: open another one")
+        return self._loop
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=_new_loop) as runner:
+            self._loop = runner.get_loop()
+            try:
+                runner.run(self._serve())
+            except BaseException as error:  # the thread that waits for the resource raises it
+                if not self._ready.done():
+                    self._ready.set_exception(error)
+
+    async def _serve(self) -> None:
+        self._ending = asyncio.Event()
+        async with self._open() as resource:
+            self._ready.set_result(resource)
+            await self._ending.wait()
+            await end_all(list(self._calls))
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    import uvloop
+
+    return uvloop.new_event_loop()
+
+
+def _settle(task: "asyncio.Task[T]", done: "Future[T]") -> None:
+    """Give the outcome of a task to the thread that waits for it."""
+    if task.cancelled():
+        done.cancel()
+        done.set_running_or_notify_cancel()
+    elif (error := task.exception()) is not None:
+        done.set_exception(error)
+    else:
+        done.set_result(task.result())
+
+
+async def _next(items: AsyncIterator[T]) -> tuple[T] | None:
+    """Return the next item in a tuple; None at the end."""
+    async for one in items:
+        return (one,)
+    return None
+
+
+async def _close(items: AsyncGenerator[Any, None]) -> None:
+    await items.aclose()

@@ -1,0 +1,145 @@
+"""The Scheduler whose methods block: its methods, threads, interrupts, forks, and its end."""
+
+import inspect
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from redsched import HostReport, Inventory, NotFound, NoValidHost, Request, StoreUnavailable, origin
+from redsched.blocking import Scheduler
+from redsched.blocking import scheduler as blocking
+from redsched.errors import InvalidRequest, OutcomeUnknown
+from tests.support.builders.cells import usual_settings
+
+NOT_THERE = {
+    "Scheduler": {"fleet"},
+    "ClaimService": {"find", "refuse_unknown", "page", "give_back"},
+    "HostService": {"inbox", "tag", "refuse_twin"},
+    "MigrationService": {"place_again"},
+}
+"""What only the API and the scheduler itself use; and everywhere the tags of the API's preconditions."""
+TAGS = {"tag", "refuse_unknown"}
+
+
+@pytest.fixture
+def scheduler(clean_store: str) -> Iterator[Scheduler]:
+    """Yield a scheduler on a store with a host that has room for 8 claims."""
+    with Scheduler.connect(clean_store, usual_settings()) as one:
+        one.init()
+        one.hosts.report(HostReport("h1", {"VCPU": Inventory(8)}, lease_s=3600))
+        yield one
+
+
+def test_threads_race_for_room_and_none_gets_too_much(scheduler: Scheduler) -> None:
+    def claim(number: int) -> str:
+        try:
+            return scheduler.select(Request({"VCPU": 1}, claim_ids=(f"c{number}",))).selections[0].host
+        except NoValidHost:
+            return "refused"
+
+    with ThreadPoolExecutor(16) as threads:
+        assert Counter(threads.map(claim, range(16))) == {"h1": 8, "refused": 8}
+    assert scheduler.hosts.get("h1").slots["VCPU"].free == 0
+    assert scheduler.audit().problems == ()
+
+
+def test_it_has_every_method_of_the_asynchronous_one() -> None:
+    """Those that a program uses; with the same parameters, as they are made of the same functions."""
+    parts = [one for one in vars(blocking).values() if inspect.isclass(one) and issubclass(one, blocking._Part)]
+    for part in parts[1:]:  # after their base
+        [base] = part.__dict__["__orig_bases__"]
+        [service] = base.__args__
+        own = {name: one._function for name, one in vars(part).items() if hasattr(one, "_function")}
+        wanted = {
+            name
+            for name, one in inspect.getmembers(service, inspect.isfunction)
+            if name[0] != "_" and (inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one))
+        }
+        assert wanted - NOT_THERE.get(service.__name__, set()) - TAGS <= own.keys(), service
+        assert all(getattr(service, name) is one for name, one in own.items())
+
+
+def test_errors_are_those_of_the_library(scheduler: Scheduler) -> None:
+    with pytest.raises(NotFound, match="nope"):
+        scheduler.claims.get("nope")
+    with pytest.raises(StoreUnavailable):
+        Scheduler.connect("redis://127.0.0.1:1")
+    with pytest.raises(InvalidRequest):
+        Scheduler.connect("nonsense://")
+
+
+def test_who_caused_it_goes_with_the_call(scheduler: Scheduler) -> None:
+    token = origin.enter(origin.Origin(actor="nightly"))
+    try:
+        claim_id = scheduler.select(Request({"VCPU": 1})).selections[0].claim_id
+    finally:
+        origin.leave(token)
+    assert claim_id
+    assert scheduler.claims.get(claim_id).actor == "nightly"
+
+
+def test_a_stream_is_an_iterator(scheduler: Scheduler) -> None:
+    changes = scheduler.changes()
+    seen = list[str]()
+    reader = threading.Thread(target=lambda: seen.append(getattr(next(changes), "kind", "")))
+    reader.start()
+    while reader.is_alive():  # until the reader has begun to follow, changes are before its beginning
+        claim_id = scheduler.select(Request({"VCPU": 1})).selections[0].claim_id
+        assert claim_id
+        scheduler.claims.release(claim_id)
+        reader.join(0.05)
+    assert seen[0]
+    changes.close()  # type: ignore[attr-defined] # it is a generator
+
+
+def test_an_interrupt_ends_the_call_and_not_the_scheduler(scheduler: Scheduler) -> None:
+    """The request waits for room that nobody frees."""
+    scheduler.select(Request({"VCPU": 8}))
+
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.5, interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        scheduler.select(Request({"VCPU": 1}, queue_timeout_s=60))
+    assert scheduler.hosts.get("h1").claims == 1
+
+
+def test_closing_ends_the_calls_of_others(clean_store: str) -> None:
+    scheduler = Scheduler.connect(clean_store, usual_settings())
+    scheduler.init()
+    scheduler.hosts.report(HostReport("h1", {"VCPU": Inventory(1)}, lease_s=3600))
+    scheduler.select(Request({"VCPU": 1}))
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(scheduler.select, Request({"VCPU": 1}, queue_timeout_s=60))
+        with pytest.raises(TimeoutError):
+            waiting.result(0.3)
+        scheduler.close()
+        with pytest.raises(OutcomeUnknown, match="closed during the call"):
+            waiting.result(30)
+    scheduler.close()
+    with pytest.raises(InvalidRequest, match="is closed"):
+        scheduler.host_names(10)
+
+
+def test_a_forked_child_is_told_to_open_its_own(scheduler: Scheduler) -> None:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            scheduler.host_names(10)
+        except InvalidRequest as error:
+            os.write(writing, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as told:
+        assert "opened by another process" in told.read()
+    assert os.waitpid(child, 0)[1] == 0
+    assert scheduler.host_names(10) == ("h1",)

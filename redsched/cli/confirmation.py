@@ -62,7 +62,15 @@ def claims_on(where: Where, host: str) -> str:
 
 async def _matching(fleet: Fleet, wanted: ClaimFilter) -> Page[Claim]:
     return await fleet.claims.list(
-        wanted.host, wanted.project, wanted.consumer, wanted.state, wanted.zone, wanted.cell, MAX_COUNTED
+        wanted.host,
+        wanted.project,
+        wanted.consumer,
+        wanted.state,
+        wanted.zone,
+        wanted.cell,
+        MAX_COUNTED,
+        claimed_before_ms=wanted.claimed_before_ms,
+        claimed_after_ms=wanted.claimed_after_ms,
     )
 
 

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -28,6 +29,7 @@ After = Annotated[
     str, typer.Option("--after", help="Continue after this item of the previous page.", show_default=False)
 ]
 Force = Annotated[bool, typer.Option("--force", help="Free the amounts at once, even if the host still runs the work.")]
+MAX_AGE_S = 3_650 * 86_400
 WAIT = "How long to wait for room if nothing fits."
 RequestFile = Annotated[
     str,
@@ -92,6 +94,20 @@ def _is_required(one: inspect.Parameter) -> bool:
 
 def _default(one: Any) -> Any:
     return [] if one.default_factory is list else one.default
+
+
+def before_now_ms(seconds_ago: int) -> int:
+    """Return the time so many seconds ago by this machine's clock, Unix ms; 0 for 0 seconds."""
+    return int((time.time() - seconds_ago) * 1000) if seconds_ago else 0
+
+
+def ages(older_than: int, newer_than: int) -> dict[str, int]:
+    """Return the filters of claims by how long ago they were claimed. Raises InvalidRequest if none can match."""
+    if older_than and newer_than and older_than >= newer_than:
+        raise InvalidRequest(
+            f"no claim is older than {older_than} s and newer than {newer_than} s: give --newer-than the longer time"
+        )
+    return {"claimed_before_ms": before_now_ms(older_than), "claimed_after_ms": before_now_ms(newer_than)}
 
 
 def many(help: str, *names: str, completed: completion.Complete | None = None) -> Any:  # noqa: A002 - typer's own word
@@ -203,3 +219,11 @@ def _number(name: str, value: str) -> float:
         return float(value)
     except ValueError:
         raise InvalidRequest(f"weight {name!r} must be a number, not {value[:80]!r}") from None
+
+
+OlderThan = Annotated[
+    int, seconds("--older-than", most=MAX_AGE_S, help="Only claims that were claimed longer ago, such as 7d.")
+]
+NewerThan = Annotated[
+    int, seconds("--newer-than", most=MAX_AGE_S, help="Only claims that were claimed since, such as 15m.")
+]

@@ -80,11 +80,16 @@ def list_claims(
     zone: Names = (),
     state: Names = (),
     cell: Names = (),
+    claimed_before_ms: int = 0,
+    claimed_after_ms: int = 0,
     page_size: int = 100,
     after: str = "",
 ) -> Pages[ClaimAnswer]:
-    """Return the claims that match the filters, a page at a time. `after`: where to begin."""
-    filters = query(host=host, project=project, consumer=consumer, zone=zone, state=state, cell=cell, limit=page_size)
+    """Return the claims that match the filters, a page at a time. Times are in Unix ms. `after`: where to begin."""
+    filters = [
+        *query(host=host, project=project, consumer=consumer, zone=zone, state=state, cell=cell, limit=page_size),
+        *query(claimed_before_ms=claimed_before_ms or "", claimed_after_ms=claimed_after_ms or ""),
+    ]
     return pages("/v1/claims", filters, ClaimsAnswer, lambda page: page.claims, after)
 
 

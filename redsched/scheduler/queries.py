@@ -19,7 +19,9 @@ class ClaimFilter:
     """Selects the claims that match every given field by one of its values.
 
     With `host`, selects all claims that have a placement there and shows each at that placement; without, shows each at
-    its main placement. Raises InvalidRequest for a state that cannot be listed, and for `shelved` with a host or zone.
+    its main placement. `claimed_before_ms` and `claimed_after_ms` (Unix ms, 0 for none) select by when they were
+    claimed; one that was never on a host was not. Raises InvalidRequest for a state that cannot be listed, and for
+    `shelved` with a host or zone.
     """
 
     host: OneOf = None
@@ -28,6 +30,8 @@ class ClaimFilter:
     state: OneOf = None
     zone: OneOf = None
     cell: OneOf = None
+    claimed_before_ms: int = 0
+    claimed_after_ms: int = 0
 
     def __post_init__(self) -> None:
         states = values_of(self.state)
@@ -53,7 +57,14 @@ class ClaimFilter:
             accepts(self.project, claim.project)
             and accepts(self.consumer, claim.consumer)
             and accepts(self.state, state)
+            and self._is_of_age(claim)
         )
+
+    def _is_of_age(self, claim: Claim) -> bool:
+        at_ms = claim.claimed_at_ms
+        if at_ms is None:
+            return not self.claimed_before_ms and not self.claimed_after_ms
+        return self.claimed_after_ms <= at_ms and not 0 < self.claimed_before_ms <= at_ms
 
     @property
     def includes_shelved(self) -> bool:

@@ -1,6 +1,7 @@
 """`release`, `renew`, `shelve` and `unshelve` of all claims that match filters."""
 
 import pytest
+import redis
 
 from tests.cli.conftest import Redsched
 
@@ -104,3 +105,21 @@ def test_one_that_is_refused_is_exit_code_3_and_the_others_are_done(redsched: Re
 def test_it_must_be_clear_which_claims_are_meant(redsched: Redsched, words: tuple[str, ...], said: str) -> None:
     redsched(*words).check_failed(4 if "other" in words else 2, said)
     assert left(redsched) == ["a", "b", "c"]
+
+
+def test_claims_are_selected_by_their_age(redsched: Redsched, store: str) -> None:
+    """Those before a time and those since are all of them, and none is both."""
+    with redis.Redis.from_url(store, protocol=2) as client:
+        for key in client.scan_iter("rs:{c1}:claim:a"):
+            fields = client.hgetall(key)
+            [name] = [one for one in fields if one.endswith(b"claimed_at_ms")] or [b""]
+            assert name, fields
+            client.hset(key, name, str(int(fields[name]) - 3_600_000))
+    assert redsched("claim", "list", "-o", "name", "--older-than", "30m").check().output.split() == ["a"]
+    assert redsched("claim", "list", "-o", "name", "--newer-than", "30m").check().output.split() == ["b", "c"]
+    both = ("--older-than", "1m", "--newer-than", "2h")
+    assert redsched("claim", "list", "-o", "name", *both).check().output.split() == ["a"]
+    assert "1 claim would be released" in redsched("claim", "release", "--older-than", "30m", "--dry-run").output
+    redsched("claim", "list", "--older-than", "2h", "--newer-than", "1h").check_failed(
+        2, "give --newer-than the longer"
+    )

@@ -233,5 +233,6 @@ async def _bulk(
 def _ending(query: BulkQuery) -> str:
     """Return the path that lists the ending claims that match these filters."""
     given = query.model_dump(mode="json", include=restrict.FILTERS - {"state"})
-    pairs = [(name, value) for name, values in given.items() for value in values]
+    lists = {name: [value] * bool(value) if isinstance(value, int) else value for name, value in given.items()}
+    pairs = [(name, value) for name, values in lists.items() for value in values]
     return f"/v1/claims?{urlencode([*pairs, ('state', 'ending')])}"

@@ -28,9 +28,16 @@ class RemoteClaims(Part):
         cell: OneOf = None,
         limit: int = 100,
         after: str = "",
+        *,
+        claimed_before_ms: int = 0,
+        claimed_after_ms: int = 0,
     ) -> Page[Claim]:
         """Return a page of the claims that match the filters."""
-        wanted = names(host=host, project=project, consumer=consumer, state=state, zone=zone, cell=cell)
+        wanted: dict[str, Any] = {
+            **names(host=host, project=project, consumer=consumer, state=state, zone=zone, cell=cell),
+            "claimed_before_ms": claimed_before_ms,
+            "claimed_after_ms": claimed_after_ms,
+        }
         return await self.page(calls.list_claims(**wanted, page_size=limit, after=after))
 
     async def confirm(self, claim_id: str, token: str) -> Claim:
@@ -132,4 +139,7 @@ class RemoteBulk(Part):
 
 
 def _filters(wanted: ClaimFilter) -> dict[str, Any]:
-    return names(**{one.name: getattr(wanted, one.name) for one in fields(wanted)})
+    """Return a filter as parameters of the client: its times are numbers, and all else names."""
+    given = {one.name: getattr(wanted, one.name) for one in fields(wanted)}
+    times = {name: str(value) for name, value in given.items() if isinstance(value, int) and value}
+    return names(**{name: value for name, value in given.items() if not isinstance(value, int)}) | times

@@ -9,7 +9,19 @@ import typer
 from redsched.cli import completion, formats, options, tables
 from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.listings import Column, Form, Listing, SortOption, show_page, sorted_page
-from redsched.cli.options import After, AsJson, ClaimArgument, Force, Limit, Many, about, many, takes
+from redsched.cli.options import (
+    After,
+    AsJson,
+    ClaimArgument,
+    Force,
+    Limit,
+    Many,
+    NewerThan,
+    OlderThan,
+    about,
+    many,
+    takes,
+)
 from redsched.cli.verbs import bulk
 from redsched.cli.watching import WatchOption, find_and_show
 from redsched.cli.where import ANYWHERE, Where
@@ -32,6 +44,8 @@ def list_claims(
     state: Annotated[list[ListedState], many("Only claims in this state.")] = [],  # noqa: B006
     zone: Annotated[Many, many("Only claims on hosts in this zone.")] = [],  # noqa: B006
     cell: Annotated[Many, many("Only claims in this cell.")] = [],  # noqa: B006
+    older_than: OlderThan = 0,
+    newer_than: NewerThan = 0,
     sort: SortOption = "",
     watch: WatchOption = False,
     limit: Limit = 100,
@@ -41,6 +55,7 @@ def list_claims(
     """List claims."""
     given = {"host": host, "project": project, "consumer": consumer, "zone": zone, "cell": cell}
     wanted: dict[str, Any] = {name: options.filter_names(name, value) for name, value in given.items()}
+    wanted |= options.ages(older_than, newer_than)
 
     async def find(fleet: Fleet) -> Page[Claim]:
         async def fetch(most: int, cursor: str) -> Page[Claim]:

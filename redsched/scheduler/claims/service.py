@@ -58,13 +58,17 @@ class ClaimService:
         cell: OneOf = None,
         limit: int = 100,
         after: str = "",
+        *,
+        claimed_before_ms: int = 0,
+        claimed_after_ms: int = 0,
     ) -> Page[Claim]:
         """Return claims ordered by host and id. Claims on no host come first: pending, and shelved ones if requested.
 
         Each filter takes one value, or several of which any may match. `after` is the `next` of the previous page.
         Raises InvalidRequest, and NotFound for a cell that is not one of this scheduler's.
         """
-        page = await self.page(ClaimFilter(host, project, consumer, state, zone, cell), limit, after)
+        ages = claimed_before_ms, claimed_after_ms
+        page = await self.page(ClaimFilter(host, project, consumer, state, zone, cell, *ages), limit, after)
         by_id: dict[str, Claim] = {}
         for one in self._cells:
             claims = await with_reasons(one, [claim for claim in page.items if claim.cell == one.name])

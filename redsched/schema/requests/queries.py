@@ -36,6 +36,8 @@ class ClaimsQuery(PageQuery):
         Field(max_length=MAX_VALUES, description="Repeatable. Ended claims are not listed, except shelved ones."),
     ] = Field(default_factory=list)
     cell: AnyName = Field(default_factory=list)
+    claimed_before_ms: Annotated[int, Field(ge=0, description="Claimed before this time, Unix ms. 0: any.")] = 0
+    claimed_after_ms: Annotated[int, Field(ge=0, description="Claimed at this time or later, Unix ms. 0: any.")] = 0
 
 
 class BulkQuery(ClaimsQuery):

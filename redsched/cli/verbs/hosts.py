@@ -1,5 +1,6 @@
 """`redsched host show`, `drain`, `enable`, `disable`, `write-off`, `remove`."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -35,7 +36,7 @@ def show(name: HostArgument, as_json: AsJson = False, where: Where = ANYWHERE) -
     if as_json:
         return tables.show_json(responses.HostAnswer.of(view))
     claims = counted(view.claims, "claim")
-    print(f"{view.name}  cell {view.cell}  zone {view.zone}  {view.status}  {_state(view)}  {claims}")
+    tables.say(f"{view.name}  cell {view.cell}  zone {view.zone}  {view.status}  {_state(view)}  {claims}")
     _show_draining(view)
     tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in sorted(view.slots.items())), "no slots")
     if view.pools:
@@ -44,12 +45,16 @@ def show(name: HostArgument, as_json: AsJson = False, where: Where = ANYWHERE) -
     if view.reservation:
         kept = tables.amounts(view.kept)
         until = formats.time_and_age(view.reservation_until_ms or 0)
-        print(f"reserved for a request that waits ({view.reservation}), renewed until {until}: {kept}")
-    print("labels:", " ".join(f"{key}={value}" for key, value in sorted(view.labels.items())) or formats.NOTHING)
-    print("traits:", " ".join(sorted(view.traits)) or formats.NOTHING)
-    print("metrics:", " ".join(f"{key}={value:g}" for key, value in sorted(view.metrics.items())) or formats.NOTHING)
-    print("aggregates:", " ".join(sorted(view.aggregates)) or formats.NOTHING)
+        tables.say(f"reserved for a request that waits ({view.reservation}), renewed until {until}: {kept}")
+    _say("labels", (f"{key}={value}" for key, value in sorted(view.labels.items())))
+    _say("traits", sorted(view.traits))
+    _say("metrics", (f"{key}={value:g}" for key, value in sorted(view.metrics.items())))
+    _say("aggregates", sorted(view.aggregates))
     return None
+
+
+def _say(what: str, words: Iterable[str]) -> None:
+    tables.say(f"{what}: {' '.join(words) or formats.NOTHING}")
 
 
 def _show_draining(found: HostView) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from redsched.cli.remote.base import MAX_PAGE, Part, names
 from redsched.client import calls
+from redsched.errors import InvalidRequest
 from redsched.scheduler import EventFilter, EventView, Page
 
 
@@ -21,24 +22,31 @@ class RemoteEvents(Part):
         return (await self.page(calls.list_events(**_filters(wanted), newest=True, page_size=limit))).items
 
     async def follow(self, every_s: float, after: str, wanted: EventFilter) -> AsyncIterator[EventView]:
-        """Yield events as they are recorded, from now on; with `after`, those after that event.
+        """Yield events as they are recorded, from now on; in the cell of the event `after`, those after that event.
 
-        The log is read in pages of all events, since a page's cursor passes those that a filter leaves out only if
-        it is full.
+        Each turn reads the newest events of all cells, since a list goes on in one cell after the other. So it shows at
+        most MAX_PAGE events a turn: of more, the newest.
         """
-        last = after or await self._last()
+        seen = {one.cell: _position(one.id) for one in await self.newest(MAX_PAGE, EventFilter())}
+        if after:
+            seen[after.partition(":")[0]] = _position(after)
         while True:
-            page = await self.list(MAX_PAGE, last, EventFilter())
-            for one in page.items:
-                last = one.id
-                if wanted.matches({**one.facts, "kind": one.kind}):
-                    yield one
-            if page.next is None:
-                await asyncio.sleep(every_s)
+            for one in await self.newest(MAX_PAGE, EventFilter()):
+                if _position(one.id) > seen.get(one.cell, (0, 0)):
+                    seen[one.cell] = _position(one.id)
+                    if wanted.matches({**one.facts, "kind": one.kind}):
+                        yield one
+            await asyncio.sleep(every_s)
 
-    async def _last(self) -> str:
-        newest = await self.newest(1, EventFilter())
-        return newest[0].id if newest else ""
+
+def _position(event_id: str) -> tuple[int, int]:
+    """Return where an event is in the log of its cell: `<cell>:<ms>-<n>`. Raises InvalidRequest for another text."""
+    ms, _, number = event_id.partition(":")[2].partition("-")
+    if not (ms.isdecimal() and number.isdecimal()):
+        raise InvalidRequest(
+            f"after {event_id[:80]!r} is not an event's id, `<cell>:<ms>-<n>`: pass an id as it was returned"
+        )
+    return int(ms), int(number)
 
 
 def _filters(wanted: EventFilter) -> dict[str, Any]:

@@ -71,6 +71,30 @@ export function count(value, noun) {
   return `${number(value)} ${noun}${value === 1 ? "" : "s"}`;
 }
 
+/** Return a bar for a part of 1. */
+export function meter(part) {
+  const bar = h("span", { class: "claim" });
+  bar.style.width = `${100 * Math.min(1, Math.max(0, part || 0))}%`;
+  return h("div", { class: "meter", "aria-hidden": "true" }, bar);
+}
+
+/** Return the best hosts with their scores, and a column for what each weigher adds; nothing without hosts. */
+export function ranking(ranked) {
+  if (!ranked.length) return "";
+  const weighers = [...new Set(ranked.flatMap((one) => Object.keys(one.weighers)))];
+  const most = Math.max(...ranked.map((one) => Math.abs(one.score)));
+  const isGang = ranked.some((one) => one.member);
+  const rows = ranked.map((one) => [hostLink(one.host), ...(isGang ? [one.member] : []), score(one.score),
+    meter(one.score / most), ...weighers.map((name) => score(one.weighers[name] ?? 0))]);
+  const headings = ["Host", ...(isGang ? ["Member"] : []), "Score", "", ...weighers];
+  const first = isGang ? 2 : 1;
+  return table("Best hosts", headings, rows, { numeric: [first, ...weighers.map((_, place) => place + first + 2)] });
+}
+
+function score(value) {
+  return value.toLocaleString("en", { maximumFractionDigits: 3 });
+}
+
 /** Replace what an element shows, and keep the focus and the opened details: pages are renewed while they are read. */
 export function refresh(element, ...children) {
   const focusable = () => [...element.querySelectorAll("a, button, input, select, summary, [tabindex]")];

@@ -1,7 +1,7 @@
 // Claims: a list with filters, a page at a time, and the page of one claim.
 
 import { get, Problem } from "/assets/api.js";
-import { amounts, claimLink, count, facts, field, h, hostLink, number, table, time } from "/assets/dom.js";
+import { amounts, claimLink, count, facts, field, h, hostLink, meter, number, ranking, table, time } from "/assets/dom.js";
 import { eventTable } from "/assets/events.js";
 
 const STATES = ["pending", "claimed", "starting", "active", "ending", "shelved"];
@@ -87,28 +87,12 @@ async function read(id, session) {
 /** Return how the host of the newest placement was chosen: who was left out, and the scores of the best hosts. */
 function decision({ hosts, fits, at_ms, candidate, policy, reasons, ranked }) {
   const left = reasons.map((one) => [one.reason, number(one.hosts), meter(one.hosts / hosts)]);
-  const weighers = Object.keys(ranked[0]?.weighers ?? {});
-  const most = Math.max(...ranked.map((one) => Math.abs(one.score)));
-  const best = ranked.map((one) => [hostLink(one.host), score(one.score), meter(one.score / most),
-    ...weighers.map((name) => score(one.weighers[name]))]);
   const later = candidate > 1 ? ` Candidate ${candidate} was taken: those before it had no room any more.` : "";
-  const columns = [1, ...weighers.map((_, place) => place + 3)];
   return [
     h("p", {}, `${number(fits)} of ${count(hosts, "host")} fitted at ${time(at_ms)}; weighed by ${policy}.${later}`),
     left.length ? table("Left out", ["Reason", "Hosts", ""], left, { numeric: [1] }) : "",
-    best.length ? table("Best hosts", ["Host", "Score", "", ...weighers], best, { numeric: columns }) : "",
+    ranking(ranked),
   ];
-}
-
-function score(value) {
-  return value.toLocaleString("en", { maximumFractionDigits: 3 });
-}
-
-/** Return a bar for a part of 1. */
-function meter(part) {
-  const bar = h("span", { class: "claim" });
-  bar.style.width = `${100 * Math.min(1, Math.max(0, part || 0))}%`;
-  return h("div", { class: "meter", "aria-hidden": "true" }, bar);
 }
 
 async function history(url) {

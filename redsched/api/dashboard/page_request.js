@@ -1,7 +1,7 @@
 // A request taken apart: what each filter removes, what nearly fits, where it would go, and then the claim.
 
 import { call, path } from "/assets/api.js";
-import { amounts, claimLink, count, field, h, hostLink, number, table } from "/assets/dom.js";
+import { amounts, claimLink, count, field, h, hostLink, meter, number, ranking, table } from "/assets/dom.js";
 import { classes } from "/assets/fleet.js";
 
 const LISTS = { required: "Required traits", forbidden: "Forbidden traits", zone: "Zones", hosts: "Only these hosts" };
@@ -89,11 +89,12 @@ class RequestPage {
 }
 
 function explained(found) {
-  const { hosts, unsearched, reasons, nearest, exceeded, checks, cut_short: isCut } = found;
+  const { hosts, unsearched, reasons, ranked, nearest, exceeded, checks, cut_short: isCut } = found;
   const about = unsearched ? `The pools of ${number(unsearched)} of these were not searched: fewer may fit.` : "";
   return [
     about || isCut ? h("p", {}, about, isCut ? " The search for changes was cut short." : "") : "",
     removed(reasons, hosts),
+    ranking(ranked ?? []),
     nearest.length ? nearestTable(nearest) : "",
     exceeded === null ? h("p", {}, "The quota's usage is being counted.") : "",
     exceeded?.length ? table("Limits of the quota that it exceeds", ["Class", "Limit", "Used", "Asked"],
@@ -114,11 +115,8 @@ function nearestTable(nearest) {
 /** Return how many hosts each filter removes, as a table with bars. */
 function removed(reasons, hosts) {
   if (!reasons.length) return h("p", {}, "No filter removes a host.");
-  return table("Hosts that each filter removes first", ["Filter", "Hosts", ""], reasons.map((one) => {
-    const bar = h("span", { class: "claim" });
-    bar.style.width = `${(100 * one.hosts) / Math.max(1, hosts)}%`;
-    return [one.reason, number(one.hosts), h("div", { class: "meter", "aria-hidden": "true" }, bar)];
-  }), { numeric: [1] });
+  const rows = reasons.map((one) => [one.reason, number(one.hosts), meter(one.hosts / Math.max(1, hosts))]);
+  return table("Hosts that each filter removes first", ["Filter", "Hosts", ""], rows, { numeric: [1] });
 }
 
 /** Return where the request would go: the places, and the next best hosts in their order. */

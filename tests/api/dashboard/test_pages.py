@@ -216,6 +216,7 @@ def test_a_request_is_taken_apart_and_then_claimed(page: Browser, url: str, clie
     page.press(ENTER)
     shows(page, "1 of 4 hosts fit", "Nearest misses", "Where it would go")
     shows(page, "VCPU", "disabled", selector="#findings table")
+    shows(page, "Best hosts", "gpu1", "spread", selector="#findings")
     page.type("input[name=project]", "web")
     page.type("textarea", '{"consumer": "page"}')
     page.click("form.request button")

@@ -1,5 +1,6 @@
 """The progress of long commands on stderr, if that is a terminal and the command takes more than a second."""
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ def shown(verb: str) -> Iterator[None]:
 
     `verb`: what the command does.
     """
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":  # which cannot erase the line
         yield
         return
     line = _Line(verb)

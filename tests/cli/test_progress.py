@@ -16,12 +16,12 @@ from tests.support.builders.cells import usual_settings
 Reported = list[tuple[str, int, int | None]]
 
 
-def written_to_a_terminal(monkeypatch: pytest.MonkeyPatch, begin_s: float) -> str:
+def written_to_a_terminal(monkeypatch: pytest.MonkeyPatch, begin_s: float, kind: str = "xterm") -> str:
     """Return what is written to stderr, a terminal, while work reports its progress."""
     ours, its = pty.openpty()
     with os.fdopen(its, "w") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
-        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("TERM", kind)
         monkeypatch.setattr(shown_progress, "BEGIN_S", begin_s)
         with shown_progress.shown("exporting"):
             progress.report("hosts", 0, 9000)
@@ -45,6 +45,10 @@ def test_what_is_counted_is_shown_and_removed(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_quick_command_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert written_to_a_terminal(monkeypatch, 3600.0) == ""
+
+
+def test_a_terminal_that_erases_nothing_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert written_to_a_terminal(monkeypatch, 0.0, "dumb") == ""
 
 
 def test_nothing_is_written_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

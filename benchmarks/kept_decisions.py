@@ -1,12 +1,13 @@
 """What it costs a selection to keep with its claim how its host was chosen, and the store to keep it.
 
-    python -m benchmarks.kept_decisions [--hosts 100 1000 10000] [--rounds 7] [--claims 1500] [--json]
+    python -m benchmarks.kept_decisions [--hosts 100 1000 10000] [--rounds 40] [--claims 400] [--same] [--json]
 
 Schedulers with and without REDSCHED_KEEP_DECISIONS take turns on one store, in blocks of as many claims: in process
 with 1 and with 32 concurrent tasks that ask for four shapes in turn, and over REST for one place and for 100. Every
-other round begins with the other one. `cost` is the processor time that the blocks with decisions took more than those
-without, in percent, of the scheduler (or worker) and the store together; then that of each. `ms` is the same for the
-median latency. All compare the quietest quarter of the blocks. `bytes` is what a claim needs more in the store.
+other round begins with the other one. `cost` is the processor time that a block with decisions took more than the one
+without beside it, in percent, of the scheduler (or worker) and the store together; then that of each. `ms` is the same
+for the median latency. All are medians over the rounds. `bytes` is what a claim needs more in the store. `--same`
+compares two without decisions: what it prints is noise.
 """
 
 import argparse
@@ -15,7 +16,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import asdict, dataclass
 from itertools import cycle
@@ -34,8 +35,11 @@ from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
 
-WARM_UP = 200
-KEPT, NONE = "true", "false"
+WARM_UP = 400
+"""Claims before each block: they use up the time for decisions that a pause has saved."""
+KEPT, NONE = "kept", "none"
+VALUES = {KEPT: "true", NONE: "false"}
+"""REDSCHED_KEEP_DECISIONS of the two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,10 @@ class Block:
     cpu_us: Mapping[str, float]
     p50_ms: float
     stored_bytes: float
+
+    def figures(self) -> dict[str, float]:
+        """Return what is compared: the processor time of each role and of both, and the latency."""
+        return {**self.cpu_us, "cost": sum(self.cpu_us.values()), "ms": self.p50_ms}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,27 +65,17 @@ class Row:
     none: Sequence[Block]
 
     def costs(self) -> dict[str, float]:
-        """Return what the cheapest rounds with decisions took more than the cheapest without, in percent; `bytes`."""
-        own = {role: (_least(self.kept, role), _least(self.none, role)) for role in self.kept[0].cpu_us}
-        own["cost"] = sum(kept for kept, _ in own.values()), sum(none for _, none in own.values())
-        own["ms"] = (_lowest(one.p50_ms for one in self.kept), _lowest(one.p50_ms for one in self.none))
-        found = {name: 100 * (kept / none - 1) for name, (kept, none) in own.items()}
+        """Return what the rounds with decisions took more than those without, in percent; `bytes`."""
+        pairs = [(kept.figures(), none.figures()) for kept, none in zip(self.kept, self.none, strict=True)]
+        found = {name: 100 * median(kept[name] / none[name] - 1 for kept, none in pairs) for name in pairs[0][0]}
         stored = (one.stored_bytes - other.stored_bytes for one, other in zip(self.kept, self.none, strict=True))
         return found | {"bytes": median(stored)}
 
 
-def _least(blocks: Sequence[Block], role: str) -> float:
-    return _lowest(one.cpu_us[role] for one in blocks)
-
-
-def _lowest(values: Iterable[float]) -> float:
-    """Return the median of the lowest quarter: those that others on the machine disturbed the least."""
-    found = sorted(values)
-    return median(found[: max(1, len(found) // 4)])
-
-
 def _settings(keep: str) -> Settings:
-    return Settings(log_level="warning", catch_up_timeout_s=60.0, keep_decisions=keep == KEPT, events_keep_s=0)
+    return Settings(
+        log_level="warning", catch_up_timeout_s=60.0, keep_decisions=VALUES[keep] == "true", events_keep_s=0
+    )
 
 
 def _cpu_s(pid: int) -> float:
@@ -109,13 +107,25 @@ class _Meter:
             return int(client.info("memory")["used_memory"])
 
 
-async def _in_process(server: PrivateServer, keep: str, tasks: int, claims: int) -> Block:
-    waiting, latencies = requests(), list[float]()
-    async with Scheduler.connect(server.url, _settings(keep)) as scheduler:
-        await _select(scheduler, waiting, tasks, WARM_UP, [])
-        meter = _Meter(server, [os.getpid()], claims)
-        await _select(scheduler, waiting, tasks, claims, latencies)
-        return meter.block(latencies)
+async def _in_process(server: PrivateServer, hosts: int, tasks: int, rounds: int, claims: int) -> Row:
+    async with AsyncExitStack() as stack:
+        schedulers = {
+            keep: await stack.enter_async_context(Scheduler.connect(server.url, _settings(keep)))
+            for keep in (KEPT, NONE)
+        }
+        blocks: dict[str, list[Block]] = {KEPT: [], NONE: []}
+        for keep in _turns(rounds):
+            waiting, latencies = requests(), list[float]()
+            await _select(schedulers[keep], waiting, tasks, WARM_UP, [])
+            meter = _Meter(server, [os.getpid()], claims)
+            await _select(schedulers[keep], waiting, tasks, claims, latencies)
+            blocks[keep].append(meter.block(latencies))
+        return Row(hosts, f"in process, {tasks} task{'s' if tasks > 1 else ''}", blocks[KEPT], blocks[NONE])
+
+
+def _turns(rounds: int) -> Iterator[str]:
+    for number in range(rounds):
+        yield from (KEPT, NONE) if number % 2 else (NONE, KEPT)
 
 
 async def _select(scheduler: Scheduler, waiting: Iterator[Any], tasks: int, claims: int, seconds: list[float]) -> None:
@@ -160,11 +170,7 @@ def measure(hosts: int, rounds: int, claims: int) -> Iterator[Row]:
     with PrivateServer.start() as server:
         uvloop.run(_prepare(server, hosts))
         for tasks in (1, 32):
-            blocks: dict[str, list[Block]] = {KEPT: [], NONE: []}
-            for number in range(rounds):
-                for keep in (KEPT, NONE) if number % 2 else (NONE, KEPT):
-                    blocks[keep].append(uvloop.run(_in_process(server, keep, tasks, claims)))
-            yield Row(hosts, f"in process, {tasks} task{'s' if tasks > 1 else ''}", blocks[KEPT], blocks[NONE])
+            yield uvloop.run(_in_process(server, hosts, tasks, rounds, claims))
         yield from _rest_rows(server, hosts, rounds, claims)
 
 
@@ -173,14 +179,13 @@ def _rest_rows(server: PrivateServer, hosts: int, rounds: int, claims: int) -> I
         fixed = {"REDSCHED_REDIS_URL": server.url, "REDSCHED_EVENTS_KEEP_S": "0"}
         stack.enter_context(Up(["--workers", "1"], fixed))  # the first one has the background work of the cell
         ups = {
-            keep: stack.enter_context(Up(["--workers", "1"], {**fixed, "REDSCHED_KEEP_DECISIONS": keep}))
+            keep: stack.enter_context(Up(["--workers", "1"], {**fixed, "REDSCHED_KEEP_DECISIONS": VALUES[keep]}))
             for keep in (KEPT, NONE)
         }
         for work in (SELECT, SELECT_100):
             blocks: dict[str, list[Block]] = {KEPT: [], NONE: []}
-            for number in range(rounds):
-                for keep in (KEPT, NONE) if number % 2 else (NONE, KEPT):
-                    blocks[keep].append(uvloop.run(_over_rest(server, ups[keep], work, claims * min(4, work.claims))))
+            for keep in _turns(rounds):
+                blocks[keep].append(uvloop.run(_over_rest(server, ups[keep], work, claims * min(4, work.claims))))
             yield Row(hosts, work.name, blocks[KEPT], blocks[NONE])
 
 
@@ -193,7 +198,7 @@ async def _prepare(server: PrivateServer, hosts: int) -> None:
 
 def _line(row: Row) -> str:
     costs = row.costs()
-    spent = " + ".join(f"{_least(row.none, role):.0f}" for role in ("own", "store"))
+    spent = " + ".join(f"{median(one.cpu_us[role] for one in row.none):.0f}" for role in ("own", "store"))
     percent = "".join(f" {costs[name]:>+7.1f}" for name in ("cost", "own", "store", "ms"))
     return f"{row.hosts:>6}  {row.work:<22} {spent:>10}{percent} {costs['bytes']:>6.0f}"
 
@@ -202,15 +207,16 @@ def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--hosts", type=int, nargs="+", default=[100, 1000, 10_000], help="fleet sizes")
-    parser.add_argument("--rounds", type=int, default=7, help="of each row, in which both take turns")
-    parser.add_argument("--claims", type=int, default=1500, help="of each block; four times as many for 100 places")
+    parser.add_argument("--rounds", type=int, default=40, help="of each row, in which both take turns")
+    parser.add_argument("--claims", type=int, default=400, help="of each block; four times as many for 100 places")
+    parser.add_argument("--same", action="store_true", help="both without decisions: the noise of this machine")
     parser.add_argument("--json", action="store_true", help="for programs")
     given = parser.parse_args()
+    if given.same:
+        VALUES[KEPT] = VALUES[NONE]
     end_in_order()
     if not given.json:
-        print(
-            f"Python {platform.python_version()}, {os.cpu_count()} cores; the quietest quarter of {given.rounds} rounds"
-        )
+        print(f"Python {platform.python_version()}, {os.cpu_count()} cores; medians of {given.rounds} rounds")
         heads = ("us without", "cost %", "own %", "store %", "ms %", "bytes")
         print("{:>6}  {:<22} {:>10} {:>7} {:>7} {:>7} {:>7} {:>6}".format("hosts", "work", *heads))
     for hosts in given.hosts:

@@ -6,10 +6,12 @@
 A decision is a proposal: the claim script tries its candidates in the given order, and makes the final decision.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
+from typing import TypeVar
 
+from redsched.allowance import Allowance
 from redsched.cache.columns import Columns
 from redsched.decide.aggregates import per_revision
 from redsched.decide.explain.changes import Effort, takes_now
@@ -36,14 +38,26 @@ from redsched.decide.work_limit import TooMuchWork, check_work
 from redsched.model import Claim, HostLimit, Request
 from redsched.settings import Settings
 
+T = TypeVar("T")
+
+FITTING_AT_ONCE = 64
+"""How many hosts' pools one step searches."""
 _NO_LIMIT = HostLimit()
 
 
 class Decider:
-    """Makes decisions over the columns of one cell, and caches the latest `remembered` request shapes."""
+    """Makes decisions over the columns of one cell, and caches the latest `remembered` request shapes.
+
+    As far as `keeping` allows, it writes down how it decided, for the claims to keep; without it, never.
+    """
 
     def __init__(
-        self, columns: Columns, settings: Settings, known: PluginRegistry | None = None, remembered: int = 64
+        self,
+        columns: Columns,
+        settings: Settings,
+        known: PluginRegistry | None = None,
+        remembered: int = 64,
+        keeping: Allowance | None = None,
     ) -> None:
         self._columns = columns
         self._settings = settings
@@ -51,6 +65,7 @@ class Decider:
         self._remembered = remembered
         self._host_rules = HostRulesCache(columns, remembered)
         self._profiles: Remembered[tuple[Hashable, str | None], RequestProfile] = Remembered(remembered)
+        self._keeping = keeping
         # Usually no filter reads the project, so requests of all projects share a shape.
         self._by_project = per_revision(lambda declared: self._registry.reads_projects or keeps_projects(declared))
         self._has_limits = per_revision(lambda declared: has_limits(declared, settings))
@@ -81,12 +96,28 @@ class Decider:
             others = [[candidate] for number, (_, candidate) in enumerate(options) if number != first]
             offered = [profile.candidates(options[first][0][2]), *others]
             rows = [entry[2] for entry, _ in with_first(options, first)[:RANKED]]
-            kept = self._texts(profile).of_rows(rows) if self._settings.keep_decisions else ""
-            place = profile.places[first] = Place(listed(offered, candidates), group=request.server_group, kept=kept)
+            text = self._kept(profile, DecisionTexts.of_rows, rows)
+            place = profile.places[first] = Place(listed(offered, candidates), group=request.server_group, kept=text)
         places = (place,)
         rules = rules_of_places(request, (Kind(profile, 1),), (0,), self._columns) if request.server_group else ()
         alternates = _alternates(request, places, (entry for entry, _ in found))
         return Decision(places, alternates, -found[0][0][0], len(self._columns), profile.fits, (), rules)
+
+    def fitting_steps(self, request: Request) -> Steps[frozenset[str]]:
+        """Return the hosts that one place of a request fits on, in steps between which the columns may change."""
+        profile = self._profile(request)
+        names = [self._columns.name(row) for row in profile.open_rows().tolist()]
+        if profile.is_plain:
+            return frozenset(names)
+        found = set[str]()
+        for first in range(0, len(names), FITTING_AT_ONCE):
+            profile = self._profile(request)
+            for name in names[first : first + FITTING_AT_ONCE]:
+                row = self._columns.row(name)
+                if row is not None and profile.passes_all_now(row) and profile.takes(row):
+                    found.add(name)
+            yield
+        return frozenset(found)
 
     def explain(self, request: Request, *hosts: str) -> Explanation:
         """Explain the decision on a request, and every check of the named hosts (unknown ones are skipped).
@@ -195,7 +226,7 @@ class Decider:
             return Decision((), (), 0.0, hosts, 0, refusal(kinds, found))
         alternates = self._alternates(request, kinds, found.places)
         rules = rules_of_places(request, kinds, found.numbers, self._columns)
-        places = self._with_texts(kinds, found) if self._settings.keep_decisions else found.places
+        places = found.places if self._keeping is None else self._with_texts(kinds, found)
         return Decision(places, alternates, best_score(kinds), hosts, hosts_that_fit(kinds), (), rules)
 
     def _with_texts(self, kinds: tuple[Kind, ...], found: Found) -> tuple[Place, ...]:
@@ -204,12 +235,21 @@ class Decider:
         for number, kind in enumerate(kinds):
             own = [place for place, of in zip(found.places, found.numbers, strict=True) if of == number]
             if own:
-                texts[number] = self._texts(kind.profile).of_places(own)
+                texts[number] = self._kept(kind.profile, DecisionTexts.of_places, own)
         made: dict[int, Place] = {}
         for number, place in zip(found.numbers, found.places, strict=True):
             if id(place) not in made:  # identical places on one host are one object
                 made[id(place)] = Place(place.candidates, place.member, place.group, texts[number])
         return tuple([made[id(place)] for place in found.places])
+
+    def _kept(self, profile: RequestProfile, text: Callable[[DecisionTexts, T], str], of: T) -> str:
+        """Return the text of the decision that has just been made; '' if it is not kept."""
+        if self._keeping is None or not self._keeping.begin():
+            return ""
+        try:
+            return text(self._texts(profile), of)
+        finally:
+            self._keeping.end()
 
     def _texts(self, profile: RequestProfile) -> DecisionTexts:
         if not isinstance(profile.texts, DecisionTexts):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redsched.allowance import Allowance
 from redsched.cache.columns import Columns
 from redsched.decide import Decider
 from redsched.decide.kept_text import MAX_CHOSEN, MAX_REASONS, OTHER
@@ -42,6 +43,11 @@ def fleet(hosts: int, name: str = "h%03d") -> Columns:
     return columns
 
 
+def keeper(columns: Columns, pick_from: int = 4) -> Decider:
+    """Return a decider that keeps every decision."""
+    return Decider(columns, Settings(pick_from=pick_from), keeping=Allowance(1.0, clock=lambda: 0.0))
+
+
 def kept(decider: Decider, request: Request, seed: int = 0) -> list[tuple[Any, list[str]]]:
     """Return the text of each place that a decision proposes, parsed, and the place's hosts in order."""
     places = decider.decide(request, Random(seed)).places
@@ -52,7 +58,7 @@ def kept(decider: Decider, request: Request, seed: int = 0) -> list[tuple[Any, l
 def test_texts_agree_with_explanations_whatever_has_changed(steps: list[Any]) -> None:
     """The counts and scores are kept between decisions, and updated for what has changed, by rows or as a whole."""
     columns = fleet(20)
-    decider = Decider(columns, Settings())
+    decider = keeper(columns)
     for changes, request, seed in steps:
         for number, fields in changes:
             columns.put(f"h{number:03}", fields)
@@ -72,7 +78,7 @@ def test_texts_agree_with_explanations_whatever_has_changed(steps: list[Any]) ->
 
 def test_a_claim_of_the_scheduler_itself_changes_the_next_text() -> None:
     columns = fleet(3)
-    decider, request = Decider(columns, Settings(pick_from=1)), Request({"VCPU": 8})
+    decider, request = keeper(columns, pick_from=1), Request({"VCPU": 8})
     [(before, [chosen])] = kept(decider, request)
     assert before["left_out"] == {"VCPU": 2}
     columns.put("h003", host())
@@ -83,7 +89,7 @@ def test_a_claim_of_the_scheduler_itself_changes_the_next_text() -> None:
 
 def test_places_of_one_shape_share_a_text_with_the_host_of_each() -> None:
     columns = fleet(20)
-    found = kept(Decider(columns, Settings()), Request({"VCPU": 1}, count=30))
+    found = kept(keeper(columns), Request({"VCPU": 1}, count=30))
     [text] = {json.dumps(text) for text, _ in found}
     ranked = [one[0] for one in json.loads(text)["ranked"]]
     chosen = list(dict.fromkeys(hosts[0] for _, hosts in found))
@@ -91,8 +97,9 @@ def test_places_of_one_shape_share_a_text_with_the_host_of_each() -> None:
     assert len(ranked) == len(set(ranked)) <= len(chosen) + 2
 
 
-def test_nothing_is_kept_if_a_setting_says_so() -> None:
-    decider = Decider(fleet(5), Settings(keep_decisions=False))
+def test_without_an_allowance_nothing_is_kept() -> None:
+    """Plans decide without one."""
+    decider = Decider(fleet(5), Settings())
     for count in (1, 3):
         assert {one.kept for one in decider.decide(Request({"VCPU": 1}, count=count), Random(0)).places} == {""}
 
@@ -104,7 +111,7 @@ def test_texts_are_short_at_10_000_hosts_with_long_names_and_many_reasons() -> N
     for number, missing in enumerate(sorted(required)):
         fields = host() | {f"trait.{one}": "1" for one in required - {missing}}
         columns.put(f"{number:063}", fields)
-    decider = Decider(columns, Settings())
+    decider = keeper(columns)
     [place] = decider.decide(Request({"VCPU": 1}, required=required, policy="nova"), Random(0)).places
     text = json.loads(place.kept)
     assert len(place.kept) < 700
@@ -121,7 +128,7 @@ def test_scores_are_those_of_the_moment(changed: int) -> None:
     columns = fleet(640)
     for number in range(640):
         columns.put(f"h{number:03}", host(number % 4))
-    decider, request = Decider(columns, Settings(pick_from=1)), Request({"VCPU": 1}, policy="pack")
+    decider, request = keeper(columns, pick_from=1), Request({"VCPU": 1}, policy="pack")
     kept(decider, request)
     for claimed in (5, 7, 6, 4):
         for number in range(changed):

@@ -42,8 +42,10 @@ class Expiry:
     async def expire_due(self) -> int:
         """End the claims whose deadline has passed, in batches. Returns how many have ended or are ending.
 
-        Raises Unavailable.
+        A connection that only reads leaves them to the schedulers. Raises Unavailable.
         """
+        if self._store.is_read_only:
+            return 0
         with _as_unavailable():
             return await self._expire_due()
 

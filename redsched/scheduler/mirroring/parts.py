@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING
 
-from redsched.model import OneOf
+from redsched.model import OneOf, Request
+from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell, Cells
 from redsched.store.codec.keys import Kind
 from redsched.store.commands.base import chunks
@@ -27,11 +28,26 @@ async def columns_in_parts(cell: Cell) -> "AsyncIterator[Columns]":
         yield part
 
 
-async def host_names(cell: Cell, **filters: OneOf) -> list[str]:
-    """Return the hosts of a cell that match these filters of `Columns.names_where`. Raises Unavailable."""
-    if not (cell.is_here or any(filters.values())):
+async def host_names(cell: Cell, fits: Request | None = None, **filters: OneOf) -> list[str]:
+    """Return the hosts of a cell that match these filters of `Columns.names_where`, and that a request fits on.
+
+    Raises Unavailable, and InvalidRequest for a request that the settings do not allow.
+    """
+    if not (cell.is_here or fits or any(filters.values())):
         return await cell.store.hosts.names()
-    return [name async for part in columns_in_parts(cell) for name in part.names_where(**filters)]
+    found: list[str] = []
+    async for part in columns_in_parts(cell):
+        fitting = await _fitting(cell, part, fits) if fits else None
+        found += [name for name in part.names_where(**filters) if fitting is None or name in fitting]
+    return found
+
+
+async def _fitting(cell: Cell, part: "Columns", fits: Request) -> frozenset[str]:
+    from redsched.decide import Decider
+
+    is_replica = cell.is_here and part is cell.updater.columns
+    decider = cell.decider if is_replica else Decider(part, cell.settings, cell.plugins())
+    return await in_slices(decider.fitting_steps(fits))
 
 
 async def unknown_hosts(cells: Cells, names: Iterable[str]) -> list[str]:

@@ -18,6 +18,7 @@ from contextlib import aclosing
 from functools import partial
 from random import Random
 
+from redsched import tracing
 from redsched.cache.loaded import LoadedReplicas
 from redsched.decide import ReasonCount
 from redsched.decide.steps import Undecided
@@ -143,13 +144,15 @@ class SelectionPipeline:
             known = await existing_outcome(attempt.request, self._cells)
             if known is not None:
                 return Done(known)
-        proposal = await self._decide(attempt, cells)
+        with tracing.span("redsched.decide"):
+            proposal = await self._decide(attempt, cells)
         if not attempt.request.claim:
             return await self._show(attempt, proposal)
         if step := await self._bind(attempt, proposal):
             return step
         sent = time.perf_counter()
-        reply = await self._claim(attempt, proposal)
+        with tracing.span("redsched.claim", cell=proposal.cell.name):
+            reply = await self._claim(attempt, proposal)
         attempt.claims.append(_cost(reply, time.perf_counter() - sent))
         if reply.answer.outcome is Outcome.FULL and not proposal.decision.places:
             raise await self._refusal(attempt)

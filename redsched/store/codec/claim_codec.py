@@ -192,12 +192,12 @@ class ClaimWire:
 
 
 def _decisions_text(members: Sequence[Member]) -> str:
-    """Return the numbers of the members' texts, and these in lines: members often share one. '' if one has none."""
+    """Return the numbers of the members' texts, and these in lines: members often share one. '' if none has one."""
     if len(members) == 1:
         return f"1\n{members[0].decision}" if members[0].decision else ""
     texts: dict[str, int] = {}
     numbers = [texts.setdefault(one.decision, len(texts) + 1) for one in members]
-    return "\n".join((" ".join(map(str, numbers)), *texts)) if texts and "" not in texts else ""
+    return "\n".join((" ".join(map(str, numbers)), *texts)) if any(texts) else ""
 
 
 def exceeded(facts: Sequence[str | int]) -> tuple[Exceeded, ...]:

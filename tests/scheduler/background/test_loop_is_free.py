@@ -38,6 +38,8 @@ MAX_LINES = 3800 if sys.version_info < (3, 12) else 4300
 """A slice, and the work on one page of claims or a few hosts. Code that handles all claims at once exceeds it. From
 Python 3.12 on, comprehensions count as loops do: a line for each item."""
 QUIET = Settings(check_s=0.0, events_keep_s=0.0, tick_s=3600.0, poll_s=60.0)
+PATIENT = QUIET.model_copy(update={"select_timeout_s": 600.0})
+"""For a selection that takes seconds because its lines are counted."""
 
 OWN = str(Path(pacing.__file__).parent)
 
@@ -208,7 +210,7 @@ PAIR = Request(groups=(Group("a", {GPU: 600}), Group("b", {GPU: 700})))
 async def test_no_turn_of_the_loop_is_longer_for_a_refusal_by_more_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The hosts are only in the replica, as every one of them is different and has to be searched."""
     with PrivateServer.start() as server:
-        async with Scheduler.connect(server.url, QUIET) as scheduler:
+        async with Scheduler.connect(server.url, PATIENT) as scheduler:
             await scheduler.init()
             columns = next(iter(scheduler._cells)).updater.columns
             for number in range(1500):

@@ -1,6 +1,8 @@
 """What claims keep of the decision on their newest placement: which hosts there were, and why it went where it is."""
 
 import asyncio
+from itertools import cycle
+from types import SimpleNamespace
 
 import pytest
 
@@ -131,6 +133,30 @@ async def test_nothing_is_kept_if_a_setting_says_so(clean_store: str) -> None:
         assert (await scheduler.claims.get("mine")).decision is None
         assert (await scheduler.claims.get("b")).decision is None
         assert [key async for key in raw.scan_iter("*decision*")] == []
+
+
+async def test_what_would_take_more_than_its_share_is_not_kept(scheduler: Scheduler) -> None:
+    """Calls that several requests share have the decisions on some of them then."""
+    cell = next(iter(scheduler._cells))
+    allowed = cycle([True, False, False])
+    keeping = SimpleNamespace(begin=lambda: next(allowed), end=lambda: None, refused=0)
+    cell.decider._keeping = keeping  # type: ignore[assignment]
+    shapes = [Request({"VCPU": 1}, forbidden=frozenset({f"CUSTOM_{number}"})) for number in range(6)]
+    found = await asyncio.gather(*(scheduler.select(one) for one in shapes))
+    claims = [await scheduler.claims.get(one.selections[0].claim_id or "") for one in found]
+    assert [one.decision is not None for one in claims] == [True, False, False] * 2
+    for one in claims:
+        assert one.decision is None or (one.decision.token, one.decision.host) == (one.token, one.host)
+
+
+async def test_the_number_of_decisions_that_are_not_kept_is_counted(scheduler: Scheduler) -> None:
+    cell = next(iter(scheduler._cells))
+    assert cell.decider._keeping is not None
+    cell.decider._keeping._left = -1.0
+    [found] = (await scheduler.select(TWO)).selections
+    assert (await scheduler.claims.get("mine")).decision is None
+    assert scheduler.stats().decisions_not_kept == 1
+    assert found.host
 
 
 async def test_claims_without_one_or_with_one_that_was_edited_are_shown_without(clean_store: str) -> None:

@@ -169,6 +169,7 @@ class Settings(BaseModel):
     head_timeout_s: Seconds = Field(10.0, description="How long a request line and headers may take to arrive.")
     body_timeout_s: Seconds = Field(30.0, description="How long a body may take to arrive.")
     access_log: bool = Field(False, description="Log one line for each request to the API, at the level info.")
+    tracing: bool = Field(False, description="Make spans of OpenTelemetry; the API and agents send them (OTEL_*).")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged, to stderr.")
     log_format: Literal["text", "json"] = Field("text", description="Whether a line of the log is text or JSON.")
 
@@ -195,6 +196,10 @@ class Settings(BaseModel):
     ratio_memory: float = Field(1.0, gt=0, le=MAX_RATIO, description="allocation_ratio of MEMORY_MB on this machine.")
     ratio_disk: float = Field(1.0, gt=0, le=MAX_RATIO, description="allocation_ratio of DISK_GB on this machine.")
     disk_path: str = Field("/", description="The file system whose size is DISK_GB.")
+    libvirt_uri: str = Field("qemu:///system", description="The libvirtd that the collector libvirt reads.")
+    libvirt_pool: str = Field(
+        "default", description="The storage pool whose size the collector libvirt reports as DISK_GB. Empty: none."
+    )
     external_vcpu_from_load: bool = Field(
         False,
         description="Report the 1-minute load that claims do not cause as external VCPU; otherwise it is 0.",

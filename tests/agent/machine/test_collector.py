@@ -104,7 +104,7 @@ def test_the_load_of_claims_is_averaged_like_the_kernels() -> None:
 
 def test_collectors_are_found_by_their_entry_point() -> None:
     assert isinstance(load_collector("machine", Settings()), MachineCollector)
-    with pytest.raises(InvalidRequest, match=r"unknown collector 'mine'.*have machine"):
+    with pytest.raises(InvalidRequest, match=r"unknown collector 'mine'.*have libvirt, machine"):
         load_collector("mine", Settings())
 
 

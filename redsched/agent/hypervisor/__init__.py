@@ -1,0 +1,1 @@
+"""The collector of a machine that runs virtual machines under libvirt."""

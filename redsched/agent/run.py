@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from redsched import aio, logs
+from redsched import aio, logs, tracing
 from redsched.agent.agent import MAX_HOOKS, Agent
 from redsched.agent.claims.runtime_limits import OfflineLimits
 from redsched.agent.collectors.base import Collector, StaticCollector
@@ -56,6 +56,8 @@ async def run(
     hook = hook_of(settings)
     local = LocalFile(Path(settings.local), [one.name for one in collectors]) if settings.local else None
     path = journal or default_journal(settings, collectors)
+    if settings.tracing:
+        tracing.start("redsched-agent")
     pages = open_journal(path)
     try:
         limits = OfflineLimits(pages, hook, {one.name: one.cell for one in collectors}, asyncio.Semaphore(MAX_HOOKS))
@@ -67,6 +69,8 @@ async def run(
             await agent.run()
     finally:
         await pages.close()
+        if settings.tracing:
+            tracing.stop()
 
 
 def _identity(

@@ -5,6 +5,8 @@ claim. The route is still declared like any other (routes/selections.py), for th
 its function.
 """
 
+from types import SimpleNamespace
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -13,6 +15,9 @@ from redsched.api.access.redact import redact_error
 from redsched.api.problems import fault, problem
 from redsched.api.routes.selections import PATH, select
 from redsched.errors import RedschedError
+
+_ROUTE = SimpleNamespace(path=PATH)
+"""What the router would have found."""
 
 
 class FastPath:
@@ -24,6 +29,7 @@ class FastPath:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 - the protocol is ASGI
         if scope["type"] != "http" or scope["path"] != PATH or scope["method"] != "POST":
             return await self._app(scope, receive, send)
+        scope["route"] = _ROUTE
         request = Request(scope, receive, send)
         try:
             answer = await _answer(request)

@@ -110,6 +110,9 @@ class Metrics:
         self.leases_expired = self._counter(
             "leases_expired", "Leases that expired, of claims and of hosts, and that this process ended.", ["of"]
         )
+        self.decisions_not_kept = self._counter(
+            "decisions_not_kept", "Decisions that claims do not keep: writing them down had used up its share."
+        )
         self.audits = self._counter("audits", "Checks of the store (cell), of ids, and of replicas.", ["scope"])
         self.findings = self._counter(
             "audit_findings", "Problems that checks found, by the violated invariant.", ["invariant", "repaired"]
@@ -196,6 +199,7 @@ class Metrics:
         self._count("gaps", stats.gaps, self.feed_gaps)
         self._count("claims", stats.claims_expired, self.leases_expired.labels("claim"))
         self._count("hosts", stats.hosts_down, self.leases_expired.labels("host"))
+        self._count("decisions_not_kept", stats.decisions_not_kept, self.decisions_not_kept)
         for scope, total in stats.audits.items():
             self._count(scope, total, self.audits.labels(scope))
         for one, total in stats.findings.items():

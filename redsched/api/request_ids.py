@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from redsched import origin
+from redsched import origin, tracing
 from redsched.origin import Origin, is_request_id
 
-_HEADER = b"x-request-id"
+_HEADER, _TRACEPARENT = b"x-request-id", b"traceparent"
 
 
 class RequestIds:
@@ -27,11 +27,17 @@ class RequestIds:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 - the protocol is ASGI
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        request_id = _sent(scope["headers"]) or new_request_id()
+        sent = _sent(scope["headers"])
+        parent = _header(scope["headers"], _TRACEPARENT)
+        traced = tracing.begin_request(scope["method"], scope["path"], parent, sent)
+        request_id = traced.request_id if traced is not None else sent or new_request_id()
         header = (_HEADER, request_id.encode())
+        status = 0
 
         async def send_with_id(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
+                status = message["status"]
                 message = {**message, "headers": [*message.get("headers", ()), header]}
             await send(message)
 
@@ -40,6 +46,8 @@ class RequestIds:
             return await self._app(scope, receive, send_with_id)
         finally:
             origin.leave(caused_by)
+            if traced is not None:
+                traced.end(status, _route(scope))
 
 
 def new_request_id() -> str:
@@ -49,8 +57,14 @@ def new_request_id() -> str:
 
 def _sent(headers: Iterable[tuple[bytes, bytes]]) -> str:
     """Return the id that the client sent; '' if there is none, or if it may be no id."""
-    for name, value in headers:
-        if name == _HEADER:
-            text = value.decode("latin-1")
-            return text if is_request_id(text) else ""
-    return ""
+    text = _header(headers, _HEADER)
+    return text if is_request_id(text) else ""
+
+
+def _header(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str:
+    return next((value.decode("latin-1") for name, value in headers if name == wanted), "")
+
+
+def _route(scope: Scope) -> str:
+    """Return the path of the route that was found, with the names of its parameters; '' if none was."""
+    return str(getattr(scope.get("route"), "path", ""))

@@ -18,7 +18,7 @@ import uvloop
 from fastapi import FastAPI
 
 import redsched.scheduler.preload  # noqa: F401 - workers are forks of the process that imports this module
-from redsched import aio, logs, pacing
+from redsched import aio, logs, pacing, tracing
 from redsched.api import metrics
 from redsched.api.app import create_app
 from redsched.api.http_connection import ConnectionLimits, HttpConnection
@@ -148,10 +148,13 @@ def serve(registry: WorkerRegistry, listener: socket.socket) -> int:
     try:
         settings = load()
         logs.configure(settings.log_level, settings.log_format == "json")
+        if settings.tracing:
+            tracing.start("redsched-api")  # in the worker: its thread would not survive the fork
         uvloop.run(_serve(settings, registry, listener))
     except RedschedError as error:
         registry.fail(error)
         return error.exit_code
     finally:
+        tracing.stop()
         listener.close()
     return 0

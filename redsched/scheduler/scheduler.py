@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from redsched import tracing
 from redsched.errors import InvalidRequest, RedschedError
 from redsched.model import OneOf, Request
 from redsched.pacing import in_slices
@@ -178,6 +179,8 @@ class Scheduler:
         plugin), SchemaMismatch.
         """
         settings = settings or Settings()
+        if settings.tracing:
+            tracing.use()
         plugins, on_demand = plugins_of(settings), on_demand or read_only
         if not on_demand:
             plugins()
@@ -408,6 +411,7 @@ class Scheduler:
             gaps=sum(updater.stats.gaps for updater in updaters),
             claims_expired=sum(cell.expiry.claims_expired for cell in self._cells),
             hosts_down=sum(cell.expiry.hosts_down for cell in self._cells),
+            decisions_not_kept=sum(cell.decisions_not_kept for cell in self._cells),
             audits=audits,
             findings=findings,
             waiting=self._components.waiting,

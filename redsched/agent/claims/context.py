@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from redsched import aio, logs
+from redsched import aio, logs, tracing
 from redsched.agent.backoff import StoreBackoff
 from redsched.agent.claims.capacity_check import missing_capacity
 from redsched.agent.hooks.base import Hook, HookFailed, HookRequest, NoHook, Verb
@@ -122,7 +122,9 @@ class LifecycleContext:
             # The journal may still have the list of an earlier claim with this id.
             alternates = alternates_from(self.host.journal.texts.get(name, "") if name in work.texts else "")
             began_s = aio.now_s()
-            output = await self.hook.run(HookRequest(verb, self.host.cell.name, self.host.name, work, alternates))
+            with tracing.span("redsched.hook", verb=verb.value, claim_id=work.id, host=self.host.name):
+                cell, host, traceparent = self.host.cell.name, self.host.name, tracing.traceparent()
+                output = await self.hook.run(HookRequest(verb, cell, host, work, alternates, traceparent))
         if not isinstance(self.hook, NoHook):
             took_s = round(aio.now_s() - began_s, 3)
             _log.info(DONE_BY[verb], host=self.host.name, claim=work.id, took_s=took_s)

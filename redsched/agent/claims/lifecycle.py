@@ -13,7 +13,7 @@ import asyncio
 import dataclasses
 from collections.abc import Coroutine
 
-from redsched import logs
+from redsched import logs, tracing
 from redsched.agent.claims.context import LifecycleContext, is_of_failed_gang, objects_of, placements_here
 from redsched.agent.claims.resizing import ResizeSteps
 from redsched.agent.claims.stopping import EndSteps
@@ -130,9 +130,10 @@ class ClaimLifecycle:
         await self._confirm(work)
 
     async def _confirm(self, work: JournalEntry) -> None:
-        answer = await self._context.call(
-            lambda: self._host.cell.confirm(self._host.name, work.id, work.token, self._host.epoch)
-        )
+        with tracing.span("redsched.confirm", claim_id=work.id):
+            answer = await self._context.call(
+                lambda: self._host.cell.confirm(self._host.name, work.id, work.token, self._host.epoch)
+            )
         if answer.outcome in _DONE:
             await self._resizing.resize(work)
         elif answer.outcome is Outcome.ENDING:

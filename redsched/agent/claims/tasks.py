@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from redsched import logs, origin
+from redsched import logs, origin, tracing
 from redsched.agent.claims.context import is_of_failed_gang, placements_here, work_of
 from redsched.agent.claims.local import updated_entry
 from redsched.agent.claims.steps import ClaimSteps
@@ -190,7 +192,9 @@ class ClaimTasks:
             self._missed |= before.token != work.token
             return
         caused_by = Origin(agent_of(self._host.name), work.origin.request_id)
-        task = asyncio.create_task(_after(before, steps, caused_by), name=f"claim {work.id}")
+        name = "redsched.end_work" if is_end else "redsched.begin_work"
+        traced = partial(tracing.span_of, caused_by.request_id, name, claim_id=work.id, host=self._host.name)
+        task = asyncio.create_task(_after(before, steps, caused_by, traced), name=f"claim {work.id}")
         doing = self._running[work.placed] = _RunningTask(task, work.token, is_end)
         # A task that is cancelled before its first step never awaits `steps`.
         task.add_done_callback(lambda _: steps.close())
@@ -223,8 +227,14 @@ def _caused_by(entry: InboxEntry, work: JournalEntry) -> JournalEntry:
     return work if entry.origin == UNKNOWN else replace(work, origin=entry.origin)
 
 
-async def _after(before: _RunningTask | None, steps: Coroutine[None, None, None], caused_by: Origin) -> None:
+async def _after(
+    before: _RunningTask | None,
+    steps: Coroutine[None, None, None],
+    caused_by: Origin,
+    traced: Callable[[], AbstractContextManager[object]],
+) -> None:
     origin.enter(caused_by)
     if before is not None:
         await end(before.task)
-    await steps
+    with traced():
+        await steps

@@ -63,6 +63,8 @@ class HookRequest:
     work: JournalEntry
     alternates: tuple[str, ...] = ()
     """The other hosts that fitted when the claim was made, best first."""
+    traceparent: str = ""
+    """The span of this run (W3C Trace Context); '' without tracing."""
 
     def body(self) -> bytes:
         """Return the placement as JSON, with the work that the start hook named, and for a move with its source."""

@@ -113,6 +113,7 @@ def _variables(order: HookRequest) -> dict[str, str]:
         "REDSCHED_HOST": order.host,
         "REDSCHED_ACTOR": work.origin.actor,
         "REDSCHED_REQUEST_ID": work.origin.request_id,
+        **({"TRACEPARENT": order.traceparent} if order.traceparent else {}),
     }
 
 

@@ -57,6 +57,7 @@ class UrlHook:
             "Redsched-Placed": order.work.placed,
             "Redsched-Actor": quote(order.work.origin.actor, _PLAIN),
             "Redsched-Request-Id": order.work.origin.request_id,
+            **({"traceparent": order.traceparent} if order.traceparent else {}),
         }
         target = (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
         deadline = monotonic() + self._timeout_s

@@ -85,9 +85,10 @@ def bearer(headers: Iterable[tuple[bytes, bytes]]) -> str:
 
 def _check_role(caller: Caller, policy: RoutePolicy, scope: Scope) -> None:
     if policy.access(caller.role) is Access.NONE:
+        roles = [role for role in Role if policy.access(role) is not Access.NONE]
         raise Forbidden(
-            f"the role {caller.role} may not use this route with {scope['method']}: see the table of routes and roles "
-            "in the documentation, or ask an operator"
+            f"the role {caller.role} may not use this route with {scope['method']}: use a token with the role "
+            f"{' or '.join(roles)}, or ask an operator"
         )
 
 

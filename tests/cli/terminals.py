@@ -34,12 +34,14 @@ def lines_of(
         [*COMMAND, *arguments], stdin=its, stdout=its, stderr=subprocess.DEVNULL, env=variables
     ) as ran:
         os.close(its)
-        shown = b""
+        shown, waiting = b"", bool(until)
         for part in _read(ours):
             shown += part
-            if until and until in shown:
+            if waiting and until in shown:
                 ran.send_signal(signal.SIGTERM)
-        assert (ran.wait() != 0) == fails
+                waiting = False  # a second signal would end it at once
+        code = ran.wait()
+        assert (code != 0) == fails, (code, shown)
     os.close(ours)
     return [line.rstrip() for line in shown.decode().splitlines()]
 

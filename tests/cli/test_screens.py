@@ -13,6 +13,7 @@ from redsched.model import Aggregate, GroupPolicy, HostReport, Inventory, Quota,
 from redsched.scheduler import Scheduler
 from redsched.store.embedded.server import PrivateServer
 from tests.cli.parts import run
+from tests.cli.screens import drawn
 from tests.cli.terminals import lines_of
 from tests.support.builders.cells import usual_settings
 
@@ -81,9 +82,11 @@ async def _fill(url: str, hosts: int) -> None:
         await scheduler.quotas.put(Quota("website-of-the-shop", {"VCPU": 100}))
         amounts, ids = {"VCPU": 2, "MEMORY_MB": 4096}, tuple(CLAIM.format(number) for number in range(8))
         await scheduler.select(
-            Request(amounts, hosts=frozenset({FIRST}), claim_ids=ids[:1], project="website-of-the-shop")
+            Request(amounts, hosts=frozenset({FIRST}), claim_ids=ids[:1], project="website-of-the-shop", lease_s=3600)
         )
-        await scheduler.select(Request(amounts, count=7, claim_ids=ids[1:], project="website-of-the-shop"))
+        await scheduler.select(
+            Request(amounts, count=7, claim_ids=ids[1:], project="website-of-the-shop", lease_s=3600)
+        )
 
 
 def _report(number: int) -> HostReport:
@@ -133,3 +136,15 @@ def test_numbers_are_those_of_the_fleet(fleet: Fleet) -> None:
 def test_every_list_is_here() -> None:
     lists = {f"{name} list" for name, noun in NOUNS.items() if "list" in noun.verbs}
     assert lists == LISTS.keys() | ELSEWHERE
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_top_shows_each_name_whole(fleet: Fleet, columns: int) -> None:
+    """It lists the first hosts, and finds every other one by a filter."""
+    last = HOST.format(fleet.hosts - 1, (fleet.hosts - 1) // 40)
+    with drawn({"REDSCHED_REDIS_URL": fleet.url}, "top", columns=columns) as terminal:
+        text = terminal.until_seen(f"{fleet.hosts} hosts by fullest", FIRST, "8 claims")
+        assert max(map(len, text.splitlines())) <= columns
+        assert ("the first 500" in text) == (fleet.hosts > 500)
+        terminal.press(f"/{last}")
+        terminal.until_seen(f" {last} ", f"1 of {fleet.hosts} hosts")

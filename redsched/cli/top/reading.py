@@ -1,0 +1,78 @@
+"""What `redsched top` reads of a fleet, and how often: reading takes at most a tenth of the time."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from redsched.cli.fleet import Fleet
+from redsched.errors import RedschedError
+from redsched.model import Claim
+from redsched.scheduler import CapacityRow, EventFilter, EventView, HostView, StatusReport
+
+T = TypeVar("T")
+
+IDLE_FACTOR = 9
+"""A read is repeated at the earliest after this many times as long as it took."""
+PAGE = 1000
+EVENTS = 20
+CLAIMS = 100
+"""The most claims of a host that its screen lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The status, the amounts by class, and the latest events."""
+
+    report: StatusReport
+    capacity: Sequence[CapacityRow]
+    events: Sequence[EventView]
+
+
+async def read_state(fleet: Fleet) -> State:
+    """Return the state of the fleet."""
+    return State(await fleet.status(), await fleet.capacity(), await fleet.events.newest(EVENTS, EventFilter()))
+
+
+async def read_hosts(fleet: Fleet) -> Sequence[HostView]:
+    """Return all hosts."""
+    found: list[HostView] = []
+    after: str | None = ""
+    while after is not None:
+        page = await fleet.hosts.list(limit=PAGE, after=after)
+        found += page.items
+        after = page.next
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """A host, and its first claims."""
+
+    view: HostView
+    claims: Sequence[Claim]
+
+
+async def read_host(fleet: Fleet, name: str) -> HostState:
+    """Return a host. Raises NotFound for an unknown one."""
+    return HostState(await fleet.hosts.get(name), (await fleet.claims.list(host=name, limit=CLAIMS)).items)
+
+
+async def repeat(
+    read: Callable[[], Awaitable[T]],
+    show: Callable[[T], None],
+    fail: Callable[[RedschedError], None],
+    every_s: float,
+) -> None:
+    """Read and show again and again, every `every_s` seconds or less often if reading takes long. Never returns.
+
+    `fail` is called with what a read has raised, and the next read comes at its time.
+    """
+    while True:
+        began_s = time.monotonic()
+        try:
+            show(await read())
+        except RedschedError as error:
+            fail(error)
+        await asyncio.sleep(max(every_s, IDLE_FACTOR * (time.monotonic() - began_s)))

@@ -39,6 +39,11 @@ export async function call(method, url, body, headers = {}) {
   return response.status === 204 ? null : response.json();
 }
 
+/** Return the text of a response. Throws as `call` does. */
+export async function text(url) {
+  return (await send(url, {})).text();
+}
+
 export function get(url, query) {
   return call("GET", path(url, query));
 }

@@ -3,12 +3,24 @@
 import { get, hasToken, keepToken } from "/assets/api.js";
 import { Fleet } from "/assets/fleet.js";
 import { h } from "/assets/dom.js";
+import { capacityPage } from "/assets/page_capacity.js";
 import { claimPage, claimsPage } from "/assets/page_claims.js";
 import { fleetPage } from "/assets/page_fleet.js";
+import { groupPage, groupsPage } from "/assets/page_groups.js";
 import { hostPage } from "/assets/page_host.js";
+import { performancePage } from "/assets/page_performance.js";
+import { plansPage } from "/assets/page_plans.js";
+import { quotasPage } from "/assets/page_quotas.js";
 import { requestPage } from "/assets/page_request.js";
+import { statusPage } from "/assets/page_status.js";
+import { banner, Status } from "/assets/status.js";
 
-const PAGES = { fleet: fleetPage, host: hostPage, claims: claimsPage, claim: claimPage, request: requestPage };
+const PAGES = {
+  status: statusPage, fleet: fleetPage, host: hostPage, capacity: capacityPage, claims: claimsPage, claim: claimPage,
+  quotas: quotasPage, groups: groupsPage, group: groupPage, plans: plansPage, performance: performancePage,
+  request: requestPage,
+};
+const OF_READERS = ["status", "fleet", "capacity", "groups", "group", "plans", "performance"];
 const READERS = ["operator", "reader"];
 const LIVE = { loading: "Loading", live: "Live", polling: "Without the feed", failed: "Not up to date" };
 
@@ -16,6 +28,7 @@ const at = (id) => document.getElementById(id);
 const main = at("main");
 let session = null;
 let fleet = null;
+let status = null;
 let end = () => {};
 
 addEventListener("hashchange", () => {
@@ -62,7 +75,9 @@ function stop() {
   end();
   end = () => {};
   fleet?.stop();
-  fleet = null;
+  status?.stop();
+  fleet = status = null;
+  at("banner").replaceChildren();
   session = null;
   at("live").textContent = "";
 }
@@ -76,6 +91,10 @@ function follow() {
     at("live").dataset.state = own.state;
   });
   own.run();
+  status = new Status();
+  const current = status;
+  current.addEventListener("change", () => at("banner").replaceChildren(...[banner(current)].filter(Boolean)));
+  current.run();
 }
 
 function askToken(problem) {
@@ -92,14 +111,14 @@ function open() {
   const [route, query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
   const [name, ...rest] = route.split("/").map(decoded);
   const allowed = Object.entries(tabs());
-  const page = Object.hasOwn(PAGES, name) && (name !== "fleet" || fleet) ? name : allowed[0][0];
+  const page = Object.hasOwn(PAGES, name) && (fleet || !OF_READERS.includes(name)) ? name : allowed[0][0];
   at("nav").replaceChildren(...allowed.map(([id, title]) =>
     h("a", { href: `#/${id}`, "aria-current": id === page ? "page" : false }, title)));
   end();
   main.replaceChildren();
   const named = rest.join("/");
   document.title = [named, page, "redsched"].filter(Boolean).join(" - ");
-  end = PAGES[page](main, { session, fleet, show }, named, new URLSearchParams(query));
+  end = PAGES[page](main, { session, fleet, status, show }, named, new URLSearchParams(query));
   scrollTo(0, 0);
 }
 
@@ -112,9 +131,12 @@ function decoded(text) {
 }
 
 function tabs() {
-  const first = fleet ? { fleet: "Fleet" } : {};
-  const last = session.mayExplain ? { request: "Request" } : {};
-  return { ...first, claims: "Claims", ...last };
+  const request = session.mayExplain ? { request: "Request" } : {};
+  if (!fleet) return { claims: "Claims", ...(session.mayExplain ? { quotas: "Quotas" } : {}), ...request };
+  return {
+    fleet: "Fleet", status: "Status", capacity: "Capacity", claims: "Claims", quotas: "Quotas", groups: "Groups",
+    plans: "Plans", performance: "Performance", ...request,
+  };
 }
 
 /** Show an error above the page, until the next one. */

@@ -73,9 +73,19 @@ export function count(value, noun) {
 
 /** Return a bar for a part of 1. */
 export function meter(part) {
-  const bar = h("span", { class: "claim" });
-  bar.style.width = `${100 * Math.min(1, Math.max(0, part || 0))}%`;
-  return h("div", { class: "meter", "aria-hidden": "true" }, bar);
+  return stacked(part, 0);
+}
+
+/** Return a bar for two parts of 1: what is claimed, and beside it what others use. */
+export function stacked(claimed, external) {
+  const share = (part, most) => Math.min(most, Math.max(0, part || 0));
+  const first = share(claimed, 1);
+  const bars = [["claim", first], ["external", share(external, 1 - first)]].map(([kind, part]) => {
+    const bar = h("span", { class: kind });
+    bar.style.width = `${100 * part}%`;
+    return bar;
+  });
+  return h("div", { class: "meter", "aria-hidden": "true" }, bars);
 }
 
 /** Return the best hosts with their scores, and a column for what each weigher adds; nothing without hosts. */

@@ -2,6 +2,7 @@
 
 import { call, path } from "/assets/api.js";
 import { amounts, claimLink, count, field, h, hostLink, meter, number, ranking, table } from "/assets/dom.js";
+import { parsedAmounts, words } from "/assets/amounts.js";
 import { classes } from "/assets/fleet.js";
 
 const LISTS = { required: "Required traits", forbidden: "Forbidden traits", zone: "Zones", hosts: "Only these hosts" };
@@ -129,14 +130,6 @@ function places(best) {
   return [h("h2", {}, "Where it would go"), table("A dry run", headings, rows)];
 }
 
-function parsedAmounts(text) {
-  return Object.fromEntries(words(text).map((word) => {
-    const [name, amount] = word.split("=");
-    if (/^\d+$/.test(amount ?? "")) return [name, Number(amount)];
-    throw new Error(`the resource '${word}' is not CLASS=AMOUNT: for example ${EXAMPLE}`);
-  }));
-}
-
 function parsedObject(text) {
   if (!text.trim()) return {};
   let found = null;
@@ -149,10 +142,6 @@ function parsedObject(text) {
     throw new Error('the further fields are not a JSON object: for example {"server_group": "web"}');
   }
   return found;
-}
-
-function words(text) {
-  return text.split(/[\s,]+/).filter(Boolean);
 }
 
 function randomKey() {

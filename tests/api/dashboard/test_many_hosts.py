@@ -56,3 +56,11 @@ def test_ten_thousand_hosts_are_legible_and_live(server: PrivateServer, tmp_path
         shows(page, "; 1 claim.")
         page.save_screenshot(tmp_path / "fleet.png")
         assert (tmp_path / "fleet.png").stat().st_size > 10_000
+        page.run("location.hash = '#/capacity?by=zone'")
+        shows(page, "Amounts by zone and class", "az3", "160,000")
+        page.run("location.hash = '#/status'")
+        shows(page, "10,000: 10,000 up")
+        page.run("location.hash = '#/plans?host=h00007'")
+        page.wait_for("document.querySelector('main form button.main')")
+        page.click("main form button.main")
+        shows(page, "claim", selector="#drain")

@@ -1,103 +1,13 @@
 """The dashboard in Chromium, over an API with authentication."""
 
-import os
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import httpx
 import pytest
 
-from redsched.store.embedded.server import PrivateServer
-from tests.api.access.parts import token_file
-from tests.api.parts import REPORT, worker_over
+from tests.api.dashboard.parts import HOSTILE, Client, enter, open_without_token
 from tests.auth.parts import token
-from tests.support.browser import ENTER, RIGHT, TAB, Browser, browser, shows
-from tests.support.chromium import need_browser
-
-HOSTILE = "<img src=x onerror=\"document.title='broken in'\">"
-GPU = {
-    "inventories": {"VCPU": {"total": 32}, "MEMORY_MB": {"total": 65_536}},
-    "external": {"VCPU": 3},
-    "pools": {
-        "numa0": {"inventories": {"PCPU": {"total": 16}}},
-        "gpu0": {"parent": "numa0", "inventories": {"CUSTOM_GPU_MILLI": {"total": 1000}}, "traits": ["CUSTOM_GPU_T4"]},
-    },
-    "labels": {"note": HOSTILE},
-}
-
-
-class Client:
-    """An operator's calls of the API."""
-
-    def __init__(self, client: httpx.Client) -> None:
-        self._client = client
-
-    def send(self, method: str, path: str, body: object = None) -> httpx.Response:
-        """Send a request that must succeed."""
-        answer = self._client.request(method, path, json=body)
-        assert answer.is_success, answer.text
-        return answer
-
-    def put_host(self, name: str, **changed: object) -> None:
-        """Report a host, and have it attest."""
-        report = {**REPORT, **changed}
-        answer = self.send("PUT", f"/v1/hosts/{name}/report", report).json()
-        if not answer["attested"]:
-            self.send("PUT", f"/v1/hosts/{name}/report", {**report, "epoch": answer["epoch"]})
-
-    def claim(self, claim_id: str, **more: object) -> None:
-        """Claim for the project web."""
-        asked = {"resources": {"VCPU": 2}, "claim_ids": [claim_id], "project": "web", "lease_s": 3600}
-        self.send("POST", "/v1/selections", {**asked, **more})
-
-
-@pytest.fixture(scope="module")
-def url(server: PrivateServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield the URL of an API with authentication."""
-    need_browser()
-    file = token_file(tmp_path_factory.mktemp("tokens"))
-    with worker_over(server, REDSCHED_AUTH=os.fspath(file)) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def client(url: str) -> Iterator[Client]:
-    """Yield an operator's client, after it has made four hosts and three claims."""
-    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token('operator')}"}) as session:
-        found = Client(session)
-        found.put_host("h1")
-        found.put_host("h2", zone="az2")
-        found.put_host("h3", zone="az2")
-        found.put_host("gpu1", zone="az2", **GPU)
-        found.send("POST", "/v1/hosts/h3/disable")
-        found.claim("web-1", hosts=["h1"])
-        found.claim("web-2", hosts=["gpu1"], resources={"VCPU": 4, "CUSTOM_GPU_MILLI": 500})
-        found.claim("web-3", hosts=["gpu1"], resources={"PCPU": 4}, consumer="render")
-        yield found
-
-
-@pytest.fixture(scope="module")
-def page(client: Client) -> Iterator[Browser]:
-    """Yield a window, beside an API with hosts and claims."""
-    with browser() as found:
-        yield found
-
-
-def open_without_token(page: Browser, url: str, place: str) -> None:
-    """Open a page in a tab that knows no token."""
-    page.open(f"{url}/")
-    page.run("sessionStorage.clear()")
-    page.open("about:blank")  # or a new hash would not load the page again
-    page.open(f"{url}/{place}")
-    page.wait_for("document.querySelector('#sign-in').open")
-
-
-def enter(page: Browser, url: str, who: str, place: str = "") -> None:
-    """Open a page with a token, in a tab that knows none."""
-    open_without_token(page, url, place)
-    page.type("#token", token(who))
-    page.click("#sign-in-form button")
-    page.wait_for("!document.querySelector('#sign-in').open && document.querySelector('h1')")
+from tests.support.browser import ENTER, RIGHT, TAB, Browser, shows
 
 
 def test_the_token_is_asked_for_once_and_kept_in_the_tab(page: Browser, url: str) -> None:
@@ -242,8 +152,8 @@ def test_invalid_requests_are_refused_with_the_reason(page: Browser, url: str) -
 
 def test_each_role_gets_the_pages_that_it_may_use(page: Browser, url: str) -> None:
     for who, pages, may_claim in (
-        ("reader", "Fleet Claims Request", False),
-        ("web", "Claims Request", True),
+        ("reader", "Fleet Status Capacity Claims Quotas Groups Plans Performance Request", False),
+        ("web", "Claims Quotas Request", True),
         ("of-h1", "Claims", False),
     ):
         enter(page, url, who)

@@ -1,0 +1,211 @@
+"""The pages of the status, capacity, quotas, groups, plans and performance, in Chromium."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.api.dashboard.parts import Client, enter
+from tests.support.browser import ENTER, TAB, Browser, shows
+from tests.support.waiting import wait_until_sync
+
+WIDTHS = (360, 1280, 1920)
+PAGES = ("status", "capacity?by=zone", "quotas", "groups", "group/db", "plans", "performance")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def declared(client: Client) -> Iterator[None]:
+    """Have quotas of which one is exceeded, a server group with members, and an aggregate."""
+    client.send("PUT", "/v1/quotas/web", {"limits": {"VCPU": 5, "claims": 100}})
+    client.send("PUT", "/v1/server-groups/db", {"policy": "anti-affinity"})
+    client.send("PUT", "/v1/aggregates/ssd", {"metadata": {"disk": "ssd"}, "hosts": ["h1", "h2"]})
+    for number, host in enumerate(("h1", "h2")):
+        asked = {"resources": {"VCPU": 1}, "hosts": [host], "server_group": "db", "lease_s": 3600}
+        client.send("POST", "/v1/selections", {**asked, "claim_ids": [f"db-{number}"]})
+    yield
+    for number in range(2):
+        client.send("DELETE", f"/v1/claims/db-{number}?force=true")
+    client.send("DELETE", "/v1/quotas/web")
+    client.send("DELETE", "/v1/server-groups/db?force=true")
+    client.send("DELETE", "/v1/aggregates/ssd?force=true")
+
+
+def cells(page: Browser, caption: str) -> list[list[str]]:
+    """Return the rows of a table."""
+    return list(
+        page.run(
+            'return [...document.querySelectorAll(`[aria-label="${arguments[0]}"] tbody tr`)]'
+            ".map((row) => [...row.cells].map((cell) => cell.innerText))",
+            caption,
+        )
+    )
+
+
+def test_what_is_wrong_is_above_every_page_with_what_to_do(page: Browser, url: str, client: Client) -> None:
+    """A host is down: nobody reports it any more."""
+    client.put_host("h9", lease_s=2)
+    try:
+        wait_until_sync(lambda: not client.send("GET", "/v1/status").json()["healthy"])
+        first = client.send("GET", "/v1/status").json()["problems"][0]
+        enter(page, url, "reader", "#/quotas")
+        assert "h9" in first["about"]
+        shows(page, "host h9 has been down for", selector="#banner")
+        page.click("#banner a")
+        shows(page, "1 problem", "host h9 has been down for", first["advice"][1:], *first["commands"])
+    finally:
+        client.send("DELETE", "/v1/hosts/h9?force=true")
+
+
+def test_the_status_shows_cells_schedulers_and_the_store(page: Browser, url: str, client: Client) -> None:
+    enter(page, url, "reader", "#/status")
+    shows(page, "Cell c1", ", settled", "4 up", "1 disabled", "Durability of this API's claims: none")
+    [server] = client.send("GET", "/v1/status").json()["servers"]
+    [row] = cells(page, "Servers")
+    assert row[1] == server["version"]
+    assert "primary with 0 replicas" in row
+    page.wait_for("document.querySelector('[aria-label=\"Schedulers\"] tbody tr')")
+    assert (
+        cells(page, "Schedulers")[0][0]
+        == client.send("GET", "/v1/status").json()["cells"][0]["schedulers"][0]["version"]
+    )
+
+
+def test_the_capacity_is_that_of_the_api_by_class_and_zone(page: Browser, url: str, client: Client) -> None:
+    enter(page, url, "reader", "#/capacity?by=zone")
+    shows(page, "Amounts by zone and class", "az2")
+    rows = {(row[0], row[1]): row for row in cells(page, "Amounts by zone and class")}
+    for zone in client.send("GET", "/v1/capacity?by=zone").json()["capacity"]:
+        for name, one in zone["classes"].items():
+            shown = rows[zone["name"], name]
+            expected = [one["claimed"], one["external"], one["free"], one["away"], one["total"], one["largest"]]
+            assert [int(text.replace(",", "")) for text in shown[4:10]] == expected
+    page.run("document.querySelector('select[name=by]').value = 'project'")
+    page.run("document.querySelector('select[name=by]').dispatchEvent(new Event('change'))")
+    shows(page, "Amounts by project and class", "The total is that of all hosts.")
+
+
+def test_how_many_more_fit_is_planned_with_what_could_fail(page: Browser, url: str) -> None:
+    enter(page, url, "reader", "#/capacity")
+    page.type("input[name=room]", "VCPU=20")
+    page.run("document.querySelector('select[name=n-plus-one]').value = 'host'")
+    page.click("main form button.main")
+    shows(page, "1 more place", "Without 3 hosts of 4, some claims have no other place", "web-2", selector="#room")
+    page.type("input[name=room]", "VCPU")
+    page.press(ENTER)
+    shows(page, "is not CLASS=AMOUNT", selector="#error")
+
+
+def test_limits_that_are_exceeded_are_named(page: Browser, url: str) -> None:
+    enter(page, url, "reader", "#/quotas")
+    shows(page, "1 project with a quota. 1 limit exceeded.")
+    rows = cells(page, "Limits, by project")
+    assert [row[1:2] + row[3:] for row in rows] == [
+        ["VCPU", "120 %", "6", "5", "exceeded"],
+        ["claims", "3 %", "3", "100", ""],
+    ]
+
+
+def test_groups_show_where_their_members_are(page: Browser, url: str) -> None:
+    enter(page, url, "reader", "#/groups")
+    shows(page, "anti-affinity", "disk=ssd")
+    page.click('a[href="#/group/db"]')
+    shows(page, "Server group db", "2 claims", "Members by host")
+    assert cells(page, "Members by host") == [["h1", "1"], ["h2", "1"]]
+
+
+def test_a_drain_is_planned_and_begun_after_a_question(page: Browser, url: str, client: Client) -> None:
+    enter(page, url, "operator", "#/plans?host=h1")
+    page.click("main form button.main")
+    shows(page, "claim", "Without another place", selector="#drain")
+    assert client.send("GET", "/v1/hosts/h1").json()["status"] == "enabled"
+    page.click("#drain-now")
+    shows(page, "h1: no new claims", selector="#confirm")
+    page.press(ENTER)  # the focus is on the answer that changes nothing
+    page.wait_for("!document.querySelector('#confirm')")
+    assert client.send("GET", "/v1/hosts/h1").json()["status"] == "enabled"
+    page.click("#drain-now")
+    page.press(TAB, ENTER)
+    try:
+        shows(page, "Draining: h1", selector="#drain")
+        assert client.send("GET", "/v1/hosts/h1").json()["status"] == "draining"
+    finally:
+        client.send("POST", "/v1/hosts/h1/enable")
+
+
+def test_the_loss_of_hosts_is_planned_and_unknown_ones_are_refused(page: Browser, url: str) -> None:
+    enter(page, url, "operator", "#/plans?host=nowhere")
+    page.click("main form button.main")
+    shows(page, "nowhere", selector="#error")
+    page.type("input[name=hosts]", "gpu1")
+    page.run("document.querySelector('select[name=kind]').value = 'without'")
+    page.click("main form button.main")
+    shows(page, "would have no other place", "web-3", selector="#drain")
+    assert page.run("return document.querySelector('#drain-now')") is None, "what has died is not drained"
+
+
+def test_moves_are_planned_and_the_first_that_fails_ends_them(page: Browser, url: str, client: Client) -> None:
+    """A claim without conditions would leave the host that is to be emptied, but is gone."""
+    asked = {"resources": {"VCPU": 1}, "zone": ["az1", "az2"], "claim_ids": ["loose"], "lease_s": 3600}
+    client.send("POST", "/v1/selections", asked)
+    try:
+        first = client.send("GET", "/v1/claims/loose").json()
+        client.send("POST", "/v1/claims/loose/confirm", {"token": first["token"]})
+        enter(page, url, "operator", "#/plans")
+        page.run("document.querySelector('select[name=aim]').value = 'drain'")
+        page.run("document.querySelector('select[name=aim]').dispatchEvent(new Event('change'))")
+        page.type("input[name=emptied]", first["host"])
+        page.run("document.querySelectorAll('main form')[1].requestSubmit()")
+        shows(page, "1 move: claims left on the hosts", selector="#rebalance")
+        [[claim, _, source, target, _]] = cells(page, "Moves, in this order")
+        assert (claim, source) == ("loose", first["host"])
+        page.click("#apply")
+        shows(page, "1 claim will be moved", selector="#confirm")
+        client.send("DELETE", "/v1/claims/loose?force=true")  # meanwhile somebody else ends it
+        page.press(TAB, ENTER)
+        shows(page, f"Move 1 of 1: loose to {target}", selector="#rebalance")
+        shows(page, "0 of 1 move made. loose was not moved: ", selector="#error")
+    finally:
+        client.send("DELETE", "/v1/claims/loose?force=true")
+
+
+def test_a_reader_plans_and_gets_no_button_that_changes_anything(page: Browser, url: str) -> None:
+    enter(page, url, "reader", "#/plans?host=h1")
+    page.click("main form button.main")
+    shows(page, "claim", selector="#drain")
+    assert page.run("return document.querySelector('#drain-now, #apply')") is None
+
+
+def test_performance_is_plotted_with_the_numbers_as_a_table(page: Browser, url: str, client: Client) -> None:
+    enter(page, url, "reader", "#/performance")
+    page.wait_for("document.querySelectorAll('.plot').length === 5")
+    client.claim("seen", hosts=["h2"], project="other")
+    try:
+        decision = "[...document.querySelectorAll('.plot')].find((one) => one.innerText.startsWith('Decision'))"
+        page.wait_for(f"/median [\\d.]+ (µs|ms)/.test({decision}.querySelector('figcaption').innerText)")
+        page.run(f"{decision}.querySelector('details').open = true")
+        assert "s" in page.run(f"return {decision}.querySelector('tbody td:nth-child(2)').innerText")
+        assert page.run(f"return {decision}.querySelectorAll('path').length") == 2
+    finally:
+        client.send("DELETE", "/v1/claims/seen?force=true")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_page_is_wider_than_the_window(page: Browser, url: str, width: int) -> None:
+    enter(page, url, "operator", "#/status")
+    page.devtools("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
+    try:
+        for name in PAGES:
+            page.run("location.hash = arguments[0]", f"#/{name}")
+            page.wait_for("document.querySelector('main h1')")
+            assert page.run("return document.documentElement.scrollWidth") <= width, name
+    finally:
+        page.devtools("Emulation.clearDeviceMetricsOverride")
+
+
+def test_nothing_fails_in_the_console(page: Browser, url: str) -> None:
+    enter(page, url, "operator", "#/status")
+    page.log()
+    for name in PAGES:
+        page.run("location.hash = arguments[0]", f"#/{name}")
+        page.wait_for("document.querySelector('main h1')")
+    shows(page, "Performance")
+    assert page.log() == []

@@ -16,7 +16,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from redsched.api.access.scopes import SCOPES
-from redsched.api.problems import MEDIA_TYPE, BodyTooLarge, InternalError, UnsupportedMediaType, all_problems
+from redsched.api.problems import (
+    MEDIA_TYPE,
+    BadHttp,
+    BodyTooLarge,
+    HeadersTooLarge,
+    InternalError,
+    RequestTimeout,
+    TooManyRequests,
+    UnsupportedMediaType,
+    all_problems,
+)
 from redsched.errors import (
     Forbidden,
     InvalidRequest,
@@ -74,6 +84,8 @@ SCHEME = {
 
 BODY = (BodyTooLarge, UnsupportedMediaType, InvalidRequest)
 """The errors of every route that reads a body."""
+CONNECTION = (BadHttp, RequestTimeout, HeadersTooLarge)
+"""The errors of every operation: a connection answers with them before a route is known."""
 
 
 def answers(
@@ -185,20 +197,20 @@ def _with_models(plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, 
         schema["$defs"]["ProblemType"]["enum"] = [f"/problems/{name}" for name in all_problems()]
         document.setdefault("components", {}).setdefault("schemas", {}).update(schema["$defs"])
         document["components"]["securitySchemes"] = {TOKEN: SCHEME}
-        _add_security(document)
+        _add_common_errors(document)
         _add_examples(document)
         return document
 
     return openapi
 
 
-def _add_security(document: dict[str, Any]) -> None:
-    """Add to each operation whether it needs a token, and how it answers without a sufficient one."""
+def _add_common_errors(document: dict[str, Any]) -> None:
+    """Add to each operation whether it needs a token, and the errors that do not depend on its route."""
     for path, item in document["paths"].items():
         for method, operation in item.items():
             policy = SCOPES[method.upper(), path]
             operation["security"] = [] if policy.is_open else [{TOKEN: []}]
-            for error in () if policy.is_open else (Unauthenticated, Forbidden):
+            for error in CONNECTION if policy.is_open else (*CONNECTION, Unauthenticated, Forbidden, TooManyRequests):
                 _add_error(operation["responses"], error)
 
 

@@ -1,9 +1,10 @@
 """A client of the REST API for callers without access to the store, sync and async.
 
-client.py         Client       calls.py      the table of calls: routes, bodies, types of replies
-async_client.py   AsyncClient  exchange.py   one call with its retries, without input or output
-base.py           what both have            changes.py    the stream of changes
-results.py        types of results that only the client has
+client.py         Client           calls.py           calls of everybody: routes, bodies, types of replies
+async_client.py   AsyncClient      operator_calls.py  calls of operators
+base.py           what both have   call_parts.py      paths, queries, and lists page by page
+results.py        results that     exchange.py        one call with its retries, without input or output
+                  only it has      changes.py         the stream of changes
 """
 
 from redsched.client.async_client import AsyncClient

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+from urllib.parse import quote
 
 from pydantic import BaseModel
 
 from redsched.client.exchange import Call, Query
+from redsched.model.validation import check_name
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
@@ -59,6 +61,15 @@ def pages(
         return Call(method, path, page, [*filters, *query(after=position or first)], is_repeatable=True)
 
     return Pages(after)
+
+
+def path_of(kind: str, name: str) -> str:
+    """Return the path of an object, such as `/v1/hosts/h1`. Raises InvalidRequest for a name that none can have."""
+    return f"/v1/{kind}/{quote(check_name(_NAMES.get(kind, 'name'), name))}"
+
+
+_NAMES = {"hosts": "host", "claims": "claim id", "quotas": "project"}
+"""What errors call the name of an object, where it has a term of its own."""
 
 
 def query(**given: Names | int | bool) -> Query:

@@ -6,14 +6,12 @@ Filters take one value or several; '' and () are no filter. Names are checked he
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
-from redsched.client.call_parts import Names, Pages, pages, query, reader, reader_if_any
+from redsched.client.call_parts import Names, Pages, pages, path_of, query, reader, reader_if_any
 from redsched.client.exchange import Call
 from redsched.client.results import ClaimedPlaces
 from redsched.errors import InvalidRequest
 from redsched.model import Request
-from redsched.model.validation import check_name
 from redsched.schema.responses import (
     AboutAnswer,
     ClaimAnswer,
@@ -69,7 +67,7 @@ def explain(request: Request, hosts: Names = ()) -> Call[ExplanationAnswer]:
 
 def get_claim(claim_id: str) -> Call[ClaimAnswer]:
     """Return a claim."""
-    return Call("GET", _claim(claim_id), reader(ClaimAnswer))
+    return Call("GET", path_of("claims", claim_id), reader(ClaimAnswer))
 
 
 def list_claims(
@@ -95,7 +93,7 @@ def list_claims(
 
 def release_claim(claim_id: str, token: str = "", force: bool = False) -> Call[EndingAnswer | None]:
     """Release a claim. Returns None if its amounts are free, else that its host has been asked to stop the work."""
-    return Call("DELETE", _claim(claim_id), reader_if_any(EndingAnswer), query(token=token, force=force))
+    return Call("DELETE", path_of("claims", claim_id), reader_if_any(EndingAnswer), query(token=token, force=force))
 
 
 def confirm_claim(claim_id: str, token: str) -> Call[ClaimAnswer]:
@@ -149,7 +147,7 @@ def list_claim_events(
 ) -> Pages[EventAnswer]:
     """Return the events of a claim; with `newest`, only the last `page_size`."""
     filters = query(kind=kind, newest=newest, limit=page_size)
-    return pages(f"{_claim(claim_id)}/events", filters, EventsAnswer, lambda page: page.events)
+    return pages(f"{path_of('claims', claim_id)}/events", filters, EventsAnswer, lambda page: page.events)
 
 
 def list_events(
@@ -160,21 +158,26 @@ def list_events(
     kind: Names = (),
     actor: Names = (),
     request_id: Names = (),
+    since_ms: int = 0,
+    before_ms: int = 0,
     newest: bool = False,
     after: str = "",
     page_size: int = 100,
 ) -> Pages[EventAnswer]:
-    """Return the events that match the filters, oldest first, or only the last `page_size`. `after`: where to begin."""
+    """Return the events that match the filters, oldest first, or only the last `page_size`. `after`: where to begin.
+
+    `since_ms` and `before_ms` (Unix ms): when they happened.
+    """
     filters = [
         *query(claim=claim, project=project, host=host, kind=kind, actor=actor, request_id=request_id),
-        *query(newest=newest, limit=page_size),
+        *query(since_ms=since_ms, before_ms=before_ms, newest=newest, limit=page_size),
     ]
     return pages("/v1/events", filters, EventsAnswer, lambda page: page.events, after)
 
 
 def get_host(host: str) -> Call[HostAnswer]:
     """Return a host with its slots."""
-    return Call("GET", f"/v1/hosts/{quote(check_name('host', host))}", reader(HostAnswer))
+    return Call("GET", path_of("hosts", host), reader(HostAnswer))
 
 
 def list_hosts(
@@ -184,17 +187,24 @@ def list_hosts(
     trait: Names = (),
     aggregate: Names = (),
     label: Names = (),
+    fits: Mapping[str, int] | None = None,
     page_size: int = 100,
     after: str = "",
 ) -> Pages[HostAnswer]:
-    """Return the hosts that match the filters, sorted by name. A label is `KEY=VALUE`. `after`: where to begin."""
-    filters = query(zone=zone, status=status, trait=trait, aggregate=aggregate, label=label, limit=page_size)
+    """Return the hosts that match the filters, sorted by name. A label is `KEY=VALUE`. `after`: where to begin.
+
+    `fits`: amounts by class that a host could give to one more claim now.
+    """
+    amounts = [f"{name}={amount}" for name, amount in (fits or {}).items()]
+    filters = query(
+        zone=zone, status=status, trait=trait, aggregate=aggregate, label=label, fits=amounts, limit=page_size
+    )
     return pages("/v1/hosts", filters, HostsAnswer, lambda page: page.hosts, after)
 
 
 def get_quota(project: str) -> Call[QuotaAnswer]:
     """Return the quota of a project, and its usage."""
-    return Call("GET", f"/v1/quotas/{quote(check_name('project', project))}", reader(QuotaAnswer))
+    return Call("GET", path_of("quotas", project), reader(QuotaAnswer))
 
 
 def list_quotas(*, page_size: int = 100, after: str = "") -> Pages[QuotaAnswer]:
@@ -208,13 +218,9 @@ def usage(by: Names = "class") -> Call[list[UsageRowAnswer]]:
     return Call("GET", "/v1/usage", lambda content: read(content).usage, query(by=by))
 
 
-def _claim(claim_id: str) -> str:
-    return f"/v1/claims/{quote(check_name('claim id', claim_id))}"
-
-
 def _verb(claim_id: str, verb: str, waits_s: float = 0.0, **body: Any) -> Call[ClaimAnswer]:
     """Return the call of a verb. The token makes each repeatable: its repetition returns the first outcome."""
-    path = f"{_claim(claim_id)}/{verb}"
+    path = f"{path_of('claims', claim_id)}/{verb}"
     return Call("POST", path, reader(ClaimAnswer), body=body, is_repeatable=True, waits_s=waits_s)
 
 

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import httpx
 
+from redsched import tracing
 from redsched.errors import (
     InvalidRequest,
     OutcomeUnknown,
@@ -130,6 +131,8 @@ def authorization(token: str) -> dict[str, str]:
 
 def _attempt(call: Call[Any], api: Api, token: str) -> Send:
     headers = {**call.headers, **authorization(token)}
+    if traceparent := tracing.traceparent():
+        headers["traceparent"] = traceparent
     content = None
     if call.body is not None:
         headers["Content-Type"] = "application/json"

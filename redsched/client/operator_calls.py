@@ -2,12 +2,10 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
-from redsched.client.call_parts import Names, Pages, pages, query, reader, reader_if_any
+from redsched.client.call_parts import Names, Pages, pages, path_of, query, reader, reader_if_any
 from redsched.client.exchange import Call
 from redsched.model import AtDeadline, Request
-from redsched.model.validation import check_name
 from redsched.schema.responses import (
     AcceptedAnswer,
     AddingPlanAnswer,
@@ -66,7 +64,7 @@ def write_off_host(host: str, evacuate: bool = False, force: bool = False) -> Ca
 
 def remove_host(host: str, force: bool = False) -> Call[None]:
     """Remove a host. `force`: its claims end with it."""
-    return Call("DELETE", _host(host), _nothing, query(force=force))
+    return Call("DELETE", path_of("hosts", host), _nothing, query(force=force))
 
 
 def bulk_release(*, force: bool = False, dry_run: bool = False, **filters: Names) -> Pages[BulkClaimAnswer]:
@@ -91,17 +89,17 @@ def bulk_unshelve(*, dry_run: bool = False, **filters: Names) -> Pages[BulkClaim
 
 def put_quota(project: str, limits: Mapping[str, int]) -> Call[QuotaAnswer]:
     """Declare the quota of a project: limits by class, and of `claims`."""
-    return Call("PUT", _named("quotas", project), reader(QuotaAnswer), body={"limits": dict(limits)})
+    return Call("PUT", path_of("quotas", project), reader(QuotaAnswer), body={"limits": dict(limits)})
 
 
 def delete_quota(project: str) -> Call[None]:
     """Delete the quota of a project, which then has no limits."""
-    return Call("DELETE", _named("quotas", project), _nothing)
+    return Call("DELETE", path_of("quotas", project), _nothing)
 
 
 def get_aggregate(name: str) -> Call[AggregateAnswer]:
     """Return an aggregate."""
-    return Call("GET", _named("aggregates", name), reader(AggregateAnswer))
+    return Call("GET", path_of("aggregates", name), reader(AggregateAnswer))
 
 
 def list_aggregates(*, page_size: int = 100, after: str = "") -> Pages[AggregateAnswer]:
@@ -114,17 +112,17 @@ def put_aggregate(
 ) -> Call[AggregateAnswer]:
     """Declare an aggregate: its metadata, and its hosts by name."""
     body = {"metadata": dict(metadata or {}), "hosts": sorted(hosts)}
-    return Call("PUT", _named("aggregates", name), reader(AggregateAnswer), body=body)
+    return Call("PUT", path_of("aggregates", name), reader(AggregateAnswer), body=body)
 
 
 def delete_aggregate(name: str, force: bool = False) -> Call[None]:
     """Delete an aggregate. `force`: even if it has hosts."""
-    return Call("DELETE", _named("aggregates", name), _nothing, query(force=force))
+    return Call("DELETE", path_of("aggregates", name), _nothing, query(force=force))
 
 
 def get_server_group(name: str) -> Call[ServerGroupAnswer]:
     """Return a server group, with its number of members by location."""
-    return Call("GET", _named("server-groups", name), reader(ServerGroupAnswer))
+    return Call("GET", path_of("server-groups", name), reader(ServerGroupAnswer))
 
 
 def list_server_groups(*, page_size: int = 100, after: str = "") -> Pages[ServerGroupAnswer]:
@@ -135,17 +133,17 @@ def list_server_groups(*, page_size: int = 100, after: str = "") -> Pages[Server
 
 def put_server_group(name: str, body: Mapping[str, Any]) -> Call[ServerGroupAnswer]:
     """Declare a server group: `policy`, and if wanted `by`, `max_per_host` and `count_by`."""
-    return Call("PUT", _named("server-groups", name), reader(ServerGroupAnswer), body=body)
+    return Call("PUT", path_of("server-groups", name), reader(ServerGroupAnswer), body=body)
 
 
 def delete_server_group(name: str, force: bool = False) -> Call[None]:
     """Delete a server group. `force`: even if it has members, which stay where they are."""
-    return Call("DELETE", _named("server-groups", name), _nothing, query(force=force))
+    return Call("DELETE", path_of("server-groups", name), _nothing, query(force=force))
 
 
 def get_shared_pool(name: str) -> Call[SharedPoolAnswer]:
     """Return a shared pool, with its claimed and free amounts."""
-    return Call("GET", _named("shared-pools", name), reader(SharedPoolAnswer))
+    return Call("GET", path_of("shared-pools", name), reader(SharedPoolAnswer))
 
 
 def list_shared_pools(*, page_size: int = 100, after: str = "") -> Pages[SharedPoolAnswer]:
@@ -156,12 +154,12 @@ def list_shared_pools(*, page_size: int = 100, after: str = "") -> Pages[SharedP
 
 def put_shared_pool(name: str, body: Mapping[str, Any]) -> Call[SharedPoolAnswer]:
     """Declare a shared pool: `inventories`, and if wanted `traits`, `aggregates` and `cell`."""
-    return Call("PUT", _named("shared-pools", name), reader(SharedPoolAnswer), body=body)
+    return Call("PUT", path_of("shared-pools", name), reader(SharedPoolAnswer), body=body)
 
 
 def delete_shared_pool(name: str, force: bool = False) -> Call[None]:
     """Delete a shared pool. `force`: even while some of it is claimed."""
-    return Call("DELETE", _named("shared-pools", name), _nothing, query(force=force))
+    return Call("DELETE", path_of("shared-pools", name), _nothing, query(force=force))
 
 
 def plan_capacity(request: Request, n_plus_one: str = "") -> Call[CapacityPlanAnswer]:
@@ -206,15 +204,6 @@ def _nothing(_content: bytes) -> None:
     return None
 
 
-def _named(kind: str, name: str) -> str:
-    what = "project" if kind == "quotas" else "name"
-    return f"/v1/{kind}/{quote(check_name(what, name))}"
-
-
-def _host(host: str) -> str:
-    return f"/v1/hosts/{quote(check_name('host', host))}"
-
-
 def _host_verb(host: str, verb: str, **body: Any) -> Call[None]:
     """Return the call of a verb of a host. Each sets a state, so it can be repeated."""
     read_any = reader_if_any(AcceptedAnswer)
@@ -223,7 +212,7 @@ def _host_verb(host: str, verb: str, **body: Any) -> Call[None]:
         read_any(content)
 
     given = {name: value for name, value in body.items() if value is not None}
-    return Call("POST", f"{_host(host)}/{verb}", read, body=given or None, is_repeatable=True)
+    return Call("POST", f"{path_of('hosts', host)}/{verb}", read, body=given or None, is_repeatable=True)
 
 
 def _bulk(method: str, path: str, filters: Mapping[str, Names], **given: int | bool) -> Pages[BulkClaimAnswer]:

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from typing import Any
 
 from redsched.errors import InvalidRequest
 from redsched.model import Claim, ClaimStatus, EndReason, ListedState, OneOf, accepts, values_of
+from redsched.model.validation import parse_int
 
 KINDS = frozenset(EndReason) | {
     *("claimed", "local", "active", "resizing", "resized", "resize-failed", "ending", "restored"),
@@ -44,11 +46,15 @@ class ClaimFilter:
 
     def require_any(self) -> None:
         """Raise InvalidRequest if the filter is empty: it would match every claim."""
-        names = [one.name for one in fields(self)]
-        if not any(getattr(self, name) for name in names):
+        if not any(self.given.values()):
             raise InvalidRequest(
-                f"a filter is required, or every claim would be selected: give at least one of {', '.join(names)}"
+                f"a filter is required, or every claim would be selected: give at least one of {', '.join(self.given)}"
             )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The values by field: the filters that lists of claims take."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def matches(self, claim: Claim) -> bool:
         """Return whether the project, consumer and state of a claim match."""
@@ -86,8 +92,9 @@ class ClaimFilter:
 class EventFilter:
     """Selects the events that match every given field. Raises InvalidRequest for an unknown kind.
 
-    With `of_projects`, only events of claims of these projects: '' is that of claims without a project, which `project`
-    cannot select.
+    `since_ms` and `before_ms` (Unix ms by the store's clock, 0 for none) select by when they happened: at `since_ms` or
+    later, and before `before_ms`. With `of_projects`, only events of claims of these projects: '' is that of claims
+    without a project, which `project` cannot select.
     """
 
     claim: OneOf = None
@@ -97,19 +104,26 @@ class EventFilter:
     actor: OneOf = None
     request_id: OneOf = None
     of_projects: frozenset[str] | None = None
+    since_ms: int = 0
+    before_ms: int = 0
 
     def __post_init__(self) -> None:
         if unknown := [kind for kind in values_of(self.kind) if kind not in KINDS]:
             raise InvalidRequest(f"unknown kind {unknown[0][:80]!r}: events are {', '.join(sorted(KINDS))}")
 
     def matches(self, event: Mapping[str, str]) -> bool:
-        """Return whether an event matches."""
+        """Return whether an event matches, by its fields: those of the log, such as `at_ms`."""
+        if (self.since_ms or self.before_ms) and not self._is_in_time(parse_int(event.get("at_ms", ""), 0)):
+            return False
         if self.of_projects is not None and not ("claim" in event and event.get("project", "") in self.of_projects):
             return False
         return all(accepts(getattr(self, name), event.get(name)) for name in _MATCHED)
 
+    def _is_in_time(self, at_ms: int) -> bool:
+        return self.since_ms <= at_ms and not 0 < self.before_ms <= at_ms
 
-_MATCHED = tuple(one.name for one in fields(EventFilter) if one.name != "of_projects")
+
+_MATCHED = ("claim", "project", "host", "kind", "actor", "request_id")
 ALL = EventFilter()
 
 

@@ -339,6 +339,8 @@ class Stats:
     claims_expired: int = 0
     hosts_down: int = 0
     """Claims that this scheduler ended, and hosts that it marked down, because their lease had expired."""
+    decisions_not_kept: int = 0
+    """Decisions that claims do not keep, because writing them down would have taken more than its share of the time."""
     audits: Mapping[str, int] = field(default_factory=dict)
     """The checks made, by what was checked: cell, ids or replica."""
     findings: "Mapping[Finding, int]" = field(default_factory=dict)

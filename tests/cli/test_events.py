@@ -12,6 +12,7 @@ from redsched.settings import Settings
 from redsched.store.store import Store
 from tests.cli.conftest import Redsched
 from tests.cli.parts import COMMAND, running
+from tests.support.waiting import wait_until_sync
 
 BOTH_LINKS = True
 
@@ -96,3 +97,13 @@ def test_a_claim_and_its_events_show_why_it_failed(redsched: Redsched, store: st
     assert failed[0].endswith("reason=exit code 3 no more disks")
     redsched("events", "--kind", "fialed").check_failed(2, "unknown kind 'fialed'")
     redsched("select", "VCPU=1", "--on-exit", "restart").check_failed(2, "--on-exit")
+
+
+def test_events_are_filtered_by_age(redsched: Redsched, store: str) -> None:
+    redsched("select", "VCPU=1", "--id", "mine").check()
+    with running("api", "--port", "0", environment={"REDSCHED_REDIS_URL": store}):  # which records the events
+        wait_until_sync(lambda: "mine" in redsched("events").check().output)
+    assert "mine" in redsched("events", "--newer-than", "1h").check().output
+    assert "mine" in redsched("events", "--newer-than", "1h", "--after", "c1:0-0").check().output
+    assert "mine" not in redsched("events", "--older-than", "1h").check().output
+    redsched("events", "--newer-than", "5", "--older-than", "10").check_failed(2, "no event is older than 10 s")

@@ -209,8 +209,7 @@ async def _changed(request: Request, found: Claim, goes_on: bool) -> Response:
 
 
 async def _listed(request: Request, wanted: ClaimFilter, query: ClaimsQuery) -> Page[Claim]:
-    by = {one: getattr(wanted, one) for one in restrict.FILTERS}
-    page = await scheduler(request).claims.list(**by, limit=query.limit, after=query.after)
+    page = await scheduler(request).claims.list(**wanted.given, limit=query.limit, after=query.after)
     return Page(tuple(map(Redactor(request).claim, page.items)), page.next)
 
 

@@ -22,8 +22,7 @@ PAGE = answers({200: EventsAnswer}, InvalidRequest, NotFound)
 @router.get("/events", summary="List events", responses=PAGE)
 async def list_events(request: Request, query: Annotated[EventsQuery, Query()]) -> Response:
     """Return a page of events, cell by cell, oldest first. With `newest`, return the latest events."""
-    wanted = EventFilter(query.claim, query.project, query.host, query.kind, query.actor, query.request_id)
-    return await _page(request, query, wanted)
+    return await _page(request, query, query.wanted())
 
 
 @router.get("/claims/{claim_id}/events", summary="List a claim's events", responses=PAGE)

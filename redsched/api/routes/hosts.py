@@ -26,7 +26,7 @@ WORD = answers({204: None}, InvalidRequest, NotFound, ClaimState, Settling, Outc
 @router.get("", summary="List hosts", responses=answers({200: HostsAnswer}, InvalidRequest))
 async def list_hosts(request: Request, query: Annotated[HostsQuery, Query()]) -> Response:
     """Return a page of hosts, sorted by name, with free, claimed and external amounts and capacity per slot."""
-    page = await scheduler(request).hosts.list(**query.model_dump())
+    page = await scheduler(request).hosts.list(**query.filters())
     return responses.answer(HostsAnswer.of(page))
 
 

@@ -1,6 +1,6 @@
 """What all parts of a remote fleet share: calls, and pages of lists."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -11,7 +11,6 @@ from redsched.client.call_parts import Pages
 from redsched.client.exchange import Call
 from redsched.model import OneOf, values_of
 from redsched.scheduler import Page
-from redsched.schema.answer import Answer
 from redsched.schema.views import view_of
 
 T = TypeVar("T")
@@ -33,10 +32,6 @@ class Part:
         """Return a page of a list after a position; '' for the first one."""
         found = await self.client.run(listing.after(after))
         return Page(tuple(map(view_of, found.items)), found.next)
-
-    async def all(self, listing: Pages[Any]) -> Sequence[Answer]:
-        """Return the responses of all pages of a list."""
-        return [one async for one in self.client.items(listing)]
 
 
 def names(**filters: OneOf) -> dict[str, Iterable[str]]:

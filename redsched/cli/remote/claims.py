@@ -1,7 +1,6 @@
 """Claims over REST: one, lists, verbs, and verbs on many."""
 
 from collections.abc import Collection
-from dataclasses import fields
 from typing import Any
 
 from redsched.cli.remote.base import MAX_PAGE, Part, names
@@ -140,6 +139,6 @@ class RemoteBulk(Part):
 
 def _filters(wanted: ClaimFilter) -> dict[str, Any]:
     """Return a filter as parameters of the client: its times are numbers, and all else names."""
-    given = {one.name: getattr(wanted, one.name) for one in fields(wanted)}
+    given = wanted.given
     times = {name: str(value) for name, value in given.items() if isinstance(value, int) and value}
     return names(**{name: value for name, value in given.items() if not isinstance(value, int)}) | times

@@ -34,7 +34,7 @@ class RemoteEvents(Part):
             for one in await self.newest(MAX_PAGE, EventFilter()):
                 if _position(one.id) > seen.get(one.cell, (0, 0)):
                     seen[one.cell] = _position(one.id)
-                    if wanted.matches({**one.facts, "kind": one.kind}):
+                    if wanted.matches({**one.facts, "kind": one.kind, "at_ms": str(one.at_ms)}):
                         yield one
             await asyncio.sleep(every_s)
 
@@ -50,7 +50,8 @@ def _position(event_id: str) -> tuple[int, int]:
 
 
 def _filters(wanted: EventFilter) -> dict[str, Any]:
-    return names(
+    times = {"since_ms": wanted.since_ms, "before_ms": wanted.before_ms}
+    return times | names(
         claim=wanted.claim,
         project=wanted.project,
         host=wanted.host,

@@ -110,12 +110,11 @@ class RemoteFleet(Part):
     async def host_names(self, limit: int, after: str = "") -> tuple[str, ...]:
         """Return the names of up to `limit` hosts after one."""
         found: list[str] = []
-        position: str | None = after
-        while position is not None and len(found) < limit:
-            page = await self.client.run(calls.list_hosts(page_size=MAX_PAGE, after=position).after(""))
-            found += [one.name for one in page.items]
-            position = page.next
-        return tuple(found[:limit])
+        async for one in self.client.items(calls.list_hosts(page_size=MAX_PAGE, after=after)):
+            if len(found) == limit:
+                break
+            found.append(one.name)
+        return tuple(found)
 
     async def status(self) -> StatusReport:
         """Return what runs, and what is wrong."""

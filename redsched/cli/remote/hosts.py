@@ -2,7 +2,7 @@
 
 from redsched.cli.remote.base import Part, names
 from redsched.client import calls, operator_calls
-from redsched.model import AtDeadline, HostStatus, OneOf
+from redsched.model import Amounts, AtDeadline, HostStatus, OneOf
 from redsched.scheduler import HostView, Page
 
 
@@ -24,10 +24,11 @@ class RemoteHosts(Part):
         trait: OneOf = None,
         aggregate: OneOf = None,
         label: OneOf = None,
+        fits: Amounts | None = None,
     ) -> Page[HostView]:
         """Return a page of the hosts that match the filters."""
         wanted = names(zone=zone, status=status, trait=trait, aggregate=aggregate, label=label)
-        return await self.page(calls.list_hosts(**wanted, page_size=limit, after=after))
+        return await self.page(calls.list_hosts(**wanted, fits=fits, page_size=limit, after=after))
 
     async def set_status(
         self,

@@ -1,6 +1,6 @@
 """Names of objects over REST, for the completion of shells."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from redsched.cli.remote.base import MAX_PAGE
@@ -19,13 +19,8 @@ LISTS: Mapping[str, tuple[Callable[..., Pages[Any]], str]] = {
 """The list of each kind of object, and the field with the name of one."""
 
 
-async def names_of(remote: RemoteFleet, kind: str) -> AsyncIterator[Iterable[str]]:
-    """Yield the names of all objects of a kind, a page at a time."""
+async def names_of(remote: RemoteFleet, kind: str) -> AsyncIterator[str]:
+    """Yield the names of all objects of a kind."""
     listing, field = LISTS[kind]
-    pages, after = listing(page_size=MAX_PAGE), ""
-    while True:
-        page = await remote.client.run(pages.after(after))
-        yield [getattr(one, field) for one in page.items]
-        if page.next is None:
-            return
-        after = page.next
+    async for one in remote.client.items(listing(page_size=MAX_PAGE)):
+        yield getattr(one, field)

@@ -70,15 +70,14 @@ ManyVerb = Callable[[Fleet, str], Awaitable[Page[BulkResult]]]
 """A bulk call on the page of claims after a cursor."""
 
 
-def say(where: Where, filters: Filters, verb: ManyVerb, done: str, as_json: bool) -> int:
+def say(where: Where, filters: Filters, wanted: ClaimFilter, verb: ManyVerb, done: str, as_json: bool) -> int:
     """Call `verb` page by page after a confirmation, show the result for each claim, and return the exit code.
+
+    `wanted` is what the filters select: they are read once, so that all pages mean the same ages.
 
     `done` is the participle for the summaries: `released`. Raises InvalidRequest if nobody can be asked.
     """
-    if wanted := filters.wanted():
-        confirmation.ask(
-            filters.yes or filters.dry_run, lambda: confirmation.claims_that(where, wanted, f"will be {done}")
-        )
+    confirmation.ask(filters.yes or filters.dry_run, lambda: confirmation.claims_that(where, wanted, f"will be {done}"))
 
     async def every_page(fleet: Fleet) -> list[BulkResult]:
         found: list[BulkResult] = []

@@ -63,7 +63,7 @@ def renew(
     async def page(fleet: Fleet, after: str) -> Page[BulkResult]:
         return await fleet.bulk.renew(wanted, lease_s, filters.dry_run, bulk.PAGE, after)
 
-    return bulk.say(where, filters, page, "renewed", as_json)
+    return bulk.say(where, filters, wanted, page, "renewed", as_json)
 
 
 def _renew(claim: str, lease_s: int, token: str, as_json: bool, where: Where) -> None:
@@ -183,7 +183,7 @@ def shelve(
     async def page(fleet: Fleet, after: str) -> Page[BulkResult]:
         return await fleet.bulk.shelve(wanted, filters.dry_run, bulk.PAGE, after)
 
-    return bulk.say(where, filters, page, "shelved", as_json)
+    return bulk.say(where, filters, wanted, page, "shelved", as_json)
 
 
 def _shelve(claim: str, token: str, as_json: bool, where: Where) -> None:
@@ -223,7 +223,7 @@ def unshelve(
     async def page(fleet: Fleet, after: str) -> Page[BulkResult]:
         return await fleet.bulk.unshelve(wanted, filters.dry_run, bulk.PAGE, after)
 
-    return bulk.say(where, filters, page, "unshelved", as_json)
+    return bulk.say(where, filters, wanted, page, "unshelved", as_json)
 
 
 def _unshelve(claim: str, queue_timeout_s: int, as_json: bool, where: Where) -> None:

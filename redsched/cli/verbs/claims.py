@@ -101,7 +101,7 @@ def release(
     async def page(fleet: Fleet, after: str) -> Page[BulkResult]:
         return await fleet.bulk.release(wanted, force, filters.dry_run, bulk.PAGE, after)
 
-    return bulk.say(where, filters, page, "released", as_json)
+    return bulk.say(where, filters, wanted, page, "released", as_json)
 
 
 def _release_each(claim: Sequence[str], token: str, force: bool, as_json: bool, where: Where) -> None:
@@ -154,6 +154,8 @@ def _show_claim(found: Claim) -> None:
         tables.say(f"{what} on {found.reason.host} at {formats.time_and_age(found.reason.at_ms)}: {found.reason.text}")
     if found.decision is not None:
         _show_decision(found.decision)
+    elif found.placements and found.state not in ENDING_OR_ENDED:
+        tables.say(f"why {found.host}: not kept; `redsched explain` weighs the hosts as they are now")
 
 
 def _show_decision(found: KeptDecision) -> None:

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from redsched.cli import completion, formats, tables
 from redsched.cli.fleet import Fleet, opened, with_fleet
 from redsched.cli.listings import Column, Form, Listing, Output, show_page
-from redsched.cli.options import After, Limit, Many, filter_names, many, takes
+from redsched.cli.options import MAX_AGE_S, After, Limit, Many, event_times, filter_names, many, seconds, takes
 from redsched.cli.shutdown import run_until_ended
 from redsched.cli.where import ANYWHERE, Where, settings_of
 from redsched.scheduler import EventFilter, EventView, Page
@@ -23,6 +23,8 @@ REASON = "reason"
 NOT_SHOWN = ("actor", "request_id")
 """Facts that only JSON has: they would make every line long."""
 
+Before = Annotated[int, seconds("--older-than", most=MAX_AGE_S, help="Only events longer ago, such as 10m.")]
+Since = Annotated[int, seconds("--newer-than", most=MAX_AGE_S, help="Only events since, such as 1h.")]
 FollowOption = Annotated[bool, typer.Option("--follow", help="Show new events as they arrive, until Ctrl-C.")]
 WideOption = Annotated[
     bool, typer.Option("--wide", help="One line for each event, whatever the width of the terminal: -o wide.")
@@ -38,6 +40,8 @@ def events(
     kind: Annotated[Many, many("Only events of this kind, such as claimed.")] = [],  # noqa: B006
     actor: Annotated[Many, many("Only events that this actor caused.")] = [],  # noqa: B006
     request_id: Annotated[Many, many("Only events of this request.")] = [],  # noqa: B006
+    older_than: Before = 0,
+    newer_than: Since = 0,
     follow: FollowOption = False,
     limit: Limit = 100,
     after: After = "",
@@ -50,6 +54,7 @@ def events(
     """
     given = (("claim", claim), ("project", project), ("host", host), ("kind", kind))
     names: dict[str, Any] = {what: filter_names(what, value) for what, value in given}
+    names |= event_times(older_than, newer_than)
     wanted = EventFilter(**names, actor=actor, request_id=request_id)
     wanted_form = replace(form, output=Output.WIDE) if wide and form.chosen is None else form
     if follow:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
+import typer
+
 from redsched.cli import completion, formats, options, tables
 from redsched.cli.fleet import Fleet
 from redsched.cli.listings import Column, Form, Listing, SortOption, show_page, sorted_page
@@ -25,6 +27,10 @@ def list_hosts(
     trait: Annotated[Many, many("Only hosts with this trait.")] = [],  # noqa: B006
     aggregate: Annotated[Many, many("Only hosts in this aggregate.", completed=completion.aggregates)] = [],  # noqa: B006
     label: Annotated[Many, many("Only hosts with this label, as KEY=VALUE.")] = [],  # noqa: B006
+    fits: Annotated[
+        list[str],
+        typer.Option("--fits", help="Only hosts with room for this now, as VCPU=2. Repeatable: all of it on one host."),
+    ] = [],  # noqa: B006
     sort: SortOption = "",
     watch: WatchOption = False,
     limit: Limit = 100,
@@ -38,6 +44,7 @@ def list_hosts(
         "trait": filter_names("trait", trait),
         "aggregate": filter_names("aggregate", aggregate),
         "label": ["=".join(options.pair("label", one)) for one in label],
+        "fits": options.amounts(fits) or None,
     }
 
     async def find(fleet: Fleet) -> Page[HostView]:

@@ -10,6 +10,7 @@ from redsched.cli import completion, tables
 from redsched.cli.context import settings_for
 from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.options import AsJson, filter_names, seconds
+from redsched.cli.progress import waiting
 from redsched.cli.request_options import NOT_GIVEN, RequestOptions, request_of, takes_asked
 from redsched.cli.where import ANYWHERE, Where, settings_of
 from redsched.errors import InvalidRequest
@@ -150,7 +151,8 @@ def _plan(
         return offline(archived(export, budget_s))
 
     async def plan(fleet: Fleet) -> T:
-        return await live(fleet.plans)
+        async with waiting("planning"):
+            return await live(fleet.plans)
 
     return with_fleet(where, plan, read_only=True, plan_limit_s=limit_of(where, budget_s))
 

@@ -8,6 +8,7 @@ import typer
 from redsched.cli import completion, tables
 from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.options import AsJson, Many, filter_names, seconds
+from redsched.cli.progress import waiting
 from redsched.cli.request_options import RequestOptions, takes_asked
 from redsched.cli.verbs.plans import Budget, From, archived, is_given, limit_of, planned_request
 from redsched.cli.where import ANYWHERE, Where
@@ -68,7 +69,8 @@ def rebalance(
         return _show(plans.rebalance(aim, max_moves, request, hosts, policy), as_json)
 
     async def work(fleet: Fleet) -> tuple[RebalancePlan, list[AppliedMove]]:
-        plan = await fleet.plans.rebalance(aim, max_moves, request, hosts, policy)
+        async with waiting("planning"):
+            plan = await fleet.plans.rebalance(aim, max_moves, request, hosts, policy)
         if not as_json:
             _show(plan, as_json)
         return plan, await _apply(fleet, plan, move_timeout_s, as_json) if apply else []

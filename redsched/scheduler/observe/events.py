@@ -36,6 +36,7 @@ class EventService:
         page: list[EventView] = []
         read = 0
         for cell in cells:
+            entry = entry or _first(wanted)
             while entries := await cell.store.events.read(entry, BATCH):
                 for one in entries:
                     if len(page) == limit or read == MAX_READ:
@@ -79,9 +80,18 @@ async def _newest(cell: Cell, limit: int, wanted: EventFilter) -> "list[EventVie
             before, read = one.entry_id, read + 1
             if wanted.matches(one.fields):
                 newest.append(_view(cell, one))
-            if len(newest) == limit:
+            if len(newest) == limit or _recorded_ms(one) < wanted.since_ms:
                 return newest
     return newest
+
+
+def _first(wanted: EventFilter) -> str:
+    """Return the entry after which the first event can be: none is recorded before it happens."""
+    return f"{wanted.since_ms - 1}-0" if wanted.since_ms else ""
+
+
+def _recorded_ms(one: Event) -> int:
+    return int(one.entry_id.partition("-")[0])
 
 
 async def _end_of(cell: Cell) -> str:

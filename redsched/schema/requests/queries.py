@@ -1,16 +1,19 @@
 """The query parameters of lists, bulk verbs and deletions."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from redsched.errors import InvalidRequest
 from redsched.model import ListedState, ListedStatus
 from redsched.model.types import GivenName, GivenToken
 from redsched.origin import MAX_ACTOR, MAX_REQUEST_ID
-from redsched.scheduler import CapacityBy
+from redsched.scheduler import CapacityBy, EventFilter
 from redsched.schema.types import GivenLeaseS, Strict
 
 MAX_VALUES = 100
+EVENT_NAMES = ("claim", "project", "host", "kind", "actor", "request_id")
 AnyName = Annotated[list[GivenName], Field(max_length=MAX_VALUES, description="Repeatable: matches any of the values.")]
 
 
@@ -79,6 +82,12 @@ class EventsQuery(ClaimEventsQuery):
         list[Annotated[str, Field(pattern=rf"^[A-Za-z0-9._-]{{1,{MAX_REQUEST_ID}}}$")]],
         Field(max_length=MAX_VALUES, description="The request that caused the event. Repeatable."),
     ] = Field(default_factory=list)
+    since_ms: Annotated[int, Field(ge=0, description="It happened at this time or later, Unix ms. 0: any.")] = 0
+    before_ms: Annotated[int, Field(ge=0, description="It happened before this time, Unix ms. 0: any.")] = 0
+
+    def wanted(self) -> EventFilter:
+        """Return the filter of the library."""
+        return EventFilter(**self.model_dump(include={"since_ms", "before_ms", *EVENT_NAMES}))
 
 
 class HostsQuery(PageQuery):
@@ -98,6 +107,28 @@ class HostsQuery(PageQuery):
         list[Annotated[str, Field(pattern=r"^[^=]{1,128}=[ -~]{0,2047}$")]],
         Field(max_length=MAX_VALUES, description="A label as `KEY=VALUE`. Repeatable: matches any of the values."),
     ] = Field(default_factory=list)
+    fits: Annotated[
+        list[Annotated[str, Field(pattern=r"^[A-Z0-9_]{1,255}=[0-9]{1,16}$")]],
+        Field(
+            max_length=MAX_VALUES,
+            description="An amount as `CLASS=AMOUNT`. Repeatable: hosts that could give all of them to one claim now.",
+        ),
+    ] = Field(default_factory=list)
+
+    def filters(self) -> dict[str, Any]:
+        """Return the arguments of the library. Raises InvalidRequest for a class that is given twice."""
+        given = self.model_dump()
+        return given | {"fits": amounts_of(given["fits"]) or None}
+
+
+def amounts_of(pairs: Iterable[str]) -> dict[str, int]:
+    """Return amounts by class of texts such as `VCPU=2`. Raises InvalidRequest for a class that is given twice."""
+    found: dict[str, int] = {}
+    for name, _, amount in (pair.partition("=") for pair in pairs):
+        if name in found:
+            raise InvalidRequest(f"fits has {name} twice: give each class once")
+        found[name] = int(amount)
+    return found
 
 
 class ReleaseQuery(Strict):

@@ -29,6 +29,16 @@ EXAMPLES = [
 ]
 
 
+def test_every_operation_declares_the_errors_that_do_not_depend_on_its_route() -> None:
+    """Of its connection, and, where it needs a token, of its caller."""
+    for path, method in OPERATIONS:
+        operation = DOCUMENT["paths"][path][method]
+        declared = operation["responses"].keys()
+        assert declared >= {"400", "408", "431"}, (method, path)
+        assert bool(operation["security"]) == ("429" in declared), (method, path)
+        assert not operation["security"] or declared >= {"401", "403"}, (method, path)
+
+
 def test_the_document_has_every_route_of_the_contract() -> None:
     """It has no other route."""
     assert {f"{method.upper()} {path}" for path, method in OPERATIONS} == {

@@ -325,3 +325,19 @@ async def test_claims_of_this_process_are_recorded_without_reading_them(quiet: S
     assert told[0] == told[1]
     assert [slots for _, slots, _ in told[0]] == [{"VCPU": 1}] * 3
     assert [facts.get("gang") for _, _, facts in told[0]] == [None, "two", "two"]
+
+
+async def test_events_are_selected_by_when_they_happened(quiet: Scheduler) -> None:
+    """Whenever they were recorded, in lists and among the newest."""
+    for name in ("a", "b", "c"):
+        await a_life(quiet, name)
+        await asyncio.sleep(0.01)  # so that no two of them have the same time
+    await Recorder(store_of(quiet), Settings()).record()
+    everything = await all_of(quiet)
+    first, last = next(one for one in everything if one.facts.get("claim") == "b"), everything[-1]
+    for since_ms, before_ms in ((first.at_ms, 0), (0, first.at_ms), (first.at_ms, last.at_ms), (last.at_ms + 1, 0)):
+        wanted = EventFilter(since_ms=since_ms, before_ms=before_ms)
+        expected = [one for one in everything if since_ms <= one.at_ms < (before_ms or last.at_ms + 1)]
+        assert await all_of(quiet, wanted) == expected
+        assert list(await quiet.events.newest(1000, wanted)) == expected
+    assert next(iter(await all_of(quiet, EventFilter(since_ms=first.at_ms)))).facts["claim"] == "b"

@@ -45,7 +45,7 @@ def _change(what: str, path: Path, most_bytes: int, edit: Callable[[str], str]) 
         if not _is_at(lock, path):
             return False
         text = edit(read_private(what, path, most_bytes))
-        with _written(path, text, os.fstat(lock)) as file:
+        with written_beside(path, text, os.fstat(lock)) as file:
             file.replace(path)
     finally:
         os.close(lock)
@@ -54,7 +54,7 @@ def _change(what: str, path: Path, most_bytes: int, edit: Callable[[str], str]) 
 
 
 def _create(path: Path, text: str) -> bool:
-    with _written(path, text) as file:
+    with written_beside(path, text) as file:
         try:
             path.hardlink_to(file)
         except FileExistsError:
@@ -84,8 +84,8 @@ def _is_at(lock: int, path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _written(path: Path, text: str, like: os.stat_result | None = None) -> Iterator[Path]:
-    """Yield a file beside `path` with the text on disk, and remove it if it is still there at the end.
+def written_beside(path: Path, text: str, like: os.stat_result | None = None) -> Iterator[Path]:
+    """Yield a private file beside `path` with the text on disk, and remove it if it is still there at the end.
 
     Its mode is 0600; with `like`, it has the mode, owner and group of that file.
     """

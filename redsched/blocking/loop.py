@@ -28,6 +28,7 @@ class LoopThread(Generic[T]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ending: asyncio.Event | None = None
         self._calls = set[asyncio.Task[Any]]()
+        self._closing = threading.Lock()  # a call is either scheduled before the loop is told to end, or refused
         self._thread = threading.Thread(target=self._run, name="redsched", daemon=True)
         self._thread.start()
 
@@ -41,22 +42,21 @@ class LoopThread(Generic[T]):
         Ctrl-C cancels it. Raises what it raises; InvalidRequest if the loop is closed or belongs to another process,
         and OutcomeUnknown if it is closed meanwhile.
         """
-        try:
-            loop = self._checked()
-        except InvalidRequest:
-            work.close()
-            raise
         done: Future[R] = Future()
         context, tasks = copy_context(), list[asyncio.Task[R]]()
 
         def begin() -> None:
-            task = loop.create_task(work, context=context)
+            task = asyncio.get_running_loop().create_task(work, context=context)
             tasks.append(task)
             self._calls.add(task)
             task.add_done_callback(self._calls.discard)
             task.add_done_callback(lambda ended: _settle(ended, done))
 
-        loop.call_soon_threadsafe(begin)
+        try:
+            loop = self._schedule(begin)
+        except InvalidRequest:
+            work.close()
+            raise
         try:
             return done.result()
         except CancelledError:
@@ -77,19 +77,25 @@ class LoopThread(Generic[T]):
 
     def close(self) -> None:
         """End the loop. Calls that other threads wait for end with OutcomeUnknown. Closing again does nothing."""
-        if self._closed or os.getpid() != self._pid:
+        if os.getpid() != self._pid:
             return
-        self._closed = True
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
         if self._loop is not None and self._ending is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._ending.set)
         self._thread.join(CLOSE_S)
 
-    def _checked(self) -> asyncio.AbstractEventLoop:
+    def _schedule(self, begin: Callable[[], None]) -> asyncio.AbstractEventLoop:
+        """Have the loop call `begin`, and return the loop. Raises InvalidRequest if it takes no calls."""
         if os.getpid() != self._pid:
             raise InvalidRequest("this scheduler was opened by another process: open one after the fork")
-        if self._closed or self._loop is None:
-            raise InvalidRequest("this scheduler is closed: open another one")
-        return self._loop
+        with self._closing:
+            if self._closed or self._loop is None:
+                raise InvalidRequest("this scheduler is closed: open another one")
+            self._loop.call_soon_threadsafe(begin)
+            return self._loop
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=_new_loop) as runner:

@@ -183,6 +183,10 @@ VERBS: Mapping[str, Entry] = {
     "select": Entry("verbs.selection:select", "Select hosts and claim the amounts on them."),
     "explain": Entry("verbs.selection:explain", "Explain why hosts fit a request or not. Writes nothing."),
     "status": Entry("verbs.status:status", "Show what runs, what is wrong or stuck, and what to do about it."),
+    "top": Entry(
+        "top.command:top",
+        "Watch the fleet in the terminal: problems, capacity, hosts and the latest events.",
+    ),
     "capacity": Entry(
         "verbs.capacity:capacity", "Show how much there is, how much is claimed and free, and the largest free place."
     ),
@@ -203,7 +207,7 @@ VERBS: Mapping[str, Entry] = {
 }
 
 PANELS: Mapping[str, tuple[str, ...]] = {
-    "Look": ("status", "host", "claim", "capacity", "events"),
+    "Look": ("status", "top", "host", "claim", "capacity", "events"),
     "Place": ("select", "explain", "plan"),
     "Declare": ("quota", "aggregate", "server-group", "shared-pool"),
     "Run": ("up", "api", "agent"),

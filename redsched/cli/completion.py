@@ -66,8 +66,8 @@ async def _remote(settings: Settings, names: str) -> AsyncIterator[Iterable[str]
     from redsched.cli.remote.names import names_of
 
     async with opened_remote(settings) as remote:
-        async for found in names_of(remote, names):
-            yield found
+        async for name in names_of(remote, names):
+            yield (name,)
 
 
 async def _hosts(cell: "CellStore") -> AsyncIterator[Iterable[str]]:

@@ -4,16 +4,16 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from shutil import get_terminal_size
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
-from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.fleet import with_fleet
 from redsched.cli.formats import wrapped
 from redsched.cli.where import Where
 from redsched.errors import InvalidRequest
 from redsched.model import Claim
-from redsched.scheduler import ClaimFilter, Page
+from redsched.scheduler import ClaimFilter
 from redsched.scheduler.status.results import counted, named
 
 NOT_CONFIRMED = 130
@@ -44,34 +44,28 @@ def ask(yes: bool, consequence: Callable[[], str]) -> None:
 
 def claims_that(where: Where, wanted: ClaimFilter, what: str) -> str:
     """Return how many claims match a filter, what happens to them, and which they are; '' if none matches."""
-    page = with_fleet(where, lambda fleet: _matching(fleet, wanted), read_only=True)
-    if not page.items:
-        return ""
-    more = "at least " if page.next else ""
-    return f"{more}{counted(len(page.items), 'claim')} {what}: {_summary(page.items)}"
+    found = _matching(where, wanted)
+    return f"{found.number} {what}: {found.summary}" if found else ""
 
 
 def claims_on(where: Where, host: str) -> str:
     """Return how many claims a host holds, and of which projects."""
-    page = with_fleet(where, lambda fleet: _matching(fleet, ClaimFilter(host=host)), read_only=True)
+    found = _matching(where, ClaimFilter(host=host))
+    return f"It holds {found.number}: {found.summary}" if found else "It holds no claims"
+
+
+class _Matching(NamedTuple):
+    number: str
+    """Such as `2 claims`, or `at least 1000 claims`."""
+    summary: str
+
+
+def _matching(where: Where, wanted: ClaimFilter) -> _Matching | None:
+    """Return how many claims match a filter, and which; None if none matches."""
+    page = with_fleet(where, lambda fleet: fleet.claims.list(**wanted.given, limit=MAX_COUNTED), read_only=True)
     if not page.items:
-        return "It holds no claims"
-    more = "at least " if page.next else ""
-    return f"It holds {more}{counted(len(page.items), 'claim')}: {_summary(page.items)}"
-
-
-async def _matching(fleet: Fleet, wanted: ClaimFilter) -> Page[Claim]:
-    return await fleet.claims.list(
-        wanted.host,
-        wanted.project,
-        wanted.consumer,
-        wanted.state,
-        wanted.zone,
-        wanted.cell,
-        MAX_COUNTED,
-        claimed_before_ms=wanted.claimed_before_ms,
-        claimed_after_ms=wanted.claimed_after_ms,
-    )
+        return None
+    return _Matching(f"{'at least ' if page.next else ''}{counted(len(page.items), 'claim')}", _summary(page.items))
 
 
 def _summary(claims: Sequence[Claim]) -> str:

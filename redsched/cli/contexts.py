@@ -13,18 +13,18 @@ It is at $REDSCHED_CONFIG, else in redsched/config.yaml in the user's configurat
 
 import os
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from redsched.auth.replace_file import written_beside
 from redsched.errors import InvalidRequest, NotFound
 
 EXAMPLE = "redsched context set NAME --api https://HOST:8080 --token-file FILE"
 
 
 class Context(BaseModel):
-    """A fleet: how to reach its API, or its store."""
+    """A fleet: how to reach its API, or its store. Its fields are settings."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -105,18 +105,7 @@ def write(found: Contexts) -> None:
     text = yaml.safe_dump(found.model_dump(exclude_defaults=True), sort_keys=False)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        _replace(file, text)
+        with written_beside(file, text) as new:
+            new.replace(file)
     except OSError as error:
         raise InvalidRequest(f"{file} cannot be written: {error}") from error
-
-
-def _replace(file: Path, text: str) -> None:
-    """Write a file in one step. If that fails, nothing of the new one is left."""
-    with NamedTemporaryFile("w", dir=file.parent, prefix=file.name, delete=False) as new:
-        try:
-            new.write(text)
-            new.flush()
-            Path(new.name).replace(file)
-        except OSError:
-            Path(new.name).unlink()
-            raise

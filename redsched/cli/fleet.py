@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from redsched.cli.context import first_reply_s, run
+from redsched.cli.context import run
 from redsched.cli.where import Where, settings_of
 from redsched.settings import Settings
 
@@ -56,16 +56,9 @@ async def opened(
         async with opened_remote(settings) as remote:
             yield remote
         return
-    from redsched.scheduler import Scheduler  # loads the client of the store, which an API does not need
+    from redsched.cli.scheduler import opened_scheduler  # loads the client of the store, which an API does not need
 
-    async with Scheduler.connect(
-        settings.redis_url,
-        settings,
-        on_demand=on_demand,
-        read_only=read_only,
-        plan_apart=plan_apart,
-        first_reply_s=first_reply_s(settings),
-    ) as scheduler:
+    async with opened_scheduler(settings, on_demand=on_demand, read_only=read_only, plan_apart=plan_apart) as scheduler:
         yield scheduler
 
 

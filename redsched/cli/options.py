@@ -103,11 +103,22 @@ def before_now_ms(seconds_ago: int) -> int:
 
 def ages(older_than: int, newer_than: int) -> dict[str, int]:
     """Return the filters of claims by how long ago they were claimed. Raises InvalidRequest if none can match."""
+    before_ms, since_ms = _times("claim", older_than, newer_than)
+    return {"claimed_before_ms": before_ms, "claimed_after_ms": since_ms}
+
+
+def event_times(older_than: int, newer_than: int) -> dict[str, int]:
+    """Return the filters of events by how long ago they happened. Raises InvalidRequest if none can match."""
+    before_ms, since_ms = _times("event", older_than, newer_than)
+    return {"before_ms": before_ms, "since_ms": since_ms}
+
+
+def _times(what: str, older_than: int, newer_than: int) -> tuple[int, int]:
     if older_than and newer_than and older_than >= newer_than:
         raise InvalidRequest(
-            f"no claim is older than {older_than} s and newer than {newer_than} s: give --newer-than the longer time"
+            f"no {what} is older than {older_than} s and newer than {newer_than} s: give --newer-than the longer time"
         )
-    return {"claimed_before_ms": before_now_ms(older_than), "claimed_after_ms": before_now_ms(newer_than)}
+    return before_now_ms(older_than), before_now_ms(newer_than)
 
 
 def many(help: str, *names: str, completed: completion.Complete | None = None) -> Any:  # noqa: A002 - typer's own word

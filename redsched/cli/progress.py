@@ -1,19 +1,21 @@
 """The progress of long commands on stderr, if that is a terminal and the command takes more than a second."""
 
+import asyncio
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
-from redsched import progress
+from redsched import aio, progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 BEGIN_S = 1.0
 """Commands that end within this time show nothing."""
+REFRESH_S = 0.25
 
 
 @contextmanager
@@ -22,7 +24,7 @@ def shown(verb: str) -> Iterator[None]:
 
     `verb`: what the command does.
     """
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":  # which cannot erase the line
+    if not _is_drawn():
         yield
         return
     line = _Line(verb)
@@ -31,6 +33,33 @@ def shown(verb: str) -> Iterator[None]:
             yield
     finally:
         line.end()
+
+
+@asynccontextmanager
+async def waiting(verb: str) -> AsyncIterator[None]:
+    """Show for how long the block has been waiting, as `planning 0:00:03`, and leave nothing of it behind.
+
+    It is drawn by a task, because work that is waited for may be a fork of this process: no thread of it may draw then.
+    """
+    task = asyncio.create_task(_draw(verb)) if _is_drawn() else None
+    try:
+        yield
+    finally:
+        await aio.end(task)
+
+
+async def _draw(verb: str) -> None:
+    await asyncio.sleep(BEGIN_S)
+    drawn = _progress(auto_refresh=False)
+    drawn.add_task(verb, total=None)
+    with drawn:
+        while True:
+            drawn.refresh()
+            await asyncio.sleep(REFRESH_S)
+
+
+def _is_drawn() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"  # which cannot erase the line
 
 
 class _Line:
@@ -66,9 +95,9 @@ class _Line:
             self._drawn.stop()
 
 
-def _progress() -> "Progress":
+def _progress(*, auto_refresh: bool = True) -> "Progress":
     from rich.console import Console  # takes long to load, and most commands need none of it
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    return Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=auto_refresh)

@@ -14,7 +14,6 @@ from redsched.cli.context import settings_for
 from redsched.errors import InvalidRequest
 from redsched.settings import Settings
 
-OF_API = ("api", "token_file", "api_ca", "api_cert", "api_key", "api_insecure")
 NOWHERE = (
     "no fleet is named: set REDSCHED_REDIS_URL (`redsched up` prints the line) or REDSCHED_API, give --url or --api, "
     f"or make a context: `{contexts.EXAMPLE}`"
@@ -106,7 +105,4 @@ def _chosen(where: Where, settings: Settings) -> Settings:
 
 
 def _in_context(settings: Settings, name: str) -> Settings:
-    context = contexts.read().get(name)
-    return settings.model_copy(
-        update={"redis_url": context.redis_url, **{one: getattr(context, one) for one in OF_API}}
-    )
+    return settings.model_copy(update=contexts.read().get(name).model_dump())

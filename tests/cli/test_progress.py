@@ -1,5 +1,6 @@
 """The progress of long commands: on stderr, only if that is a terminal, and nothing of it is left."""
 
+import asyncio
 import io
 import sys
 
@@ -10,6 +11,7 @@ from redsched.cli import progress as shown_progress
 from redsched.scheduler import Scheduler
 from tests.cli.conftest import Redsched
 from tests.support.builders.cells import usual_settings
+from tests.support.waiting import wait_until
 
 Reported = list[tuple[str, int, int | None]]
 
@@ -39,6 +41,28 @@ def test_what_is_counted_is_shown_and_removed(monkeypatch: pytest.MonkeyPatch) -
     found = written_to_a_terminal(monkeypatch, 0.0)
     assert "exporting: 7 claims" in found
     assert found.rstrip().endswith("\x1b[2K"), "the last thing written erases the line"
+
+
+async def test_waiting_shows_that_time_passes_and_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(shown_progress, "BEGIN_S", 0.0)
+    async with shown_progress.waiting("planning"):
+        await wait_until(lambda: "0:00:01" in terminal.getvalue())
+    assert "planning" in terminal.getvalue()
+    assert terminal.getvalue().rstrip().endswith("\x1b[2K"), "the last thing written erases the line"
+
+
+@pytest.mark.parametrize("begin_s", [0.0, 3600.0], ids=["no terminal", "quick"])
+async def test_waiting_shows_nothing_otherwise(monkeypatch: pytest.MonkeyPatch, begin_s: float) -> None:
+    written = Terminal() if begin_s else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", written)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(shown_progress, "BEGIN_S", begin_s)
+    async with shown_progress.waiting("planning"):
+        await asyncio.sleep(0)
+    assert written.getvalue() == ""
 
 
 def test_a_quick_command_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Each command that only reads works for a user of the store who may do nothing else."""
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from redsched.scheduler import Scheduler
 from redsched.store.access.roles import StoreRole
 from tests.cli.conftest import Redsched
 from tests.cli.parts import Ran, announce, run
+from tests.cli.screens import drawn
 from tests.support.builders.cells import usual_settings
 from tests.support.plain_client import plain_client
 from tests.support.store_users import url_as
@@ -61,14 +63,19 @@ SET_UP = (
     ("select", "VCPU=2", "--project", "web", "--id", "vm", "--server-group", "db"),
     ("select", "VCPU=1", "--id", "shelved"),
     ("claim", "shelve", "shelved"),
+    ("select", "VCPU=1", "--id", "overdue", "--lease", "1"),
 )
 
 
 @pytest.fixture
 def as_reader(redsched: Redsched, store: str) -> Callable[..., Ran]:
-    """Return a function that runs a command as a reader, on a store with a bit of everything."""
+    """Return a function that runs a command as a reader, on a store with a bit of everything.
+
+    One claim is overdue, which a command that only reads leaves as it is.
+    """
     for arguments in SET_UP:
         redsched(*arguments).check()
+    time.sleep(1.1)  # until the lease has ended
     with redis.Redis.from_url(store, protocol=2) as client:
         announce(client)  # a status without schedulers is exit code 1
     url = url_as(store, StoreRole.READER, cells=("c1",))
@@ -88,13 +95,28 @@ def test_commands_that_read_write_nothing_and_need_nothing_else(
         assert operator.ask(("ACL", "LOG")) == [[]]
 
 
+def test_top_writes_nothing_either(as_reader: Callable[..., Ran], store: str) -> None:
+    assert as_reader("host", "list").check().output
+    reader = {"REDSCHED_REDIS_URL": url_as(store, StoreRole.READER, cells=("c1",))}
+    with plain_client(store) as operator, drawn(reader, "top") as terminal:
+        operator.ask(("ACL", "LOG", "RESET"))
+        terminal.until_seen("2 hosts by fullest", "2 hosts up")
+        terminal.press("\r")
+        terminal.until_seen("CAPACITY")
+        terminal.press("\x1b")
+        terminal.until_seen("2 hosts by fullest")
+        terminal.press("q")
+        assert terminal.wait() == 0
+        assert operator.ask(("ACL", "LOG")) == [[]]
+
+
 def test_a_command_that_writes_is_refused_in_one_line(as_reader: Callable[..., Ran]) -> None:
     as_reader("host", "disable", "h1").check_failed(5, "lacks a permission", "redsched acl")
 
 
 def test_each_command_is_listed_here_or_writes() -> None:
     """A new command that only reads belongs into READING."""
-    writes = entries().keys() - READING.keys() - WITHOUT_STORE
+    writes = entries().keys() - READING.keys() - WITHOUT_STORE - {"top"}
     assert writes == {
         *(f"host {verb}" for verb in ("drain", "enable", "disable", "write-off", "remove")),
         *(f"claim {verb}" for verb in ("release", "confirm", "renew", "fail", "move", "resize", "shelve", "unshelve")),

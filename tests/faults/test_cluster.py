@@ -262,7 +262,8 @@ async def test_a_node_that_is_slow_when_a_store_is_opened_is_passed_over(
         await real(parser, node)
 
     monkeypatch.setattr(AsyncCommandsParser, "initialize", slow_at_first)
-    async with Store.connect(setup.url, QUICK) as store:
+    patient = QUICK.model_copy(update={"reply_timeout_s": 30.0})  # so that no other node is too slow
+    async with Store.connect(setup.url, patient) as store:
         await store.cell(CELLS[0]).init()
     assert len(set(asked)) == len(asked) == 2
 

@@ -16,6 +16,7 @@ from redsched.cli.exposure import (
     TlsCertOption,
     TlsKeyOption,
 )
+from redsched.cli.progress import shown
 from redsched.cli.shutdown import until_ended
 from redsched.cli.up import readiness, summary
 from redsched.cli.up.stack import LocalStack, StackOptions
@@ -45,7 +46,8 @@ def up(
     options = StackOptions(host, port, workers, not no_agent, fleet, data, insecure, exposure.environment())
     with until_ended(), LocalStack(settings_for(given=exposure.settings()), options) as everything:
         everything.start()
-        readiness.ready(everything)
+        with shown("starting"):
+            readiness.ready(everything)
         summary.started(everything)
         while True:
             _look(everything)

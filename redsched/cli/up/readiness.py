@@ -14,6 +14,7 @@ from typing import Any
 
 import uvloop
 
+from redsched import progress
 from redsched.cli.up.stack import LocalStack
 from redsched.errors import RedschedError, StoreUnavailable
 from redsched.model import HostStatus, Request
@@ -33,8 +34,10 @@ COMMON = ("VCPU", "MEMORY_MB")
 
 def ready(everything: LocalStack) -> None:
     """Wait until /readyz reports ready. Raises StoreUnavailable, with what is missing, after START_TIMEOUT_S."""
-    deadline = time.monotonic() + START_TIMEOUT_S
+    began_s = time.monotonic()
+    deadline = began_s + START_TIMEOUT_S
     while (said := _readiness(everything)).get("status") != "ready":
+        progress.report("s", round(time.monotonic() - began_s))
         everything.look()
         gone = everything.gone_agents()
         if gone:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from redsched import aio
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent
-from redsched.model import AgentStamp, AtDeadline, Claim, EndReason, HostReport, HostStatus, OneOf
+from redsched.model import AgentStamp, Amounts, AtDeadline, Claim, EndReason, HostReport, HostStatus, OneOf, Request
 from redsched.model.validation import MAX_AMOUNT, parse_int
 from redsched.scheduler.cells import Cell, Cells, no_such_host
 from redsched.scheduler.hosts.column_limit import refuse_too_many_columns
@@ -69,15 +69,18 @@ class HostService:
         trait: OneOf = None,
         aggregate: OneOf = None,
         label: OneOf = None,
+        fits: Amounts | None = None,
     ) -> Page[HostView]:
         """Return hosts ordered by name that match each filter by any of its values.
 
         `status` is a ListedStatus: a host that was written off is listed as LOST only, until it returns. `label` has
-        the form `key=value`. `after` is the `next` of the previous page: its last name.
+        the form `key=value`. `fits` are amounts by class: hosts that decisions would give them to one claim on now.
+        `after` is the `next` of the previous page: its last name. Raises InvalidRequest for invalid amounts.
         """
         await self._cells.catch_up()
         filters = {"zone": zone, "status": status, "trait": trait, "aggregate": aggregate, "label": label}
-        found = [(name, cell) for cell in self._cells for name in await host_names(cell, **filters)]
+        request = Request(fits) if fits else None
+        found = [(name, cell) for cell in self._cells for name in await host_names(cell, request, **filters)]
         names = sorted((one for one in found if one[0] > after), key=lambda one: one[0])
         page = names[:limit]
         views: dict[str, HostView] = {}

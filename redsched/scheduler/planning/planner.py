@@ -175,8 +175,9 @@ def _run(job: Job, limit_s: float, pipe: int, parent: int) -> NoReturn:
         except RedschedError as error:
             found = error
         data = memoryview(pickle.dumps(found))
-        while data:
-            data = data[os.write(pipe, data) :]
+        with contextlib.suppress(BrokenPipeError):  # the parent no longer waits, and is about to end this process
+            while data:
+                data = data[os.write(pipe, data) :]
     except BaseException:  # nothing of the parent's stack may run in the fork
         os.write(2, traceback.format_exc().encode())  # what `sys.stderr` has may be closed
     finally:

@@ -3,7 +3,9 @@
 import asyncio
 import errno
 import os
+import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -130,6 +132,26 @@ async def test_a_defect_in_a_job_is_printed(capfd: pytest.CaptureFixture[str]) -
     with pytest.raises(Unavailable):
         await run(Planner(2.0), job)
     assert "KeyError: 'no such column'" in capfd.readouterr().err
+
+
+async def test_a_result_that_nobody_waits_for_is_dropped_quietly(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    dropped = tmp_path / "dropped"
+
+    def job(_: float) -> None:
+        while not dropped.exists():
+            time.sleep(0.01)
+
+    forked = Forked(job, 2.0)
+    waiting = asyncio.create_task(forked.result())
+    await asyncio.sleep(0.05)  # it reads
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    await asyncio.sleep(0)  # its pipe is closed
+    dropped.touch()
+    await asyncio.to_thread(os.waitpid, forked.pid, 0)
+    assert capfd.readouterr().err == ""
 
 
 async def test_a_system_without_room_for_a_fork_refuses_the_job(monkeypatch: pytest.MonkeyPatch) -> None:

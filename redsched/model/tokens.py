@@ -34,6 +34,11 @@ class Token:
         return cls(int(epoch_ms), epoch_id, int(seq))
 
 
+def began_ms(epoch: str) -> int:
+    """Return when an epoch began: the first write after a start, failover or loss of the store (Unix, ms)."""
+    return _key(epoch)[0]
+
+
 def is_newer(epoch: str, than: str) -> bool:
     """Return whether `epoch` was issued after `than`; every epoch is newer than none ('')."""
     return epoch != than and _key(epoch) > _key(than)

@@ -1,6 +1,7 @@
 """`redsched status`: the screen in 80 columns, its exit code, and its JSON."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 import redis
@@ -51,9 +52,10 @@ def test_a_healthy_store(redsched: Redsched, raw: "redis.Redis") -> None:
     lines = redsched("status").check().output.splitlines()
     assert lines[0] == "healthy: 2 hosts up, 1 claim"
     epoch = epoch_of(raw)
+    began = datetime.fromtimestamp(int(epoch.split("-")[0]) // 1000, UTC).isoformat()[:19]
     for line in (
         "cell c1",
-        f"  epoch       {epoch}, settled",
+        f"  epoch       {epoch} since {began}Z (0 s), settled",
         "  hosts       2: 2 up",
         "  agents      none",
         "  claims      0 active, 1 starting, 0 ending, 0 pending, 0 shelved",
@@ -87,7 +89,8 @@ def test_the_screen_fits_80_columns_and_is_short(redsched: Redsched, raw: "redis
     assert max(map(len, lines)) <= COLUMNS, lines
     assert len(lines) < 40
     assert f"{number} hosts are down, with {3 * number} claims" in ran.output
-    assert "    redsched host write-off compute-node-00000.rack-17.example.org --evacuate" in lines
+    assert "    redsched host list --status down" in lines
+    assert "write-off" not in ran.output
     assert f"and {number - 5} more" in ran.output
 
 
@@ -114,3 +117,25 @@ def test_json_has_the_same(redsched: Redsched, raw: "redis.Redis") -> None:
 def test_without_a_cell_it_says_what_to_do(redsched: Redsched, raw: "redis.Redis") -> None:
     raw.flushdb()
     redsched("status").check_failed(5, "cell c1 does not exist", "redsched init")
+
+
+@pytest.mark.parametrize(
+    ("down", "command"),
+    [
+        (2, "    redsched host write-off compute-node-00000.rack-17.example.org --evacuate"),
+        (3, "    redsched host list --status down"),
+    ],
+)
+def test_many_hosts_that_are_down_are_not_advised_one_by_one(
+    redsched: Redsched, raw: "redis.Redis", down: int, command: str
+) -> None:
+    announce(raw)
+    add_hosts_down(raw, down)
+    lines = redsched("status").output.splitlines()
+    assert [line for line in lines if line.startswith("    redsched ")] == [command]
+
+
+def test_hosts_that_take_no_claims_are_not_counted_beside_those_that_are_up(redsched: Redsched) -> None:
+    redsched("host", "disable", "h1").check()
+    lines = redsched("status").output.splitlines()
+    assert "  hosts       2: 2 up; of them 1 disabled" in lines

@@ -1,7 +1,7 @@
 """`redsched status`: what runs, what is wrong or stuck, and what to do about it."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from redsched.cli import formats, tables
 from redsched.cli.fleet import with_fleet
@@ -63,7 +63,7 @@ def _problem(problem: StatusProblem) -> Iterator[str]:
 
 def _cell(cell: CellStatus) -> Iterator[str]:
     yield f"cell {cell.name}"
-    yield from _line("epoch", f"{cell.epoch}, {_settled(cell)}")
+    yield from _line("epoch", f"{cell.epoch} since {_began(cell)}, {_settled(cell)}")
     yield from _line("hosts", _hosts(cell))
     yield from _line("agents", _agents(cell.hosts))
     if cell.draining:
@@ -72,6 +72,11 @@ def _cell(cell: CellStatus) -> Iterator[str]:
     yield from _line("claims", ", ".join(counts))
     yield from _schedulers(cell)
     yield from _line("audit", _audit(cell))
+
+
+def _began(cell: CellStatus) -> str:
+    at = formats.time(cell.epoch_began_ms)[: len("2026-01-02T03:04:05")]
+    return f"{at}Z ({duration(cell.now_ms - cell.epoch_began_ms)})"
 
 
 def _settled(cell: CellStatus) -> str:
@@ -83,23 +88,24 @@ def _settled(cell: CellStatus) -> str:
 
 def _hosts(cell: CellStatus) -> str:
     found = cell.hosts
-    others = {
-        "down": found.down,
-        "written off": found.written_off,
-        "not attested": found.unattested,
-        "disabled": found.disabled,
-        "draining": found.draining,
-    }
-    shown = (f"{number} {name}" for name, number in others.items() if number)
-    return ", ".join((f"{found.total}: {found.up} up", *shown))
+    health = {"up": found.up, "down": found.down, "written off": found.written_off}
+    closed = {"disabled": found.disabled, "draining": found.draining, "not attested": found.unattested}
+    parts = [f"{found.total}: {_amounts(health) or '0 up'}"]
+    if any(closed.values()):
+        parts.append(f"of them {_amounts(closed)}")
+    return "; ".join(parts)
+
+
+def _amounts(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in numbers.items() if number)
 
 
 def _agents(hosts: HostCounts) -> str:
     if not hosts.with_agent:
         return "none"
     releases = (f"{number} of {version or 'an unknown release'}" for version, number in hosts.agent_versions.items())
-    slowest = f"; the last to report was {hosts.slowest}, {duration(hosts.slowest_ms)} ago" if hosts.up else ""
-    return ", ".join(releases) + slowest
+    oldest = f"; the oldest report of a host that is up: {hosts.slowest}, {duration(hosts.slowest_ms)} ago"
+    return ", ".join(releases) + (oldest if hosts.up else "")
 
 
 def _schedulers(cell: CellStatus) -> Iterator[str]:

@@ -10,6 +10,8 @@ WAITS_MS = 60_000
 """A notification that a host has not handled for this long is stuck."""
 MAX_SEARCHES = 3
 """A pending claim is stuck after this many searches without a result."""
+MANY_DOWN = 3
+"""So many hosts that are down at once are likely to have one cause."""
 MAX_LAG_MS = 5_000
 """A replica further behind than this is reported, as by /readyz."""
 
@@ -89,14 +91,20 @@ def _down(cell: str, facts: CellFacts) -> Found:
     since = duration(facts.now_ms - down[0].until_ms)
     subject = f"host {names[0]} has been down for {since}" if len(down) == 1 else f"{len(down)} hosts are down"
     others = "" if len(down) == 1 else f": {named(names)}"
-    yield _problem(
-        "host-down",
-        cell,
-        names,
-        f"{subject}, with {counted(claims, 'claim')}: no report within the lease{others}",
-        "start the agent again; if the machine will not come back, make sure that it is off, then write the host off",
-        (f"redsched host write-off {names[0]}" + (" --evacuate" if down[0].claims else ""),),
-    )
+    detail = f"{subject}, with {counted(claims, 'claim')}: no report within the lease{others}"
+    if len(down) < MANY_DOWN:
+        advice = (
+            "start the agent again; if the machine will not come back, make sure that it is off, then write the host "
+            "off"
+        )
+        command = f"redsched host write-off {names[0]}" + (" --evacuate" if down[0].claims else "")
+    else:
+        advice = (
+            "so many at once are likely to have one cause: look at their network, their power and what starts their "
+            "agents before you write any of them off"
+        )
+        command = "redsched host list --status down"
+    yield _problem("host-down", cell, names, detail, advice, (command,))
 
 
 def _unattested(cell: str, facts: CellFacts) -> Found:

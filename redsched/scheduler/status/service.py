@@ -7,6 +7,7 @@ does not matter.
 from collections import Counter
 
 from redsched import aio
+from redsched.model.tokens import began_ms
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.status import cell_problems
 from redsched.scheduler.status.facts import MAX_DUE, MAX_NOTIFICATIONS, CellFacts, read_facts
@@ -45,6 +46,7 @@ def _status(name: str, facts: CellFacts) -> CellStatus:
     return CellStatus(
         name=name,
         epoch=head.epoch,
+        epoch_began_ms=began_ms(head.epoch),
         now_ms=now_ms,
         settled=head.settled,
         settle_at_ms=None if head.settled else head.settle_at_ms,

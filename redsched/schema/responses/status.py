@@ -90,6 +90,10 @@ class CellStatusAnswer(Answer, shows=CellStatus):
 
     name: str
     epoch: str
+    epoch_began_ms: Annotated[
+        int,
+        Field(description="When the store started anew, failed over or lost data for the last time (Unix, ms)."),
+    ]
     now_ms: Annotated[int, Field(description="The store's time (Unix, ms).")]
     settled: bool
     settle_at_ms: Annotated[int | None, Field(description="When the cell settles at the latest; null if it has.")]

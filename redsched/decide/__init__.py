@@ -3,7 +3,17 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from redsched.decide.result import Check, Decision, Explanation, HostCheck, Miss, Place, RankedHost, ReasonCount
+from redsched.decide.result import (
+    Check,
+    ClosedHost,
+    Decision,
+    Explanation,
+    HostCheck,
+    Miss,
+    Place,
+    RankedHost,
+    ReasonCount,
+)
 
 if TYPE_CHECKING:
     from redsched.decide.decider import Decider
@@ -11,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Check",
+    "ClosedHost",
     "Decider",
     "Decision",
     "Explanation",

@@ -10,6 +10,8 @@ from redsched.model.record import record
 
 MAX_ZONES = 10
 """The most zones that a text lists."""
+MAX_HOSTS = 5
+"""The most unknown hosts that a text lists."""
 
 
 @record
@@ -74,21 +76,43 @@ class Miss:
 
 
 @dataclass(frozen=True, slots=True)
-class UnknownZones:
-    """The zones that a request names and no host of a cell is in, and the first zones that its hosts are in, sorted."""
+class Unknown:
+    """The zones and hosts that a request names and a cell does not have.
 
-    unknown: frozenset[str] = frozenset()
-    zones: tuple[str, ...] = ()
+    `there`: the first zones that its hosts are in, sorted, if a zone is unknown.
+    """
+
+    zones: frozenset[str] = frozenset()
+    hosts: frozenset[str] = frozenset()
+    there: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """Which zones are unknown, and which there are; '' if all are known."""
-        if not self.unknown:
+        """Which zones and hosts are unknown, and which zones there are; '' if all are known."""
+        return "; ".join(filter(None, (self._zones(), self._hosts())))
+
+    def _zones(self) -> str:
+        if not self.zones:
             return ""
-        names = " and ".join(map(repr, sorted(self.unknown)))
-        more = " and more" if len(self.zones) > MAX_ZONES else ""
-        there = f"the hosts are in {', '.join(self.zones[:MAX_ZONES])}{more}" if self.zones else "no host is in a zone"
-        return f"unknown zone{'s' if len(self.unknown) > 1 else ''} {names}: {there}"
+        names = " and ".join(map(repr, sorted(self.zones)))
+        more = " and more" if len(self.there) > MAX_ZONES else ""
+        there = f"the hosts are in {', '.join(self.there[:MAX_ZONES])}{more}" if self.there else "no host is in a zone"
+        return f"unknown zone{'s' if len(self.zones) > 1 else ''} {names}: {there}"
+
+    def _hosts(self) -> str:
+        if not self.hosts:
+            return ""
+        names, more = sorted(self.hosts), len(self.hosts) - MAX_HOSTS
+        listed = ", ".join(map(repr, names[:MAX_HOSTS])) + (f" and {more} more" if more > 0 else "")
+        return f"unknown host{'s' if len(names) > 1 else ''} {listed}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedHost:
+    """A host that would take one place if it took claims at all. `reason`: `down`, `draining` and the like."""
+
+    host: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +140,9 @@ class Explanation:
     In a large fleet not every host's pools are searched for the counts alone: `unsearched` of the hosts that fit pass
     every rule, but their pools may fail. So `fits` is an upper bound, and the count of the reason `pools` a lower one.
     With `cut_short`, the search for changes that would help took too long, and some that there are may be missing.
-    `ranked` has the best hosts that fit, best first; () if the request is refused. `unknown_zones` names those zones of
-    the request that no host is in.
+    `ranked` has the best hosts that fit, best first; () if the request is refused. `unknown` names the
+    zones and hosts of the request that do not exist. `closed` has the first hosts that would take one place if they
+    took claims now.
     `exceeded` has the limits of the project's quota that the request exceeds, independently of the hosts; None while
     hosts may still restore claims that count.
     """
@@ -131,4 +156,5 @@ class Explanation:
     exceeded: tuple[Exceeded, ...] | None = ()
     cut_short: bool = False
     ranked: tuple[RankedHost, ...] = ()
-    unknown_zones: UnknownZones = UnknownZones()
+    unknown: Unknown = Unknown()
+    closed: tuple[ClosedHost, ...] = ()

@@ -13,6 +13,27 @@ class ReasonCount:
     reason: str
     hosts: int
 
+    @property
+    def text(self) -> str:
+        """The count with the reason in words: `3 in other zones`, `2 short of VCPU`, `1 by required:HW_CPU_X86_AVX`."""
+        words = _WORDS.get(self.reason)
+        if words is None:
+            words = f"short of {self.reason}" if self.reason.isupper() else f"by {self.reason}"
+        return f"{self.hosts} {words}"
+
+
+_WORDS = {
+    "down": "down",
+    "not-attested": "not attested",
+    "disabled": "disabled",
+    "draining": "draining",
+    "zone": "in other zones",
+    "hosts": "not among the named hosts",
+    "exclude_hosts": "excluded",
+    "other": "for other reasons",
+}
+"""The reasons in words, beside those that are names: of resource classes, traits, labels, groups."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankedHost:

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from redsched.decide import Check, Explanation, HostCheck, Miss, RankedHost, ReasonCount
+    from redsched.decide import Check, ClosedHost, Explanation, HostCheck, Miss, RankedHost, ReasonCount
     from redsched.model import Exceeded
     from redsched.scheduler.plans.results import (
         AddingPlan,
@@ -75,6 +75,7 @@ __all__ = [
     "ClaimFilter",
     "ClassAmounts",
     "ClassCapacity",
+    "ClosedHost",
     "DrainState",
     "Effort",
     "EndedPlacement",
@@ -135,6 +136,7 @@ _MODULES = {
     "CellStatus": "redsched.scheduler.status.results",
     "Change": "redsched.scheduler.results",
     "Check": "redsched.decide",
+    "ClosedHost": "redsched.decide",
     "ClaimCost": "redsched.scheduler.results",
     "ClaimFilter": "redsched.scheduler.queries",
     "ClassAmounts": "redsched.scheduler.plans.results",

@@ -221,8 +221,9 @@ class Scheduler:
     ) -> "Explanation":
         """Explain a request, by a planner if there is one. Raises TooMuchWork beyond the limit."""
         from redsched.decide import Explanation
+        from redsched.decide.explain.closed import merge_closed
         from redsched.decide.explain.ranking import merge_ranked
-        from redsched.decide.explain.zones import merge_unknown_zones
+        from redsched.decide.explain.unknown import merge_unknown
         from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints
         from redsched.scheduler.selection.refusal import merge_nearest, merge_reasons
 
@@ -244,7 +245,8 @@ class Scheduler:
             exceeded=await self._quotas.exceeded(request),
             cut_short=any(one.cut_short for one in found),
             ranked=merge_ranked(one.ranked for one in found),
-            unknown_zones=merge_unknown_zones(one.unknown_zones for one in found),
+            unknown=merge_unknown(one.unknown for one in found),
+            closed=merge_closed(one.closed for one in found),
         )
 
     async def _explain(

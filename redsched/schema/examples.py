@@ -134,7 +134,7 @@ DRAIN: dict[str, Any] = {
     "claims": 1,
     "drain_deadline_ms": AT_MS + 600_000,
     "drain_then": "stop",
-    "unmovable": [{"claim_id": "6f1c", "reason": "none of 2 hosts can take 2 VCPU: 2 by VCPU"}],
+    "unmovable": [{"claim_id": "6f1c", "reason": "none of 2 hosts can take 2 VCPU: 2 short of VCPU"}],
     "failed_moves": [],
 }
 AGGREGATE: dict[str, Any] = {"name": "licensed", "metadata": {"ssd": "true"}, "hosts": ["h17"]}
@@ -190,7 +190,7 @@ UNPLACED: dict[str, Any] = {
     "claim_id": "6f1d",
     "project": "web",
     "host": "h17",
-    "reason": "none of 2 hosts can take 2 VCPU: 2 by VCPU",
+    "reason": "none of 2 hosts can take 2 VCPU: 2 short of VCPU",
 }
 MOVE: dict[str, Any] = {"claim_id": "6f1c", "source": "h17", "target": "h3"}
 LEAVING: dict[str, Any] = {
@@ -217,6 +217,7 @@ STATUS = {
         {
             "name": "c1",
             "epoch": "1790000000000-9f3a12cd",
+            "epoch_began_ms": 1790000000000,
             "now_ms": 1790000720000,
             "settled": True,
             "settle_at_ms": None,
@@ -332,7 +333,9 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "cut_short": False,
         "ranked": [{"host": "h17", "score": 0.75, "weighers": {"spread": 0.75, "failures": 0.0}}],
         "unknown_zones": [],
+        "unknown_hosts": [],
         "zones": [],
+        "closed": [{"host": "h5", "reason": "draining"}],
         "reasons": [{"reason": "VCPU", "hosts": 1}],
         "nearest": [MISS],
         "exceeded": [],

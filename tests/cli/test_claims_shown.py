@@ -71,7 +71,7 @@ def test_why_a_claim_is_on_its_host_fits_80_columns_with_a_column_for_each_weigh
     words = " ".join(shown.split())
     assert "why sim-00001: 3 of 101 hosts fitted at " in words
     assert "weighed by nova" in words
-    assert "left out: 96 by VCPU, 2 by required:HW_CPU_X86_AVX512VNNI" in words
+    assert "left out: 96 short of VCPU, 2 by required:HW_CPU_X86_AVX512VNNI" in words
     assert "candidate 2 was taken: those before it had no room any more" in words
     assert "HOST SCORE io_ops ram hypervisor_version sim-00001 0.750 -0.500 1.000 0.250 sim-00002" in words
 

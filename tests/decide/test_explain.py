@@ -10,10 +10,11 @@ from pydantic_core import to_json
 from redsched.cache.columns import Columns
 from redsched.decide import Decider, Explanation, Miss, ReasonCount
 from redsched.decide.explain.ranking import RANKED
-from redsched.decide.explain.zones import merge_unknown_zones
+from redsched.decide.explain.unknown import merge_unknown
 from redsched.decide.plugins.registry import multipliers, plugin_registry
 from redsched.decide.profile import RequestProfile
-from redsched.decide.result import UnknownZones
+from redsched.decide.result import Unknown
+from redsched.decide.steps import finished
 from redsched.model import Claim, ClaimStatus, GangMember, Group, Request
 from redsched.scheduler.selection.blockers import MAX_TRIED, worth_trying
 from redsched.scheduler.selection.refusal import near, refusal
@@ -261,29 +262,102 @@ def test_the_free_amount_is_that_of_the_largest_place_with_its_name() -> None:
     assert (miss.free, miss.places) == ({"MEMORY_MB": 0}, {})
 
 
-# Unknown zones
+# Unknown zones and hosts
 
 
 def test_a_zone_that_no_host_is_in_is_unknown_and_the_zones_are_listed_up_to_ten() -> None:
     columns = columns_of(**{f"h{number:02}": UP | {"zone": f"az{number:02}"} for number in range(12)})
     decider = Decider(columns, BEST)
-    found = decider.explain(Request({"VCPU": 1}, zones=frozenset({"az9", "az01"}))).unknown_zones
+    found = decider.explain(Request({"VCPU": 1}, zones=frozenset({"az9", "az01"}))).unknown
     assert found.text.startswith("unknown zone 'az9': the hosts are in az00, az01, ")
     assert found.text.endswith(", az09 and more")
-    assert decider.explain(Request({"VCPU": 1}, zones=frozenset({"az01"}))).unknown_zones.text == ""
+    assert decider.explain(Request({"VCPU": 1}, zones=frozenset({"az01"}))).unknown.text == ""
 
 
 def test_a_zone_is_unknown_only_if_it_is_in_no_cell() -> None:
-    first, second = UnknownZones(frozenset({"a", "x"}), ("b",)), UnknownZones(frozenset({"x", "b"}), ("a",))
-    assert merge_unknown_zones([first, second]).text == "unknown zone 'x': the hosts are in a, b"
-    assert merge_unknown_zones([first, UnknownZones()]).text == ""
-    no_zone = UnknownZones(frozenset({"x", "y"}))
-    assert merge_unknown_zones([no_zone]).text == "unknown zones 'x' and 'y': no host is in a zone"
+    first, second = Unknown(frozenset({"a", "x"}), there=("b",)), Unknown(frozenset({"x", "b"}), there=("a",))
+    assert merge_unknown([first, second]).text == "unknown zone 'x': the hosts are in a, b"
+    assert merge_unknown([first, Unknown()]).text == ""
+    no_zone = Unknown(frozenset({"x", "y"}))
+    assert merge_unknown([no_zone]).text == "unknown zones 'x' and 'y': no host is in a zone"
+
+
+def test_hosts_that_do_not_exist_are_named_up_to_five() -> None:
+    columns = columns_of(h1=UP | {"capacity.VCPU": "8"})
+    wanted = Request({"VCPU": 9}, hosts=frozenset({"h1", "nope", *(f"z{number}" for number in range(6))}))
+    found = Decider(columns, BEST).explain(wanted)
+    assert found.unknown.text == "unknown hosts 'nope', 'z0', 'z1', 'z2', 'z3' and 2 more"
+    assert "; unknown hosts 'nope'" in refusal(True, wanted, [found], is_complete=True).detail
+    assert merge_unknown([found.unknown, Unknown(hosts=frozenset({"nope"}))]).text == "unknown host 'nope'"
+
+
+# Hosts that take no claims
+
+
+def closed(columns: Columns, request: Request) -> list[tuple[str, str]]:
+    return [(one.host, one.reason) for one in Decider(columns, BEST).explain(request).closed]
+
+
+def test_hosts_that_would_fit_if_they_took_claims_are_named_with_the_reason() -> None:
+    free = UP | {"capacity.VCPU": "8"}
+    columns = columns_of(
+        a=free | {"alive": "0", "capacity.VCPU": "4"},
+        b=free | {"status": "draining"},
+        c=free | {"status": "disabled", "zone": "az1"},
+        d=free | {"claimed.VCPU": "8"},
+        e=free | {"epoch": "0-a"},
+        f=free | {"alive": "0", "status": "draining"},
+    )
+    assert closed(columns, Request({"VCPU": 8})) == [("b", "draining"), ("c", "disabled"), ("e", "not-attested")]
+    assert closed(columns, Request({"VCPU": 2}, zones=frozenset({"az1"}))) == [("c", "disabled")]
+    assert closed(columns, Request({"VCPU": 8}, exclude_hosts=frozenset("bce"))) == [("f", "down")]
+    assert closed(columns, Request({"VCPU": 9})) == []
+
+
+def test_hosts_whose_pools_would_fail_are_not_among_them() -> None:
+    columns = gpu_hosts(2, free=500)
+    assert closed(columns, shares(500)) == []
+    apart = {name: dict(UP, status="disabled") for name in ("h1", "h2")}
+    for name, free in (("h1", "400"), ("h2", "800")):
+        apart[name] |= {"pool.gpu0": "/", f"capacity.gpu0/{GPU}": free}
+    assert closed(columns_of(**apart), shares(300, 300)) == [("h2", "disabled")]
+
+
+def test_a_refusal_does_not_look_for_them() -> None:
+    decider = Decider(columns_of(h1=UP | {"status": "disabled", "capacity.VCPU": "8"}), BEST)
+    assert decider.explain(Request({"VCPU": 1})).closed
+    assert finished(decider.refusal_steps(Request({"VCPU": 1}), 16)).closed == ()
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("zone", "3 in other zones"),
+        ("hosts", "3 not among the named hosts"),
+        ("VCPU", "3 short of VCPU"),
+        ("CUSTOM_GPU_MILLI", "3 short of CUSTOM_GPU_MILLI"),
+        ("required:HW_CPU_X86_AVX", "3 by required:HW_CPU_X86_AVX"),
+        ("down", "3 down"),
+    ],
+)
+def test_a_count_is_in_words(reason: str, text: str) -> None:
+    assert ReasonCount(reason, 3).text == text
+
+
+def test_a_host_is_counted_for_what_the_request_names_before_its_state() -> None:
+    free = UP | {"capacity.VCPU": "8"}
+    columns = columns_of(
+        a=free | {"alive": "0", "zone": "az1"}, b=free | {"alive": "0", "zone": "az2"}, c=free | {"zone": "az2"}
+    )
+    in_zone = Decider(columns, BEST).explain(Request({"VCPU": 9}, zones=frozenset({"az1"})))
+    assert in_zone.reasons == (ReasonCount("zone", 2), ReasonCount("down", 1))
+    named = Decider(columns, BEST).explain(Request({"VCPU": 9}, hosts=frozenset({"b"})))
+    assert named.reasons == (ReasonCount("hosts", 2), ReasonCount("down", 1))
 
 
 def test_a_refusal_names_unknown_zones_only_if_it_is_about_all_cells() -> None:
-    found = [Explanation(3, 0, (ReasonCount("zone", 3),), (), unknown_zones=UnknownZones(frozenset({"x"}), ("a",)))]
-    text = "none of 3 hosts can take 2 VCPU: 3 by zone"
+    found = [Explanation(3, 0, (ReasonCount("zone", 3),), (), unknown=Unknown(frozenset({"x"}), there=("a",)))]
+    text = "none of 3 hosts can take 2 VCPU: 3 in other zones"
     assert refusal(True, Request({"VCPU": 2}), found).detail == text
     assert refusal(True, Request({"VCPU": 2}), found, is_complete=True).detail == (
         f"{text}; unknown zone 'x': the hosts are in a"

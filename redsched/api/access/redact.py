@@ -91,7 +91,7 @@ class Redactor:
         """Return the explanation without the names of hosts and other claims."""
         if self.is_off:
             return found
-        return replace(found, nearest=tuple(map(self._miss, found.nearest)), checks=(), ranked=())
+        return replace(found, nearest=tuple(map(self._miss, found.nearest)), checks=(), ranked=(), closed=())
 
     def event(self, event: EventView) -> EventView:
         """Return the event of an own claim, without the names of other hosts in its reason."""

@@ -165,7 +165,7 @@ def _show_decision(found: KeptDecision) -> None:
         f"at {formats.time_and_age(found.at_ms)}, weighed by {found.policy}"
     )
     if found.reasons:
-        tables.say(f"left out: {', '.join(f'{one.hosts} by {one.reason}' for one in found.reasons)}")
+        tables.say(f"left out: {', '.join(one.text for one in found.reasons)}")
     if found.candidate > 1:
         tables.say(f"candidate {found.candidate} was taken: those before it had no room any more")
     if found.ranked:

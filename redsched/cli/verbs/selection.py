@@ -128,12 +128,15 @@ def _show_explanation(found: Explanation) -> None:
     print(f"{found.fits} of {found.hosts} hosts fit{unsearched}")
     if found.ranked:
         _show_ranked(found.ranked)
-    if found.unknown_zones.unknown:
-        tables.say(found.unknown_zones.text)
+    if found.unknown.text:
+        tables.say(found.unknown.text)
     if found.reasons:
         tables.show_table(("REASON", "HOSTS"), ((one.reason, one.hosts) for one in found.reasons), "")
     for miss in found.nearest:
         tables.say(f"nearest: {_miss(miss)}")
+    if found.closed:
+        closed = ", ".join(f"{one.host} ({one.reason})" for one in found.closed)
+        tables.say(f"would fit if they took claims: {closed}")
     for one in found.exceeded or ():
         tables.say(f"the project's quota does not allow it: {one.detail}")
     if found.exceeded is None:

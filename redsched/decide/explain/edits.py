@@ -71,9 +71,9 @@ def without(request: Request, columns: Columns, row: int) -> Iterator[Edit]:
 def _conditions(request: Request, columns: Columns, row: int) -> Iterator[Change]:
     zone = columns.zones.text(row)
     if request.zones and zone:
-        yield _change(f"in zone {zone} too", zones=request.zones | {zone})
+        yield _change(f"with zone {zone} allowed", zones=request.zones | {zone})
     if request.hosts:
-        yield _change("on other hosts too", hosts=frozenset())
+        yield _change("with other hosts allowed", hosts=frozenset())
     for host in sorted(request.exclude_hosts & {columns.name(row)}):
         yield _change(f"with host {host} allowed", exclude_hosts=request.exclude_hosts - {host})
     yield from _without_names(request)
@@ -94,7 +94,7 @@ def _without_names(request: Request) -> Iterator[Change]:
         ("forbidden", "with trait {} allowed"),
         ("root_required", "without trait {} of the root"),
         ("root_forbidden", "with trait {} of the root allowed"),
-        ("not_member_of", "in aggregate {} too"),
+        ("not_member_of", "with aggregate {} allowed"),
     ):
         names = getattr(request, field)
         for name in sorted(names):

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from redsched.decide.explain.changes import Effort
+from redsched.decide.explain.closed import closed_hosts
 from redsched.decide.explain.nearest import nearest, with_changes
 from redsched.decide.explain.ranking import ranked
-from redsched.decide.explain.zones import unknown_zones
+from redsched.decide.explain.unknown import unknown
 from redsched.decide.filters import COUNT
 from redsched.decide.filters.pools import POOLS
 from redsched.decide.profile import RequestProfile
@@ -20,7 +21,8 @@ def explain_steps(
 ) -> Steps[Explanation]:
     """Explain a request of this shape, and check the named hosts. The columns change only while changes are searched.
 
-    `places` is the number of places that were found for it, at most its count.
+    `places` is the number of places that were found for it, at most its count. Hosts that take no claims are only
+    looked for if the effort is not limited.
     """
     refused = places < request.count
     reasons = profile.refusal() if refused else profile.counts()
@@ -31,7 +33,8 @@ def explain_steps(
         nearest=nearest(profile),
         unsearched=0 if refused else profile.unsearched,
         ranked=() if refused else ranked(profile),
-        unknown_zones=unknown_zones(profile.columns, request),
+        unknown=unknown(profile.columns, request),
+        closed=closed_hosts(profile) if effort.tests is None else (),
     )
     yield
     checks = []

@@ -1,9 +1,10 @@
 """The filters, which select the hosts that may take a request, in their order, each with its rejection reason.
 
-Cheap and informative filters come first: a host is counted under the first reason that rejects it, and "down" is more
-informative than a lack of memory. A class, trait, zone or label that no host has rejects every host, as an ordinary
-"no fit". An amount is rejected under the name of its resource class, a trait or label under `required:HW_CPU_X86_AVX2`,
-a group under `group:<name>`, guest NUMA cells under `numa`, devices under `pci:<class>`.
+A host is counted under the first reason that rejects it. So the filters on what a request names come first, as it does
+not matter whether a host in another zone is down, then those on the state of the host, and amounts last. A class,
+trait, zone or label that no host has rejects every host, as an ordinary "no fit". An amount is rejected under the name
+of its resource class, a trait or label under `required:HW_CPU_X86_AVX2`, a group under `group:<name>`, guest NUMA cells
+under `numa`, devices under `pci:<class>`.
 """
 
 from redsched.decide.filters.aggregates import aggregate_metadata, member_of
@@ -22,11 +23,11 @@ COUNT = "count"
 """The reason of hosts that fit one place, if all of them together have too few for the request's count."""
 
 HOST_FILTERS: tuple[Filter, ...] = (
+    zone,
+    hosts,
     liveness,
     attestation,
     status,
-    zone,
-    hosts,
     network,
     member_of,
     demands,

@@ -7,7 +7,7 @@ from typing import Any
 
 from redsched.decide import Explanation, Miss, ReasonCount
 from redsched.decide.explain.nearest import NEAREST
-from redsched.decide.explain.zones import merge_unknown_zones
+from redsched.decide.explain.unknown import merge_unknown
 from redsched.decide.filters.hosts import NOT_ATTESTED
 from redsched.decide.steps import finished
 from redsched.decide.work_limit import TooMuchWork, WorkLimit, within
@@ -58,7 +58,7 @@ def refusal(
     """Return NoValidHost with the reasons found, or Settling while hosts may still attest to a new epoch.
 
     `settled` says whether all cells were settled when the reasons were found: a host that attests in between must not
-    cause a refusal. `is_complete` says whether `found` has all cells: zones may be those of other cells.
+    cause a refusal. `is_complete` says whether `found` has all cells: zones and hosts may be those of other cells.
     """
     reasons = merge_reasons([one.reasons for one in found])
     hosts = sum(one.hosts for one in found)
@@ -75,8 +75,8 @@ def refusal(
     }
     if any(one.cut_short for one in found):
         facts["cut_short"] = True
-    zones = merge_unknown_zones(one.unknown_zones for one in found).text if is_complete else ""
-    return NoValidHost(refusal_text(hosts, request, reasons, nearest, zones), facts)
+    unknown = merge_unknown(one.unknown for one in found).text if is_complete else ""
+    return NoValidHost(refusal_text(hosts, request, reasons, nearest, unknown), facts)
 
 
 _OPTIONAL = ("after", "member", "places")
@@ -103,19 +103,17 @@ def merge_nearest(misses: Sequence[Sequence[Miss]]) -> tuple[Miss, ...]:
 
 
 def refusal_text(
-    hosts: int, request: Request, reasons: Sequence[ReasonCount], nearest: Sequence[Miss] = (), zones: str = ""
+    hosts: int, request: Request, reasons: Sequence[ReasonCount], nearest: Sequence[Miss] = (), unknown: str = ""
 ) -> str:
     """Return one sentence about a request that none of so many hosts can take, with the reasons.
 
-    `zones`: that about the zones of the request which are unknown.
+    `unknown`: that about the zones and hosts of the request which do not exist.
     """
     if not hosts:
         return "no host has reported yet: start an agent, or `redsched up`"
-    why = ", ".join(f"{one.hosts} by {one.reason}" for one in reasons)
+    why = ", ".join(one.text for one in reasons) or "not enough places in one cell"
     nearby = "".join(f"; {near(one)}" for one in nearest[:1] if one.changes)
-    unknown = f"; {zones}" if zones else ""
-    why = why or "not enough places in one cell"
-    return f"none of {hosts} hosts can take {_wanted(request)}: {why}{unknown}{nearby}"
+    return f"none of {hosts} hosts can take {_wanted(request)}: {why}{unknown and '; '}{unknown}{nearby}"
 
 
 def near(miss: Miss) -> str:

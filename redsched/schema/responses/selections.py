@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from redsched.model import Amounts, ClaimStatus
-from redsched.scheduler import Check, Explanation, HostCheck, RankedHost, Selection, Selections
+from redsched.scheduler import Check, ClosedHost, Explanation, HostCheck, RankedHost, Selection, Selections
 from redsched.schema.answer import Answer, From
 from redsched.schema.responses.problems import Miss, ReasonCount
 from redsched.schema.responses.quotas import ExceededAnswer
@@ -65,6 +65,13 @@ class RankedHostAnswer(Answer, shows=RankedHost):
     member: Annotated[str, Field(description="For a gang: the member that the place is for.")] = ""
 
 
+class ClosedHostAnswer(Answer, shows=ClosedHost):
+    """A host that would take one place if it took claims."""
+
+    host: str
+    reason: Annotated[str, Field(description="Why it takes none: `down`, `not-attested`, `disabled` or `draining`.")]
+
+
 class ExplanationAnswer(Answer, shows=Explanation):
     """Why hosts fit or do not fit."""
 
@@ -77,14 +84,23 @@ class ExplanationAnswer(Answer, shows=Explanation):
         list[RankedHostAnswer],
         Field(description="The best hosts that fit one place, at most five, best first; empty if it is refused."),
     ]
-    unknown_zones: Annotated[list[str], From("unknown_zones.unknown"), Field(description="Zones that no host is in.")]
+    unknown_zones: Annotated[
+        list[str], From("unknown.zones"), Field(description="Zones of the request that no host is in.")
+    ]
+    unknown_hosts: Annotated[
+        list[str], From("unknown.hosts"), Field(description="Hosts of the request that do not exist.")
+    ]
     zones: Annotated[
         list[str],
-        From("unknown_zones.zones"),
+        From("unknown.there"),
         Field(description="The first zones that there are, if some are unknown."),
     ]
     reasons: list[ReasonCount]
     nearest: list[Miss]
+    closed: Annotated[
+        list[ClosedHostAnswer],
+        Field(description="The first hosts that would take one place if they took claims now, at most three."),
+    ]
     exceeded: Annotated[
         list[ExceededAnswer] | None,
         Field(description="Limits of the project's quota that the request exceeds; null while usage is being counted."),

@@ -114,13 +114,13 @@ def test_a_host_that_fits_passes_every_check() -> None:
     )
     assert found.reason is None
     assert [one.name for one in found.checks] == [
+        "zone",
+        "hosts",
+        "exclude_hosts",
         "down",
         "not-attested",
         "disabled",
         "draining",
-        "zone",
-        "hosts",
-        "exclude_hosts",
         "aggregate-projects",
         "aggregate-traits",
         "aggregate-labels",

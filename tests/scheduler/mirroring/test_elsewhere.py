@@ -49,7 +49,7 @@ async def test_a_cell_is_loaded_when_no_mirrored_one_has_room(partial: Scheduler
 
 
 async def test_a_refusal_needs_no_replica_if_the_summary_proves_it(partial: Scheduler) -> None:
-    with pytest.raises(NoValidHost, match="none of 3 hosts can take 9 VCPU: 3 by VCPU") as refused:
+    with pytest.raises(NoValidHost, match="none of 3 hosts can take 9 VCPU: 3 short of VCPU") as refused:
         await place(partial, 9)
     assert refused.value.facts["reasons"] == [{"reason": "VCPU", "hosts": 3}]
     assert loads(partial) == 0
@@ -273,7 +273,7 @@ async def test_hints_and_named_hosts_reach_cells_that_are_not_mirrored(full: Sch
     assert await place(partial, 1, hosts=frozenset({"b1"})) == "b1"
     assert loads(partial) == 1
     await cell_of(partial, "b").updater.drop()
-    with pytest.raises(NoValidHost, match="3 by hosts"):
+    with pytest.raises(NoValidHost, match="3 not among the named hosts"):
         await place(partial, 1, hosts=frozenset({"nowhere"}))
     assert loads(partial) == 1
 

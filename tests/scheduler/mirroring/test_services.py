@@ -125,6 +125,6 @@ async def test_a_request_in_a_full_fleet_of_many_cells_is_refused_by_summaries(c
             await full._cells.catch_up()
             await summarize(full)
             before = loads(one)
-            with pytest.raises(NoValidHost, match="none of 8 hosts can take 1 VCPU: 8 by VCPU"):
+            with pytest.raises(NoValidHost, match="none of 8 hosts can take 1 VCPU: 8 short of VCPU"):
                 await place(one, 1)
             assert loads(one) == before

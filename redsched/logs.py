@@ -26,11 +26,26 @@ def get_logger(name: str) -> "FilteringBoundLogger":
 def configure(level: str, is_json: bool = False) -> None:
     """Set up structlog and the standard logging of libraries. Call it once, at process start."""
     number = logging.getLevelNamesMapping()[level.upper()]
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(_STDERR)
     handler.setFormatter(_JsonFormatter() if is_json else logging.Formatter("%(levelname)s %(name)s %(message)s"))
     logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler])
     _LazyLogger.level, _LazyLogger.is_json = number, is_json
     _configured.cache_clear()
+
+
+class _Stderr:
+    """Writes to what stderr is at the time: progress drawn there takes it over, to stay below what is logged."""
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        """Flush what was written."""
+        sys.stderr.flush()
+
+
+_STDERR = _Stderr()
 
 
 class _JsonFormatter(logging.Formatter):
@@ -79,7 +94,7 @@ def _configured() -> Any:
     if _LazyLogger.level is not None:
         structlog.configure(
             wrapper_class=structlog.make_filtering_bound_logger(_LazyLogger.level),
-            logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+            logger_factory=structlog.PrintLoggerFactory(_STDERR),  # type: ignore[arg-type]
             processors=[
                 structlog.contextvars.merge_contextvars,
                 _add_origin,

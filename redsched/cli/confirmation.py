@@ -3,15 +3,16 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from shutil import get_terminal_size
 from typing import Annotated, NamedTuple
 
 import typer
 
-from redsched.cli.fleet import with_fleet
+from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.formats import wrapped
 from redsched.cli.where import Where
-from redsched.errors import InvalidRequest
+from redsched.errors import InvalidRequest, NotFound
 from redsched.model import Claim
 from redsched.scheduler import ClaimFilter
 from redsched.scheduler.status.results import counted, named
@@ -52,6 +53,23 @@ def claims_on(where: Where, host: str) -> str:
     """Return how many claims a host holds, and of which projects."""
     found = _matching(where, ClaimFilter(host=host))
     return f"It holds {found.number}: {found.summary}" if found else "It holds no claims"
+
+
+def claims_freed(where: Where, ids: Sequence[str]) -> str:
+    """Return which of these claims would be freed though their work may run; '' if none of them has a host."""
+
+    async def read(fleet: Fleet) -> list[Claim]:
+        found = []
+        for one in ids:
+            with suppress(NotFound):
+                found.append(await fleet.claims.get(one))
+        return found
+
+    held = [one for one in with_fleet(where, read, read_only=True) if one.placements]
+    if not held:
+        return ""
+    named_here = named([f"{one.id} ({one.state} on {one.host})" for one in held])
+    return f"Freed at once, even if the work still runs, so that others may get the same amounts: {named_here}"
 
 
 class _Matching(NamedTuple):

@@ -67,18 +67,19 @@ class Column(Generic[Item]):
     """A column: its head, the value of an item in it, and `leave`, the order in which columns without room go.
 
     Those with 1 are left out first; one with 0 is never left out, because it identifies the item. A column that is
-    `only_wide` is shown by `-o wide`; one that is `only_terminal`, such as an age, is of no use to programs.
+    `only_wide` is shown by `-o wide`; one that is `only_fitted`, such as an age, only by a table that fits a terminal:
+    the others have the time itself.
     """
 
     head: str
     value: Callable[[Item], object]
     leave: int = 0
     only_wide: bool = False
-    only_terminal: bool = False
+    only_fitted: bool = False
 
     def is_shown(self, wide: bool) -> bool:
         """Return whether the column is in the table, if it has room."""
-        return (wide or not self.only_wide) and (sys.stdout.isatty() or not self.only_terminal)
+        return (wide or not self.only_wide) and (tables.is_fitted(wide) or not self.only_fitted)
 
 
 @dataclass(frozen=True, slots=True)

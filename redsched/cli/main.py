@@ -80,7 +80,8 @@ def _run(arguments: Sequence[str]) -> int:
             return InvalidRequest.exit_code  # the help has been shown
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "redsched"
-        return _fail(f"{error.format_message()} (`{command} --help` shows how)", InvalidRequest.exit_code)
+        said = error.format_message().replace(": Value error, ", ": ").rstrip(".")  # pydantic's words
+        return _fail(f"{said} (`{command} --help` shows how)", InvalidRequest.exit_code)
     return found if isinstance(found, int) else 0
 
 

@@ -68,6 +68,14 @@ def test_an_answer_decides(filled: Redsched, store: str, answer: str, code: int,
     assert filled("claim", "list", "-o", "name").check().output.split() == left
 
 
+def test_a_release_by_force_says_where_the_work_may_still_run(filled: Redsched) -> None:
+    said = "Freed at once, even if the work still runs, so that others may get the same amounts: a (claimed on h1)"
+    filled("claim", "release", "a", "nope", "--force").check_failed(2, said, "add --yes")
+    assert filled("claim", "list", "-o", "name").check().output.split() == ["a", "b"]
+    filled("claim", "release", "a", "--force", "--yes").check()
+    filled("claim", "release", "nope", "--force").check_failed(4, "nope")
+
+
 @pytest.mark.usefixtures("needs_store")
 def test_what_will_be_refused_or_changes_nothing_is_not_asked_for(filled: Redsched) -> None:
     filled("host", "write-off", "h1").check_failed(3, "is alive")

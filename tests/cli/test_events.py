@@ -54,6 +54,10 @@ def test_events_of_one_claim_are_shown_and_followed(redsched: Redsched, store: s
     assert [one["kind"] for one in page["events"]] == ["claimed"]
     assert page["next"]
     redsched("events", "--after", "nonsense").check_failed(2, "nonsense")
+    cut = redsched("events", "--claim", "mine", "--limit", "1")
+    assert (cut.exit_code, cut.errors) == (0, "the latest 1 event: --limit shows more, --older-than earlier ones\n")
+    assert redsched("events", "--claim", "mine", "--limit", "3").check().errors == ""
+    assert redsched("events", "--claim", "mine", "--limit", "1", "-o", "name").check().errors == ""
 
 
 def test_a_claim_and_its_events_show_why_it_failed(redsched: Redsched, store: str) -> None:

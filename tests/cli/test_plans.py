@@ -51,7 +51,7 @@ def test_a_drain_and_a_failure_are_planned_and_nothing_is_done(redsched: Redsche
     assert found[0] == "0 of 2 claims have another place, 2 could not leave"
     assert found[1].split() == ["UNPLACED", "CLAIM", "HOST", "REASON"]
     assert redsched("claim", "list").output == before
-    redsched("claim", "release", "moves", "--force").check()
+    redsched("claim", "release", "moves", "--force", "--yes").check()
     redsched("select", "VCPU=3", "--host", "h1", "--host", "h2", "--zone", "az2", "--id", "zoned").check()
     redsched("select", "VCPU=4", "--id", "free").check()
     lines = redsched("plan", "without", "h1").check().output.splitlines()

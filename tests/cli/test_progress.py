@@ -2,11 +2,13 @@
 
 import asyncio
 import io
+import logging
 import sys
 
 import pytest
+import structlog
 
-from redsched import progress
+from redsched import logs, progress
 from redsched.cli import progress as shown_progress
 from redsched.scheduler import Scheduler
 from tests.cli.conftest import Redsched
@@ -41,6 +43,26 @@ def test_what_is_counted_is_shown_and_removed(monkeypatch: pytest.MonkeyPatch) -
     found = written_to_a_terminal(monkeypatch, 0.0)
     assert "exporting: 7 claims" in found
     assert found.rstrip().endswith("\x1b[2K"), "the last thing written erases the line"
+
+
+def test_a_line_of_the_log_stands_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(shown_progress, "BEGIN_S", 0.0)
+    monkeypatch.setattr(logs._LazyLogger, "level", logging.WARNING)
+    logs._configured.cache_clear()
+    try:
+        logs.get_logger("any").warning("the first line")
+        with shown_progress.shown("repairing"):
+            progress.report("hosts", 1, 9)
+            logs.get_logger("any").warning("a leftover is removed")
+        lines = terminal.getvalue().splitlines()
+    finally:
+        logs._configured.cache_clear()
+        structlog.reset_defaults()
+    (logged,) = (line for line in lines if "a leftover is removed" in line)
+    assert "repairing" not in logged, "it has a line of its own"
 
 
 async def test_waiting_shows_that_time_passes_and_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:

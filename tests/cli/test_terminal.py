@@ -118,9 +118,10 @@ def test_a_selection_shows_whole_tokens(redsched: Redsched, store: str) -> None:
 
 def test_the_list_of_claims_shows_whole_ids(redsched: Redsched, store: str) -> None:
     claim_id = claim(redsched)["claim_id"]
-    *row, age = on_a_terminal(store, "claim", "list")[1].split()
+    *row, age, _in, lease = on_a_terminal(store, "claim", "list")[1].split()
     assert row == [claim_id, "claimed", "h1", "VCPU=2"]
     assert re.fullmatch(r"\d+s", age)
+    assert re.fullmatch(r"\d+[sm]", lease)
 
 
 def test_why_a_claim_is_stuck_is_wrapped(redsched: Redsched, store: str) -> None:

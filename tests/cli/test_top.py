@@ -5,15 +5,17 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from redsched.cli.top import pictures, reading
 from redsched.cli.top.app import TopApp
 from redsched.errors import RedschedError, StoreUnavailable
-from redsched.model import HostReport, Inventory
-from redsched.scheduler import Scheduler
+from redsched.model import HostReport, HostStatus, Inventory
+from redsched.scheduler import HostView, Scheduler, StatusProblem
 from redsched.settings import Settings
 from redsched.store.embedded.server import PrivateServer
 from tests.cli.conftest import REST, Redsched, served
@@ -82,6 +84,9 @@ def test_it_shows_what_changes_meanwhile(redsched: Redsched, over_rest: dict[str
         terminal.until_seen("1 claim", "claimed", "later")
         redsched("host", "disable", "h2").check()
         terminal.until(lambda text: "disabled" in text, "the state of h2")
+        terminal.press("s")
+        text = terminal.until_seen("2 hosts by state")
+        assert text.index("h2 ") < text.index("h1 "), "hosts that take no claims come first"
 
 
 def test_a_terminal_that_grows_shows_more(redsched: Redsched, over_rest: dict[str, str]) -> None:
@@ -199,3 +204,21 @@ async def test_an_error_that_nobody_expected_ends_it() -> None:
 )
 def test_a_bar_has_its_width_and_shows_any_use(claimed: float, external: float, expected: str) -> None:
     assert pictures.bar(claimed, external, 10) == expected
+
+
+def test_states_are_in_the_order_of_their_urgency() -> None:
+    up = HostView("h1", "c1", "", HostStatus.ENABLED, True, True, 1, 30, 0, {}, frozenset(), {}, {}, 0)
+    draining, disabled = (replace(up, status=one) for one in (HostStatus.DRAINING, HostStatus.DISABLED))
+    lost = replace(up, alive=False, written_off=True)
+    down, unattested = replace(up, alive=False), replace(up, attested=False)
+    views = [down, unattested, lost, draining, disabled, up]
+    assert sorted([up, lost, disabled, down, draining, unattested], key=pictures.ORDERS["state"]) == views
+    assert [pictures.state_of(one) for one in views] == list(pictures.STATES)
+
+
+def test_problems_lead_to_what_to_do() -> None:
+    found = [StatusProblem("host-down", "c1", f"host h{number} is down", "") for number in range(4)]
+    for count, more in ((1, ""), (4, "and 1 more; ")):
+        state = SimpleNamespace(report=SimpleNamespace(problems=found[:count]))
+        lines = str(pictures.problems(cast("reading.State", state))).splitlines()
+        assert (lines[0], lines[-1]) == ("! cell c1: host h0 is down", f"  {more}what to do: redsched status")

@@ -183,7 +183,7 @@ class Stack:
         deadline = time.monotonic() + RELEASE_S
         while claims := [claim["claim_id"] for claim in self.show("claim", "list")]:
             is_late = time.monotonic() > deadline
-            run("claim", "release", *(["--force"] if is_late else []), *claims, "--url", self.up.store)
+            run("claim", "release", *(["--force", "--yes"] if is_late else []), *claims, "--url", self.up.store)
             time.sleep(RELEASE_PAUSE_S)
 
 

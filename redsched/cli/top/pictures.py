@@ -38,8 +38,9 @@ def problems(state: State) -> Text:
     """Return the most serious problems, one a line; no text if there are none."""
     found = state.report.problems
     lines = [f"! {f'cell {one.cell}: ' if one.cell else ''}{one.detail}" for one in found[:MAX_PROBLEMS]]
-    if (more := len(found) - MAX_PROBLEMS) > 0:
-        lines.append(f"  and {more} more: `redsched status` has all of them, and what to do")
+    if found:
+        more = len(found) - MAX_PROBLEMS
+        lines.append(f"  {f'and {more} more; ' * (more > 0)}what to do: redsched status")
     return Text("\n".join(lines), "red", no_wrap=True, overflow="ellipsis")
 
 
@@ -99,6 +100,10 @@ def fullest(view: HostView) -> tuple[float, str]:
     return max(slots, default=(0.0, ""))
 
 
+STATES = ("down", "not attested", "lost", "draining", "disabled", "up")
+"""What `state_of` returns, the most urgent first."""
+
+
 def state_of(view: HostView) -> str:
     """Return why a host takes no claims, or `up`."""
     if view.written_off:
@@ -122,7 +127,7 @@ def host_row(view: HostView, width: int) -> tuple[Text | str, ...]:
 
 ORDERS: Mapping[str, Callable[[HostView], Any]] = {
     "fullest": lambda one: -fullest(one)[0],
-    "state": lambda one: (state_of(one) == "up", state_of(one)),
+    "state": lambda one: STATES.index(state_of(one)),
     "claims": lambda one: -one.claims,
     "zone": lambda one: one.zone,
     "name": lambda one: one.name,

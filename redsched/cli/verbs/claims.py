@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from redsched.cli import completion, formats, options, tables
+from redsched.cli import completion, confirmation, formats, options, tables
 from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.listings import Column, Form, Listing, SortOption, show_page, sorted_page
 from redsched.cli.options import (
@@ -41,7 +41,7 @@ def list_claims(
     host: Annotated[Many, many("Only claims on this host.", completed=completion.hosts)] = [],  # noqa: B006 - typer reads it
     project: Annotated[Many, many("Only claims of this project.")] = [],  # noqa: B006
     consumer: Annotated[Many, many("Only claims for this consumer.")] = [],  # noqa: B006
-    state: Annotated[list[ListedState], many("Only claims in this state.")] = [],  # noqa: B006
+    state: Annotated[list[ListedState], many("Only claims in this state; ended ones are not listed.")] = [],  # noqa: B006
     zone: Annotated[Many, many("Only claims on hosts in this zone.")] = [],  # noqa: B006
     cell: Annotated[Many, many("Only claims in this cell.")] = [],  # noqa: B006
     older_than: OlderThan = 0,
@@ -95,6 +95,8 @@ def release(
     """
     wanted = filters.or_ids(claim, token)
     if wanted is None:
+        if force:
+            confirmation.ask(filters.yes, lambda: confirmation.claims_freed(where, claim))
         _release_each(claim, token, force, as_json, where)
         return 0
 
@@ -221,6 +223,10 @@ def _claimed(one: Claim) -> str:
     return "" if one.claimed_at_ms is None else formats.time(one.claimed_at_ms)
 
 
+def _expires_in(one: Claim) -> str:
+    return "" if one.expires_at_ms is None else formats.age(one.expires_at_ms)
+
+
 def _expires(one: Claim) -> object:
     """Return when a claim ends by itself unless it is confirmed or renewed."""
     if one.expires_at_ms is None:
@@ -231,11 +237,12 @@ def _expires(one: Claim) -> object:
 LISTING: Listing[Claim] = Listing(
     (
         Column("CLAIM", lambda one: one.id),
-        Column("STATE", _state, leave=4),
+        Column("STATE", _state, leave=5),
         Column("HOST", _where),
-        Column("AMOUNTS", lambda one: tables.amounts(one.amounts), leave=3),
-        Column("PROJECT", lambda one: one.project, leave=2),
-        Column("AGE", _age, leave=1, only_terminal=True),
+        Column("AMOUNTS", lambda one: tables.amounts(one.amounts), leave=4),
+        Column("PROJECT", lambda one: one.project, leave=3),
+        Column("AGE", _age, leave=1, only_fitted=True),
+        Column("EXPIRES", _expires_in, leave=2, only_fitted=True),
         Column("CONSUMER", lambda one: one.consumer, only_wide=True),
         Column("CLAIMED", _claimed, only_wide=True),
         Column("EXPIRES", _expires, only_wide=True),

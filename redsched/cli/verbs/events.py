@@ -1,6 +1,7 @@
 """`redsched events`: show or follow the log of claims, moves, releases and operator actions."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ from redsched.cli.options import MAX_AGE_S, After, Limit, Many, event_times, fil
 from redsched.cli.shutdown import run_until_ended
 from redsched.cli.where import ANYWHERE, Where, settings_of
 from redsched.scheduler import EventFilter, EventView, Page
+from redsched.scheduler.status.results import counted
 from redsched.schema import responses
 
 EVERY_S = 0.5
@@ -60,6 +62,9 @@ def events(
     if follow:
         return run_until_ended(_follow(where, after, wanted, _Follower(wanted_form)))
     page = with_fleet(where, lambda s: _page(s, limit, after, wanted), read_only=True)
+    if not after and len(page.items) == limit and wanted_form.chosen in (None, Output.WIDE):
+        said = f"the latest {counted(limit, 'event')}: --limit shows more, --older-than earlier ones"
+        print(said, file=sys.stdout if sys.stdout.isatty() else sys.stderr)
     return show_page(LISTING, page, lambda one: responses.EventsAnswer.of(one), wanted_form)
 
 

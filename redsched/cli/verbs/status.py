@@ -104,7 +104,7 @@ def _agents(hosts: HostCounts) -> str:
     if not hosts.with_agent:
         return "none"
     releases = (f"{number} of {version or 'an unknown release'}" for version, number in hosts.agent_versions.items())
-    oldest = f"; the oldest report of a host that is up: {hosts.slowest}, {duration(hosts.slowest_ms)} ago"
+    oldest = f"; the oldest report of those up: {hosts.slowest}, {duration(hosts.slowest_ms)} ago"
     return ", ".join(releases) + (oldest if hosts.up else "")
 
 

@@ -26,6 +26,7 @@ from redsched.errors import Unavailable
 from redsched.model import ClaimStatus, HostReport
 from redsched.settings import Settings
 from redsched.store.client import batcher
+from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 from redsched.store.commands.hosts import HostCommands
 from redsched.store.embedded.server import PrivateServer
@@ -207,19 +208,17 @@ async def test_a_server_that_hangs_for_longer_than_every_lease_is_lived_through(
         living(fresh_server.url, tmp_path, hook=world.hook, reply_timeout_s=0.5) as agent,
     ):
         await world.place("a")
-        until_ms = int((await world.host())["alive_until_ms"])
         await world.reaches("a", ClaimStatus.ACTIVE)
         await asyncio.to_thread(fresh_server.pause)
         await pauses.pass_by()
         largest = sizes(agent)
         fresh_server.resume()
 
-        async def is_back() -> bool:
-            host = await world.host()
-            return host["alive"] == "1" and int(host["alive_until_ms"]) > until_ms
+        async def is_placed() -> bool:
+            """Return whether the host takes the claim: not before it has renewed its lease."""
+            return (await world.place("b")).outcome in (Outcome.OK, Outcome.ALREADY_DONE)
 
-        await wait_until(is_back)
-        await world.place("b")
+        await wait_until(is_placed)
         await world.reaches("b", ClaimStatus.ACTIVE)
         claim = await world.claim("a")
     assert claim is not None

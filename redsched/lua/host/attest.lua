@@ -17,6 +17,7 @@
 --   UNKNOWN (report first) | NOT_OWNER
 --   RETRY (KEY.claims holds an id that has no entry; or keys are missing, whose names follow)
 --   CONFLICT (the amounts do not sum to a whole number)
+-- It renews the host's lease: a host that has just attested must not be taken for down until its next heartbeat.
 -- Merging: docs/architecture/attestation.md. Once a host has attested, the store decides; until then, a placement
 -- counts if the store or the journal has it.
 -- include: attest_entries
@@ -28,6 +29,7 @@
 -- include: order
 -- include: put_fields
 -- include: remove_members
+-- include: renew_lease
 -- include: settle
 local cell = fence(KEY.deadlines)
 local host, known = read_hash(KEY.host)
@@ -74,22 +76,26 @@ if #lacking > 0 then
 end
 
 -- Every check has passed. From here on, only writes.
-local version, fields = tonumber(host.version) + 1, {'epoch', cell.epoch}
+local version = renew_lease(cell, ARG.host, tonumber(host.version), host.alive,
+  tonumber(host.lease_ms or ARG.lease_ms)) + 1
+local fields = {'epoch', cell.epoch}
 put_fields(fields, claimed, unclaimed)
 publish(cell, 'host', ARG.host, version, 'attest', count_beside(merged.claims, objects), fields)
-local before, now = {}, {}
-for _, id in ipairs(ids) do
-  before[id] = true
-end
-for _, entry in ipairs(held) do
-  now[entry.claim.id] = true
-end
 local joining, leaving = {}, {}
-for id in pairs(now) do
-  joining[#joining + 1] = not before[id] and id or nil
-end
-for id in pairs(before) do
-  leaving[#leaving + 1] = not now[id] and id or nil
+do
+  local before, now = {}, {}
+  for _, id in ipairs(ids) do
+    before[id] = true
+  end
+  for _, entry in ipairs(held) do
+    now[entry.claim.id] = true
+  end
+  for id in pairs(now) do
+    joining[#joining + 1] = not before[id] and id or nil
+  end
+  for id in pairs(before) do
+    leaving[#leaving + 1] = not now[id] and id or nil
+  end
 end
 local inbox = write_notifications(cell, held, tonumber(host.inbox or '0'))
 in_chunks('SADD', KEY.claims, joining)

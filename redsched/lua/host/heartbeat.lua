@@ -9,7 +9,7 @@
 -- record and a failover has lost its report, or there are two copies of the journal. The number of its next report
 -- tells which.
 -- include: fence
--- include: publish
+-- include: renew_lease
 local cell = fence(KEY.deadlines)
 local host = redis.call('HMGET', KEY.host, 'version', 'epoch', 'alive', 'agent.journal', 'agent.nonce')
 local function answer(outcome)
@@ -26,13 +26,5 @@ end
 if host[2] ~= cell.epoch then
   return answer('NOT_ATTESTED')
 end
-local until_ms = text(cell.now_ms + tonumber(ARG.lease_ms))
-if host[3] ~= '1' then
-  local version = tonumber(host[1]) + 1
-  publish(cell, 'host', ARG.host, version, 'up', 0, {'alive', '1'})
-  redis.call('HSET', KEY.host, 'alive', '1', 'version', text(version))
-  finish(cell)
-end
-redis.call('HSET', KEY.host, 'alive_until_ms', until_ms)
-redis.call('ZADD', KEY.hosts, until_ms, ARG.host)
+renew_lease(cell, ARG.host, tonumber(host[1]), host[3], tonumber(ARG.lease_ms))
 return answer('OK')

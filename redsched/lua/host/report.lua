@@ -64,7 +64,7 @@ end
 local version = old.version or text(cell.seq)
 if #changed > 0 then
   version = text(tonumber(version) + 1)
-  publish(cell, 'host', ARG.host, version, 'report', 0, changed, '')
+  publish(cell, 'host', ARG.host, version, old.alive == '0' and 'up' or 'report', 0, changed, '')
 end
 redis.call('HSET', KEY.host, 'version', version, 'alive_until_ms', until_ms, 'lease_ms', ARG.lease_ms,
   'agent.journal', ARG.journal, 'agent.nonce', ARG.nonce, 'agent.number', text(number))

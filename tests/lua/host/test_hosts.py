@@ -177,7 +177,33 @@ async def test_a_report_brings_a_host_up_again_in_the_feed(cell: CellStore, raw:
     seq = (await cell.tick()).seq
     await cell.hosts.report(report_of("h1"))
     (entry,) = await changes_since(cell, seq)
-    assert entry.fields == {"alive": "1"}
+    assert (entry.op, entry.fields) == ("up", {"alive": "1"})
+
+
+async def test_the_first_report_of_a_host_is_not_its_return(cell: CellStore) -> None:
+    seq = (await cell.tick()).seq
+    await cell.hosts.report(report_of("new"))
+    (entry,) = await changes_since(cell, seq)
+    assert entry.op == "report"
+
+
+async def test_an_attestation_renews_the_lease_and_says_up(cell: CellStore, raw: Any) -> None:
+    """The store was away for longer than the lease: no scheduler may take the host for down before it beats again."""
+    await open_host(cell)
+    await lapse(raw, cell)
+    await cell.hosts.mark_down(["h1"])
+    await new_epoch(cell)
+    clock = await cell.tick()
+    assert (await cell.hosts.attest("h1", "")).outcome is Outcome.OK
+    host = await fields_of(raw, cell.keys.host("h1"))
+    assert host["alive"] == "1"
+    assert int(host["alive_until_ms"]) > clock.now_ms
+    assert await cell.hosts.mark_down(["h1"]) == 0
+    assert await cell.hosts.lapsed(0, clock.now_ms, 0, 10) == []
+    assert [(one.op, one.version) for one in await changes_since(cell, clock.seq)] == [
+        ("up", int(host["version"]) - 1),
+        ("attest", int(host["version"])),
+    ]
 
 
 async def test_reports_of_one_agent_count_only_in_their_order(cell: CellStore, raw: Any) -> None:

@@ -281,7 +281,7 @@ class ModelCell:
             return "ALREADY_DONE"
         if not host.written_off:
             self._heard(host)
-        host.attested, host.lost_before = True, False
+        host.attested, host.alive, host.lost_before = True, True, False
         for claim in self.live(name).values():
             claim.due = False
             if claim.state in ("claimed", "ending"):

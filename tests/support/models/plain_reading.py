@@ -59,13 +59,13 @@ def reasons_besides_amounts(name: str, fields: Fields, request: Request, epoch: 
     held = {field.removeprefix("trait.") for field, value in fields.items() if field.startswith("trait.") and value}
     zone = fields.get("zone", "")
     return [
+        *(["zone"] if request.zones and zone not in request.zones else []),
+        *(["hosts"] if request.hosts and name not in request.hosts else []),
+        *(["exclude_hosts"] if name in request.exclude_hosts else []),
         *(["down"] if fields.get("alive") != "1" else []),
         *(["not-attested"] if fields.get("epoch", "") != epoch or not epoch else []),
         *(["disabled"] if fields.get("status") not in ("enabled", "draining") else []),
         *(["draining"] if fields.get("status") == "draining" else []),
-        *(["zone"] if request.zones and zone not in request.zones else []),
-        *(["hosts"] if request.hosts and name not in request.hosts else []),
-        *(["exclude_hosts"] if name in request.exclude_hosts else []),
         *(f"required:{trait}" for trait in sorted(request.required - held)),
         *(f"forbidden:{trait}" for trait in sorted(request.forbidden & held)),
         *("any_of:" + ",".join(one) for one in sorted({tuple(sorted(o)) for o in request.any_of}) if not held & {*one}),

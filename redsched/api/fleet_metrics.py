@@ -22,7 +22,7 @@ _OF_CLASSES = {
     "external": ("external", "Amounts used of it by work that belongs to no claim."),
     "kept": ("kept", "Amounts kept of it for requests that wait."),
     "free": ("free", "Amounts free on hosts that take claims."),
-    "free_largest": ("largest", "The largest amount free in one place of a host."),
+    "free_largest": ("largest", "The largest amount free in one place of a host, whatever its max_unit."),
     "stranded": ("stranded", "Amounts free on hosts that lack VCPU or memory for an average claim."),
 }
 """The metrics by zone and class: the field of ClassUsage, and what it is."""

@@ -188,7 +188,8 @@ VERBS: Mapping[str, Entry] = {
         "Watch the fleet in the terminal: problems, capacity, hosts and the latest events.",
     ),
     "capacity": Entry(
-        "verbs.capacity:capacity", "Show how much there is, how much is claimed and free, and the largest free place."
+        "verbs.capacity:capacity",
+        "Show how much there is, how much is claimed and free, and the most that one claim can take.",
     ),
     "events": Entry("verbs.events:events", "Show the latest events, or those after a given one."),
     "audit": Entry("verbs.audit:audit", "Check the store's sums, limits and leftovers while it is in use."),

@@ -41,3 +41,12 @@ def fits(amount: int, capacity: Any, claimed: Any, external: Any, minimum: Any, 
     """
     in_units = (minimum <= amount) & (amount <= maximum) & (amount % step == 0)
     return in_units & (amount <= free(capacity, claimed, external))
+
+
+def largest_fit(free: Any, minimum: Any, maximum: Any, step: Any) -> Any:
+    """Return the largest amount for which `fits` is true on a slot with so much free; 0 if there is none.
+
+    The arguments are integers or int64 arrays; so is the result.
+    """
+    most = np.minimum(free, maximum) // step * step
+    return most * ((most >= minimum) & (most > 0))

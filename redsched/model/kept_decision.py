@@ -28,7 +28,7 @@ _WORDS = {
     "disabled": "disabled",
     "draining": "draining",
     "zone": "in other zones",
-    "hosts": "not among the hosts to choose from",
+    "hosts": "not among those named",
     "exclude_hosts": "excluded",
     "other": "for other reasons",
 }

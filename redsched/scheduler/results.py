@@ -435,8 +435,8 @@ class ClassCapacity:
 
     `total`: what claims and external usage may use together. `claimed` and `external`: what they use; `external` has
     what is reserved for requests that wait, too. `free`: what is free on hosts that take claims; `away`: on hosts that
-    take none, because they are down, not attested, disabled or draining. `largest`: the largest free amount in one
-    place, `largest_at`: the host (with the pool, `h1 gpu0`) or shared pool that has it.
+    take none, because they are down, not attested, disabled or draining. `largest`: the most that one claim can
+    take in one place, `largest_at`: the host (with the pool, `h1 gpu0`) or shared pool that has it.
     """
 
     total: int = 0

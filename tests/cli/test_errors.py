@@ -96,9 +96,7 @@ def test_an_unknown_zone_lists_the_zones(redsched: Redsched, command: str) -> No
 
 
 def test_an_unknown_host_is_named(redsched: Redsched) -> None:
-    redsched("select", "VCPU=1", "--host", "nope").check_failed(
-        3, "2 not among the hosts to choose from; unknown host 'nope'"
-    )
+    redsched("select", "VCPU=1", "--host", "nope").check_failed(3, "2 not among those named; unknown host 'nope'")
     assert redsched("explain", "VCPU=1", "--host", "nope").check().output.splitlines()[1] == "unknown host 'nope'"
     found = redsched("explain", "VCPU=1", "--host", "nope", "--json").check().json()
     assert (found["unknown_hosts"], found["unknown_zones"]) == (["nope"], [])

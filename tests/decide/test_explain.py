@@ -333,7 +333,7 @@ def test_a_refusal_does_not_look_for_them() -> None:
     ("reason", "text"),
     [
         ("zone", "3 in other zones"),
-        ("hosts", "3 not among the hosts to choose from"),
+        ("hosts", "3 not among those named"),
         ("VCPU", "3 short of VCPU"),
         ("CUSTOM_GPU_MILLI", "3 short of CUSTOM_GPU_MILLI"),
         ("required:HW_CPU_X86_AVX", "3 by required:HW_CPU_X86_AVX"),

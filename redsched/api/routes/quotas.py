@@ -50,6 +50,6 @@ async def get_usage(request: Request, query: Annotated[UsageQuery, Query()]) -> 
 
 @router.get("/capacity", summary="Get capacity", responses=answers({200: CapacityAnswer}, InvalidRequest))
 async def get_capacity(request: Request, query: Annotated[CapacityQuery, Query()]) -> Response:
-    """Return how much there is, claimed and free of each class, and the largest free place; `by` adds rows."""
+    """Return by class how much there is, is claimed and is free, and the most one claim can take; `by` adds rows."""
     rows = await scheduler(request).capacity(query.by)
     return responses.answer(CapacityAnswer.of_rows(query.by, rows))

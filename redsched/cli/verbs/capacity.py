@@ -25,7 +25,7 @@ def capacity(
     as_json: AsJson = False,
     where: Where = ANYWHERE,
 ) -> None:
-    """Show how much there is, how much is claimed and free, and the largest free place."""
+    """Show how much there is, how much is claimed and free, and the most that one claim can take."""
     rows = with_fleet(where, lambda s: s.capacity(by), read_only=True)
     if as_json:
         return tables.show_json(responses.CapacityAnswer.of_rows(by, rows))

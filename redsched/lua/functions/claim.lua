@@ -3,6 +3,13 @@
 -- include: placements
 -- include: read_hash
 -- include: register
+-- Reasons in words, as redsched/model/kept_decision.py has them.
+local WORDS = {
+  down = 'down', ['not-attested'] = 'not attested', disabled = 'disabled', draining = 'draining',
+  zone = 'in other zones', hosts = 'not among those named', exclude_hosts = 'excluded',
+  other = 'for other reasons',
+}
+
 local function say_placement(cell, say, claim, prefix)
   local function field(name)
     return claim[prefix .. name]
@@ -29,7 +36,8 @@ local function say_decision(cell, say, name, placed)
     if token == placed and readable then
       local left = {}
       for reason, hosts in pairs(kept.left_out) do
-        left[#left + 1] = hosts .. ' by ' .. reason
+        local words = WORDS[reason] or (reason == string.upper(reason) and 'short of ' or 'by ') .. reason
+        left[#left + 1] = hosts .. ' ' .. words
       end
       table.sort(left)
       say('chosen as candidate %s of %d hosts; left out: %s', candidate, kept.hosts,

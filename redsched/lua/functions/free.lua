@@ -25,8 +25,9 @@ local function add_host(sums, name, hash, slots, wanted)
       local of, sum = slot_of(hash, slot), sums[class] or {free = 0, largest = 0, at = '', capacity = 0, hosts = 0}
       sums[class] = sum
       sum.free, sum.capacity = sum.free + of.free, sum.capacity + of.capacity
-      if of.free > sum.largest then
-        sum.largest, sum.at = of.free, name
+      local most = largest_fit(hash, slot, of.free)
+      if most > sum.largest then
+        sum.largest, sum.at = most, name
       end
       if of.free > 0 and not counted[class] then
         sum.hosts, counted[class] = sum.hosts + 1, true

@@ -58,20 +58,25 @@ async def _by_project(cells: Cells, everything: Mapping[str, ClassCapacity]) -> 
 
 async def _shared(pools: "SharedPoolService") -> Any:
     """Yield the amounts of the shared pools, by class."""
+    from redsched.decide.fit import largest_fit
+
     after: str | None = ""
     while after is not None:
         page = await pools.list(limit=PAGE, after=after)
         for view in page.items:
             for name, slot in view.slots.items():
                 free = max(0, slot.free)
-                at = f"{SHARED_POOL}{view.name}" if free else ""
-                yield name, ClassCapacity(slot.capacity, slot.claimed, slot.external, free, 0, free, at)
+                most = int(largest_fit(free, slot.min, slot.max, slot.step))
+                at = f"{SHARED_POOL}{view.name}" if most else ""
+                yield name, ClassCapacity(slot.capacity, slot.claimed, slot.external, free, 0, most, at)
         after = page.next
 
 
 def _sums(columns: "Columns", by: CapacityBy | None) -> Iterator[tuple[str, str, ClassCapacity]]:
     """Yield the amounts of each slot on the hosts of each group: the name of the group, the class, the amounts."""
     import numpy as np
+
+    from redsched.decide.fit import largest_fit
 
     ready = columns.present & columns.alive & columns.attested & (columns.status == 0)
     for of, members in _groups(columns, by):
@@ -85,16 +90,18 @@ def _sums(columns: "Columns", by: CapacityBy | None) -> Iterator[tuple[str, str,
                 continue
             left = np.maximum(total - claimed - external, 0)
             free = np.where(ready[rows], left, 0)
-            best = int(free.argmax())
+            units = (family[slot][rows] for family in (columns.minimum, columns.maximum, columns.step))
+            most = largest_fit(free, *units)
+            best = int(most.argmax())
             pool, name = split_slot(slot)
-            at = " ".join(filter(None, (columns.name(int(rows[best])), pool))) if free[best] else ""
+            at = " ".join(filter(None, (columns.name(int(rows[best])), pool))) if most[best] else ""
             found = ClassCapacity(
                 int(total.sum()),
                 int(claimed.sum()),
                 int(external.sum()),
                 int(free.sum()),
                 int((left - free).sum()),
-                int(free[best]),
+                int(most[best]),
                 at,
             )
             yield of, name, found

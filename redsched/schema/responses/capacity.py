@@ -17,7 +17,9 @@ class ClassCapacityAnswer(Answer, shows=ClassCapacity):
     external: Annotated[int, Field(description="Also what is reserved for requests that wait.")]
     free: Annotated[int, Field(description="Free on hosts that take claims.")]
     away: Annotated[int, Field(description="Free on hosts that take none.")]
-    largest: Annotated[int, Field(description="The largest free amount in one place.")]
+    largest: Annotated[
+        int, Field(description="The most that one claim can take in one place now: at most its max_unit.")
+    ]
     largest_at: Annotated[str, Field(description="That place: a host, a host and its pool, or a shared pool.")]
 
 

@@ -273,7 +273,7 @@ async def test_hints_and_named_hosts_reach_cells_that_are_not_mirrored(full: Sch
     assert await place(partial, 1, hosts=frozenset({"b1"})) == "b1"
     assert loads(partial) == 1
     await cell_of(partial, "b").updater.drop()
-    with pytest.raises(NoValidHost, match="3 not among the hosts to choose from"):
+    with pytest.raises(NoValidHost, match="3 not among those named"):
         await place(partial, 1, hosts=frozenset({"nowhere"}))
     assert loads(partial) == 1
 

@@ -61,6 +61,20 @@ async def test_all_of_it(filled: str) -> None:
     assert gpus.largest_at in ("h1 gpu0", "h1 gpu1")
 
 
+async def test_the_largest_amount_is_one_that_a_claim_can_take(filled: str) -> None:
+    """At most max_unit, and in its steps, however much more is free."""
+    inventory = Inventory(100, max_unit=10, step_size=4)
+    async with Scheduler.connect(filled, QUIET) as scheduler:
+        await report_all(scheduler, [HostReport("large", {"VCPU": inventory, "MEMORY_MB": inventory}, lease_s=3600)])
+        await scheduler.pools.put(SharedPool("licences", {"CUSTOM_SEAT": Inventory(5, max_unit=2)}))
+        claimed = await scheduler.select(Request({"MEMORY_MB": 8}))
+        assert claimed.selections[0].host == "large"
+    (found,) = (await of(filled)).values()
+    assert (found["VCPU"].largest, found["VCPU"].largest_at) == (8, "large")
+    assert (found["MEMORY_MB"].free, found["MEMORY_MB"].largest) == (92, 8)
+    assert (found["CUSTOM_SEAT"].free, found["CUSTOM_SEAT"].largest) == (5, 2)
+
+
 async def test_by_zone(filled: str) -> None:
     zones = await of(filled, CapacityBy.ZONE)
     assert {zone: classes["VCPU"].total for zone, classes in zones.items()} == {"az1": 8, "az2": 20}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from redsched.model import EndReason, HostStatus
+from redsched.model import EndReason, HostReport, HostStatus, Inventory
 from redsched.store.cell import CellStore
 from redsched.store.client.function_library import VERSION
 from redsched.store.codec.results import Member, Replacement
@@ -165,7 +165,8 @@ async def test_a_claim_says_how_its_host_was_chosen(cell: CellStore, raw: Any, a
     members = [replace(member(one, "h1"), decision=text) for one in ("a", "b", "c")]
     await cell.claims.place(call_of(await cell.tick(), members[0]))
     await cell.claims.place(call_of(await cell.tick(), *members[1:]))
-    said = ["chosen as candidate 1 of 3 hosts; left out: 1 by VCPU, 1 by zone", "    h1 score 0.5", "    h2 score 0.25"]
+    chosen = "chosen as candidate 1 of 3 hosts; left out: 1 in other zones, 1 short of VCPU"
+    said = [chosen, "    h1 score 0.5", "    h2 score 0.25"]
     for claim_id in ("a", "b", "c"):
         assert (await ask("rs_claim", claim_id))[-3:] == said
     for other in ("", "1 1-a.1:1:1\n" + text, (await raw.get(cell.keys.decision("a")))[:-9]):
@@ -209,6 +210,19 @@ async def test_free_amounts_are_those_of_hosts_that_get_claims(cell: CellStore, 
         ["2", "of", "3", "hosts", "get", "claims"],
     ]
     assert [line.split()[0] for line in await ask("rs_free", "VCPU")] == ["VCPU", "2"]
+
+
+async def test_the_largest_amount_is_one_that_a_claim_can_take(cell: CellStore, ask: Ask) -> None:
+    units = {
+        "small": Inventory(100, max_unit=8),
+        "steps": Inventory(11, step_size=4),
+        "none": Inventory(90, min_unit=91),
+    }
+    for name, inventory in units.items():
+        await cell.hosts.report(HostReport(name, {"VCPU": inventory}, lease_s=60))
+        await cell.hosts.attest(name, "")
+    (line, _) = await ask("rs_free")
+    assert line.split()[-4:] == ["largest", "8", "on", "small"] or line.split()[-4:] == ["largest", "8", "on", "steps"]
 
 
 async def test_a_refusal_names_every_cause(cell: CellStore, ask: Ask) -> None:

@@ -1,7 +1,8 @@
 -- read_host(): return the fields of a host, the names of its slots in order, and the number of fields; in one pass,
 -- because a call may read 500 hosts. state_of(): return why a host gets no claims, as claim.lua answers, or OPEN.
 -- slot_of(): return a slot of a host as claim.lua reads it for a request without a reservation; `free` is never below
--- 0. class_of(): return the class of a slot, which may be in a pool.
+-- 0. largest_fit(): return the most that one claim can take of so much free there. class_of(): return the class of a
+-- slot, which may be in a pool.
 -- include: closed_because
 -- include: to_int
 local CAPACITY = 'capacity.'
@@ -33,6 +34,13 @@ local function slot_of(hash, slot)
     capacity = capacity, claimed = claimed, external = external, kept = kept,
     free = math.max(0, capacity - claimed - external - kept),
   }
+end
+
+local function largest_fit(hash, slot, free)
+  local step = math.max(1, to_int(hash['step.' .. slot], 1, MOST))
+  local most = math.min(free, to_int(hash['max.' .. slot], MOST, 0))
+  most = most - most % step
+  return most >= to_int(hash['min.' .. slot], 1, MOST) and most or 0
 end
 
 local function class_of(slot)

@@ -135,6 +135,13 @@ def test_the_rules_fire_when_they_should_and_not_otherwise() -> None:
     promtool("test", "rules", "alerts_test.yml")
 
 
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
+def test_every_rule_is_tested_with_what_it_fires_on_and_what_it_does_not(rule: dict[str, Any]) -> None:
+    tests = yaml.safe_load((MONITORING / "alerts_test.yml").read_text())["tests"]
+    of_rule = [one for test in tests for one in test["alert_rule_test"] if one["alertname"] == rule["alert"]]
+    assert {bool(one["exp_alerts"]) for one in of_rule} == {True, False}
+
+
 @needs_promtool
 def test_promtool_accepts_the_expressions_of_the_dashboard(tmp_path: Path) -> None:
     """As recording rules, with a value for each variable of Grafana."""

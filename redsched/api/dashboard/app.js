@@ -139,12 +139,13 @@ function tabs() {
   };
 }
 
-/** Show an error above the page, until the next one. */
-function show(error) {
+/** Show an error above the page, with what happens next, until another one is shown; null removes it. */
+function show(error, next = "") {
+  if (error === null) return document.getElementById("error")?.remove();
   if (error.status === 401) return;
   const fields = (error.body?.errors ?? []).map((one) => h("li", {}, `${one.field}: ${one.message}`));
   const shown = h("div", { class: "bad", id: "error", role: "alert" },
-    h("p", {}, error.message), fields.length ? h("ul", {}, fields) : null);
+    h("p", {}, [error.message, next].filter(Boolean).join(". ")), fields.length ? h("ul", {}, fields) : null);
   document.getElementById("error")?.remove();
   main.prepend(shown);
 }

@@ -2,6 +2,7 @@
 
 import { call, get } from "/assets/api.js";
 import { claimLink, count, field, h, hostLink, number, percent, stacked, table } from "/assets/dom.js";
+import { load } from "/assets/load.js";
 import { parsedAmounts } from "/assets/amounts.js";
 
 const BY = ["", "zone", "aggregate", "project"];
@@ -14,8 +15,7 @@ export function capacityPage(main, { show }, _, query) {
   const amounts = h("div");
   main.replaceChildren(h("h1", {}, "Capacity"), h("div", { class: "bar" }, field("By class and", by)), amounts,
     ...roomParts(show));
-  get("/v1/capacity", { by: by.value }).then((found) => amounts.replaceChildren(amountsTable(found)), show);
-  return () => {};
+  return load(show, () => get("/v1/capacity", { by: by.value }), (found) => amounts.replaceChildren(amountsTable(found)));
 }
 
 function amountsTable({ by, capacity }) {

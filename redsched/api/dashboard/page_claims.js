@@ -3,6 +3,7 @@
 import { get, Problem } from "/assets/api.js";
 import { amounts, claimLink, count, facts, field, h, hostLink, meter, number, ranking, table, time } from "/assets/dom.js";
 import { eventTable } from "/assets/events.js";
+import { load } from "/assets/load.js";
 
 const STATES = ["pending", "claimed", "starting", "active", "ending", "shelved"];
 const FILTERS = ["project", "consumer", "host", "zone"];
@@ -33,14 +34,14 @@ export function claimsPage(main, { show }, _, query) {
     found, list,
   );
   const filters = Object.fromEntries([...FILTERS, "state"].map((name) => [name, query.get(name)]));
-  const more = async (after) => {
-    const page = await get("/v1/claims", { ...filters, limit: PAGE, after });
+  const read = (after) => get("/v1/claims", { ...filters, limit: PAGE, after });
+  const draw = (page) => {
     found.textContent = `${count(page.claims.length, "claim")}${page.next ? ", and more" : ""}`;
-    const next = h("button", { type: "button", click: () => more(page.next).catch(show) }, "Next page");
+    const next = h("button", { type: "button", click: () => read(page.next).then(draw).catch(show) }, "Next page");
     list.replaceChildren(claimTable(page.claims), page.next ? next : "");
   };
-  more("").catch(show);
-  return () => {};
+  found.textContent = "Reading";
+  return load(show, () => read(""), draw);
 }
 
 function capital(word) {
@@ -49,16 +50,16 @@ function capital(word) {
 
 function claimTable(claims) {
   const rows = claims.map((claim) => [claimLink(claim.claim_id), claim.state, hostLink(claim.host), claim.project,
-    claim.consumer, amounts(claim.slots), time(claim.claimed_at_ms)]);
-  const headings = ["Claim", "State", "Host", "Project", "Consumer", "Amounts", "Since"];
+    claim.consumer, amounts(claim.slots), time(claim.claimed_at_ms), time(claim.expires_at_ms)]);
+  const headings = ["Claim", "State", "Host", "Project", "Consumer", "Amounts", "Claimed", "Lease until"];
   return table("Claims", headings, rows, { empty: "no claim matches" });
 }
 
 /** Show the page of claim `id` in `main`. */
 export function claimPage(main, { session, show }, id) {
-  main.replaceChildren(h("h1", {}, `Claim ${id}`));
-  read(id, session).then((parts) => main.append(...parts), show);
-  return () => {};
+  const content = h("div", {}, h("p", {}, "Reading."));
+  main.replaceChildren(h("h1", {}, `Claim ${id}`), content);
+  return load(show, () => read(id, session), (parts) => content.replaceChildren(...parts));
 }
 
 async function read(id, session) {

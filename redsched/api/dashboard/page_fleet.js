@@ -107,16 +107,24 @@ class FleetPage {
   #drawList(hosts) {
     const rows = hosts.slice(0, ROWS).map((host) => {
       const part = usedPart(host, resource);
-      const free = resource && amountsOf(host, resource);
       return [hostLink(host.name), host.zone, condition(host), part === null ? "" : percent(part),
-        free ? number(free.capacity - free.claimed - free.external) : "", number(host.claims)];
+        freeText(host, resource), number(host.claims)];
     });
     const caption = hosts.length > ROWS
       ? `The first ${ROWS} of ${number(hosts.length)} hosts: type a part of a name to see others`
       : count(hosts.length, "host");
     refresh(this.rows, table(caption, ["Host", "Zone", "State", "Used", "Free", "Claims"], rows,
-      { numeric: [3, 4, 5] }));
+      { numeric: resource ? [3, 4, 5] : [3, 5] }));
   }
+}
+
+/** Return what is free of a class of a host; of all its classes without one. */
+function freeText(host, chosen) {
+  const free = (name) => {
+    const found = amountsOf(host, name);
+    return found && number(found.capacity - found.claimed - found.external);
+  };
+  return chosen ? free(chosen) ?? "" : classes([host]).map((name) => `${name}=${free(name)}`).join(" ");
 }
 
 function grouped(hosts) {

@@ -1,6 +1,7 @@
 // Server groups: claims that are placed together or apart; and aggregates, the named sets of hosts.
 
 import { get, pages } from "/assets/api.js";
+import { load } from "/assets/load.js";
 import { count, facts, h, hostLink, number, table } from "/assets/dom.js";
 
 /** Show the lists in `main`. */
@@ -8,16 +9,19 @@ export function groupsPage(main, { show }) {
   const groups = h("div");
   const aggregates = h("div");
   main.replaceChildren(h("h1", {}, "Groups"), groups, aggregates);
-  all("/v1/server-groups", "server_groups").then((found) => groups.replaceChildren(groupTable(found)), show);
-  all("/v1/aggregates", "aggregates").then((found) => aggregates.replaceChildren(aggregateTable(found)), show);
-  return () => {};
+  const read = () => Promise.all([all("/v1/server-groups", "server_groups"), all("/v1/aggregates", "aggregates")]);
+  return load(show, read, ([ofClaims, ofHosts]) => {
+    groups.replaceChildren(groupTable(ofClaims));
+    aggregates.replaceChildren(aggregateTable(ofHosts));
+  });
 }
 
 /** Show the page of server group `name` in `main`. */
 export function groupPage(main, { show }, name) {
-  main.replaceChildren(h("h1", {}, `Server group ${name}`));
-  get(`/v1/server-groups/${encodeURIComponent(name)}`).then((found) => main.append(...groupParts(found)), show);
-  return () => {};
+  const content = h("div");
+  main.replaceChildren(h("h1", {}, `Server group ${name}`), content);
+  const read = () => get(`/v1/server-groups/${encodeURIComponent(name)}`);
+  return load(show, read, (found) => content.replaceChildren(...groupParts(found)));
 }
 
 async function all(url, name) {

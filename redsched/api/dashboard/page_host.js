@@ -1,7 +1,7 @@
 // A host: why it takes no claims, its pools with what sits in them, its claims and their history.
 
 import { get, path } from "/assets/api.js";
-import { classOf, obstacles } from "/assets/fleet.js";
+import { classOf, condition, obstacles } from "/assets/fleet.js";
 import { amounts, claimLink, count, facts, h, number, refresh, table, time } from "/assets/dom.js";
 import { eventTable } from "/assets/events.js";
 
@@ -37,7 +37,7 @@ async function read(name, session) {
     h("h1", {}, `Host ${name}`),
     verdict(host),
     facts([
-      ["Zone", host.zone], ["Cell", host.cell], ["Claims", number(host.claims)],
+      ["State", stateOf(host)], ["Zone", host.zone], ["Cell", host.cell], ["Claims", number(host.claims)],
       ["Reserved for", host.reservation], ["Reserved until", time(host.reservation_until_ms)],
       ["Kept", amounts(host.kept)],
       ["How claims leave", host.draining], ["Drain until", time(host.drain_deadline_ms)],
@@ -121,9 +121,16 @@ function claimTable(name, claims, next) {
       time(claim.claimed_at_ms)];
   });
   const caption = next ? `The first ${claims.length} claims` : count(claims.length, "claim");
-  return table(caption, ["Claim", "State", "Project", "Consumer", "Amounts", "Since"], rows);
+  return table(caption, ["Claim", "State", "Project", "Consumer", "Amounts", "Claimed"], rows);
 }
 
 function pairs(values) {
   return Object.entries(values).map(([key, value]) => `${key}=${value}`).join(", ");
+}
+
+/** Return the state of a host as the API returns it, in words. */
+function stateOf(host) {
+  const words = { enabled: "up", unattested: "up, but not attested", lost: "written off" };
+  const found = condition({ ...host, lost: host.written_off });
+  return words[found] ?? (found === host.status ? `up, ${found}` : found);
 }

@@ -22,12 +22,13 @@ export function performancePage(main, { show }) {
     try {
       const now = parsed(await text("/metrics"));
       if (ended) return;
+      show(null);
       if (before) points.push({ at: Date.now(), ...point(before, now) });
       if (points.length > MOST) points.shift();
       before = now;
       if (points.length) refresh(content, ...plots(points));
     } catch (error) {
-      if (!ended) show(error);
+      if (!ended) show(error, `Trying again every ${EVERY_MS / 1000} seconds.`);
     } finally {
       if (!ended) timer = setTimeout(read, EVERY_MS);
     }

@@ -1,6 +1,7 @@
 // Quotas: each limit of each project, and how much of it is used.
 
 import { pages } from "/assets/api.js";
+import { load } from "/assets/load.js";
 import { count, h, number, percent, stacked, table } from "/assets/dom.js";
 
 const NEAR = 0.9;
@@ -10,11 +11,10 @@ export function quotasPage(main, { show }) {
   const found = h("p", { role: "status", class: "faint" }, "Reading");
   const list = h("div");
   main.replaceChildren(h("h1", {}, "Quotas"), found, list);
-  read().then((quotas) => {
+  return load(show, read, (quotas) => {
     found.textContent = summary(quotas);
     list.replaceChildren(quotaTable(quotas));
-  }, show);
-  return () => {};
+  });
 }
 
 async function read() {

@@ -90,13 +90,17 @@ class RequestPage {
 }
 
 function explained(found) {
-  const { hosts, unsearched, reasons, ranked, nearest, exceeded, checks, cut_short: isCut } = found;
+  const { hosts, unsearched, reasons, ranked, nearest, closed, exceeded, checks, cut_short: isCut } = found;
+  const unknown = [...found.unknown_zones.map((name) => `zone ${name}`), ...found.unknown_hosts.map((name) => `host ${name}`)];
   const about = unsearched ? `The pools of ${number(unsearched)} of these were not searched: fewer may fit.` : "";
   return [
     about || isCut ? h("p", {}, about, isCut ? " The search for changes was cut short." : "") : "",
+    unknown.length ? h("p", { class: "bad" }, `Unknown: ${unknown.join(", ")}.`) : "",
     removed(reasons, hosts),
     ranking(ranked ?? []),
     nearest.length ? nearestTable(nearest) : "",
+    closed.length ? table("Would fit if they took claims", ["Host", "Why it takes none"],
+      closed.map((one) => [hostLink(one.host), one.reason])) : "",
     exceeded === null ? h("p", {}, "The quota's usage is being counted.") : "",
     exceeded?.length ? table("Limits of the quota that it exceeds", ["Class", "Limit", "Used", "Asked"],
       exceeded.map((one) => [one.resource, one.limit, one.used, one.asked]), { numeric: [1, 2, 3] }) : "",
@@ -127,7 +131,8 @@ function places(best) {
   const rows = best.selections.map((one) => [hostLink(one.host) || "a host", one.member, amounts(one.slots),
     one.alternates.map((other) => other.host).join(", ")]);
   const headings = ["Host", "Member", "Amounts", "Then, in this order"];
-  return [h("h2", {}, "Where it would go"), table("A dry run", headings, rows)];
+  return [h("h2", {}, "Where it would go"), table("A dry run", headings, rows),
+    h("p", { class: "faint" }, "One of the best hosts, picked at random: the claim itself may go to another of them.")];
 }
 
 function parsedObject(text) {

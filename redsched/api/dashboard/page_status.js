@@ -1,9 +1,14 @@
 // The status: what is wrong and what to do, then each cell and the servers of the store.
 
-import { count, facts, h, hostLink, number, refresh, table, time } from "/assets/dom.js";
+import { claimLink, count, facts, h, hostLink, number, refresh, table, time } from "/assets/dom.js";
 import { sentence } from "/assets/status.js";
 
 const MIB = 1_048_576;
+/** What the names of a problem lead to, by its kind. */
+const LINKS = {
+  "host-down": hostLink, "host-unattested": hostLink, unsettled: hostLink, notifications: hostLink,
+  ending: claimLink, "ending-host-down": claimLink, pending: claimLink, overdue: claimLink,
+};
 
 /** Show the page in `main`; return what ends it. */
 export function statusPage(main, { status }) {
@@ -28,8 +33,8 @@ function screen({ healthy, problems, cells, servers, durability }) {
 }
 
 function problemBox(problem) {
-  const isHost = problem.kind.startsWith("host");
-  const about = problem.about.flatMap((name) => [isHost ? hostLink(name) : name, " "]);
+  const link = LINKS[problem.kind] ?? ((name) => name);
+  const about = problem.about.flatMap((name) => [link(name), " "]);
   return h("section", { class: "bad" },
     h("p", {}, h("strong", {}, sentence(problem))),
     problem.advice ? h("p", {}, `${capital(problem.advice)}${problem.commands.length ? ":" : "."}`) : null,
@@ -43,9 +48,6 @@ function capital(text) {
 
 function cellParts(cell) {
   const { hosts, claims } = cell;
-  const states = { down: hosts.down, "written off": hosts.written_off, "not attested": hosts.unattested,
-    disabled: hosts.disabled, draining: hosts.draining };
-  const others = Object.entries(states).filter(([, amount]) => amount).map(([name, amount]) => `${number(amount)} ${name}`);
   const claimsText = Object.entries(claims).map(([state, amount]) =>
     `${cell.at_least.includes(state) ? "at least " : ""}${number(amount)} ${state}`);
   const agents = Object.entries(hosts.agent_versions).map(([version, amount]) => `${number(amount)} of ${version || "an unknown release"}`);
@@ -53,9 +55,10 @@ function cellParts(cell) {
     h("h2", {}, `Cell ${cell.name}`),
     facts([
       ["Epoch", `${cell.epoch}, ${settled(cell)}`],
-      ["Hosts", [`${number(hosts.total)}: ${number(hosts.up)} up`, ...others].join(", ")],
+      ["The store has kept its data since", `${time(cell.epoch_began_ms)} (${seconds(cell.now_ms - cell.epoch_began_ms)})`],
+      ["Hosts", hostsText(hosts)],
       ["Agents", agents.join(", ") || "none"],
-      ["Last to report", hosts.slowest ? h("span", {}, hostLink(hosts.slowest), ` ${seconds(hosts.slowest_ms)} ago`) : ""],
+      ["Oldest report of those up", hosts.slowest ? h("span", {}, hostLink(hosts.slowest), ` ${seconds(hosts.slowest_ms)} ago`) : ""],
       ["Draining", cell.draining.length ? h("span", {}, cell.draining.flatMap((name) => [hostLink(name), " "])) : ""],
       ["Claims", claimsText.join(", ")],
       ["Last audit", audit(cell)],
@@ -63,6 +66,12 @@ function cellParts(cell) {
     table("Schedulers", ["Release", "Machine", "Process", "Behind", "Seen"],
       cell.schedulers.map((one) => [one.version, one.node, one.pid, seconds(one.lag_ms), `${seconds(one.seen_ms)} ago`])),
   ];
+}
+
+function hostsText({ total, up, down, written_off: lost, disabled, draining, unattested }) {
+  const text = (states) => Object.entries(states).filter(([, amount]) => amount).map(([name, amount]) => `${number(amount)} ${name}`).join(", ");
+  const closed = text({ disabled, draining, "not attested": unattested });
+  return `${number(total)}: ${text({ up, down, "written off": lost }) || "0 up"}${closed ? `; of them ${closed}` : ""}`;
 }
 
 function settled({ settle_at_ms: until, unattested }) {

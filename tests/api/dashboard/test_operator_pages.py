@@ -1,5 +1,6 @@
 """The pages of the status, capacity, quotas, groups, plans and performance, in Chromium."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -57,7 +58,8 @@ def test_what_is_wrong_is_above_every_page_with_what_to_do(page: Browser, url: s
 
 def test_the_status_shows_cells_schedulers_and_the_store(page: Browser, url: str, client: Client) -> None:
     enter(page, url, "reader", "#/status")
-    shows(page, "Cell c1", ", settled", "4 up", "1 disabled", "Durability of this API's claims: none")
+    shows(page, "Cell c1", ", settled", "4: 4 up; of them 1 disabled", "Durability of this API's claims: none")
+    shows(page, "The store has kept its data since", "UTC (")
     [server] = client.send("GET", "/v1/status").json()["servers"]
     [row] = cells(page, "Servers")
     assert row[1] == server["version"]
@@ -110,6 +112,43 @@ def test_groups_show_where_their_members_are(page: Browser, url: str) -> None:
     page.click('a[href="#/group/db"]')
     shows(page, "Server group db", "2 claims", "Members by host")
     assert cells(page, "Members by host") == [["h1", "1"], ["h2", "1"]]
+
+
+@pytest.mark.parametrize("place", ["quotas", "claims", "claim/web-1"])
+def test_a_page_is_read_again_by_itself_while_the_api_is_away(page: Browser, url: str, place: str) -> None:
+    enter(page, url, "operator", "#/status")
+    shows(page, "Cell c1")
+    page.run("window.calls = fetch; window.fetch = () => Promise.reject(new TypeError('away'))")
+    page.run("location.hash = arguments[0]", f"#/{place}")
+    shows(page, "the API cannot be reached", "Trying again every 5 seconds.", selector="#error")
+    page.run("window.fetch = window.calls")
+    page.wait_for("!document.querySelector('#error') && document.querySelector('main tbody td, main dd')")
+
+
+def test_an_error_that_does_not_pass_is_not_tried_again(page: Browser, url: str) -> None:
+    enter(page, url, "operator", "#/claim/nowhere")
+    shows(page, "nowhere", selector="#error")
+    assert "Trying again" not in page.text("#error")
+
+
+@pytest.mark.parametrize(("kind", "href"), [("ending", "#/claim/a%2Fb"), ("host-down", "#/host/a%2Fb")])
+def test_a_problem_leads_to_what_it_is_about(page: Browser, url: str, kind: str, href: str) -> None:
+    """The response has a problem that takes a minute to become one."""
+    enter(page, url, "reader", "#/fleet")
+    shows(page, "Take claims")
+    problem = {"kind": kind, "cell": "c1", "detail": "it is stuck", "advice": "", "commands": [], "about": ["a/b"]}
+    page.run(
+        """
+        const calls = fetch;
+        window.fetch = async (url, options) => {
+            const response = await calls(url, options);
+            if (!String(url).startsWith("/v1/status")) return response;
+            return Response.json({ ...await response.json(), healthy: false, problems: [arguments[0]] });
+        };
+        """.replace("arguments[0]", json.dumps({**problem, "count": 1}))
+    )
+    page.run("location.hash = '#/status'")
+    page.wait_for(f"document.querySelector('section.bad a[href=\"{href}\"]')", timeout=60)
 
 
 def test_a_drain_is_planned_and_begun_after_a_question(page: Browser, url: str, client: Client) -> None:

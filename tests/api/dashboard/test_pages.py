@@ -63,6 +63,8 @@ def test_the_map_has_a_keyboard_and_a_table_for_screen_readers(page: Browser, ur
     page.run("document.querySelector('#hosts summary').focus()")
     page.press(ENTER)
     shows(page, "gpu1", "disabled", selector="#hosts table")
+    free = "[...document.querySelectorAll('#hosts tbody tr')].map((row) => row.cells[4].innerText)"
+    assert "CUSTOM_GPU_MILLI=500 MEMORY_MB=65,536 PCPU=12 VCPU=25" in page.run(f"return {free}")
     unnamed = "[...document.querySelectorAll('input, select, textarea, canvas, button')].filter((one) => "
     unnamed += "!one.closest('label, dialog') && !one.ariaLabel && !one.textContent.trim()).length"
     assert page.run(f"return {unnamed}") == 0
@@ -85,7 +87,7 @@ def test_the_page_of_a_host_shows_pools_claims_and_why_it_takes_none(page: Brows
     assert page.run(f"return {held}") == ["web-2: 4", "web-2: 500", "web-3: 4"]
     page.wait_for("[...document.querySelectorAll('table')].at(-1).innerText.includes('web-3')")
     page.open(f"{url}/#/host/h3")
-    shows(page, "It takes no claims:", "an operator has set it to disabled")
+    shows(page, "It takes no claims:", "an operator has set it to disabled", "up, disabled")
 
 
 def test_texts_of_the_fleet_are_shown_as_text(page: Browser, url: str) -> None:
@@ -100,6 +102,8 @@ def test_texts_of_the_fleet_are_shown_as_text(page: Browser, url: str) -> None:
 def test_claims_are_found_by_filters_and_by_id(page: Browser, url: str) -> None:
     enter(page, url, "reader", "#/claims")
     shows(page, "web-1", "web-2", "web-3")
+    heads = "[...document.querySelectorAll('main th')].map((one) => one.innerText)"
+    assert page.run(f"return {heads}")[-2:] == ["Claimed", "Lease until"]
     page.type("input[name=consumer]", "render")
     page.press(ENTER)
     page.wait_for("!document.querySelector('main').innerText.includes('web-1')")
@@ -124,7 +128,7 @@ def test_a_request_is_taken_apart_and_then_claimed(page: Browser, url: str, clie
     enter(page, url, "operator", "#/request")
     page.type("input[name=resources]", "VCPU=9")
     page.press(ENTER)
-    shows(page, "1 of 4 hosts fit", "Nearest misses", "Where it would go")
+    shows(page, "1 of 4 hosts fit", "Nearest misses", "Where it would go", "picked at random")
     shows(page, "VCPU", "disabled", selector="#findings table")
     shows(page, "Best hosts", "gpu1", "spread", selector="#findings")
     page.type("input[name=project]", "web")
@@ -136,6 +140,16 @@ def test_a_request_is_taken_apart_and_then_claimed(page: Browser, url: str, clie
     [claim] = client.send("GET", "/v1/claims?consumer=page").json()["claims"]
     assert (claim["host"], claim["slots"], claim["actor"]) == ("gpu1", {"VCPU": 9}, "operator")
     client.send("DELETE", f"/v1/claims/{claim['claim_id']}?force=true")
+
+
+def test_a_request_names_what_is_unknown_and_hosts_that_would_fit(page: Browser, url: str) -> None:
+    enter(page, url, "operator", "#/request")
+    page.type("input[name=zone]", "az9")
+    page.press(ENTER)
+    shows(page, "Unknown: zone az9.", selector="#findings")
+    page.type("input[name=zone]", "az2")
+    page.press(ENTER)
+    shows(page, "Would fit if they took claims", "h3", selector="#findings")
 
 
 def test_invalid_requests_are_refused_with_the_reason(page: Browser, url: str) -> None:

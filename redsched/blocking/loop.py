@@ -4,7 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import AbstractAsyncContextManager
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
@@ -17,6 +17,8 @@ R = TypeVar("R")
 
 CLOSE_S = 10.0
 """How long closing waits for the loop to end."""
+CANCEL_S = 2.0
+"""How long a call that Ctrl-C has interrupted waits for its coroutine to end."""
 
 
 class LoopThread(Generic[T]):
@@ -39,8 +41,8 @@ class LoopThread(Generic[T]):
     def call(self, work: Coroutine[Any, Any, R]) -> R:
         """Run a coroutine to its end and return its result. The caller's context variables are those of the coroutine.
 
-        Ctrl-C cancels it. Raises what it raises; InvalidRequest if the loop is closed or belongs to another process,
-        and OutcomeUnknown if it is closed meanwhile.
+        Ctrl-C cancels it, and waits up to CANCEL_S for its clean-up. Raises what it raises; InvalidRequest if the loop
+        is closed or belongs to another process, and OutcomeUnknown if it is closed meanwhile.
         """
         done: Future[R] = Future()
         context, tasks = copy_context(), list[asyncio.Task[R]]()
@@ -64,6 +66,7 @@ class LoopThread(Generic[T]):
         except BaseException:
             if not done.done():  # a signal has interrupted the wait
                 loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+                wait([done], CANCEL_S)  # what comes next, such as closing an iterator, finds it ended
             raise
 
     def iterate(self, items: AsyncIterator[R]) -> Iterator[R]:
@@ -98,13 +101,13 @@ class LoopThread(Generic[T]):
             return self._loop
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=_new_loop) as runner:
-            self._loop = runner.get_loop()
-            try:
+        try:
+            with asyncio.Runner(loop_factory=_new_loop) as runner:
+                self._loop = runner.get_loop()
                 runner.run(self._serve())
-            except BaseException as error:  # the thread that waits for the resource raises it
-                if not self._ready.done():
-                    self._ready.set_exception(error)
+        except BaseException as error:  # the thread that waits for the resource raises it
+            if not self._ready.done():
+                self._ready.set_exception(error)
 
     async def _serve(self) -> None:
         self._ending = asyncio.Event()

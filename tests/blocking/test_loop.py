@@ -1,6 +1,7 @@
-"""The event loop in a thread of its own: a call that comes as it is closed."""
+"""The event loop in a thread of its own: calls as it is closed, Ctrl-C, and a loop that cannot be created."""
 
 import asyncio
+import signal
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -47,3 +48,37 @@ def test_a_call_ends_if_the_loop_is_closed_while_it_is_scheduled(monkeypatch: py
     with pytest.raises(OutcomeUnknown, match="closed during the call"):
         one.call(asyncio.sleep(60))
     closer.join()
+
+
+def test_a_loop_that_cannot_be_created_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller would wait for ever for a resource that no loop opens, such as when all file numbers are in use."""
+
+    def no_files() -> asyncio.AbstractEventLoop:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(blocking_loop, "_new_loop", no_files)
+    one = LoopThread(_nothing)
+    with pytest.raises(OSError, match="Too many open files"):
+        one._ready.result(10)
+    one.close()
+
+
+def test_ctrl_c_in_an_iteration_closes_it_after_its_clean_up() -> None:
+    """Closing an asynchronous generator that still cleans up would raise RuntimeError in place of KeyboardInterrupt."""
+    one = LoopThread(_nothing)
+    one.resource()
+    ended, waiting = list[str](), threading.get_ident()
+
+    async def items() -> AsyncIterator[int]:
+        try:
+            signal.pthread_kill(waiting, signal.SIGINT)
+            yield await asyncio.sleep(60, 1)
+        finally:
+            for _ in range(10):
+                await asyncio.sleep(0)
+            ended.append("cleaned up")
+
+    with pytest.raises(KeyboardInterrupt):
+        list(one.iterate(items()))
+    assert ended == ["cleaned up"]
+    one.close()

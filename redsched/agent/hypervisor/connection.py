@@ -8,6 +8,15 @@ from redsched import extras
 
 T = TypeVar("T")
 
+ABSENT = (
+    "VIR_ERR_NO_DOMAIN",
+    "VIR_ERR_NO_STORAGE_POOL",
+    "VIR_ERR_NO_SUPPORT",
+    "VIR_ERR_CONFIG_UNSUPPORTED",
+    "VIR_ERR_OPERATION_UNSUPPORTED",
+)
+"""The errors of libvirt that say that there is no such thing, or that the hypervisor cannot tell."""
+
 
 def load_libvirt() -> ModuleType:
     """Import the binding of libvirt, and keep it from printing errors. Raises InvalidRequest without it."""
@@ -38,8 +47,13 @@ class Connection:
             raise OSError(f"libvirt at {self._uri} (REDSCHED_LIBVIRT_URI) cannot be read: {error}") from error
 
     def or_none(self, what: Callable[[], T]) -> T | None:
-        """Return what a function reads; None if libvirt does not have it: the hypervisor cannot, or it is gone."""
+        """Return what a function reads; None if libvirt has no such thing, or its hypervisor cannot tell.
+
+        Other errors, such as a domain that is busy for too long, are raised: then it is not known what there is.
+        """
         try:
             return what()
-        except self._libvirt.libvirtError:
+        except self._libvirt.libvirtError as error:
+            if error.get_error_code() not in {getattr(self._libvirt, name) for name in ABSENT}:
+                raise
             return None

@@ -113,6 +113,20 @@ def test_no_such_storage_pool_is_no_disk(look: Look) -> None:
     assert "DISK_GB" not in look(libvirt_pool="").report.inventories
 
 
+@pytest.mark.parametrize("read", ["virDomain.info", "virConnect.storagePoolLookupByName"])
+def test_what_cannot_be_read_now_is_an_error(uri: str, read: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A domain or a pool that was left out would be reported as room that is free, or as a disk that is gone."""
+
+    def fail(*_: object) -> None:
+        error = libvirt.libvirtError("it takes too long")
+        error.err = (libvirt.VIR_ERR_OPERATION_TIMEOUT, 0, "it takes too long", 0, "", "", "", 0, 0)
+        raise error
+
+    monkeypatch.setattr(f"libvirt.{read}", fail)
+    with pytest.raises(OSError, match="it takes too long"):
+        LibvirtCollector(Settings(libvirt_uri=uri, host_name="h1")).look([])
+
+
 def test_a_libvirtd_that_is_gone_is_an_error_until_it_is_back(tmp_path: Path, uri: str) -> None:
     file = Path(uri.removeprefix("test://"))
     text = file.read_text()

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 from urllib.parse import quote
 
+import httpx
 from pydantic import BaseModel
 
-from redsched.client.exchange import Call, Query
+from redsched.client.exchange import Call, Query, Read
 from redsched.model.validation import check_name
 
 T = TypeVar("T")
@@ -30,15 +31,15 @@ class Pages(Generic[T]):
     after: Callable[[str], Call[Page[T]]]
 
 
-def reader(model: type[Model]) -> Callable[[bytes], Model]:
+def reader(model: type[Model]) -> Read[Model]:
     """Return the function that reads a reply. Fields that a newer API has are kept as attributes."""
-    return lambda content: model.model_validate_json(content, extra="allow")
+    return lambda reply: model.model_validate_json(reply.content, extra="allow")
 
 
-def reader_if_any(model: type[Model]) -> Callable[[bytes], Model | None]:
+def reader_if_any(model: type[Model]) -> Read[Model | None]:
     """Return the function that reads a reply that may be empty: None then."""
     read = reader(model)
-    return lambda content: read(content) if content else None
+    return lambda reply: read(reply) if reply.content else None
 
 
 def pages(
@@ -52,8 +53,8 @@ def pages(
     """Return a list at a path, whose pages are responses of `model` with these `items`. `first`: where it begins."""
     read = reader(model)
 
-    def page(content: bytes) -> Page[T]:
-        found = read(content)
+    def page(reply: httpx.Response) -> Page[T]:
+        found = read(reply)
         following: str | None = getattr(found, "next")  # noqa: B009 - every page has it
         return Page(items(found), following)
 

@@ -40,6 +40,8 @@ BUSY = frozenset((408, 429, 503))
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout)
 
 Query = Sequence[tuple[str, str]]
+Read: TypeAlias = Callable[[httpx.Response], T]
+"""How a successful reply is read. Raises ValueError if it cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Call(Generic[T]):
 
     method: str
     path: str
-    read: Callable[[bytes], T]
+    read: Read[T]
     query: Query = ()
     body: Mapping[str, Any] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -142,7 +144,7 @@ def _attempt(call: Call[Any], api: Api, token: str) -> Send:
 
 def _content(call: Call[T], api: Api, reply: httpx.Response) -> T:
     try:
-        return call.read(reply.content)
+        return call.read(reply)
     except ValueError as error:
         raise RedschedError(
             f"the reply of {api.url} to {call.method} {call.path} is not one that this release reads: check that it is "

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import httpx
+
 from redsched.client.call_parts import Names, Pages, pages, path_of, query, reader, reader_if_any
 from redsched.client.exchange import Call
 from redsched.model import AtDeadline, Request
@@ -200,7 +202,7 @@ def apply_moves(moves: Sequence[Mapping[str, Any]], timeout_s: int = 60) -> Call
     return Call("POST", path, reader(AppliedAnswer), body=body, is_repeatable=True, waits_s=waits_s)
 
 
-def _nothing(_content: bytes) -> None:
+def _nothing(_: httpx.Response) -> None:
     return None
 
 
@@ -208,8 +210,8 @@ def _host_verb(host: str, verb: str, **body: Any) -> Call[None]:
     """Return the call of a verb of a host. Each sets a state, so it can be repeated."""
     read_any = reader_if_any(AcceptedAnswer)
 
-    def read(content: bytes) -> None:
-        read_any(content)
+    def read(reply: httpx.Response) -> None:
+        read_any(reply)
 
     given = {name: value for name, value in body.items() if value is not None}
     return Call("POST", f"{path_of('hosts', host)}/{verb}", read, body=given or None, is_repeatable=True)

@@ -1,29 +1,29 @@
 """Quotas, aggregates, server groups and shared pools over REST."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any
+
+import httpx
 
 from redsched.cli.remote.base import Part, body_of
 from redsched.client import calls, operator_calls
 from redsched.client.exchange import Call
-from redsched.errors import NotFound
 from redsched.model import Aggregate, Quota, ServerGroup, SharedPool
 from redsched.scheduler import AggregateView, Page, QuotaView, ServerGroupView, SharedPoolView
-
-View = TypeVar("View")
+from redsched.schema.views import view_of
 
 
 class _Declared(Part):
     """What the parts of all kinds share."""
 
-    async def put_one(self, get: Callable[[], Awaitable[View]], call: Call[Any]) -> tuple[View, bool]:
+    async def declare(self, call: Call[Any]) -> tuple[Any, bool]:
         """Declare an object, and return it and whether it is new."""
-        new = False
-        try:
-            await get()
-        except NotFound:
-            new = True
-        return await self.view(call), new
+
+        def read(reply: httpx.Response) -> tuple[Any, bool]:
+            return call.read(reply), reply.status_code == httpx.codes.CREATED
+
+        shown, new = await self.client.run(replace(call, read=read))
+        return view_of(shown), new
 
 
 class RemoteQuotas(_Declared):
@@ -40,9 +40,7 @@ class RemoteQuotas(_Declared):
 
     async def put(self, quota: Quota) -> tuple[QuotaView, bool]:
         """Declare a quota."""
-        return await self.put_one(
-            lambda: self.get(quota.project), operator_calls.put_quota(quota.project, quota.limits)
-        )
+        return await self.declare(operator_calls.put_quota(quota.project, quota.limits))
 
     async def delete(self, project: str) -> None:
         """Delete a quota."""
@@ -63,8 +61,7 @@ class RemoteAggregates(_Declared):
 
     async def put(self, one: Aggregate) -> tuple[AggregateView, bool]:
         """Declare an aggregate."""
-        call = operator_calls.put_aggregate(one.name, one.metadata, one.hosts)
-        return await self.put_one(lambda: self.get(one.name), call)
+        return await self.declare(operator_calls.put_aggregate(one.name, one.metadata, one.hosts))
 
     async def delete(self, name: str, force: bool = False) -> None:
         """Delete an aggregate."""
@@ -85,8 +82,7 @@ class RemoteServerGroups(_Declared):
 
     async def put(self, one: ServerGroup) -> tuple[ServerGroupView, bool]:
         """Declare a server group."""
-        call = operator_calls.put_server_group(one.name, body_of(one))
-        return await self.put_one(lambda: self.get(one.name), call)
+        return await self.declare(operator_calls.put_server_group(one.name, body_of(one)))
 
     async def delete(self, name: str, force: bool = False) -> None:
         """Delete a server group."""
@@ -107,8 +103,7 @@ class RemoteSharedPools(_Declared):
 
     async def put(self, one: SharedPool, cell: str = "c1") -> tuple[SharedPoolView, bool]:
         """Declare a shared pool."""
-        call = operator_calls.put_shared_pool(one.name, {**body_of(one), "cell": cell})
-        return await self.put_one(lambda: self.get(one.name), call)
+        return await self.declare(operator_calls.put_shared_pool(one.name, {**body_of(one), "cell": cell}))
 
     async def delete(self, name: str, force: bool = False) -> None:
         """Delete a shared pool."""

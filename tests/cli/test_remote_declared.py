@@ -1,0 +1,32 @@
+"""Declaring over REST: whether an object is new is what the API has found, also if several people declare it."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from redsched.cli.remote import RemoteFleet
+from redsched.client import AsyncClient
+from redsched.model import Aggregate, Quota
+
+
+@pytest.mark.parametrize(("status", "new"), [(201, True), (200, False)])
+async def test_the_status_of_the_reply_says_whether_it_is_new(status: int, new: bool) -> None:
+    """One that is read before may have been declared by another person meanwhile, or deleted."""
+    sent: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request.method)
+        shown: dict[str, Any] = {
+            "/v1/quotas/web": {"project": "web", "limits": {"VCPU": 4}, "used": {}},
+            "/v1/aggregates/ssd": {"name": "ssd", "metadata": {}, "hosts": ["h1"]},
+        }
+        return httpx.Response(status, json=shown[request.url.path])
+
+    client = AsyncClient("http://localhost", transport=httpx.MockTransport(answer))
+    async with RemoteFleet.connect(client) as fleet:
+        quota, is_new_quota = await fleet.quotas.put(Quota("web", {"VCPU": 4}))
+        aggregate, is_new_aggregate = await fleet.aggregates.put(Aggregate("ssd", {}, frozenset({"h1"})))
+    assert (quota.limits, aggregate.hosts) == ({"VCPU": 4}, ("h1",))
+    assert (is_new_quota, is_new_aggregate) == (new, new)
+    assert sent == ["PUT", "PUT"]

@@ -70,15 +70,17 @@ def path() -> Path:
 def read() -> Contexts:
     """Return the contents of the file; nothing if there is none. Raises InvalidRequest if it cannot be used."""
     file = path()
-    if not file.exists():
+    try:
+        text = file.read_text()
+    except (FileNotFoundError, NotADirectoryError):
         return Contexts()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"{file} cannot be read: {error}") from error
     import yaml  # takes long to load, and most commands have no such file
 
     try:
-        found: Any = yaml.safe_load(file.read_text())
+        found: Any = yaml.safe_load(text)
         return Contexts.model_validate(found or {})
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"{file} cannot be read: {error}") from error
     except yaml.YAMLError as error:
         raise InvalidRequest(f"{file} is not YAML: {error}") from error
     except ValidationError as error:
@@ -101,7 +103,7 @@ def write(found: Contexts) -> None:
     """Replace the file, in one step. Only its owner can read it: a URL of a store may have a password."""
     import yaml
 
-    file = path()
+    file = Path(os.path.realpath(path()))  # a link, such as one to a folder of dotfiles, stays a link
     text = yaml.safe_dump(found.model_dump(exclude_defaults=True), sort_keys=False)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

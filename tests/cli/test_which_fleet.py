@@ -117,6 +117,23 @@ def test_mistakes_about_contexts_say_what_to_do(config: Path) -> None:
     run("context", "list").check_failed(2, str(config), "cannot be read")
 
 
+def test_a_file_of_contexts_that_is_a_link_stays_one(config: Path, tmp_path: Path) -> None:
+    """People keep their configuration in a folder of its own, and link to it."""
+    target = tmp_path / "dotfiles.yaml"
+    target.write_text("contexts: {}\n")
+    config.parent.mkdir()
+    config.symlink_to(target)
+    run("context", "set", "here", "--url", "redis://127.0.0.1:1").check()
+    assert config.is_symlink()
+    assert "127.0.0.1:1" in target.read_text()
+
+
+def test_a_file_of_contexts_that_cannot_be_looked_up_is_an_error(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:
+    config.parent.mkdir()
+    monkeypatch.setenv("REDSCHED_CONFIG", f"{config}{'a' * 300}")
+    run("context", "list").check_failed(2, "cannot be read", "File name too long")
+
+
 def test_a_context_of_a_store_serves_commands_that_need_it(store: str, redsched: Redsched, config: Path) -> None:
     run("context", "set", "here", "--url", store).check()
     assert "all is well" in run("audit").check().output

@@ -1,5 +1,6 @@
 """The entry point: the typer app; it turns every error into a line on stderr and an exit code of `redsched.errors`."""
 
+import errno
 import gc
 import os
 import sys
@@ -12,6 +13,7 @@ from redsched.cli.groups import RootGroup
 from redsched.errors import InvalidRequest, RedschedError
 
 INTERRUPTED = 130
+DISK_FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
 COMPLETION_VARIABLE = "_REDSCHED_COMPLETE"
 """The variable that shells set to request completions; typer derives its name from the program's."""
 
@@ -66,9 +68,18 @@ def run(arguments: Sequence[str]) -> int:
         if COMPLETION_VARIABLE in os.environ:
             raise  # a shell requests completions, and reads the exit code
         # The reader (head, less) has closed the pipe. Typer turns only that into SystemExit, if it is raised inside it.
-        # Output that is still buffered must not be written again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            raise
+        _drop_output()
+        return _fail(f"the output cannot be written: {error.strerror}", RedschedError.exit_code)
+
+
+def _drop_output() -> None:
+    """Write nothing more: output that is still buffered would be written again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: Sequence[str]) -> int:

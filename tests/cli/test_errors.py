@@ -1,12 +1,13 @@
 """Bad input: one line on stderr with a way to correct it, an exit code, and never a traceback."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from redsched.store.embedded.server import PrivateServer
 from tests.cli.conftest import Redsched
-from tests.cli.parts import run
+from tests.cli.parts import COMMAND, run
 from tests.support.secret_watch import MARK
 
 USAGE = {
@@ -165,3 +166,10 @@ def test_help_and_version_go_to_stdout() -> None:
     nothing = run()
     assert (nothing.exit_code, nothing.errors) == (2, "")
     assert "audit" in nothing.output
+
+
+def test_a_full_disk_is_one_line() -> None:
+    """Such as that of `redsched claim list > FILE`."""
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run([*COMMAND, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (1, "redsched: the output cannot be written: No space left on device\n")

@@ -28,7 +28,8 @@ class LoopThread(Generic[T]):
         self._open, self._pid, self._closed = open, os.getpid(), False
         self._ready: Future[T] = Future()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._ending: asyncio.Event | None = None
+        self._ending = asyncio.Event()
+        self._serving: asyncio.Task[None] | None = None
         self._calls = set[asyncio.Task[Any]]()
         self._closing = threading.Lock()  # a call is either scheduled before the loop is told to end, or refused
         self._thread = threading.Thread(target=self._run, name="redsched", daemon=True)
@@ -86,9 +87,16 @@ class LoopThread(Generic[T]):
             if self._closed:
                 return
             self._closed = True
-        if self._loop is not None and self._ending is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._ending.set)
+        if self._loop is not None and self._serving is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._end)
         self._thread.join(CLOSE_S)
+
+    def _end(self) -> None:
+        """End what the loop runs: the calls, or the opening of the resource."""
+        if self._ready.done():
+            self._ending.set()
+        elif self._serving is not None:
+            self._serving.cancel()
 
     def _schedule(self, begin: Callable[[], None]) -> asyncio.AbstractEventLoop:
         """Have the loop call `begin`, and return the loop. Raises InvalidRequest if it takes no calls."""
@@ -110,7 +118,9 @@ class LoopThread(Generic[T]):
                 self._ready.set_exception(error)
 
     async def _serve(self) -> None:
-        self._ending = asyncio.Event()
+        self._serving = asyncio.current_task()
+        if self._closed:
+            raise asyncio.CancelledError  # it was closed before there was a task to cancel
         async with self._open() as resource:
             self._ready.set_result(resource)
             await self._ending.wait()

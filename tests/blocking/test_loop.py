@@ -63,6 +63,22 @@ def test_a_loop_that_cannot_be_created_is_an_error(monkeypatch: pytest.MonkeyPat
     one.close()
 
 
+def test_closing_ends_an_opening_that_waits() -> None:
+    """Such as Ctrl-C while a store that hangs is connected to: it neither waits for that nor leaves a thread."""
+    opening = threading.Event()
+
+    @asynccontextmanager
+    async def never() -> AsyncIterator[None]:
+        opening.set()
+        await asyncio.Event().wait()
+        yield
+
+    one = LoopThread(never)
+    opening.wait()
+    one.close()
+    assert not one._thread.is_alive()
+
+
 def test_ctrl_c_in_an_iteration_closes_it_after_its_clean_up() -> None:
     """Closing an asynchronous generator that still cleans up would raise RuntimeError in place of KeyboardInterrupt."""
     one = LoopThread(_nothing)

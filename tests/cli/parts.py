@@ -92,6 +92,11 @@ class Running:
         text = self._output.read_text() if self._output.exists() else ""
         return [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
+    @property
+    def error_lines(self) -> list[str]:
+        """Return the lines of its stderr so far."""
+        return self._errors.read_text().splitlines() if self._errors.exists() else []
+
     def wait(self) -> Ran:
         """Wait until it ends, and return its outputs."""
         wait_until_sync(lambda: self.exit_code is not None, timeout=60)

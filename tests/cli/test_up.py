@@ -136,6 +136,23 @@ def test_up_starts_a_dead_worker_again() -> None:
     assert "Traceback" not in ended.errors
 
 
+def test_a_dead_agent_is_reported_with_the_line_that_starts_it_again() -> None:
+    """The line works: the new process goes on with the journal of the dead one."""
+    with up("--no-agent", "--fleet", "2") as started:
+        [agent] = [pid for pid in descendants(started.process.pid) if _name(pid) == "redsched-fleet"]
+        os.kill(agent, signal.SIGKILL)
+        wait_until_sync(lambda: any("redsched agent" in line for line in started.process.error_lines))
+        said = started.process.error_lines
+        assert said[0] == "redsched: the fleet exited with code -9; the other processes continue."
+        assert max(map(len, said[:3])) <= 80
+        journal, _, *command = said[3].split()
+        assert command == ["agent", "--fleet", "2"]
+        environment = {"REDSCHED_REDIS_URL": started.store, "REDSCHED_JOURNAL": journal.partition("=")[2]}
+        with running(*command, environment=environment) as again:
+            wait_until_sync(lambda: any("every host is open" in line for line in again.error_lines))
+        assert started.end(signal.SIGINT).exit_code == 0
+
+
 def test_an_embedded_store_that_ends_ends_up() -> None:
     with up("--no-agent") as started:
         processes = descendants(started.process.pid)

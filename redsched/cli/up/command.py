@@ -56,5 +56,11 @@ def up(
 
 def _look(everything: LocalStack) -> None:
     everything.look()
-    for said in everything.gone_agents():
-        print(f"redsched: {said}: the other processes continue", file=sys.stderr)
+    for name, code in everything.gone_agents().items():
+        print(
+            f"redsched: {name} exited with code {code}; the other processes continue.\n"
+            "  Its hosts are down once their leases end, and their work goes on. Start it\n"
+            "  again in a shell with the line `shell` above:\n"
+            f"    {everything.lines[name]}",
+            file=sys.stderr,
+        )

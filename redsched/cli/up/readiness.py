@@ -41,7 +41,8 @@ def ready(everything: LocalStack) -> None:
         everything.look()
         gone = everything.gone_agents()
         if gone:
-            raise StoreUnavailable(f"{gone[0]}: see its error above, or leave it out with --no-agent")
+            name, code = next(iter(gone.items()))
+            raise StoreUnavailable(f"{name} exited with code {code}: see its error above, or leave it out: --no-agent")
         if time.monotonic() > deadline:
             raise StoreUnavailable(
                 f"not ready after {START_TIMEOUT_S:g} s: {said.get('detail', 'the API does not respond')}"

@@ -67,6 +67,8 @@ class LocalStack:
         """Whether this process can send requests to the API: it has neither a token nor a client's certificate."""
         self.private: PrivateServer | None = None
         self._agents: dict[str, ChildProcess] = {}
+        self.lines: dict[str, str] = {}
+        """By agent, the line that starts it again in a shell that knows the store."""
 
     @property
     def url(self) -> str:
@@ -92,11 +94,12 @@ class LocalStack:
             raise StoreUnavailable("the embedded store has exited: start `redsched up` again")
         self.workers.revive()
 
-    def gone_agents(self) -> list[str]:
-        """Return a message for each agent that has exited since the last call."""
-        gone = {name: child for name, child in self._agents.items() if child.exit_code is not None}
+    def gone_agents(self) -> dict[str, int]:
+        """Return the agents that have exited since the last call, with their exit codes."""
+        codes = {name: child.exit_code for name, child in self._agents.items()}
+        gone = {name: code for name, code in codes.items() if code is not None}
         self._agents = {name: child for name, child in self._agents.items() if name not in gone}
-        return [f"{name} exited with code {child.exit_code}" for name, child in gone.items()]
+        return gone
 
     def __enter__(self) -> Self:
         return self
@@ -114,7 +117,9 @@ class LocalStack:
         return {"REDSCHED_REDIS_URL": self.url, **quiet}
 
     def _start_agent(self, name: str, journal: str, *arguments: str) -> None:
-        environment = {**self._environment(), "REDSCHED_JOURNAL": self._journal(journal)}
+        path = self._journal(journal)
+        environment = {**self._environment(), "REDSCHED_JOURNAL": path}
+        self.lines[name] = " ".join(([f"REDSCHED_JOURNAL={path}"] if path else []) + ["redsched agent", *arguments])
         main = partial(self._run_agent, arguments)
         title = "redsched-fleet" if journal == FLEET else "redsched-agent"
         processes.start(title, main, environment, partial(self._agents.__setitem__, name))

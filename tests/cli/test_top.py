@@ -13,6 +13,7 @@ import pytest
 
 from redsched.cli.top import pictures, reading
 from redsched.cli.top.app import TopApp
+from redsched.cli.top.host_screen import HostScreen
 from redsched.errors import RedschedError, StoreUnavailable
 from redsched.model import HostReport, HostStatus, Inventory
 from redsched.scheduler import HostView, Scheduler, StatusProblem
@@ -172,7 +173,7 @@ async def test_reading_takes_at_most_a_tenth_of_the_time(monkeypatch: pytest.Mon
     monkeypatch.setattr("redsched.cli.top.reading.asyncio", SimpleNamespace(sleep=sleep))
     shown = list[float]()
     with pytest.raises(asyncio.CancelledError):
-        await reading.repeat(read, shown.append, failed.append, 2.0)
+        await reading.repeat(read, shown.append, failed.append, pytest.fail, 2.0)  # type: ignore[arg-type]
     assert pauses == pytest.approx([2.0, 9.0, 90.0])
     assert shown == [0.1, 10.0]
     assert len(failed) == 1
@@ -187,6 +188,24 @@ async def test_an_error_that_nobody_expected_ends_it() -> None:
 
     app = TopApp(SimpleNamespace(status=fail, hosts=SimpleNamespace(list=lambda **_: fail())), "store", 1.0)  # type: ignore[arg-type]
     async with app.run_test():
+        await wait_until(lambda: app.failed is not None)
+    assert app.failed is broken
+
+
+async def test_an_error_that_nobody_expected_ends_it_on_the_screen_of_a_host_too() -> None:
+    """The command raises it, with its exit code, instead of a traceback over the screen."""
+    broken = RuntimeError("nobody expected this")
+
+    async def fail(_: str) -> None:
+        raise broken
+
+    async def wait(**_: object) -> None:
+        await asyncio.Event().wait()
+
+    fleet = SimpleNamespace(status=wait, hosts=SimpleNamespace(get=fail, list=wait))
+    app = TopApp(fleet, "store", 1.0)  # type: ignore[arg-type] # the calls that are used
+    async with app.run_test():
+        app.push_screen(HostScreen(app._fleet, "h1", 1.0, app._end))
         await wait_until(lambda: app.failed is not None)
     assert app.failed is broken
 

@@ -141,7 +141,7 @@ class TopApp(App[None]):
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         """Show the host."""
         if event.row_key.value is not None:
-            self.push_screen(HostScreen(self._fleet, event.row_key.value, self._every_s))
+            self.push_screen(HostScreen(self._fleet, event.row_key.value, self._every_s, self._end))
 
     @property
     def _table(self) -> HostTable:
@@ -152,11 +152,11 @@ class TopApp(App[None]):
         return self.query_one("#filter", Input)
 
     async def _follow(self, read: Callable[[], Awaitable[T]], show: Callable[[T], None]) -> None:
-        try:
-            await repeat(read, show, self._fail, self._every_s)
-        except Exception as error:
-            self.failed = error  # the command raises it: a screen that no longer follows would look like a quiet fleet
-            self.exit()
+        await repeat(read, show, self._fail, self._end, self._every_s)
+
+    def _end(self, error: Exception) -> None:
+        self.failed = error  # the command raises it: a screen that no longer follows would look like a quiet fleet
+        self.exit()
 
     def _show_state(self, state: State) -> None:
         self._state = state

@@ -1,5 +1,6 @@
 """The screen of one host in `redsched top`: its slots, and what is on it."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
@@ -18,13 +19,13 @@ from redsched.errors import RedschedError
 
 
 class HostScreen(Screen[None]):
-    """One host, read again at each interval."""
+    """One host, read again at each interval. `end` is called with an error that nobody expected."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "dismiss", "Back")]
 
-    def __init__(self, fleet: Fleet, host: str, every_s: float) -> None:
+    def __init__(self, fleet: Fleet, host: str, every_s: float, end: Callable[[Exception], None]) -> None:
         super().__init__()
-        self._fleet, self._host, self._every_s = fleet, host, every_s
+        self._fleet, self._host, self._every_s, self._end = fleet, host, every_s, end
         self._found: HostState | None = None
 
     def compose(self) -> ComposeResult:
@@ -36,7 +37,7 @@ class HostScreen(Screen[None]):
     def on_mount(self) -> None:
         """Read the host from now on."""
         read = partial(read_host, self._fleet, self._host)
-        self.run_worker(repeat(read, self._show, self._fail, self._every_s))
+        self.run_worker(repeat(read, self._show, self._fail, self._end, self._every_s))
 
     def on_resize(self) -> None:
         """Draw it again."""

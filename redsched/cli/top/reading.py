@@ -63,11 +63,13 @@ async def repeat(
     read: Callable[[], Awaitable[T]],
     show: Callable[[T], None],
     fail: Callable[[RedschedError], None],
+    end: Callable[[Exception], None],
     every_s: float,
 ) -> None:
-    """Read and show again and again, every `every_s` seconds or less often if reading takes long. Never returns.
+    """Read and show again and again, every `every_s` seconds or less often if reading takes long.
 
-    `fail` is called with what a read has raised, and the next read comes at its time.
+    `fail` is called with the error of a read, and the next read comes at its time. After any other exception it calls
+    `end` with it and returns.
     """
     while True:
         began_s = time.monotonic()
@@ -75,4 +77,6 @@ async def repeat(
             show(await read())
         except RedschedError as error:
             fail(error)
+        except Exception as error:
+            return end(error)
         await asyncio.sleep(max(every_s, IDLE_FACTOR * (time.monotonic() - began_s)))

@@ -4,7 +4,7 @@ from typing import Any, Generic, TypeVar
 
 import httpx
 
-from redsched.client.exchange import Api, Send
+from redsched.client.exchange import Api, Send, check_open
 from redsched.errors import InvalidRequest
 from redsched.release import release
 from redsched.rest.connection import options
@@ -56,6 +56,7 @@ class BaseClient(Generic[Transport]):
         return {**found, "transport": self._transport}
 
     def _request(self, client: httpx.Client | httpx.AsyncClient, one: Send) -> httpx.Request:
+        check_open(client)
         return client.build_request(
             one.method,
             one.path,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from redsched.client.exchange import Api, authorization, error_of, lost
+from redsched.client.exchange import Api, authorization, check_open, error_of, lost
 from redsched.errors import RedschedError
 from redsched.schema.responses import ChangeAnswer
 
@@ -43,6 +43,7 @@ class EventParser:
 
 def stream_request(client: httpx.Client | httpx.AsyncClient, api: Api, after: str) -> httpx.Request:
     """Return the request for the changes after an event; '' for only new ones."""
+    check_open(client)
     headers = {**authorization(api.token()), **({"Last-Event-ID": after} if after else {})}
     timeout = httpx.Timeout(api.timeout_s, read=api.timeout_s + PING_S, pool=None)
     return client.build_request("GET", PATH, headers=headers, timeout=timeout)

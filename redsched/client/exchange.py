@@ -126,6 +126,12 @@ def exchange(call: Call[T], api: Api) -> Exchange[T]:
         number += 1
 
 
+def check_open(client: httpx.Client | httpx.AsyncClient) -> None:
+    """Raise InvalidRequest if a client is closed; httpx raises RuntimeError."""
+    if client.is_closed:
+        raise InvalidRequest("this client is closed: open another one")
+
+
 def authorization(token: str) -> dict[str, str]:
     """Return the header with a token; none for ''."""
     return {"Authorization": f"Bearer {token}"} if token else {}

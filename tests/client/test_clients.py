@@ -133,6 +133,19 @@ async def test_changes_are_followed_and_resumed(served: str) -> None:
                 pass
 
 
+async def test_a_closed_client_says_so() -> None:
+    with Client("http://127.0.0.1:1") as client:
+        pass
+    async with AsyncClient("http://127.0.0.1:1") as other:
+        pass
+    with pytest.raises(InvalidRequest, match="closed: open another"):
+        client.about()
+    with pytest.raises(InvalidRequest, match="closed: open another"), client.changes():
+        pass
+    with pytest.raises(InvalidRequest, match="closed: open another"):
+        await other.about()
+
+
 async def test_a_stream_that_breaks_is_an_error(before: Relay) -> None:
     async with AsyncClient(before.url) as client, client.changes() as changes:
         before.connections.cut()

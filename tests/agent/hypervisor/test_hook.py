@@ -37,6 +37,11 @@ def test_a_start_creates_the_domain_and_names_it() -> None:
     assert json.loads(ran.stdout) == {"domain": f"redsched-{PLACED}"}
 
 
+def test_the_path_of_a_disk_may_have_quotes() -> None:
+    ran = hook("start", TEST_DRIVER | {"VM_DISK": '/images/ann\'s "own" & {claim}.qcow2'})
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 def test_a_start_that_libvirt_refuses_fails_with_its_reason() -> None:
     ran = hook("start", TEST_DRIVER | {"VM_TYPE": "no-such-type"})
     assert ran.returncode == 1

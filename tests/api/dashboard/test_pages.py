@@ -8,6 +8,7 @@ import pytest
 from tests.api.dashboard.parts import HOSTILE, Client, enter, open_without_token
 from tests.auth.parts import token
 from tests.support.browser import ENTER, RIGHT, TAB, Browser, shows
+from tests.support.waiting import wait_until_sync
 
 
 def test_the_token_is_asked_for_once_and_kept_in_the_tab(page: Browser, url: str) -> None:
@@ -194,8 +195,10 @@ def test_without_the_feed_the_page_says_so_and_reads_the_hosts(page: Browser, ur
     headers = {"Authorization": f"Bearer {token('reader')}"}
     page.open("about:blank")
     with httpx.Client(base_url=url, headers=headers) as session, ExitStack() as streams:
-        for _ in range(8):
-            streams.enter_context(session.stream("GET", "/v1/changes"))
+        for _ in range(8):  # one is refused until the API has noticed that the page of another test is closed
+            wait_until_sync(
+                lambda: streams.enter_context(session.stream("GET", "/v1/changes")).status_code == httpx.codes.OK
+            )
         enter(page, url, "reader")
         shows(page, "4 hosts, 3 open for claims; 3 claims.")
         shows(page, "Without the feed", "which is the most", selector="#live")

@@ -16,7 +16,7 @@ import pyte
 
 from tests.cli.parts import COMMAND
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 LEFT = b"\x1b[?1049l"
 """Returns a terminal to the screen that it had before."""
 

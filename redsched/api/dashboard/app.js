@@ -40,6 +40,11 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault(); // the address names pages
   main.focus();
 });
+// A browser keeps a page that was left, and its stream, for going back: it would use up connections to this API.
+addEventListener("pagehide", stop);
+addEventListener("pageshow", ({ persisted }) => {
+  if (persisted) start();
+});
 addEventListener("unauthenticated", ({ detail }) => askToken(hasToken() ? detail : ""));
 at("sign-in").addEventListener("cancel", (event) => event.preventDefault());
 at("sign-in-form").addEventListener("submit", (event) => {

@@ -190,19 +190,41 @@ def test_an_agent_sees_the_pages_of_its_own_hosts_only(page: Browser, url: str) 
     assert "It takes" not in page.text("main")
 
 
+def test_a_page_that_is_left_gives_its_stream_back_until_somebody_returns(page: Browser, url: str) -> None:
+    """The token may have 8, and Chromium keeps pages that were left."""
+    live = "document.querySelector('#live').dataset.state === 'live'"
+    enter(page, url, "reader")
+    page.wait_for(live)
+    page.run("dispatchEvent(new PageTransitionEvent('pagehide'))")
+    headers = {"Authorization": f"Bearer {token('reader')}"}
+    with httpx.Client(base_url=url, headers=headers) as session, ExitStack() as streams:
+        for _ in range(8):
+            wait_until_sync(lambda: _is_streamed(session, streams), what="a further stream is accepted")
+    page.run("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+    shows(page, "4 hosts, 3 open for claims; 3 claims.")
+    page.wait_for(live)
+
+
 def test_without_the_feed_the_page_says_so_and_reads_the_hosts(page: Browser, url: str) -> None:
     """The token has all its streams open already."""
     headers = {"Authorization": f"Bearer {token('reader')}"}
     page.open("about:blank")
     with httpx.Client(base_url=url, headers=headers) as session, ExitStack() as streams:
         for _ in range(8):  # one is refused until the API has noticed that the page of another test is closed
-            wait_until_sync(
-                lambda: streams.enter_context(session.stream("GET", "/v1/changes")).status_code == httpx.codes.OK
-            )
+            wait_until_sync(lambda: _is_streamed(session, streams), what="a further stream is accepted")
         enter(page, url, "reader")
         shows(page, "4 hosts, 3 open for claims; 3 claims.")
         shows(page, "Without the feed", "which is the most", selector="#live")
         page.open("about:blank")
+
+
+def _is_streamed(session: httpx.Client, streams: ExitStack) -> bool:
+    """Open a stream of changes until the end of `streams`; return whether it is accepted."""
+    with ExitStack() as opened:
+        accepted = opened.enter_context(session.stream("GET", "/v1/changes")).status_code == httpx.codes.OK
+        if accepted:
+            streams.enter_context(opened.pop_all())
+        return accepted
 
 
 def test_dark_and_light_follow_the_system(page: Browser, url: str) -> None:

@@ -1,12 +1,16 @@
-// What a page reads once: tried again by itself while the API or the store is away.
+// What a page reads: once, or again and again; tried again by itself while the API or the store is away.
 
-const AGAIN_MS = 5000;
+export const AGAIN_MS = 5000;
 
-/** Call `draw` with what `read` returns; return what ends it. `show` gets errors, and null once reading succeeds. */
-export function load(show, read, draw) {
+/**
+ * Call `draw` with what `read` returns; return what ends it. `show` gets errors, and null once reading succeeds.
+ * With `isRepeated`, it is read every 5 seconds, also after errors that do not pass by themselves.
+ */
+export function load(show, read, draw, isRepeated = false) {
   let timer = 0;
   let isOver = false;
   const once = async () => {
+    let again = isRepeated;
     try {
       const found = await read();
       if (isOver) return;
@@ -14,10 +18,10 @@ export function load(show, read, draw) {
       draw(found);
     } catch (error) {
       if (isOver) return;
-      const isAway = error.status === 0 || error.status >= 500;
-      show(error, isAway ? "Trying again every 5 seconds." : "");
-      if (isAway) timer = setTimeout(once, AGAIN_MS);
+      again ||= error.status === 0 || error.status >= 500;
+      show(error, again ? `Trying again every ${AGAIN_MS / 1000} seconds.` : "");
     }
+    if (again) timer = setTimeout(once, AGAIN_MS);
   };
   once();
   return () => {

@@ -3,6 +3,7 @@
 import { call, get } from "/assets/api.js";
 import { claimLink, count, field, h, hostLink, number, percent, stacked, table } from "/assets/dom.js";
 import { load } from "/assets/load.js";
+import { freeTable, planned } from "/assets/plan.js";
 import { parsedAmounts } from "/assets/amounts.js";
 
 const BY = ["", "zone", "aggregate", "project"];
@@ -47,22 +48,14 @@ function roomParts(show) {
   const without = h("select", { name: "n-plus-one" },
     [["", "do not check"], ["host", "any one host"], ["zone", "any one zone"]].map(([value, text]) => h("option", { value }, text)));
   const answer = h("div", { id: "room", role: "status" });
-  const plan = async (event) => {
-    event.preventDefault();
-    document.getElementById("error")?.remove();
-    answer.replaceChildren(h("p", { class: "faint" }, "Planning"));
-    try {
-      const request = { resources: parsedAmounts(resources.value) };
-      const body = without.value ? { request, n_plus_one: without.value } : { request };
-      answer.replaceChildren(...room(await call("POST", "/v1/plans/capacity", body)));
-    } catch (error) {
-      answer.replaceChildren();
-      show(error);
-    }
+  const ask = async () => {
+    const request = { resources: parsedAmounts(resources.value) };
+    const body = without.value ? { request, n_plus_one: without.value } : { request };
+    return room(await call("POST", "/v1/plans/capacity", body));
   };
   return [
     h("h2", {}, "How many more fit"),
-    h("form", { class: "bar", submit: plan }, field("One place, CLASS=AMOUNT", resources),
+    h("form", { class: "bar", submit: planned(answer, show, ask) }, field("One place, CLASS=AMOUNT", resources),
       field("And everything fits without", without), h("button", { class: "main" }, "Plan")),
     answer,
   ];
@@ -75,9 +68,7 @@ function room(found) {
     h("p", { class: "verdict" }, `${found.at_least ? "At least " : ""}${count(found.places, "more place")}`),
     table("By zone", ["Zone", "Places"], zones, { numeric: [1] }),
     table("Why hosts take no more after these", ["Reason", "Hosts"], reasons, { numeric: [1] }),
-    table("Free", ["Class", "Capacity", "Now", "After these"],
-      found.classes.map((one) => [one.resource_class, number(one.capacity), number(one.free), number(one.after)]),
-      { numeric: [1, 2, 3] }),
+    freeTable(found.classes, "After these"),
     ...(found.redundancy ? redundancy(found.redundancy) : []),
   ];
 }

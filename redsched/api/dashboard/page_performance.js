@@ -2,49 +2,34 @@
 
 import { text } from "/assets/api.js";
 import { h, percent, refresh } from "/assets/dom.js";
+import { AGAIN_MS, load } from "/assets/load.js";
 import { growth, parsed, quantile } from "/assets/metrics.js";
 import { plot } from "/assets/plot.js";
 
-const EVERY_MS = 5000;
 const MOST = 360;
 
 /** Show the page in `main`; return what ends it. */
 export function performancePage(main, { show }) {
   const content = h("div", { id: "plots" }, h("p", { class: "faint" }, "The first points come in 5 seconds."));
   main.replaceChildren(h("h1", {}, "Performance"),
-    h("p", { class: "faint" }, `Of this API, every ${EVERY_MS / 1000} seconds while the page is open. Latencies are the bounds of histograms. For days, and for all APIs: Prometheus and Grafana.`),
+    h("p", { class: "faint" }, `Of this API, every ${AGAIN_MS / 1000} seconds while the page is open. Latencies are the bounds of histograms. For days, and for all APIs: Prometheus and Grafana.`),
     content);
   const points = [];
   let before = null;
-  let timer = 0;
-  let ended = false;
-  const read = async () => {
-    try {
-      const now = parsed(await text("/metrics"));
-      if (ended) return;
-      show(null);
-      if (before) points.push({ at: Date.now(), ...point(before, now) });
-      if (points.length > MOST) points.shift();
-      before = now;
-      if (points.length) refresh(content, ...plots(points));
-    } catch (error) {
-      if (!ended) show(error, `Trying again every ${EVERY_MS / 1000} seconds.`);
-    } finally {
-      if (!ended) timer = setTimeout(read, EVERY_MS);
-    }
+  const draw = (now) => {
+    if (before) points.push({ at: Date.now(), ...point(before, now) });
+    if (points.length > MOST) points.shift();
+    before = now;
+    if (points.length) refresh(content, ...plots(points));
   };
-  read();
-  return () => {
-    ended = true;
-    clearTimeout(timer);
-  };
+  return load(show, async () => parsed(await text("/metrics")), draw, true);
 }
 
 function point(before, now) {
   const calls = growth(before, now, "redsched_claim_seconds_count");
   const halves = (name) => [0.5, 0.99].map((part) => quantile(before, now, name, part));
   return {
-    rate: [growth(before, now, "redsched_selections_total") / (EVERY_MS / 1000)],
+    rate: [growth(before, now, "redsched_selections_total") / (AGAIN_MS / 1000)],
     conflicts: [calls ? growth(before, now, "redsched_claim_conflicts_total") / calls : null],
     decision: halves("redsched_decision_seconds"),
     claim: halves("redsched_claim_seconds"),

@@ -4,6 +4,7 @@ import { call } from "/assets/api.js";
 import { claimLink, count, field, h, hostLink, number, table } from "/assets/dom.js";
 import { parsedAmounts, words } from "/assets/amounts.js";
 import { confirmed } from "/assets/confirm.js";
+import { freeTable, planned } from "/assets/plan.js";
 
 const AIMS = [["policy", "better hosts, by a policy"], ["request", "room for a request"], ["waiting", "room for what waits"],
   ["drain", "empty hosts"]];
@@ -14,21 +15,6 @@ export function plansPage(main, context, _, query) {
     h("p", { class: "faint" }, "A plan is made on a copy of the fleet and changes nothing."),
     ...drainParts(context, query.get("host") ?? ""), ...rebalanceParts(context));
   return () => {};
-}
-
-/** Return a form's listener: it asks for a plan, and shows the answer or what is wrong. */
-function planned(answer, show, ask) {
-  return async (event) => {
-    event.preventDefault();
-    document.getElementById("error")?.remove();
-    answer.replaceChildren(h("p", { class: "faint" }, "Planning"));
-    try {
-      answer.replaceChildren(...(await ask()));
-    } catch (error) {
-      answer.replaceChildren();
-      show(error);
-    }
-  };
 }
 
 function drainParts({ session, show }, host) {
@@ -56,8 +42,7 @@ function relocation({ moves, unplaced, classes }) {
       unplaced.map((one) => [claimLink(one.claim_id), one.project, hostLink(one.host), one.reason])) : "",
     table("Moves", ["Claim", "Project", "From", "To"],
       moves.map((one) => [claimLink(one.claim_id), one.project, hostLink(one.source), hostLink(one.target)])),
-    table("Free", ["Class", "Capacity", "Now", "After"],
-      classes.map((one) => [one.resource_class, number(one.capacity), number(one.free), number(one.after)]), { numeric: [1, 2, 3] }),
+    freeTable(classes, "After"),
   ];
 }
 

@@ -54,7 +54,7 @@ class RequestPage {
     const round = (this.round = (this.round ?? 0) + 1);
     this.verdict.textContent = "Deciding";
     this.findings.replaceChildren();
-    document.getElementById("error")?.remove();
+    this.show(null);
     try {
       const body = this.#body();
       const found = await call("POST", path("/v1/explain", { host: this.host }), body);

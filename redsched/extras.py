@@ -1,5 +1,8 @@
 """The extras that bring packages beyond those of callers of the API, and the error where one is not installed."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from redsched.errors import InvalidRequest
 
 EXTRA_OF = {
@@ -24,6 +27,15 @@ EXTRA_OF = {
 
 EXTRA_OF_COMMAND = {"agent": "agent", "api": "api", "up": "embedded"}
 """The extra with all that a service needs, whichever package it misses first."""
+
+
+@contextmanager
+def required() -> Iterator[None]:
+    """Raise the InvalidRequest that names the extra if an import in the block finds that it is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise missing(error) or error from error
 
 
 def missing(error: ModuleNotFoundError, command: str = "") -> InvalidRequest | None:

@@ -41,12 +41,10 @@ def start(service: str) -> None:
 
     `service`: the service's name unless OTEL_SERVICE_NAME has one. Raises InvalidRequest if the extra is missing.
     """
-    try:
+    with extras.required():
         from opentelemetry import trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ModuleNotFoundError as error:
-        raise extras.missing(error) or error from error
     provider = new_provider(service)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
@@ -77,15 +75,13 @@ def use() -> None:
     Raises InvalidRequest if OpenTelemetry is not installed.
     """
     global _tracer
-    try:
+    with extras.required():
         from opentelemetry import trace
-    except ModuleNotFoundError as error:
-        raise extras.missing(error) or error from error
     _tracer = trace.get_tracer(NAME, release())
 
 
 def stop() -> None:
-    """Send what is left within STOP_S, and make no more spans: for callers of `start`."""
+    """Stop making spans, and wait up to STOP_S until the last ones are sent. Call it after `start`."""
     global _tracer
     if _tracer is not None:
         from opentelemetry import trace

@@ -68,9 +68,14 @@ def is_fitted(wide: bool = False) -> bool:
 
 
 def show_more(after: str | None) -> None:
-    """Print how to get the next page, if there is one: to stderr if programs read stdout."""
+    """Print how to get the next page, if there is one."""
     if after:
-        print(f"there are more: --after {after}", file=sys.stdout if sys.stdout.isatty() else sys.stderr)
+        remark(f"there are more: --after {after}")
+
+
+def remark(line: str) -> None:
+    """Print a line about a table: to stderr if programs read stdout."""
+    print(line, file=sys.stdout if sys.stdout.isatty() else sys.stderr)
 
 
 def say(line: str) -> None:

@@ -15,15 +15,13 @@ ABSENT = (
     "VIR_ERR_CONFIG_UNSUPPORTED",
     "VIR_ERR_OPERATION_UNSUPPORTED",
 )
-"""The errors of libvirt that say that there is no such thing, or that the hypervisor cannot tell."""
+"""libvirt's errors for what does not exist, or what the hypervisor does not support."""
 
 
 def load_libvirt() -> ModuleType:
     """Import the binding of libvirt, and keep it from printing errors. Raises InvalidRequest without it."""
-    try:
+    with extras.required():
         import libvirt
-    except ModuleNotFoundError as error:
-        raise extras.missing(error) or error from error
     libvirt.registerErrorHandler(lambda *_: None, None)  # by default it prints each error that it raises too
     module: ModuleType = libvirt
     return module

@@ -1,7 +1,6 @@
 """`redsched events`: show or follow the log of claims, moves, releases and operator actions."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Annotated, Any
@@ -63,8 +62,7 @@ def events(
         return run_until_ended(_follow(where, after, wanted, _Follower(wanted_form)))
     page = with_fleet(where, lambda s: _page(s, limit, after, wanted), read_only=True)
     if not after and len(page.items) == limit and wanted_form.chosen in (None, Output.WIDE):
-        said = f"the latest {counted(limit, 'event')}: --limit shows more, --older-than earlier ones"
-        print(said, file=sys.stdout if sys.stdout.isatty() else sys.stderr)
+        tables.remark(f"the latest {counted(limit, 'event')}: --limit shows more, --older-than earlier ones")
     return show_page(LISTING, page, lambda one: responses.EventsAnswer.of(one), wanted_form)
 
 

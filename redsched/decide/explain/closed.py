@@ -1,13 +1,14 @@
 """The hosts that would take a request if they took claims now: down, not attested, disabled or draining."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from redsched.decide.host_rules import NOT_FOR_THE_ASKING
 from redsched.decide.profile import RequestProfile
 from redsched.decide.result import ClosedHost
+from redsched.decide.rules import ALL_ROWS, Rule
 from redsched.decide.work_limit import check_work
 
 MAX_CLOSED = 3
@@ -18,11 +19,10 @@ MAX_SEARCHED = 64
 
 def closed_hosts(profile: RequestProfile) -> tuple[ClosedHost, ...]:
     """Return the first of these hosts, by name, each with the first reason why it takes no claims."""
-    rows = _rows(profile)
-    columns = profile.columns
-    names = sorted((columns.name(row), row) for row in rows.tolist())[:MAX_SEARCHED]
-    found = (ClosedHost(name, _reason(profile, row)) for name, row in names if profile.takes(row))
-    return tuple(one for _, one in zip(range(MAX_CLOSED), found, strict=False))
+    name = profile.columns.name
+    rows = sorted(_rows(profile), key=name)[:MAX_SEARCHED]
+    found = (ClosedHost(name(row), _reason(profile, row)) for row in rows if profile.takes(row))
+    return tuple(islice(found, MAX_CLOSED))
 
 
 def merge_closed(cells: Iterable[Sequence[ClosedHost]]) -> tuple[ClosedHost, ...]:
@@ -30,26 +30,25 @@ def merge_closed(cells: Iterable[Sequence[ClosedHost]]) -> tuple[ClosedHost, ...
     return tuple(sorted((one for cell in cells for one in cell), key=lambda one: one.host)[:MAX_CLOSED])
 
 
-def _rows(profile: RequestProfile) -> NDArray[np.intp]:
+def _rows(profile: RequestProfile) -> list[int]:
     """Return the rows that fail a rule on whether hosts take claims, and no other rule."""
     columns = profile.columns
     is_open = columns.present.copy()
-    for rule in profile.rules:
-        if rule.reason in NOT_FOR_THE_ASKING:
-            is_open &= rule.passes(columns, slice(None))
+    for rule in _on_state(profile):
+        is_open &= rule.passes(columns, ALL_ROWS)
     rows = np.flatnonzero(columns.present & ~is_open)
     for rule in (*profile.rules, *profile.dynamic_rules()):
         check_work("looking for hosts that would fit if they took claims")
         if len(rows) and rule.reason not in NOT_FOR_THE_ASKING:
             rows = rows[rule.passes(columns, rows)]
-    return rows
+    return rows.tolist()
 
 
 def _reason(profile: RequestProfile, row: int) -> str:
-    return next(_failing(profile, row))
+    """Return the first reason why the host takes no claims."""
+    return next(rule.reason for rule in _on_state(profile) if not rule.passes(profile.columns, row))
 
 
-def _failing(profile: RequestProfile, row: int) -> Iterator[str]:
-    for rule in profile.rules:
-        if rule.reason in NOT_FOR_THE_ASKING and not rule.passes(profile.columns, row):
-            yield rule.reason
+def _on_state(profile: RequestProfile) -> list[Rule]:
+    """Return the rules on whether hosts take claims."""
+    return [rule for rule in profile.rules if rule.reason in NOT_FOR_THE_ASKING]

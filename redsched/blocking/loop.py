@@ -31,7 +31,7 @@ class LoopThread(Generic[T]):
         self._ending = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
         self._calls = set[asyncio.Task[Any]]()
-        self._closing = threading.Lock()  # a call is either scheduled before the loop is told to end, or refused
+        self._closing = threading.Lock()  # no call is scheduled once the loop has been told to end
         self._thread = threading.Thread(target=self._run, name="redsched", daemon=True)
         self._thread.start()
 

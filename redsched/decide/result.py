@@ -140,9 +140,8 @@ class Explanation:
     In a large fleet not every host's pools are searched for the counts alone: `unsearched` of the hosts that fit pass
     every rule, but their pools may fail. So `fits` is an upper bound, and the count of the reason `pools` a lower one.
     With `cut_short`, the search for changes that would help took too long, and some that there are may be missing.
-    `ranked` has the best hosts that fit, best first; () if the request is refused. `unknown` names the
-    zones and hosts of the request that do not exist. `closed` has the first hosts that would take one place if they
-    took claims now.
+    `ranked` has the best hosts that fit, best first; () if the request is refused. `unknown` names the zones and hosts
+    of the request that do not exist. `closed` has the first hosts that would take one place if they took claims now.
     `exceeded` has the limits of the project's quota that the request exceeds, independently of the hosts; None while
     hosts may still restore claims that count.
     """

@@ -104,7 +104,7 @@ class CellStatus:
     name: str
     epoch: str = ""
     epoch_began_ms: int = 0
-    """When the store started anew, failed over or lost data for the last time, by the first write after that."""
+    """When the store last restarted, failed over or lost data: the time of the first write after that."""
     now_ms: int = 0
     settled: bool = False
     settle_at_ms: int | None = None

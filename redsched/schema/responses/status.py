@@ -92,7 +92,7 @@ class CellStatusAnswer(Answer, shows=CellStatus):
     epoch: str
     epoch_began_ms: Annotated[
         int,
-        Field(description="When the store started anew, failed over or lost data for the last time (Unix, ms)."),
+        Field(description="When the store last restarted, failed over or lost data (Unix, ms)."),
     ]
     now_ms: Annotated[int, Field(description="The store's time (Unix, ms).")]
     settled: bool

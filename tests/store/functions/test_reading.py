@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from redsched.model import EndReason, HostReport, HostStatus, Inventory
+from redsched.model import EndReason, HostReport, HostStatus, Inventory, ReasonCount
 from redsched.store.cell import CellStore
-from redsched.store.client.function_library import VERSION
+from redsched.store.client.function_library import VERSION, library
 from redsched.store.codec.results import Member, Replacement
 from redsched.store.codec.wire import mapping_of
 from redsched.store.store import Store
@@ -172,6 +172,14 @@ async def test_a_claim_says_how_its_host_was_chosen(cell: CellStore, raw: Any, a
     for other in ("", "1 1-a.1:1:1\n" + text, (await raw.get(cell.keys.decision("a")))[:-9]):
         await raw.set(cell.keys.decision("a"), other)
         assert not [line for line in await ask("rs_claim", "a") if "chosen" in line]
+
+
+def test_reasons_are_in_the_words_of_the_command_line() -> None:
+    """The functions have a table of their own, as a server reads no Python."""
+    (table,) = re.findall(r"local WORDS = \{(.*?)\}", library().text, re.DOTALL)
+    words = {quoted or plain: text for quoted, plain, text in re.findall(r"(?:\['(.+?)'\]|(\w+)) = '(.+?)'", table)}
+    assert words
+    assert {ReasonCount(reason, 1).text for reason in words} == {f"1 {text}" for text in words.values()}
 
 
 async def test_a_claim_that_failed_says_why_without_control_characters(cell: CellStore, ask: Ask) -> None:

@@ -34,6 +34,7 @@ VOLATILE = (
     (r"\b[0-9a-f]{16,}\b", "ID"),
     (r"\bcli:[\w.-]+", "USER"),
     (r"\b(in )?(\d+d\d\dh|\d+h\d\dm|\d+m\d\ds|\d+[smhd])\b", "AGE"),
+    (r"\b\d+ (s|min|h|days?)(?![\w/])", "DURATION"),
     (r"\d+(\.\d+)?", "0"),
     (r"[ \t]+", " "),
     (r"[ \r]+$", ""),

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.docs.pages import PAGES, ROOT, SHELL, blocks
-from tests.docs.play import play
-from tests.docs.terminal import Stacks, redis_cli
+from redsched.scheduler.status.results import duration
+from tests.docs.pages import PAGES, ROOT, SHELL, Step, blocks
+from tests.docs.play import play, problem
+from tests.docs.terminal import Ran, Stacks, redis_cli
 
 RUN = [page for page in PAGES if any(block.is_run for block in blocks(page.read_text()))]
 OTHER = {"python", "toml", "yaml", "json", "text", "ini", "http", "promela", "lua", "{toctree}"}
@@ -61,3 +62,11 @@ def test_every_fence_is_found() -> None:
         fences = re.findall(r"^ *```", page.read_text(), re.MULTILINE)
         fenced = [block for block in blocks(page.read_text()) if block.fenced]
         assert len(fences) == 2 * len(fenced), name_of(page)
+
+
+@pytest.mark.parametrize("age_ms", [0, 37_000, 119_000, 200_000, 7_300_000, 200_000_000])
+def test_output_on_a_page_matches_whatever_the_ages_in_it(age_ms: int) -> None:
+    shown = Step("redsched status | grep epoch", ["  epoch  1-cfdf044b since 2026-11-26T12:31:15Z (37 s), settled"])
+    said = f"  epoch  2-f11fe3b5 since 2026-11-27T11:05:39Z ({duration(age_ms)}), settled\n"
+    assert not problem(shown, Ran(0, said))
+    assert problem(shown, Ran(0, said.replace("settled", "not settled")))

@@ -8,6 +8,7 @@ import asyncio
 import gc
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -49,6 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["XDG_STATE_HOME"] = config.stash[STATE].name
     os.environ[guard.GUARDED] = "1"
     guard.install()
+    # A shell without job control starts what runs in the background with interrupts ignored, and children inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # redis-py reads its version from the metadata of its package for each client.
     redis.utils.get_lib_version = cache(redis.utils.get_lib_version)
 

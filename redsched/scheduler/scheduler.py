@@ -1,5 +1,6 @@
 """Scheduler: the entry point of the library, and the only interface that the API and the CLI use."""
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from redsched.scheduler.status.results import StatusReport
 
 MAX_LAG_S = 5.0
+READY_S = 2.0
+"""A store that takes longer to reply is not ready; probes and scrapes of metrics have little time."""
 
 
 class Scheduler:
@@ -380,7 +383,10 @@ class Scheduler:
         hosts = stats.hosts_attested
         asked_s, self._store_s = time.perf_counter(), None  # the loop has no finer clock than milliseconds
         try:
-            self._memory = await self._store.memory()
+            async with asyncio.timeout(READY_S):
+                self._memory = await self._store.memory()
+        except TimeoutError:
+            return Readiness(False, f"the store has not replied within {READY_S:g} s", hosts)
         except RedschedError as error:
             return Readiness(False, error.detail, hosts)
         self._store_s = time.perf_counter() - asked_s

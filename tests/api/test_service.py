@@ -17,6 +17,9 @@ import redis
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.parser import text_string_to_metric_families
 
+import redsched.scheduler.scheduler
+import redsched.scheduler.status.service
+from redsched import aio
 from redsched.api.metrics import _MILLISECONDS, Metrics
 from redsched.api.readiness import ReadinessMonitor
 from redsched.cache.fleet import FleetUsage
@@ -26,7 +29,9 @@ from redsched.server import processes
 from redsched.server.processes import ChildProcess
 from redsched.server.registry import WorkerRegistry
 from redsched.server.supervisor import Workers
-from tests.api.parts import check_problem, put_host, select
+from redsched.settings import Settings
+from redsched.store.embedded.server import PrivateServer
+from tests.api.parts import check_problem, client_of, put_host, select
 from tests.support.waiting import wait_until, wait_until_sync
 
 
@@ -51,6 +56,34 @@ async def test_the_status_names_what_is_wrong(empty_api: httpx.AsyncClient, clea
     (problem,) = (await empty_api.get("/v1/status")).json()["problems"]
     assert (problem["kind"], problem["about"]) == ("host-down", ["h1"])
     check_problem(await empty_api.get("/v1/status?by=zone"), 422, "invalid-request")
+
+
+async def test_probes_and_scrapes_are_answered_while_the_store_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prometheus drops a scrape after ten seconds, and with it the metric that says that the store is away."""
+    monkeypatch.setattr(redsched.scheduler.scheduler, "READY_S", 0.25)
+    monkeypatch.setattr(redsched.scheduler.status.service, "STATUS_S", 0.5)
+    with PrivateServer.start() as server:
+        async with client_of(Settings(redis_url=server.url), is_new=True) as api:
+            assert (await api.get("/readyz")).status_code == 200
+            assert (await api.get("/v1/status")).status_code == 200
+            os.kill(server.pid, signal.SIGSTOP)
+            try:
+                ready, scraped, status = await aio.gather(
+                    api.get(path) for path in ("/readyz", "/metrics", "/v1/status")
+                )
+            finally:
+                os.kill(server.pid, signal.SIGCONT)
+            check_problem(ready, 503, "not-ready")
+            assert "the store has not replied within 0.25 s" in ready.json()["detail"]
+            assert (scraped.status_code, parsed(scraped.text)["redsched_workers_ready",]) == (200, 0.0)
+            check_problem(status, 503, "store-unavailable")
+            assert "the store did not give its status within 0.5 s" in status.json()["detail"]
+
+            async def is_ready() -> bool:
+                return (await api.get("/readyz")).status_code == 200
+
+            await wait_until(is_ready)
+            assert (await api.get("/v1/status")).json()["healthy"]
 
 
 async def test_readyz_fails_while_the_server_may_evict(empty_api: httpx.AsyncClient, clean_store: str) -> None:

@@ -4,9 +4,11 @@ It reads every host in a few fields, and of the claims only those that something
 does not matter.
 """
 
+import asyncio
 from collections import Counter
 
 from redsched import aio
+from redsched.errors import StoreUnavailable
 from redsched.model.tokens import began_ms
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.status import cell_problems
@@ -25,9 +27,23 @@ from redsched.settings import Settings
 from redsched.store.commands.status import AuditNote, HostHead
 from redsched.store.store import Store
 
+STATUS_S = 5.0
+"""The longest reading of a status."""
+
 
 async def status(store: Store, settings: Settings, cells: Cells) -> StatusReport:
-    """Return the state of the store and of all cells, and what is wrong. Raises StoreUnavailable."""
+    """Return the state of the store and of all cells, and what is wrong.
+
+    Raises StoreUnavailable, if it could not be read within STATUS_S too: whoever asks has a store that may hang.
+    """
+    try:
+        async with asyncio.timeout(STATUS_S):
+            return await _read(store, settings, cells)
+    except TimeoutError as error:
+        raise StoreUnavailable(f"the store did not give its status within {STATUS_S:g} s; try again") from error
+
+
+async def _read(store: Store, settings: Settings, cells: Cells) -> StatusReport:
     servers = [server_of(name, info) for name, info in (await store.servers()).items()]
     found = await aio.gather(_cell(cell) for cell in cells)
     of_servers = [problem for server in servers for problem in problems_of(server, settings)]

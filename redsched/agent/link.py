@@ -109,6 +109,9 @@ class CellLink(Protocol):
     async def work_ended(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
         """Record that the work has ended by itself, without ending the claim."""
 
+    async def stop_failed(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
+        """Record that the work of a placement that is ending could not be stopped."""
+
     async def gone(
         self,
         host: str,

@@ -109,6 +109,10 @@ class StoreCellLink:
         """Run work_ended.lua."""
         return await self._cell.claims.work_ended(host, claim_id, token, reason)
 
+    async def stop_failed(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
+        """Run stop_failed.lua."""
+        return await self._cell.claims.stop_failed(host, claim_id, token, reason)
+
     async def gone(
         self,
         host: str,

@@ -116,11 +116,16 @@ def one_line(text: str) -> str:
     return "; ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
+STOP_FAILED = "stop-failed"
+"""The `op` of the reason why a host could not stop the work of a placement, which no change carries."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a claim failed, expired or lost its work, as text: what `host` observed of the placement with `token`.
+    """Why a claim failed, expired, lost its work or could not be stopped: what `host` observed of a placement.
 
-    `op` is the feed's name of the change that recorded the reason; '' if an older release wrote it.
+    `token` is that placement's. `op` is the feed's name of the change that recorded the reason, or STOP_FAILED; '' if
+    an older release wrote it.
     """
 
     at_ms: int

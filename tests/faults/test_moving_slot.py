@@ -416,6 +416,7 @@ LINES: dict[str, Line] = {
         partial(one, ended), lambda it: it.cell.repair.restore({"a": {"state": "ended", "host": "h1", "token": TOKEN}})
     ),
     "schema": Line(host, lambda it: it.cell.schema.upgrade()),
+    "stop_failed": Line(partial(one, ending), about("stop_failed", "target is busy")),
     "status": Line(evacuated, lambda it: it.cell.hosts.set_status("h1", HostStatus.ENABLED)),
     "summary": Line(summarized, lambda it: it.cell.summary.write(CellSummary(it.epoch))),
     "tick": Line(host, lambda it: it.cell.tick()),

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from redsched import aio, logs, tracing
@@ -12,6 +13,7 @@ from redsched.agent.claims.capacity_check import missing_capacity
 from redsched.agent.hooks.base import Hook, HookFailed, HookRequest, NoHook, Verb
 from redsched.agent.host_session import Host
 from redsched.agent.journal.schema import JournalEntry
+from redsched.errors import RedschedError
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, Placement
 from redsched.model.tokens import is_newer_token
 from redsched.origin import Origin
@@ -100,20 +102,26 @@ class LifecycleContext:
         await durable
 
     async def stop(self, work: JournalEntry) -> None:
-        """Run the stop hook until it succeeds, because the work may be there until then."""
+        """Run the stop hook until it succeeds, because the work may be there until then, and report each failure."""
         pause_s = FIRST_RETRY_S
-        while not await self.stop_once(work):
+        while (failure := await self._try_to_stop(work)) is not None:
+            with suppress(RedschedError):  # without the store, the next failure is reported
+                await self.host.cell.stop_failed(self.host.name, work.id, work.token, failure)
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
             pause_s = min(pause_s * 2, LONGEST_RETRY_S)
 
     async def stop_once(self, work: JournalEntry) -> bool:
         """Run the stop hook once and return whether it succeeded."""
+        return await self._try_to_stop(work) is None
+
+    async def _try_to_stop(self, work: JournalEntry) -> str | None:
+        """Run the stop hook once, and return why it has failed; None if it has not."""
         try:
             await self.run_hook(Verb.STOP, work)
         except HookFailed as error:
             _log.error("work could not be stopped", host=self.host.name, claim=work.id, reason=str(error))
-            return False
-        return True
+            return error.reason
+        return None
 
     async def run_hook(self, verb: Verb, work: JournalEntry) -> bytes:
         """Run the hook of this host and return its output. Raises HookFailed."""

@@ -192,6 +192,10 @@ class RestCellLink:
         """POST .../work-ended."""
         return await self._verb(host, claim_id, "work-ended", token, reason=reason[:MAX_REASON])
 
+    async def stop_failed(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
+        """POST .../stop-failed."""
+        return await self._verb(host, claim_id, "stop-failed", token, reason=reason[:MAX_REASON])
+
     async def gone(
         self,
         host: str,

@@ -106,6 +106,7 @@ SCOPES: Mapping[tuple[str, str], RoutePolicy] = {
     ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/renew"): OWN_HOSTS,
     ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/fail"): OWN_HOSTS,
     ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/work-ended"): OWN_HOSTS,
+    ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/stop-failed"): OWN_HOSTS,
     ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/gone"): OWN_HOSTS,
     ("POST", "/v1/agent/hosts/{host}/claims/{claim_id}/resized"): OWN_HOSTS,
     ("PUT", "/v1/agent/hosts/{host}/claims/{claim_id}/local"): OWN_HOSTS,

@@ -21,6 +21,7 @@ from redsched.schema.requests.agents import (
     GoneBody,
     LocalBody,
     ResizedBody,
+    StopFailedBody,
     TextBody,
     TextsQuery,
     WorkEndedBody,
@@ -118,6 +119,18 @@ async def report_work_ended(request: Request, host: HostName, claim_id: ClaimId,
     """Record that the work has ended, without ending the claim."""
     asked = await read(request, WorkEndedBody)
     return await outcome_of(store_in(request, query).claims.work_ended(host, claim_id, asked.token, asked.reason))
+
+
+@router.post(
+    "/stop-failed",
+    summary="Report that a claim's work could not be stopped",
+    responses=answers({200: OutcomeAnswer}, *WRITTEN),
+    openapi_extra=body(StopFailedBody),
+)
+async def report_stop_failed(request: Request, host: HostName, claim_id: ClaimId, query: InCell) -> Response:
+    """Record why. The amounts stay taken, and the host tries again."""
+    asked = await read(request, StopFailedBody)
+    return await outcome_of(store_in(request, query).claims.stop_failed(host, claim_id, asked.token, asked.reason))
 
 
 @router.post(

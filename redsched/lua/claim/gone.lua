@@ -26,7 +26,9 @@ for i = 7, #ARGV, 2 do
   external[#external + 1] = ARGV[i + 1]
 end
 it.host.also, it.reason = external, ARG.reason
-it.placement.reason = reason_of_ending(it.objects['reason:' .. ARG.id], it.placement)
+local stored = it.objects['reason:' .. ARG.id]
+local why_ending = reason_of_ending(stored, it.placement)
+it.placement.reason = why_ending
 if it.placement.state ~= 'ending' then
   note_failed_move(it.cell, it.claim, it.placement)
 end
@@ -37,4 +39,8 @@ elseif end_reason == 'max-runtime' then
   close(it.claim, it.placement.root, end_reason) -- it is over wherever it is
 end
 free(it.claim, it.placement, end_reason)
-return commit_about(it, 'OK', it.placement.op)
+local reply = commit_about(it, 'OK', it.placement.op)
+if stored and reply[1] == 'OK' then
+  forget_stop_failed(stored, it.placement, why_ending)
+end
+return reply

@@ -7,6 +7,7 @@ from dataclasses import replace
 from redsched.errors import InvalidRequest
 from redsched.model import (
     ENDING_OR_ENDED,
+    STOP_FAILED,
     Claim,
     ClaimStatus,
     EndReason,
@@ -21,8 +22,8 @@ from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
 from redsched.store.commands.claims import HOSTS_AT_ONCE
 
 _EXPLAINED = (EndReason.EXPIRED, EndReason.FAILED, EndReason.WORK_ENDED, EndReason.MAX_RUNTIME)
-_GIVEN_BACK = (EndReason.RELEASED, ClaimStatus.ENDING)
-"""The changes that carry the reason of a release, for example at the deadline of a drain."""
+_GIVEN_BACK = (EndReason.RELEASED, ClaimStatus.ENDING, STOP_FAILED)
+"""Reasons of these changes explain any end: why it was released, for example by a drain, or could not be stopped."""
 
 Position = tuple[str, str]
 """The sort key of a claim in lists: host and id. A claim without a placement has the host ''."""

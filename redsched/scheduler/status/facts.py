@@ -1,9 +1,9 @@
 """What is read of a cell for its status. Claims are read through indexes only, and only the first of each."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from redsched.model import Claim, ClaimStatus
+from redsched.model import Claim, ClaimStatus, Reason
 from redsched.scheduler.cells import Cell
 from redsched.store.commands.status import Announcement, AuditNote, CellHead, HostHead, Notification
 
@@ -11,6 +11,8 @@ MAX_DUE = 200
 """How many of the claims that a scheduler has to deal with are read."""
 MAX_NOTIFICATIONS = 100
 """How many notifications are read of each host that has any."""
+MAX_REASONS = 20
+"""Of how many claims that are ending the reason is read."""
 OVERDUE_MS = 30_000
 """A deadline that passed this long ago should have been acted upon."""
 
@@ -20,12 +22,14 @@ class CellFacts:
     """What was read of a cell. `due`: the first claims that a scheduler has to deal with, with their fields.
 
     `overdue`: the first claims whose deadline passed, or that were due, OVERDUE_MS ago. `inboxes`: notifications that
-    hosts have not handled, oldest first for each host. `recorder`: the scheduler that writes the event log.
+    hosts have not handled, oldest first for each host. `reasons`: why claims of the first of them end, or cannot be
+    stopped. `recorder`: the scheduler that writes the event log.
     """
 
     head: CellHead
     hosts: Sequence[HostHead] = ()
     inboxes: Sequence[Notification] = ()
+    reasons: Mapping[str, Reason] = field(default_factory=dict)
     due: Sequence[Claim] = ()
     overdue: Sequence[str] = ()
     shelved: int = 0
@@ -50,6 +54,12 @@ class CellFacts:
         return host is not None and not host.is_written_off and host.until_ms > self.now_ms
 
 
+def _oldest(inboxes: Sequence[Notification]) -> list[str]:
+    """Return the claims that their hosts have been told to end the longest ago."""
+    ending = sorted((one for one in inboxes if one.op == "end"), key=lambda one: one.at_ms)
+    return list(dict.fromkeys(one.claim for one in ending))[:MAX_REASONS]
+
+
 async def read_facts(cell: Cell) -> CellFacts:
     """Read a cell. Raises StoreUnavailable."""
     store = cell.store
@@ -65,6 +75,7 @@ async def read_facts(cell: Cell) -> CellFacts:
         head,
         hosts,
         inboxes,
+        await store.claims.reasons(_oldest(inboxes)),
         tuple(due[one] for one in due_ids if one in due),
         tuple(dict.fromkeys((*late[0], *late[1]))),
         len(shelved),

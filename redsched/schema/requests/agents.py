@@ -178,6 +178,14 @@ class WorkEndedBody(PlacementBody):
     model_config = ConfigDict(json_schema_extra={"examples": [{"token": TOKEN, "reason": "no process 17 is left"}]})
 
 
+class StopFailedBody(PlacementBody):
+    """The token, and why the work could not be stopped."""
+
+    reason: ReasonText = ""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"token": TOKEN, "reason": "target is busy"}]})
+
+
 class GoneBody(PlacementBody):
     """The token, why the work is gone, and what is in use now that no claim explains."""
 

@@ -61,7 +61,7 @@ _SERVER = frozenset({"INFO", "TIME"})
 _AGENT_SCRIPTS = frozenset(
     {
         *("accept", "attest", "confirm", "fail", "gone", "heartbeat", "inbox", "keep", "local", "probe"),
-        *("raise_epoch", "renew", "report", "resized", "schema", "tick", "work_ended"),
+        *("raise_epoch", "renew", "report", "resized", "schema", "stop_failed", "tick", "work_ended"),
     }
 )
 

@@ -38,6 +38,7 @@ KINDS_OF_FURTHER_KEYS: Mapping[str, frozenset[str]] = {
     "resize": _REASON,
     "resized": _OBJECTS,
     "restore": _OBJECTS | {"claim"},
+    "stop_failed": _REASON,
     "work_ended": _REASON,
 }
 """The kinds behind `...` in a header's line of KEYS; the tests compare them with the keys of every call."""

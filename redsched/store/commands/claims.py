@@ -212,6 +212,14 @@ class ClaimCommands:
         objects = (f"reason:{claim_id}",)
         return await self._about("work_ended", host, claim_id, token, reason[:MAX_REASON], objects=objects)
 
+    async def stop_failed(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
+        """Record the host's report that it could not stop the work of a placement that is ending. (stop_failed.lua)
+
+        OK | ENDED | STALE | UNKNOWN | NOT_ATTESTED.
+        """
+        objects = (f"reason:{claim_id}",)
+        return await self._about("stop_failed", host, claim_id, token, reason[:MAX_REASON], objects=objects)
+
     async def release(
         self,
         host: str,

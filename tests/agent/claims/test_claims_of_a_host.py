@@ -1,6 +1,7 @@
 """A claim on its host, against real servers: from the inbox through the hook to its end."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 import redis
@@ -93,7 +94,8 @@ async def test_a_released_claim_is_stopped_before_it_is_freed(world: World) -> N
 
 
 async def test_a_stop_that_fails_is_tried_until_it_succeeds(world: World) -> None:
-    world.on("stop", "exit 1")
+    """The claim has the reason, and gets another one when it changes."""
+    world.on("stop", "echo target is busy >&2; exit 1")
     await world.start(hook=world.hook)
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)
@@ -102,6 +104,14 @@ async def test_a_stop_that_fails_is_tried_until_it_succeeds(world: World) -> Non
     claim = await world.claim("a")
     assert claim is not None
     assert claim.state is ClaimStatus.ENDING
+
+    async def is_told(said: str) -> bool:
+        reason = await world.reason("a")
+        return reason is not None and reason.op == "stop-failed" and said in reason.text
+
+    for said in ("target is busy", "still busy"):
+        world.on("stop", f"echo {said} >&2; exit 1")
+        await wait_until(partial(is_told, said), what=said)
     world.on("stop", "exit 0")
     await world.reaches("a", ClaimStatus.ENDED)
 

@@ -87,6 +87,7 @@ def test_the_document_has_every_route_of_the_contract() -> None:
         "POST /v1/agent/hosts/{host}/claims/{claim_id}/renew",
         "POST /v1/agent/hosts/{host}/claims/{claim_id}/fail",
         "POST /v1/agent/hosts/{host}/claims/{claim_id}/work-ended",
+        "POST /v1/agent/hosts/{host}/claims/{claim_id}/stop-failed",
         "POST /v1/agent/hosts/{host}/claims/{claim_id}/gone",
         "POST /v1/agent/hosts/{host}/claims/{claim_id}/resized",
         "PUT /v1/agent/hosts/{host}/claims/{claim_id}/local",

@@ -385,6 +385,7 @@ async def test_every_writing_script_has_the_fence_in_front(cell: CellStore, raw:
         "renew": lambda: cell.claims.renew("h1", "a", token, 60),
         "fail": lambda: cell.claims.fail("h1", "a", token, True),
         "work_ended": lambda: cell.claims.work_ended("h1", "a", token, ""),
+        "stop_failed": lambda: cell.claims.stop_failed("h1", "a", token, ""),
         "heartbeat": lambda: cell.hosts.heartbeat("h1", 60),
         "init": cell.init,
         "status": lambda: cell.hosts.set_status("nowhere", HostStatus.DRAINING),

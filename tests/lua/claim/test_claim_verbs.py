@@ -37,8 +37,9 @@ VERBS: dict[str, Verb] = {
     "release-force": lambda cell, host, id_, token: cell.claims.release(host, id_, token, how=ReleaseMode.FORCE),
     "gone": lambda cell, host, id_, token: cell.claims.gone(host, id_, token, EndReason.RELEASED, {"VCPU": 1}),
     "work-ended": lambda cell, host, id_, token: cell.claims.work_ended(host, id_, token, "no process is left"),
+    "stop-failed": lambda cell, host, id_, token: cell.claims.stop_failed(host, id_, token, "target is busy"),
 }
-SAID = {"renew", "work-ended"}
+SAID = {"renew", "work-ended", "stop-failed"}
 """Verbs that write something and leave the state unchanged."""
 
 # verb, state before: outcome, state after
@@ -86,6 +87,11 @@ TABLE = {
     ("work-ended", "active"): ("OK", "active"),
     ("work-ended", "ending"): ("ENDING", "ending"),
     ("work-ended", "ended"): ("ENDED", "ended"),
+    ("stop-failed", "claimed"): ("STALE", "claimed"),
+    ("stop-failed", "starting"): ("STALE", "starting"),
+    ("stop-failed", "active"): ("STALE", "active"),
+    ("stop-failed", "ending"): ("OK", "ending"),
+    ("stop-failed", "ended"): ("ENDED", "ended"),
 }
 
 
@@ -141,10 +147,13 @@ async def test_every_word_in_every_state(cell: CellStore, raw: Any, verb: str, s
 async def test_a_word_sent_again_gets_its_first_outcome_and_writes_nothing(
     cell: CellStore, raw: Any, verb: str, state: str
 ) -> None:
-    """A verb that was done is ALREADY_DONE; an ending stays ENDING; a refusal is repeated. A lease is renewed again."""
+    """A verb that was done is ALREADY_DONE; an ending stays ENDING; a refusal is repeated.
+
+    A lease is renewed again, and so is the time for which a failure is kept.
+    """
     placed = await IN_STATE[state](cell)
     first = await VERBS[verb](cell, "h1", "a", placed.token)
-    if verb == "renew":
+    if verb in ("renew", "stop-failed"):
         assert (await VERBS[verb](cell, "h1", "a", placed.token)).outcome is first.outcome
         return
     async with nothing_written(raw):
@@ -218,7 +227,7 @@ async def test_nothing_is_reported_about_claims_of_a_host_that_has_not_attested(
         assert (await VERBS[verb](cell, "nowhere", "a", placed.token)).outcome is Outcome.NOT_ATTESTED
 
 
-@pytest.mark.parametrize("verb", sorted(set(VERBS) - {"accept", "confirm", "renew", "work-ended"}))
+@pytest.mark.parametrize("verb", sorted(set(VERBS) - {"accept", "confirm", "renew", "work-ended", "stop-failed"}))
 async def test_claims_of_a_host_that_was_written_off_can_be_ended(cell: CellStore, verb: str) -> None:
     placed = await active(cell)
     await new_epoch(cell)

@@ -187,6 +187,55 @@ async def test_a_host_brings_back_what_becomes_of_it_and_that_its_work_has_ended
     assert (claim.state, claim.on_exit, claim.work_ended_at_ms) == (ClaimStatus.ACTIVE, OnExit.KEEP, 7)
 
 
+# -- work that cannot be stopped
+
+
+async def test_a_claim_shows_why_its_work_could_not_be_stopped(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell)
+    await cell.claims.release("h1", "a", placed.token)
+    seq = (await cell.tick()).seq
+    assert (await cell.claims.stop_failed("h1", "a", placed.token, "target is busy")).outcome is Outcome.OK
+    reason = await reason_of(cell)
+    assert reason is not None
+    assert (reason.text, reason.host, reason.op) == ("it could not be stopped: target is busy", "h1", "stop-failed")
+    assert await left_ms(cell, raw) == pytest.approx(DAY_MS, abs=10_000)
+    assert [one for one in await cell.feed.read("0-0", 100) if one.seq > seq] == [], "nothing else has changed"
+
+
+async def test_why_it_ends_is_still_told_when_it_is_gone(cell: CellStore, raw: Any) -> None:
+    placed = await active(cell)
+    await cell.claims.fail("h1", "a", placed.token, by_host=False, reason="the host is drained")
+    for said in ("target is busy", "still busy"):
+        assert (await cell.claims.stop_failed("h1", "a", placed.token, said)).outcome is Outcome.OK
+    reason = await reason_of(cell)
+    assert reason is not None
+    assert reason.text == "the host is drained; it could not be stopped: still busy"
+    await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
+    assert (await told(cell, "failed"))[-1] == ("failed", "the host is drained")
+    reason = await reason_of(cell)
+    assert reason is not None
+    assert (reason.op, reason.text) == ("ending", "the host is drained")
+    assert await left_ms(cell, raw) == pytest.approx(REMEMBER_MS, abs=10_000)
+
+
+async def test_work_that_was_stopped_at_last_leaves_no_reason_behind(cell: CellStore) -> None:
+    placed = await active(cell)
+    await cell.claims.release("h1", "a", placed.token)
+    await cell.claims.stop_failed("h1", "a", placed.token, "target is busy")
+    await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
+    assert await reason_of(cell) is None
+
+
+async def test_a_claim_that_was_released_by_force_shows_that_it_could_not_be_stopped(cell: CellStore) -> None:
+    placed = await active(cell)
+    await cell.claims.release("h1", "a", placed.token)
+    await cell.claims.stop_failed("h1", "a", placed.token, "target is busy")
+    await cell.claims.release("h1", "a", placed.token, how=ReleaseMode.FORCE)
+    reason = await reason_of(cell)
+    assert reason is not None
+    assert reason.text == "it could not be stopped: target is busy"
+
+
 # -- in the feed
 
 

@@ -196,6 +196,26 @@ async def test_its_reason_is_that_of_the_last_failure(clean_store: str) -> None:
         assert (ended.state, ended.reason.host, ended.reason.text) == (ENDED, "h1", "exit code 2")
 
 
+@pytest.mark.parametrize("by_force", [False, True])
+async def test_an_ending_claim_shows_why_it_could_not_be_stopped(clean_store: str, by_force: bool) -> None:
+    """It is shown after the end as well if an operator freed the amounts, and not if the host has stopped the work."""
+    async with at_work(clean_store, 6) as work:
+        await work.scheduler.select(MINE)
+        await work.settle()
+        running = await mine(work)
+        await work.scheduler.claims.release("mine")
+        await work.store.claims.stop_failed(running.host, "mine", running.token, "target is busy")
+        ending = await mine(work)
+        assert ending.reason is not None
+        assert (ending.state, ending.reason.text) == (ClaimStatus.ENDING, "it could not be stopped: target is busy")
+        if by_force:
+            await work.scheduler.claims.release("mine", force=True)
+        else:
+            await work.store.claims.gone(running.host, "mine", running.token, EndReason.RELEASED, {})
+        ended = await mine(work)
+        assert (ended.state, ended.reason) == (ENDED, ending.reason if by_force else None)
+
+
 async def test_an_ended_claim_shows_its_attempts_and_what_was_asked_for(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5, 4) as work:
         await work.scheduler.select(replace(MINE, max_attempts=3, on_exit=OnExit.REPLACE))

@@ -189,7 +189,13 @@ async def test_a_claim_that_stays_in_ending(watched: Watched, monkeypatch: pytes
     monkeypatch.setattr(cell_problems, "WAITS_MS", 0)
     (problem,) = (await watched.status()).problems
     assert (problem.kind, problem.about) == ("ending", ("web",))
+    unknown = "its stop hook hangs, or it has no agent; the log of the agent tells"
+    assert problem.detail.endswith(f"on h1, although the host is up: {unknown}")
     assert problem.commands == ("redsched claim show web", "redsched claim release web --force")
+    (claim,) = (await watched.store.claims.read(["web"])).values()
+    await watched.store.claims.stop_failed("h1", "web", claim.token, "exit code 1: target is busy\n")
+    (problem,) = (await watched.status()).problems
+    assert problem.detail.endswith(": it could not be stopped: exit code 1: target is busy")
     await watched.lapse("h1")
     down, problem = (await watched.status()).problems
     assert (down.kind, problem.kind) == ("host-down", "ending-host-down")

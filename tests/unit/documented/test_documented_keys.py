@@ -262,7 +262,8 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await cell.claims.work_ended("h1", "kept", token, "no process 7 is left")
     token = (await cell.claims.resize("h1", "kept", token, {"VCPU": 4})).facts[0]
     await cell.claims.report_local("h1", "found", {"VCPU": 2}, "p", "c")
-    await cell.claims.release("h1", "kept")
+    await cell.claims.release("h1", "kept", reason="drained")
+    await cell.claims.stop_failed("h1", "kept", token, "exit code 1")
     await seen.look()
     await cell.claims.gone("h1", "kept", token, EndReason.RELEASED, {"VCPU": 0})
     await follow(cell, seen)

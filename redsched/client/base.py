@@ -1,5 +1,6 @@
 """What both clients have: the API's URL, the token for it, and the requests to it."""
 
+import math
 from typing import Any, Generic, TypeVar
 
 import httpx
@@ -40,6 +41,10 @@ class BaseClient(Generic[Transport]):
             raise InvalidRequest("token and token_file both set the token: give one of them")
         if not (token.isascii() and token.isprintable()) or " " in token:
             raise InvalidRequest("token is not one line of printable characters: give only the token")
+        if not 0 < timeout_s < math.inf:
+            raise InvalidRequest(f"timeout_s is {timeout_s}: give seconds above 0")
+        if not retry_s >= 0:
+            raise InvalidRequest(f"retry_s is {retry_s}: give seconds, or 0 for no retries")
         file = TokenFile(token_file) if token_file else None
         of_file = file.token if file else lambda: token
         self._api = Api(checked_url(url, insecure, "insecure=True"), of_file, file, timeout_s, retry_s)

@@ -146,6 +146,16 @@ async def test_a_closed_client_says_so() -> None:
         await other.about()
 
 
+@pytest.mark.parametrize("bad", [-1, 0, float("nan"), float("inf")])
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_client_refuses_durations_that_are_none(kind: type[Client] | type[AsyncClient], bad: float) -> None:
+    with pytest.raises(InvalidRequest, match=r"timeout_s is .*: give seconds above 0"):
+        kind("http://127.0.0.1:1", timeout_s=bad)
+    if not bad >= 0:
+        with pytest.raises(InvalidRequest, match=r"retry_s is .*: give seconds"):
+            kind("http://127.0.0.1:1", retry_s=bad)
+
+
 async def test_a_stream_that_breaks_is_an_error(before: Relay) -> None:
     async with AsyncClient(before.url) as client, client.changes() as changes:
         before.connections.cut()

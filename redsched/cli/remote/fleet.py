@@ -111,9 +111,9 @@ class RemoteFleet(Part):
         """Return the names of up to `limit` hosts after one."""
         found: list[str] = []
         async for one in self.client.items(calls.list_hosts(page_size=MAX_PAGE, after=after)):
+            found.append(one.name)
             if len(found) == limit:
                 break
-            found.append(one.name)
         return tuple(found)
 
     async def status(self) -> StatusReport:

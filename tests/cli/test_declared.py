@@ -1,10 +1,18 @@
 """`redsched aggregate`, `server-group` and `shared-pool`: created, changed in part, shown, listed, deleted."""
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from redsched import aio
+from redsched.cli.verbs import declared
+from redsched.model import Aggregate
+from redsched.scheduler import AggregateView, Scheduler
+from redsched.store.codec.tags import IfMatch
 from tests.cli.conftest import Redsched
+from tests.support.builders.cells import usual_settings
 
 BOTH_LINKS = True
 
@@ -23,6 +31,27 @@ def test_an_aggregate_from_set_to_delete(redsched: Redsched) -> None:
     redsched("aggregate", "delete", "ssd").check_failed(3, "ssd", "`redsched aggregate delete ssd --force`")
     assert redsched("aggregate", "delete", "ssd", "--force").check().output == "aggregate ssd is deleted\n"
     redsched("aggregate", "show", "ssd").check_failed(4, "ssd")
+
+
+async def test_hosts_that_several_people_add_at_once_are_all_members(redsched: Redsched, store: str) -> None:
+    """Each reads the aggregate, and writes it with one more host: the later one must not undo the earlier one."""
+    redsched("aggregate", "set", "ssd", "--metadata", "disk=nvme").check()
+
+    async def add(host: str) -> None:
+        async with Scheduler.connect(store, usual_settings()) as scheduler:
+            service = scheduler.aggregates
+
+            async def put(body: dict[str, Any], tags: IfMatch) -> tuple[AggregateView, bool]:
+                await asyncio.sleep(0.2)  # so that the others have read it too
+                return await service.put(Aggregate("ssd", body["metadata"], frozenset(body["hosts"])), tags)
+
+            await declared.AGGREGATES.change(
+                scheduler, "ssd", "", lambda base: {"hosts": sorted({*base["hosts"], host})}, put
+            )
+
+    await aio.gather(add(host) for host in ("h1", "h2"))
+    shown = redsched("aggregate", "show", "ssd", "--json").check().json()
+    assert (shown["hosts"], shown["metadata"]) == (["h1", "h2"], {"disk": "nvme"})
 
 
 def test_a_server_group_from_set_to_delete(redsched: Redsched) -> None:

@@ -1,13 +1,17 @@
 """Declaring over REST: whether an object is new is what the API has found, also if several people declare it."""
 
+import json
 from typing import Any
 
 import httpx
 import pytest
 
 from redsched.cli.remote import RemoteFleet
+from redsched.cli.verbs.declared import AGGREGATES
 from redsched.client import AsyncClient
 from redsched.model import Aggregate, Quota
+from redsched.scheduler import AggregateView
+from redsched.store.codec.tags import IfMatch
 
 
 @pytest.mark.parametrize(("status", "new"), [(201, True), (200, False)])
@@ -30,3 +34,33 @@ async def test_the_status_of_the_reply_says_whether_it_is_new(status: int, new: 
     assert (quota.limits, aggregate.hosts) == ({"VCPU": 4}, ("h1",))
     assert (is_new_quota, is_new_aggregate) == (new, new)
     assert sent == ["PUT", "PUT"]
+
+
+async def test_an_object_that_changed_meanwhile_is_read_and_edited_again() -> None:
+    sent: list[tuple[str | None, Any]] = []
+    hosts = {'"first"': ["h1"], '"second"': ["h1", "h3"]}
+    now = '"first"'
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        nonlocal now
+        if request.method == "PUT":
+            sent.append((request.headers.get("If-Match"), json.loads(request.content)["hosts"]))
+            if request.headers["If-Match"] != '"second"':
+                now = '"second"'
+                problem = {
+                    "type": "/problems/precondition-failed",
+                    "title": "",
+                    "status": 412,
+                    "detail": "it has changed",
+                }
+                return httpx.Response(412, json=problem)
+        return httpx.Response(200, json={"name": "ssd", "metadata": {}, "hosts": hosts[now]}, headers={"ETag": now})
+
+    client = AsyncClient("http://localhost", transport=httpx.MockTransport(answer))
+    async with RemoteFleet.connect(client) as fleet:
+
+        async def put(body: dict[str, Any], tags: IfMatch) -> tuple[AggregateView, bool]:
+            return await fleet.aggregates.put(Aggregate("ssd", {}, frozenset(body["hosts"])), tags)
+
+        await AGGREGATES.change(fleet, "ssd", "", lambda base: {"hosts": [*base["hosts"], "h2"]}, put)
+    assert sent == [('"first"', ["h1", "h2"]), ('"second"', ["h1", "h2", "h3"])]

@@ -11,18 +11,25 @@ from redsched.client.exchange import Call
 from redsched.model import Aggregate, Quota, ServerGroup, SharedPool
 from redsched.scheduler import AggregateView, Page, QuotaView, ServerGroupView, SharedPoolView
 from redsched.schema.views import view_of
+from redsched.store.codec.tags import IfMatch
 
 
 class _Declared(Part):
     """What the parts of all kinds share."""
 
-    async def declare(self, call: Call[Any]) -> tuple[Any, bool]:
-        """Declare an object, and return it and whether it is new."""
+    async def etag(self, call: Call[Any]) -> str:
+        """Return the tag of an object that this call would return."""
+        tag: str = await self.client.run(replace(call, read=lambda reply: reply.headers["ETag"].strip('"')))
+        return tag
+
+    async def declare(self, call: Call[Any], if_match: IfMatch = None) -> tuple[Any, bool]:
+        """Declare an object, and return it and whether it is new. `if_match`: only if it has one of these tags."""
+        headers = {} if if_match is None else {"If-Match": ", ".join(f'"{tag}"' for tag in if_match)}
 
         def read(reply: httpx.Response) -> tuple[Any, bool]:
             return call.read(reply), reply.status_code == httpx.codes.CREATED
 
-        shown, new = await self.client.run(replace(call, read=read))
+        shown, new = await self.client.run(replace(call, read=read, headers=headers))
         return view_of(shown), new
 
 
@@ -55,13 +62,17 @@ class RemoteAggregates(_Declared):
         found: AggregateView = await self.view(operator_calls.get_aggregate(name))
         return found
 
+    async def tag(self, name: str) -> str:
+        """Return the tag of an aggregate, for `if_match`."""
+        return await self.etag(operator_calls.get_aggregate(name))
+
     async def list(self, limit: int = 100, after: str = "") -> Page[AggregateView]:
         """Return a page of aggregates."""
         return await self.page(operator_calls.list_aggregates(page_size=limit, after=after))
 
-    async def put(self, one: Aggregate) -> tuple[AggregateView, bool]:
+    async def put(self, one: Aggregate, if_match: IfMatch = None) -> tuple[AggregateView, bool]:
         """Declare an aggregate."""
-        return await self.declare(operator_calls.put_aggregate(one.name, one.metadata, one.hosts))
+        return await self.declare(operator_calls.put_aggregate(one.name, one.metadata, one.hosts), if_match)
 
     async def delete(self, name: str, force: bool = False) -> None:
         """Delete an aggregate."""
@@ -76,13 +87,17 @@ class RemoteServerGroups(_Declared):
         found: ServerGroupView = await self.view(operator_calls.get_server_group(name))
         return found
 
+    async def tag(self, name: str) -> str:
+        """Return the tag of a server group, for `if_match`."""
+        return await self.etag(operator_calls.get_server_group(name))
+
     async def list(self, limit: int = 100, after: str = "") -> Page[ServerGroupView]:
         """Return a page of server groups."""
         return await self.page(operator_calls.list_server_groups(page_size=limit, after=after))
 
-    async def put(self, one: ServerGroup) -> tuple[ServerGroupView, bool]:
+    async def put(self, one: ServerGroup, if_match: IfMatch = None) -> tuple[ServerGroupView, bool]:
         """Declare a server group."""
-        return await self.declare(operator_calls.put_server_group(one.name, body_of(one)))
+        return await self.declare(operator_calls.put_server_group(one.name, body_of(one)), if_match)
 
     async def delete(self, name: str, force: bool = False) -> None:
         """Delete a server group."""
@@ -97,13 +112,17 @@ class RemoteSharedPools(_Declared):
         found: SharedPoolView = await self.view(operator_calls.get_shared_pool(name))
         return found
 
+    async def tag(self, name: str) -> str:
+        """Return the tag of a shared pool, for `if_match`."""
+        return await self.etag(operator_calls.get_shared_pool(name))
+
     async def list(self, limit: int = 100, after: str = "") -> Page[SharedPoolView]:
         """Return a page of shared pools."""
         return await self.page(operator_calls.list_shared_pools(page_size=limit, after=after))
 
-    async def put(self, one: SharedPool, cell: str = "c1") -> tuple[SharedPoolView, bool]:
+    async def put(self, one: SharedPool, cell: str = "c1", if_match: IfMatch = None) -> tuple[SharedPoolView, bool]:
         """Declare a shared pool."""
-        return await self.declare(operator_calls.put_shared_pool(one.name, {**body_of(one), "cell": cell}))
+        return await self.declare(operator_calls.put_shared_pool(one.name, {**body_of(one), "cell": cell}), if_match)
 
     async def delete(self, name: str, force: bool = False) -> None:
         """Delete a shared pool."""

@@ -3,7 +3,7 @@
 `set` creates or changes an object. Fields that are not named stay as they are, unless `--request` replaces all of them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, Protocol, TypeVar
 
@@ -16,7 +16,7 @@ from redsched.cli.options import After, AsJson, Limit, RequestFile, about
 from redsched.cli.verbs.hosts import SLOT_HEADS, slot_row
 from redsched.cli.watching import WatchOption, find_and_show
 from redsched.cli.where import ANYWHERE, Where
-from redsched.errors import NotFound
+from redsched.errors import NotFound, PreconditionFailed
 from redsched.model import Aggregate, GroupPolicy, ServerGroup
 from redsched.model.validation import check_name
 from redsched.scheduler import AggregateView, Page, ServerGroupView, SharedPoolView
@@ -24,9 +24,16 @@ from redsched.scheduler.status.results import counted
 from redsched.schema import declarations, responses
 from redsched.schema.parsing import merged
 from redsched.schema.requests.declared import SharedPoolBody
+from redsched.store.codec.tags import IfMatch
 
 View = TypeVar("View")
 
+MAX_TRIES = 10
+"""How often an object is read and edited again if others change it at the same time."""
+Edit = Callable[[dict[str, Any]], Mapping[str, Any]]
+"""Returns the changes to a body."""
+Put = Callable[[dict[str, Any], IfMatch], Awaitable[tuple[View, bool]]]
+"""Declares an object with this body, if it still has one of the tags; returns it, and whether it is new."""
 REPLACES = "Repeatable; replaces the current list."
 
 Name = Annotated[
@@ -39,6 +46,7 @@ Force = Annotated[bool, typer.Option("--force", help="Delete it even if it is in
 class _Service(Protocol[View]):
     """The calls that objects of every kind have."""
 
+    async def tag(self, name: str, /) -> str: ...
     async def get(self, name: str, /) -> View: ...
     async def list(self, limit: int = 100, after: str = "") -> Page[View]: ...
     async def delete(self, name: str, force: bool = False) -> None: ...
@@ -56,18 +64,29 @@ class _Kind(Generic[View]):
     show: Callable[[View], None]
     body: Callable[[View], dict[str, Any]]
 
-    async def changed(
-        self, fleet: Fleet, name: str, file: str, change: Callable[[dict[str, Any]], Mapping[str, Any]]
-    ) -> dict[str, Any]:
-        """Return the body to put: the file's or the current object's, with the result of `change` merged in."""
-        if file:
-            base = options.file_body(file)
-        else:
+    async def change(self, fleet: Fleet, name: str, file: str, edit: Edit, put: Put[View]) -> tuple[View, bool]:
+        """Put the file's body or that of the current object, with what `edit` returns for it merged in.
+
+        If somebody else changes the object between the read and the write, it is read and edited again.
+        """
+        tries = MAX_TRIES
+        while True:
+            base, tags = (options.file_body(file), None) if file else await self._current(fleet, name)
             try:
-                base = self.body(await self.service(fleet).get(name))
-            except NotFound:
-                base = {}
-        return dict(merged(base, change(base)))
+                return await put(dict(merged(base, edit(base))), tags)
+            except PreconditionFailed:
+                tries -= 1
+                if not tries:
+                    raise
+
+    async def _current(self, fleet: Fleet, name: str) -> tuple[dict[str, Any], IfMatch]:
+        """Return the body and the tag of an object; an empty body and no condition if there is none."""
+        service = self.service(fleet)
+        try:
+            tag = await service.tag(name)  # a tag newer than the body would match
+            return self.body(await service.get(name)), (tag,)
+        except NotFound:
+            return {}, None
 
     def say(self, found: View, new: bool, name: str, as_json: bool) -> None:
         """Show the object that was put."""
@@ -124,15 +143,17 @@ def set_aggregate(
     """Create an aggregate, or change its metadata and hosts."""
     said = {key: value or None for key, value in options.pairs("--metadata", metadata).items()}
 
-    def change(base: dict[str, Any]) -> Mapping[str, Any]:
+    def edit(base: dict[str, Any]) -> Mapping[str, Any]:
         hosts = {*base.get("hosts", ()), *host}.difference(not_host)
         return {"metadata": said, "hosts": sorted(hosts)}
 
-    async def put(fleet: Fleet) -> tuple[AggregateView, bool]:
-        body = await AGGREGATES.changed(fleet, name, request, change)
-        return await fleet.aggregates.put(options.as_model(body, Aggregate, name))
+    async def change(fleet: Fleet) -> tuple[AggregateView, bool]:
+        async def put(body: dict[str, Any], tags: IfMatch) -> tuple[AggregateView, bool]:
+            return await fleet.aggregates.put(options.as_model(body, Aggregate, name), tags)
 
-    AGGREGATES.say(*with_fleet(where, put, on_demand=True), name, as_json)
+        return await AGGREGATES.change(fleet, name, request, edit, put)
+
+    AGGREGATES.say(*with_fleet(where, change, on_demand=True), name, as_json)
 
 
 def set_server_group(
@@ -153,11 +174,13 @@ def set_server_group(
     given = {"policy": policy, "by": by, "max_per_host": max_per_host, "count_by": count_by}
     said = {key: value for key, value in given.items() if value}
 
-    async def put(fleet: Fleet) -> tuple[ServerGroupView, bool]:
-        body = await SERVER_GROUPS.changed(fleet, name, request, lambda _: said)
-        return await fleet.server_groups.put(options.as_model(body, ServerGroup, name))
+    async def change(fleet: Fleet) -> tuple[ServerGroupView, bool]:
+        async def put(body: dict[str, Any], tags: IfMatch) -> tuple[ServerGroupView, bool]:
+            return await fleet.server_groups.put(options.as_model(body, ServerGroup, name), tags)
 
-    SERVER_GROUPS.say(*with_fleet(where, put, on_demand=True), name, as_json)
+        return await SERVER_GROUPS.change(fleet, name, request, lambda _: said, put)
+
+    SERVER_GROUPS.say(*with_fleet(where, change, on_demand=True), name, as_json)
 
 
 def set_shared_pool(
@@ -187,12 +210,14 @@ def set_shared_pool(
     given = {"inventories": totals, "traits": trait, "aggregates": aggregate, "cell": cell}
     said = {key: value for key, value in given.items() if value}
 
-    async def put(fleet: Fleet) -> tuple[SharedPoolView, bool]:
-        found = await SHARED_POOLS.changed(fleet, name, request, lambda _: said)
-        body = options.as_model(found, SharedPoolBody, name)
-        return await fleet.pools.put(body, body.cell)
+    async def change(fleet: Fleet) -> tuple[SharedPoolView, bool]:
+        async def put(found: dict[str, Any], tags: IfMatch) -> tuple[SharedPoolView, bool]:
+            body = options.as_model(found, SharedPoolBody, name)
+            return await fleet.pools.put(body, body.cell, tags)
 
-    SHARED_POOLS.say(*with_fleet(where, put, on_demand=True), name, as_json)
+        return await SHARED_POOLS.change(fleet, name, request, lambda _: said, put)
+
+    SHARED_POOLS.say(*with_fleet(where, change, on_demand=True), name, as_json)
 
 
 def _show_aggregate(found: AggregateView) -> None:

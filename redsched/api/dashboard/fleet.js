@@ -1,6 +1,7 @@
 // The hosts of the fleet, read once and then kept up to date from the feed of changes.
 
 import { follow, get, pages, Problem } from "/assets/api.js";
+import { count } from "/assets/dom.js";
 
 const POLL_MS = 15_000;
 const AGAIN_MS = [1000, 2000, 5000, 15_000];
@@ -96,7 +97,7 @@ export class Fleet extends EventTarget {
     const found = new Map();
     for await (const page of pages("/v1/hosts", "hosts")) {
       for (const host of page) found.set(host.name, compact(host));
-      if (!this.hosts.size) this.#show("loading", `${found.size} hosts so far`);
+      if (!this.hosts.size) this.#show("loading", `${count(found.size, "host")} so far`);
     }
     return found;
   }

@@ -44,7 +44,7 @@ function largestAt(text) {
 
 /** Return the form that asks how many more of a request fit, with the place for its answer. */
 function roomParts(show) {
-  const resources = h("input", { name: "room", value: "VCPU=2 MEMORY_MB=4096", spellcheck: "false" });
+  const resources = h("input", { name: "room", class: "long", value: "VCPU=2 MEMORY_MB=4096", spellcheck: "false" });
   const without = h("select", { name: "n-plus-one" },
     [["", "do not check"], ["host", "any one host"], ["zone", "any one zone"]].map(([value, text]) => h("option", { value }, text)));
   const answer = h("div", { id: "room", role: "status" });

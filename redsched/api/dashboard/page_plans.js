@@ -18,7 +18,7 @@ export function plansPage(main, context, _, query) {
 }
 
 function drainParts({ session, show }, host) {
-  const hosts = h("input", { name: "hosts", value: host, required: true, spellcheck: "false", placeholder: "h1 h2" });
+  const hosts = h("input", { name: "hosts", class: "long", value: host, required: true, spellcheck: "false", placeholder: "h1 h2" });
   const kind = h("select", { name: "kind" }, h("option", { value: "drain" }, "are drained"), h("option", { value: "without" }, "have died"));
   const answer = h("div", { id: "drain", role: "status" });
   const ask = async () => {
@@ -57,9 +57,9 @@ function drainButton({ hosts, moves, unplaced }, show) {
 
 function rebalanceParts({ session, show }) {
   const aim = h("select", { name: "aim" }, AIMS.map(([value, text]) => h("option", { value }, text)));
-  const resources = h("input", { name: "wanted", value: "VCPU=8", spellcheck: "false" });
+  const resources = h("input", { name: "wanted", class: "long", value: "VCPU=8", spellcheck: "false" });
   const places = h("input", { name: "places", type: "number", min: "1", max: "200", value: "1" });
-  const hosts = h("input", { name: "emptied", placeholder: "h1 h2", spellcheck: "false" });
+  const hosts = h("input", { name: "emptied", class: "long", placeholder: "h1 h2", spellcheck: "false" });
   const policy = h("input", { name: "policy", placeholder: "that of the settings", spellcheck: "false" });
   const most = h("input", { name: "max-moves", type: "number", min: "1", max: "200", value: "10" });
   const fields = { request: [field("Resources", resources), field("Places", places)], drain: [field("Hosts", hosts)],

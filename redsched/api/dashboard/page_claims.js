@@ -1,11 +1,14 @@
 // Claims: a list with filters, a page at a time, and the page of one claim.
 
-import { get, Problem } from "/assets/api.js";
+import { get, pages, Problem } from "/assets/api.js";
 import { amounts, claimLink, count, facts, field, h, hostLink, meter, number, ranking, table, time } from "/assets/dom.js";
 import { eventTable } from "/assets/events.js";
 import { load } from "/assets/load.js";
 
 const STATES = ["pending", "claimed", "starting", "active", "ending", "shelved"];
+/** The value of the state filter for claims with a running lease, that is in these states, the first to end first. */
+const EXPIRING = "expiring";
+const LEASED = ["claimed", "starting"];
 const FILTERS = ["project", "consumer", "host", "zone"];
 const PAGE = 100;
 
@@ -13,7 +16,8 @@ const PAGE = 100;
 export function claimsPage(main, { show }, _, query) {
   const inputs = Object.fromEntries(FILTERS.map((name) => [name, h("input", { value: query.get(name) ?? "", name })]));
   const any = h("option", { value: "" }, "any");
-  const state = h("select", { name: "state" }, any, STATES.map((one) => h("option", {}, one)));
+  const state = h("select", { name: "state" }, any, STATES.map((one) => h("option", {}, one)),
+    h("option", { value: EXPIRING }, "about to expire"));
   state.value = query.get("state") ?? "";
   const id = h("input", { name: "id" });
   const list = h("div");
@@ -34,7 +38,7 @@ export function claimsPage(main, { show }, _, query) {
     found, list,
   );
   const filters = Object.fromEntries([...FILTERS, "state"].map((name) => [name, query.get(name)]));
-  const read = (after) => get("/v1/claims", { ...filters, limit: PAGE, after });
+  const read = filters.state === EXPIRING ? () => expiring(filters) : (after) => get("/v1/claims", { ...filters, limit: PAGE, after });
   const draw = (page) => {
     found.textContent = `${count(page.claims.length, "claim")}${page.next ? ", and more" : ""}`;
     const next = h("button", { type: "button", click: () => read(page.next).then(draw).catch(show) }, "Next page");
@@ -42,6 +46,14 @@ export function claimsPage(main, { show }, _, query) {
   };
   found.textContent = "Reading";
   return load(show, () => read(""), draw);
+}
+
+/** Return the claims with a running lease as one page, the first to end first. */
+async function expiring(filters) {
+  const claims = [];
+  for await (const page of pages("/v1/claims", "claims", { ...filters, state: LEASED })) claims.push(...page);
+  claims.sort((one, other) => one.expires_at_ms - other.expires_at_ms);
+  return { claims };
 }
 
 function capital(word) {

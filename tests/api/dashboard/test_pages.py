@@ -114,6 +114,26 @@ def test_claims_are_found_by_filters_and_by_id(page: Browser, url: str) -> None:
     shows(page, "Claim web-2", "gpu0/CUSTOM_GPU_MILLI=500", "History")
 
 
+def test_claims_that_are_about_to_expire_come_first_to_last(page: Browser, url: str, client: Client) -> None:
+    """Work that runs has no lease."""
+    kept = ("a-later", "b-sooner", "c-active")
+    for claim_id, lease_s in zip(kept, (3500, 300, 3000), strict=True):
+        client.claim(claim_id, hosts=["h1"], lease_s=lease_s)
+    placed = client.send("GET", "/v1/claims/c-active").json()["token"]
+    client.send("POST", "/v1/claims/c-active/confirm", {"token": placed})
+    try:
+        enter(page, url, "reader", "#/claims?state=expiring")
+        shows(page, *kept[:2])
+        ids = "[...document.querySelectorAll('main td:first-child')].map((one) => one.innerText)"
+        found = page.run(f"return {ids}")
+        assert (found[0], "c-active" in found) == ("b-sooner", False)
+        assert found.index("a-later") > 0
+        assert page.run("return document.querySelector('select[name=state]').value") == "expiring"
+    finally:
+        for claim_id in kept:
+            client.send("DELETE", f"/v1/claims/{claim_id}?force=true")
+
+
 def test_the_page_of_a_claim_says_why_it_is_on_its_host(page: Browser, url: str) -> None:
     enter(page, url, "reader", "#/claim/web-2")
     shows(page, "Why gpu1", "1 of 4 hosts fitted at ", "weighed by spread.", "Left out", "Best hosts")

@@ -93,6 +93,8 @@ async function send(url, options) {
   }
   if (response.ok) return response;
   const problem = new Problem(response.status, await response.json().catch(() => ({})));
-  if (response.status === 401) dispatchEvent(new CustomEvent("unauthenticated", { detail: problem.message }));
+  // Once for a token: further responses to it must not take the reason away, nor a token entered since.
+  const isOfToken = token === sessionStorage.getItem(KEY);
+  if (response.status === 401 && isOfToken) dispatchEvent(new CustomEvent("unauthenticated", { detail: problem.message }));
   throw problem;
 }

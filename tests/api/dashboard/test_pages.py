@@ -30,6 +30,27 @@ def test_the_token_is_asked_for_once_and_kept_in_the_tab(page: Browser, url: str
     page.wait_for("document.querySelector('#sign-in').open")
 
 
+def test_a_token_that_expires_is_asked_for_again_with_the_reason(page: Browser, url: str) -> None:
+    """Several requests are on their way then, and each is refused."""
+    enter(page, url, "reader", "#/claims")
+    shows(page, "web-1")
+    page.run(
+        """
+        window.refused = 0;
+        window.fetch = async () => {
+            await new Promise((resolve) => setTimeout(resolve, 300 * window.refused++));
+            return Response.json({ detail: "the token has expired" }, { status: 401 });
+        };
+        """
+    )
+    page.run("location.hash = '#/host/h1'")
+    page.wait_for("document.querySelector('#sign-in').open && window.refused >= 3")
+    page.run("sessionStorage.setItem('redsched.token', 'entered meanwhile')")
+    page.run("return new Promise((resolve) => setTimeout(resolve, 1500))")
+    assert page.text("#sign-in-problem") == "the token has expired"
+    assert page.run("return sessionStorage.getItem('redsched.token')") == "entered meanwhile"
+
+
 def test_the_fleet_is_live(page: Browser, url: str, client: Client) -> None:
     """What the feed tells is shown without reading the hosts again: a claim, a new host, a host that is disabled."""
     enter(page, url, "reader")

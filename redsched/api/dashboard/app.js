@@ -7,6 +7,7 @@ import { capacityPage } from "/assets/page_capacity.js";
 import { claimPage, claimsPage } from "/assets/page_claims.js";
 import { fleetPage } from "/assets/page_fleet.js";
 import { groupPage, groupsPage } from "/assets/page_groups.js";
+import { AGAIN, AGAIN_MS, passes } from "/assets/load.js";
 import { hostPage } from "/assets/page_host.js";
 import { performancePage } from "/assets/page_performance.js";
 import { plansPage } from "/assets/page_plans.js";
@@ -30,6 +31,8 @@ let session = null;
 let fleet = null;
 let status = null;
 let end = () => {};
+let timer = 0;
+let round = 0;
 
 addEventListener("hashchange", () => {
   if (!session) return;
@@ -62,12 +65,14 @@ start();
 /** Learn the caller's role, and show the page of the address; ask for a token if the API needs one. */
 async function start() {
   stop();
+  const own = round;
   try {
     const { role } = await get("/v1");
+    if (own !== round) return;
     if (role === null) return askToken(hasToken() ? "the API does not accept this token: it may have expired" : "");
     session = { role, mayExplain: role !== "agent", mayClaim: role === "operator" || role === "tenant" };
   } catch (error) {
-    return show(error);
+    return own === round && failed(error);
   }
   if (at("sign-in").open) at("sign-in").close();
   at("who").textContent = `role: ${session.role}`;
@@ -76,7 +81,17 @@ async function start() {
   open();
 }
 
+/** Say why there is no page, also to those who have just entered a token. */
+function failed(error) {
+  const next = passes(error) ? AGAIN : "";
+  if (next) timer = setTimeout(start, AGAIN_MS);
+  at("sign-in-problem").textContent = [error.message, next].filter(Boolean).join(". ");
+  show(error, next);
+}
+
 function stop() {
+  round += 1;
+  clearTimeout(timer);
   end();
   end = () => {};
   fleet?.stop();

@@ -1,6 +1,12 @@
 // What a page reads: once, or again and again; tried again by itself while the API or the store is away.
 
 export const AGAIN_MS = 5000;
+export const AGAIN = `Trying again every ${AGAIN_MS / 1000} seconds.`;
+
+/** Return whether an error passes by itself: the API or the store is away. */
+export function passes({ status }) {
+  return status === 0 || status >= 500;
+}
 
 /**
  * Call `draw` with what `read` returns; return what ends it. `show` gets errors, and null once reading succeeds.
@@ -18,8 +24,8 @@ export function load(show, read, draw, isRepeated = false) {
       draw(found);
     } catch (error) {
       if (isOver) return;
-      again ||= error.status === 0 || error.status >= 500;
-      show(error, again ? `Trying again every ${AGAIN_MS / 1000} seconds.` : "");
+      again ||= passes(error);
+      show(error, again ? AGAIN : "");
     }
     if (again) timer = setTimeout(once, AGAIN_MS);
   };

@@ -30,6 +30,17 @@ def test_the_token_is_asked_for_once_and_kept_in_the_tab(page: Browser, url: str
     page.wait_for("document.querySelector('#sign-in').open")
 
 
+def test_a_token_that_is_entered_while_the_api_is_away_is_tried_again(page: Browser, url: str) -> None:
+    open_without_token(page, url, "")
+    page.run("window.calls = fetch; window.fetch = () => Promise.reject(new TypeError('away'))")
+    page.type("#token", token("reader"))
+    page.press(ENTER)
+    shows(page, "the API cannot be reached", "Trying again every 5 seconds.", selector="#sign-in-problem")
+    page.run("window.fetch = window.calls")
+    shows(page, "4 hosts")
+    assert not page.run("return document.querySelector('#sign-in').open")
+
+
 def test_a_token_that_expires_is_asked_for_again_with_the_reason(page: Browser, url: str) -> None:
     """Several requests are on their way then, and each is refused."""
     enter(page, url, "reader", "#/claims")

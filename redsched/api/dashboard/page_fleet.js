@@ -136,10 +136,17 @@ function grouped(hosts) {
 }
 
 function totalOf(hosts, fleet) {
-  if (!hosts.length) return fleet.state === "loading" ? "The hosts are being read." : "No hosts.";
+  if (!hosts.length) return nothing(fleet);
   const open = hosts.filter((host) => condition(host) === "enabled").length;
   const claims = hosts.reduce((sum, host) => sum + host.claims, 0);
   return `${count(hosts.length, "host")}, ${number(open)} open for claims; ${count(claims, "claim")}.`;
+}
+
+/** Return why the page shows no host. */
+function nothing({ hosts, state, detail }) {
+  if (hosts.size) return "No host has this in its name.";
+  if (state === "loading") return "The hosts are being read.";
+  return state === "failed" ? `The hosts cannot be read: ${detail}.` : "No hosts: each appears once its agent reports it.";
 }
 
 function zoneTable(byZone) {

@@ -81,6 +81,21 @@ def test_the_fleet_is_live(page: Browser, url: str, client: Client) -> None:
     shows(page, "4 hosts, 3 open for claims; 3 claims.")
 
 
+def test_a_fleet_without_hosts_says_why(page: Browser, url: str) -> None:
+    enter(page, url, "reader")
+    shows(page, "4 hosts")
+    page.type("input[type=search]", "nowhere")
+    shows(page, "No host has this in its name.")
+    answers = "window.fetch = async (url, options) => String(url).startsWith('/v1/hosts') ? "
+    for answer, text in (
+        ("Promise.reject(new TypeError('away'))", "The hosts cannot be read: the API cannot be reached"),
+        ("Response.json({ hosts: [], next: null })", "No hosts: each appears once its agent reports it."),
+    ):
+        page.run(f"window.calls ??= fetch; {answers}{answer} : window.calls(url, options)")
+        page.run("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+        shows(page, text)
+
+
 def test_the_map_has_a_keyboard_and_a_table_for_screen_readers(page: Browser, url: str) -> None:
     enter(page, url, "reader")
     shows(page, "4 hosts")

@@ -13,17 +13,24 @@ const LINKS = {
 /** Show the page in `main`; return what ends it. */
 export function statusPage(main, { status }) {
   const content = h("div");
-  const draw = () => refresh(content, ...(status.report ? screen(status.report) : [h("p", {}, "Reading.")]));
+  const draw = () => refresh(content, ...parts(status));
   main.replaceChildren(h("h1", {}, "Status"), content);
   status.addEventListener("change", draw);
   draw();
   return () => status.removeEventListener("change", draw);
 }
 
-function screen({ healthy, problems, cells, servers, durability }) {
-  const verdict = healthy ? "Nothing is wrong" : count(problems.length, "problem");
+function parts({ report, problem, readAt }) {
+  if (!report) return [h("p", {}, problem ? "It has not been read yet." : "Reading.")];
+  return [problem ? h("p", { class: "bad" }, `It cannot be read now. What follows was so at ${time(readAt)}.`) : verdict(report), ...screen(report)];
+}
+
+function verdict({ healthy, problems }) {
+  return h("p", { class: `verdict ${healthy ? "good" : ""}` }, healthy ? "Nothing is wrong" : count(problems.length, "problem"));
+}
+
+function screen({ problems, cells, servers, durability }) {
   return [
-    h("p", { class: `verdict ${healthy ? "good" : ""}` }, verdict),
     ...problems.map(problemBox),
     ...cells.flatMap(cellParts),
     h("h2", {}, "Store"),

@@ -9,6 +9,7 @@ const EVERY_MS = 15_000;
 export class Status extends EventTarget {
   report = null;
   problem = "";
+  readAt = 0;
   #timer = 0;
   #stopped = false;
 
@@ -29,6 +30,7 @@ export class Status extends EventTarget {
     try {
       this.report = await get("/v1/status");
       this.problem = "";
+      this.readAt = Date.now();
     } catch (error) {
       this.problem = error.message;
     }

@@ -71,6 +71,14 @@ def test_the_status_shows_cells_schedulers_and_the_store(page: Browser, url: str
     )
 
 
+def test_a_status_that_cannot_be_read_is_not_good(page: Browser, url: str) -> None:
+    enter(page, url, "reader", "#/status")
+    shows(page, "Cell c1")
+    page.run("window.fetch = () => Promise.reject(new TypeError('away'))")
+    shows(page, "It cannot be read now. What follows was so at ", "Cell c1")
+    assert page.run("return document.querySelector('.verdict, .good')") is None
+
+
 def test_the_capacity_is_that_of_the_api_by_class_and_zone(page: Browser, url: str, client: Client) -> None:
     enter(page, url, "reader", "#/capacity?by=zone")
     shows(page, "Amounts by zone and class", "az2")

@@ -25,9 +25,14 @@ async function read() {
 
 function summary(quotas) {
   const over = limits(quotas).filter(({ used, limit }) => used > limit).length;
-  const near = limits(quotas).filter(({ used, limit }) => used <= limit && used >= NEAR * limit).length;
+  const near = limits(quotas).filter(isNear).length;
   const usual = `${count(quotas.length, "project")} with a quota.`;
   return [usual, over ? `${count(over, "limit")} exceeded.` : "", near ? `${count(near, "limit")} nearly used up.` : ""].filter(Boolean).join(" ");
+}
+
+/** Return whether a limit is nearly used up; one of 0 allows nothing, and nothing of it can be used. */
+function isNear({ used, limit }) {
+  return limit > 0 && used <= limit && used >= NEAR * limit;
 }
 
 function limits(quotas) {
@@ -38,7 +43,7 @@ function limits(quotas) {
 function quotaTable(quotas) {
   const rows = limits(quotas).map(({ project, name, limit, used }) => {
     const part = limit ? used / limit : Number(used > 0);
-    const state = used > limit ? "exceeded" : used >= NEAR * limit ? "nearly used up" : "";
+    const state = used > limit ? "exceeded" : isNear({ used, limit }) ? "nearly used up" : "";
     return [claimsLink(project), name, stacked(part, 0), percent(part), number(used), number(limit), state];
   });
   const headings = ["Project", "Limit of", "", "Part", "Used", "Limit", ""];

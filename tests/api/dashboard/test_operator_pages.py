@@ -114,6 +114,17 @@ def test_limits_that_are_exceeded_are_named(page: Browser, url: str) -> None:
     ]
 
 
+def test_a_limit_of_nothing_is_not_nearly_used_up(page: Browser, url: str, client: Client) -> None:
+    client.send("PUT", "/v1/quotas/idle", {"limits": {"VCPU": 0, "claims": 10}})
+    try:
+        enter(page, url, "reader", "#/quotas")
+        shows(page, "2 projects with a quota. 1 limit exceeded.")
+        assert page.text("main p") == "2 projects with a quota. 1 limit exceeded."
+        assert [row[-1] for row in cells(page, "Limits, by project")[:2]] == ["", ""]
+    finally:
+        client.send("DELETE", "/v1/quotas/idle")
+
+
 def test_groups_show_where_their_members_are(page: Browser, url: str) -> None:
     enter(page, url, "reader", "#/groups")
     shows(page, "anti-affinity", "disk=ssd")

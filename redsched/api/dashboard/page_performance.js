@@ -22,14 +22,15 @@ export function performancePage(main, { show }) {
     before = now;
     if (points.length) refresh(content, ...plots(points));
   };
-  return load(show, async () => parsed(await text("/metrics")), draw, true);
+  return load(show, async () => ({ metrics: parsed(await text("/metrics")), ms: performance.now() }), draw, true);
 }
 
-function point(before, now) {
+/** Return what happened between two reads: longer apart than usual if the tab was hidden, or the API away. */
+function point({ metrics: before, ms: since }, { metrics: now, ms }) {
   const calls = growth(before, now, "redsched_claim_seconds_count");
   const halves = (name) => [0.5, 0.99].map((part) => quantile(before, now, name, part));
   return {
-    rate: [growth(before, now, "redsched_selections_total") / (AGAIN_MS / 1000)],
+    rate: [(1000 * growth(before, now, "redsched_selections_total")) / (ms - since)],
     conflicts: [calls ? growth(before, now, "redsched_claim_conflicts_total") / calls : null],
     decision: halves("redsched_decision_seconds"),
     claim: halves("redsched_claim_seconds"),

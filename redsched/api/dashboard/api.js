@@ -61,6 +61,9 @@ export async function* pages(url, name, query = {}) {
   } while (after);
 }
 
+/** The API sends something every 15 seconds: a stream that is silent for longer leads nowhere, though it looks open. */
+const SILENT_MS = 45_000;
+
 /** Call `open` once the stream of changes is open, then `take` with the kind and data of each event, until it ends. */
 export async function follow(open, take, signal) {
   const response = await send("/v1/changes", { signal });
@@ -68,11 +71,26 @@ export async function follow(open, take, signal) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await read(reader);
     if (done) return;
     const events = (rest + value).split("\n\n");
     rest = events.pop();
     for (const event of events) takeEvent(event, take);
+  }
+}
+
+async function read(reader) {
+  let timer = 0;
+  const silence = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Problem(0, { detail: "the feed is silent: the network may be down" })), SILENT_MS);
+  });
+  try {
+    return await Promise.race([reader.read(), silence]);
+  } catch (error) {
+    reader.cancel().catch(() => {});
+    throw error;
+  } finally {
+    clearTimeout(timer);
   }
 }
 

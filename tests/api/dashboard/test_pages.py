@@ -285,6 +285,23 @@ def test_without_the_feed_the_page_says_so_and_reads_the_hosts(page: Browser, ur
         page.open("about:blank")
 
 
+def test_a_feed_that_has_fallen_silent_is_not_called_live(page: Browser, url: str) -> None:
+    """A network that is gone does not say so: here its silence is 45 seconds long after a second."""
+    enter(page, url, "reader")
+    shows(page, "4 hosts")
+    page.run(
+        """
+        const calls = fetch, waits = setTimeout, ping = new TextEncoder().encode(": ping");
+        window.setTimeout = (what, ms, ...more) => waits(what, ms === 45_000 ? 1000 : ms, ...more);
+        window.fetch = async (url, options) => url !== "/v1/changes" ? calls(url, options)
+            : new Response(new ReadableStream({ start(stream) { stream.enqueue(ping); } }));
+        dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }));
+        """
+    )
+    page.wait_for("document.querySelector('#live').dataset.state === 'live'")
+    shows(page, "Without the feed", "the feed is silent", selector="#live")
+
+
 def _is_streamed(session: httpx.Client, streams: ExitStack) -> bool:
     """Open a stream of changes until the end of `streams`; return whether it is accepted."""
     with ExitStack() as opened:

@@ -4,26 +4,14 @@ import { get, path } from "/assets/api.js";
 import { classOf, condition, obstacles } from "/assets/fleet.js";
 import { amounts, claimLink, count, facts, h, number, refresh, table, time } from "/assets/dom.js";
 import { eventTable } from "/assets/events.js";
+import { load } from "/assets/load.js";
 
-const AGAIN_MS = 5000;
 const MOST_SEGMENTS = 60;
 
 /** Show the page of host `name` in `main`; return what ends it. */
 export function hostPage(main, { session, show }, name) {
-  let timer = 0;
-  let isOver = false;
-  const again = async () => {
-    const parts = await read(name, session).catch((error) => isOver || show(error));
-    if (isOver) return;
-    if (parts instanceof Array) refresh(main, ...parts);
-    timer = setTimeout(again, AGAIN_MS);
-  };
   main.replaceChildren(h("h1", {}, `Host ${name}`));
-  again();
-  return () => {
-    isOver = true;
-    clearTimeout(timer);
-  };
+  return load(show, () => read(name, session), (parts) => refresh(main, ...parts), true);
 }
 
 async function read(name, session) {

@@ -133,7 +133,7 @@ def test_groups_show_where_their_members_are(page: Browser, url: str) -> None:
     assert cells(page, "Members by host") == [["h1", "1"], ["h2", "1"]]
 
 
-@pytest.mark.parametrize("place", ["quotas", "claims", "claim/web-1"])
+@pytest.mark.parametrize("place", ["quotas", "claims", "claim/web-1", "host/h1"])
 def test_a_page_is_read_again_by_itself_while_the_api_is_away(page: Browser, url: str, place: str) -> None:
     enter(page, url, "operator", "#/status")
     shows(page, "Cell c1")

@@ -71,7 +71,11 @@ function claimTable(claims) {
 export function claimPage(main, { session, show }, id) {
   const content = h("div", {}, h("p", {}, "Reading."));
   main.replaceChildren(h("h1", {}, `Claim ${id}`), content);
-  return load(show, () => read(id, session), (parts) => content.replaceChildren(...parts));
+  const failed = (error) => {
+    content.replaceChildren();
+    throw error;
+  };
+  return load(show, () => read(id, session).catch(failed), (parts) => content.replaceChildren(...parts));
 }
 
 async function read(id, session) {

@@ -148,6 +148,7 @@ def test_an_error_that_does_not_pass_is_not_tried_again(page: Browser, url: str)
     enter(page, url, "operator", "#/claim/nowhere")
     shows(page, "nowhere", selector="#error")
     assert "Trying again" not in page.text("#error")
+    assert "Reading" not in page.text("main")
 
 
 @pytest.mark.parametrize(("kind", "href"), [("ending", "#/claim/a%2Fb"), ("host-down", "#/host/a%2Fb")])

@@ -28,7 +28,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from redsched.api.fleet_metrics import FleetMetrics, families
 from redsched.scheduler import Effort, Stats
-from redsched.scheduler.results import AUDIT_SCOPES, AUDITED
+from redsched.scheduler.results import AUDITED
 
 if TYPE_CHECKING:
     from redsched.cache.fleet import FleetUsage
@@ -113,7 +113,7 @@ class Metrics:
         self.decisions_not_kept = self._counter(
             "decisions_not_kept", "Decisions that claims do not keep: writing them down had used up its share."
         )
-        self.audits = self._counter("audits", "Checks of the store (cell), of ids, and of replicas.", ["scope"])
+        self.audits = self._counter("audits", "Checks of the store (cell), of ids, and of replicas.", ["cell", "scope"])
         self.findings = self._counter(
             "audit_findings", "Problems that checks found, by the violated invariant.", ["invariant", "repaired"]
         )
@@ -128,8 +128,6 @@ class Metrics:
         )
 
         # From the start: an increase from nothing to 1 is none to Prometheus.
-        for scope in AUDIT_SCOPES:
-            self.audits.labels(scope)
         for invariant in AUDITED:
             for repaired in _REPAIRED.values():
                 self.findings.labels(str(invariant), repaired)
@@ -200,8 +198,8 @@ class Metrics:
         self._count("claims", stats.claims_expired, self.leases_expired.labels("claim"))
         self._count("hosts", stats.hosts_down, self.leases_expired.labels("host"))
         self._count("decisions_not_kept", stats.decisions_not_kept, self.decisions_not_kept)
-        for scope, total in stats.audits.items():
-            self._count(scope, total, self.audits.labels(scope))
+        for audited, total in stats.audits.items():
+            self._count(audited, total, self.audits.labels(*audited))
         for one, total in stats.findings.items():
             self._count(one, total, self.findings.labels(str(one.invariant), _REPAIRED[one.repaired]))
         self.cache_lag.set(stats.lag_s)

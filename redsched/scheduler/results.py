@@ -341,8 +341,8 @@ class Stats:
     """Claims that this scheduler ended, and hosts that it marked down, because their lease had expired."""
     decisions_not_kept: int = 0
     """Decisions that claims do not keep, because writing them down would have taken more than its share of the time."""
-    audits: Mapping[str, int] = field(default_factory=dict)
-    """The checks made, by what was checked: cell, ids or replica."""
+    audits: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """The checks made, by cell and what was checked there (AUDIT_SCOPES), from 0 on."""
     findings: "Mapping[Finding, int]" = field(default_factory=dict)
     """What these checks found."""
     waiting: int = 0

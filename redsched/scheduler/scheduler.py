@@ -15,6 +15,7 @@ from redsched.scheduler.cells import Cell
 from redsched.scheduler.observe.delays import FeedLag
 from redsched.scheduler.queries import CapacityBy, UsageBy
 from redsched.scheduler.results import (
+    AUDIT_SCOPES,
     AuditReport,
     CapacityRow,
     Change,
@@ -404,11 +405,14 @@ class Scheduler:
         """Return counts over all cells here, from memory alone."""
         updaters = [cell.updater for cell in self._cells]
         columns = [updater.columns for updater in updaters]
-        tasks = self._components.running_tasks.values()
-        audits, findings = Counter[str](), Counter[Finding]()
+        running = self._components.running_tasks
+        tasks = running.values()
+        findings = Counter[Finding]()
         for one in tasks:
-            audits.update(one.maintenance.audits)
             findings.update(one.maintenance.findings)
+        audits = {
+            (cell, scope): one.maintenance.audits[scope] for cell, one in running.items() for scope in AUDIT_SCOPES
+        }
         return Stats(
             hosts=sum(len(one) for one in columns),
             hosts_alive=sum(int((one.present & one.alive).sum()) for one in columns),

@@ -171,14 +171,27 @@ async def test_the_fleets_figures_come_from_the_replica_of_whichever_worker_answ
 async def test_totals_are_counted_once_however_often_they_are_sampled() -> None:
     metrics = Metrics()
     found = {Finding(2, repaired=True): 1}
-    stats = Stats(0, 0, 0, 0.0, 5, 1, gaps=1, claims_expired=3, audits={"cell": 2}, findings=found, store_s=0.001)
+    stats = Stats(
+        0,
+        0,
+        0,
+        0.0,
+        5,
+        1,
+        gaps=1,
+        claims_expired=3,
+        audits={("c1", "cell"): 2, ("c1", "ids"): 0},
+        findings=found,
+        store_s=0.001,
+    )
     metrics.sample(stats, ready=True)
     metrics.sample(replace(stats, claims_expired=4, store_s=None), ready=True)
     shown = await samples(metrics)
     assert shown["redsched_feed_entries_total",] == 5
     assert shown["redsched_feed_gaps_total",] == 1
     assert shown["redsched_leases_expired_total", "claim"] == 4
-    assert shown["redsched_audits_total", "cell"] == 2
+    assert shown["redsched_audits_total", "c1", "cell"] == 2
+    assert shown["redsched_audits_total", "c1", "ids"] == 0, "an increase from nothing to 1 is none to Prometheus"
     assert shown["redsched_audit_findings_total", "2", "true"] == 1
     assert (shown["redsched_store_latency_seconds_count",], shown["redsched_store_failures_total",]) == (1, 1)
 

@@ -34,7 +34,7 @@ LABELS = {
     "redsched_hosts_by_status": {"status"},
     "redsched_claims": {"host_status"},
     "redsched_leases_expired_total": {"of"},
-    "redsched_audits_total": {"scope"},
+    "redsched_audits_total": {"cell", "scope"},
     "redsched_audit_findings_total": {"invariant", "repaired"},
 }
 """The labels in matchers besides those of places and of Prometheus itself."""

@@ -84,7 +84,7 @@ async def test_audits_are_counted_with_what_they_find(clean_store: str) -> None:
         await maintenance.check()
         await maintenance.check()
         stats = work.scheduler.stats()
-    assert stats.audits == {"cell": 2, "ids": 2}
+    assert stats.audits == {("c1", "cell"): 2, ("c1", "ids"): 2, ("c1", "replica"): 0}
     # The store's sum, and the replica that had its value before the repair.
     assert stats.findings == {Finding(2, repaired=True): 1, Finding(10, repaired=True): 1}
 

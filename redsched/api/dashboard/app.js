@@ -113,8 +113,12 @@ function follow() {
   own.run();
   status = new Status();
   const current = status;
-  current.addEventListener("change", () => at("banner").replaceChildren(...[banner(current)].filter(Boolean)));
-  current.run();
+  current.addEventListener("change", () => {
+    const line = banner(current);
+    const isNew = at("banner").textContent !== (line?.textContent ?? "");
+    if (isNew) at("banner").replaceChildren(line ?? ""); // screen readers say again what is replaced
+  });
+  current.start();
 }
 
 function askToken(problem) {

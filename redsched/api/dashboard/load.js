@@ -10,9 +10,10 @@ export function passes({ status }) {
 
 /**
  * Call `draw` with what `read` returns; return what ends it. `show` gets errors, and null once reading succeeds.
- * With `isRepeated`, it is read every 5 seconds, also after errors that do not pass by themselves.
+ * With `isRepeated`, it is read every 5 seconds, also after errors that do not pass by themselves. `clear` takes back
+ * that the page is being read, if it will not be read again.
  */
-export function load(show, read, draw, isRepeated = false) {
+export function load(show, read, draw, { isRepeated = false, clear = () => {} } = {}) {
   let timer = 0;
   let isOver = false;
   const once = async () => {
@@ -25,6 +26,7 @@ export function load(show, read, draw, isRepeated = false) {
     } catch (error) {
       if (isOver) return;
       again ||= passes(error);
+      if (!again) clear();
       show(error, again ? AGAIN : "");
     }
     if (again) timer = setTimeout(once, AGAIN_MS);

@@ -41,11 +41,17 @@ export function claimsPage(main, { show }, _, query) {
   const read = filters.state === EXPIRING ? () => expiring(filters) : (after) => get("/v1/claims", { ...filters, limit: PAGE, after });
   const draw = (page) => {
     found.textContent = `${count(page.claims.length, "claim")}${page.next ? ", and more" : ""}`;
-    const next = h("button", { type: "button", click: () => read(page.next).then(draw).catch(show) }, "Next page");
+    const next = h("button", { type: "button", click: () => turnTo(page.next) }, "Next page");
     list.replaceChildren(claimTable(page.claims), page.next ? next : "");
   };
-  found.textContent = "Reading";
-  return load(show, () => read(""), draw);
+  let end = () => {};
+  const turnTo = (after) => {
+    end();
+    found.textContent = "Reading";
+    end = load(show, () => read(after), draw, { clear: () => found.replaceChildren() });
+  };
+  turnTo("");
+  return () => end();
 }
 
 /** Return the claims with a running lease as one page, the first to end first. */
@@ -71,11 +77,7 @@ function claimTable(claims) {
 export function claimPage(main, { session, show }, id) {
   const content = h("div", {}, h("p", {}, "Reading."));
   main.replaceChildren(h("h1", {}, `Claim ${id}`), content);
-  const failed = (error) => {
-    content.replaceChildren();
-    throw error;
-  };
-  return load(show, () => read(id, session).catch(failed), (parts) => content.replaceChildren(...parts));
+  return load(show, () => read(id, session), (parts) => content.replaceChildren(...parts), { clear: () => content.replaceChildren() });
 }
 
 async function read(id, session) {

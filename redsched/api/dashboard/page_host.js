@@ -11,7 +11,7 @@ const MOST_SEGMENTS = 60;
 /** Show the page of host `name` in `main`; return what ends it. */
 export function hostPage(main, { session, show }, name) {
   main.replaceChildren(h("h1", {}, `Host ${name}`));
-  return load(show, () => read(name, session), (parts) => refresh(main, ...parts), true);
+  return load(show, () => read(name, session), (parts) => refresh(main, ...parts), { isRepeated: true });
 }
 
 async function read(name, session) {

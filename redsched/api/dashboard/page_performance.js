@@ -22,7 +22,7 @@ export function performancePage(main, { show }) {
     before = now;
     if (points.length) refresh(content, ...plots(points));
   };
-  return load(show, async () => ({ metrics: parsed(await text("/metrics")), ms: performance.now() }), draw, true);
+  return load(show, async () => ({ metrics: parsed(await text("/metrics")), ms: performance.now() }), draw, { isRepeated: true });
 }
 
 /** Return what happened between two reads: longer apart than usual if the tab was hidden, or the API away. */

@@ -50,8 +50,10 @@ function relocation({ moves, unplaced, classes }) {
 function drainButton({ hosts, moves, unplaced }, show) {
   const text = `${hosts.join(", ")}: no new claims, and ${count(moves.length + unplaced.length, "claim")} will be moved as far as there is room.`;
   return actionButton("drain-now", "Drain them now", text, show, async (said) => {
-    for (const host of hosts) await call("POST", `/v1/hosts/${encodeURIComponent(host)}/drain`, { move: true });
-    said.replaceChildren("Draining: ", ...hosts.flatMap((host) => [hostLink(host), " "]), "(their pages show what is left)");
+    for (const [at, host] of hosts.entries()) {
+      await call("POST", `/v1/hosts/${encodeURIComponent(host)}/drain`, { move: true });
+      said.replaceChildren("Draining: ", ...hosts.slice(0, at + 1).flatMap((one) => [hostLink(one), " "]), "(their pages show what is left)");
+    }
   });
 }
 
@@ -119,6 +121,7 @@ function actionButton(id, title, consequence, show, act) {
     try {
       await act(said);
     } catch (error) {
+      button.disabled = false;
       show(error);
     }
   } }, title);

@@ -14,7 +14,7 @@ export function quotasPage(main, { show }) {
   return load(show, read, (quotas) => {
     found.textContent = summary(quotas);
     list.replaceChildren(quotaTable(quotas));
-  });
+  }, { clear: () => found.replaceChildren() });
 }
 
 async function read() {

@@ -13,17 +13,24 @@ export class Status extends EventTarget {
   #timer = 0;
   #stopped = false;
 
-  /** Read it now, and from then on while the tab is visible. */
-  run() {
-    this.#read().finally(() => {
-      if (!this.#stopped) this.#timer = setTimeout(() => this.run(), EVERY_MS);
-    });
+  /** Read it now, and from then on while the tab is visible; at once when it becomes visible. */
+  start() {
+    document.addEventListener("visibilitychange", this.#run);
+    this.#run();
   }
 
   stop() {
     this.#stopped = true;
+    document.removeEventListener("visibilitychange", this.#run);
     clearTimeout(this.#timer);
   }
+
+  #run = () => {
+    this.#read().finally(() => {
+      clearTimeout(this.#timer);
+      if (!this.#stopped) this.#timer = setTimeout(this.#run, EVERY_MS);
+    });
+  };
 
   async #read() {
     if (document.hidden) return;

@@ -151,6 +151,35 @@ def test_an_error_that_does_not_pass_is_not_tried_again(page: Browser, url: str)
     assert "Reading" not in page.text("main")
 
 
+@pytest.mark.parametrize("place", ["quotas", "claims", "claim/web-1"])
+def test_a_page_that_is_refused_is_not_called_being_read(page: Browser, url: str, place: str) -> None:
+    enter(page, url, "operator", "#/status")
+    shows(page, "Cell c1")
+    page.run("window.fetch = async () => new Response(JSON.stringify({ detail: 'not for you' }), { status: 403 })")
+    page.run("location.hash = arguments[0]", f"#/{place}")
+    shows(page, "not for you", selector="#error")
+    assert "Reading" not in page.text("main")
+
+
+def test_the_status_is_read_at_once_when_the_tab_becomes_visible(page: Browser, url: str) -> None:
+    enter(page, url, "operator", "#/fleet")
+    shows(page, "4 hosts")
+    page.run(
+        """
+        window.reads = 0;
+        const calls = fetch;
+        window.fetch = (url, options) => (window.reads += url === "/v1/status", calls(url, options));
+        const become = (hidden) => {
+          Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+          document.dispatchEvent(new Event("visibilitychange"));
+        };
+        become(true);
+        become(false);
+        """
+    )
+    assert page.run("return window.reads") == 1
+
+
 @pytest.mark.parametrize(("kind", "href"), [("ending", "#/claim/a%2Fb"), ("host-down", "#/host/a%2Fb")])
 def test_a_problem_leads_to_what_it_is_about(page: Browser, url: str, kind: str, href: str) -> None:
     """The response has a problem that takes a minute to become one."""
@@ -186,6 +215,28 @@ def test_a_drain_is_planned_and_begun_after_a_question(page: Browser, url: str, 
     try:
         shows(page, "Draining: h1", selector="#drain")
         assert client.send("GET", "/v1/hosts/h1").json()["status"] == "draining"
+    finally:
+        client.send("POST", "/v1/hosts/h1/enable")
+
+
+def test_a_drain_that_fails_says_which_hosts_are_draining_already(page: Browser, url: str, client: Client) -> None:
+    enter(page, url, "operator", "#/plans?host=h1")
+    page.type("input[name=hosts]", "h1 h2")
+    page.click("main form button.main")
+    shows(page, "claim", selector="#drain .verdict")
+    page.run(
+        """
+        const calls = fetch;
+        window.fetch = async (url, options) => !url.endsWith("/h2/drain") ? calls(url, options)
+            : new Response(JSON.stringify({ detail: "h2 has changed" }), { status: 409 });
+        """
+    )
+    page.click("#drain-now")
+    page.press(TAB, ENTER)
+    try:
+        shows(page, "h2 has changed", selector="#error")
+        shows(page, "Draining: h1 (their", selector="#drain")
+        assert page.run("return document.querySelector('#drain-now').disabled") is False
     finally:
         client.send("POST", "/v1/hosts/h1/enable")
 

@@ -27,8 +27,8 @@ for i = 7, #ARGV, 2 do
 end
 it.host.also, it.reason = external, ARG.reason
 local stored = it.objects['reason:' .. ARG.id]
-local why_ending = reason_of_ending(stored, it.placement)
-it.placement.reason = why_ending
+local ending, was_stuck = reason_of_ending(stored, it.placement)
+it.placement.reason = ending
 if it.placement.state ~= 'ending' then
   note_failed_move(it.cell, it.claim, it.placement)
 end
@@ -40,7 +40,7 @@ elseif end_reason == 'max-runtime' then
 end
 free(it.claim, it.placement, end_reason)
 local reply = commit_about(it, 'OK', it.placement.op)
-if stored and reply[1] == 'OK' then
-  forget_stop_failed(stored, it.placement, why_ending)
+if was_stuck and ARG.reason == '' and reply[1] == 'OK' then
+  forget_stop_failure(stored, ending)
 end
 return reply

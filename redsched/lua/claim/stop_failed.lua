@@ -12,6 +12,8 @@ local no = it.no or (it.placement.state ~= 'ending' and 'STALE')
 if no then
   return answer_about(it, no)
 end
-it.placement.op = 'stop-failed'
-keep_reason(it.cell, it.claim, it.objects['reason:' .. ARG.id], it.placement, ARG.reason)
+local stored = it.objects['reason:' .. ARG.id]
+if stored and ARG.reason ~= '' then
+  keep_stop_failure(it.cell, stored, it.placement, ARG.reason)
+end
 return answer_about(it, 'OK')

@@ -1,7 +1,7 @@
 """What is read of a cell for its status. Claims are read through indexes only, and only the first of each."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from redsched.model import Claim, ClaimStatus, Reason
 from redsched.scheduler.cells import Cell
@@ -11,8 +11,6 @@ MAX_DUE = 200
 """How many of the claims that a scheduler has to deal with are read."""
 MAX_NOTIFICATIONS = 100
 """How many notifications are read of each host that has any."""
-MAX_REASONS = 20
-"""Of how many claims that are ending the reason is read."""
 OVERDUE_MS = 30_000
 """A deadline that passed this long ago should have been acted upon."""
 
@@ -22,14 +20,13 @@ class CellFacts:
     """What was read of a cell. `due`: the first claims that a scheduler has to deal with, with their fields.
 
     `overdue`: the first claims whose deadline passed, or that were due, OVERDUE_MS ago. `inboxes`: notifications that
-    hosts have not handled, oldest first for each host. `reasons`: why claims of the first of them end, or cannot be
-    stopped. `recorder`: the scheduler that writes the event log.
+    hosts have not handled, oldest first for each host. `recorder`: the scheduler that writes the event log. `reason`:
+    that of the first claim of `ending`.
     """
 
     head: CellHead
     hosts: Sequence[HostHead] = ()
     inboxes: Sequence[Notification] = ()
-    reasons: Mapping[str, Reason] = field(default_factory=dict)
     due: Sequence[Claim] = ()
     overdue: Sequence[str] = ()
     shelved: int = 0
@@ -37,6 +34,7 @@ class CellFacts:
     recorder: str = ""
     audit: AuditNote | None = None
     by_name: dict[str, HostHead] = field(default_factory=dict)
+    reason: Reason | None = None
 
     @property
     def now_ms(self) -> int:
@@ -48,16 +46,16 @@ class CellFacts:
         """Those of the due claims that wait for another place."""
         return [claim for claim in self.due if claim.state is ClaimStatus.PENDING]
 
+    @property
+    def ending(self) -> list[Notification]:
+        """What hosts that are up have yet to end, told the longest ago first."""
+        here = (one for one in self.inboxes if one.op == "end" and self.is_up(one.host))
+        return sorted(here, key=lambda one: one.at_ms)
+
     def is_up(self, name: str) -> bool:
         """Return whether a host exists, was not written off, and its lease runs."""
         host = self.by_name.get(name)
         return host is not None and not host.is_written_off and host.until_ms > self.now_ms
-
-
-def _oldest(inboxes: Sequence[Notification]) -> list[str]:
-    """Return the claims that their hosts have been told to end the longest ago."""
-    ending = sorted((one for one in inboxes if one.op == "end"), key=lambda one: one.at_ms)
-    return list(dict.fromkeys(one.claim for one in ending))[:MAX_REASONS]
 
 
 async def read_facts(cell: Cell) -> CellFacts:
@@ -71,11 +69,10 @@ async def read_facts(cell: Cell) -> CellFacts:
     late = [await of(before_ms, 0, MAX_DUE) for of in (store.due.expired, store.due.to_reconcile)]
     due = await store.claims.read(due_ids)
     shelved = await store.claims.shelved_ids()
-    return CellFacts(
+    facts = CellFacts(
         head,
         hosts,
         inboxes,
-        await store.claims.reasons(_oldest(inboxes)),
         tuple(due[one] for one in due_ids if one in due),
         tuple(dict.fromkeys((*late[0], *late[1]))),
         len(shelved),
@@ -84,3 +81,5 @@ async def read_facts(cell: Cell) -> CellFacts:
         await store.status.last_audit(),
         {one.name: one for one in hosts},
     )
+    reasons = await store.claims.reasons(one.claim for one in facts.ending[:1])
+    return replace(facts, reason=next(iter(reasons.values()), None))

@@ -183,6 +183,19 @@ async def test_a_host_that_is_up_without_having_attested(watched: Watched) -> No
     assert (problem.kind, problem.about) == ("host-unattested", ("h1",))
 
 
+async def test_what_hosts_that_are_down_cannot_stop_does_not_hide_why_another_one_fails(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cell_problems, "WAITS_MS", 0)
+    await ending(watched.store, "older", "h2")
+    await ending(watched.store, "web", "h1")
+    await watched.lapse("h2")
+    for claim in (await watched.store.claims.read(["older", "web"])).values():
+        await watched.store.claims.stop_failed(claim.host, claim.id, claim.token, f"{claim.id} is busy")
+    (problem,) = (one for one in (await watched.status()).problems if one.kind == "ending")
+    assert problem.detail.endswith(": it could not be stopped: web is busy")
+
+
 async def test_a_claim_that_stays_in_ending(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     await ending(watched.store, "web", "h1")
     assert await watched.kinds() == []

@@ -1,14 +1,15 @@
 """`redsched aggregate`, `server-group` and `shared-pool`: created, changed in part, shown, listed, deleted."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from redsched import aio
-from redsched.cli.verbs import declared
-from redsched.model import Aggregate
+from redsched.cli.fleet import Fleet
+from redsched.cli.verbs.declared import AGGREGATES
 from redsched.scheduler import AggregateView, Scheduler
 from redsched.store.codec.tags import IfMatch
 from tests.cli.conftest import Redsched
@@ -37,17 +38,15 @@ async def test_hosts_that_several_people_add_at_once_are_all_members(redsched: R
     """Each reads the aggregate, and writes it with one more host: the later one must not undo the earlier one."""
     redsched("aggregate", "set", "ssd", "--metadata", "disk=nvme").check()
 
+    async def put(fleet: Fleet, name: str, body: dict[str, Any], tags: IfMatch) -> tuple[AggregateView, bool]:
+        await asyncio.sleep(0.2)  # so that the others have read it too
+        return await AGGREGATES.put(fleet, name, body, tags)
+
+    slowly = replace(AGGREGATES, put=put)
+
     async def add(host: str) -> None:
         async with Scheduler.connect(store, usual_settings()) as scheduler:
-            service = scheduler.aggregates
-
-            async def put(body: dict[str, Any], tags: IfMatch) -> tuple[AggregateView, bool]:
-                await asyncio.sleep(0.2)  # so that the others have read it too
-                return await service.put(Aggregate("ssd", body["metadata"], frozenset(body["hosts"])), tags)
-
-            await declared.AGGREGATES.change(
-                scheduler, "ssd", "", lambda base: {"hosts": sorted({*base["hosts"], host})}, put
-            )
+            await slowly.change(scheduler, "ssd", "", lambda base: {"hosts": sorted({*base["hosts"], host})})
 
     await aio.gather(add(host) for host in ("h1", "h2"))
     shown = redsched("aggregate", "show", "ssd", "--json").check().json()

@@ -10,8 +10,6 @@ from redsched.cli.remote import RemoteFleet
 from redsched.cli.verbs.declared import AGGREGATES
 from redsched.client import AsyncClient
 from redsched.model import Aggregate, Quota
-from redsched.scheduler import AggregateView
-from redsched.store.codec.tags import IfMatch
 
 
 @pytest.mark.parametrize(("status", "new"), [(201, True), (200, False)])
@@ -58,9 +56,5 @@ async def test_an_object_that_changed_meanwhile_is_read_and_edited_again() -> No
 
     client = AsyncClient("http://localhost", transport=httpx.MockTransport(answer))
     async with RemoteFleet.connect(client) as fleet:
-
-        async def put(body: dict[str, Any], tags: IfMatch) -> tuple[AggregateView, bool]:
-            return await fleet.aggregates.put(Aggregate("ssd", {}, frozenset(body["hosts"])), tags)
-
-        await AGGREGATES.change(fleet, "ssd", "", lambda base: {"hosts": [*base["hosts"], "h2"]}, put)
+        await AGGREGATES.change(fleet, "ssd", "", lambda base: {"hosts": [*base["hosts"], "h2"]})
     assert sent == [('"first"', ["h1", "h2"]), ('"second"', ["h1", "h2", "h3"])]

@@ -32,8 +32,8 @@ MAX_TRIES = 10
 """How often an object is read and edited again if others change it at the same time."""
 Edit = Callable[[dict[str, Any]], Mapping[str, Any]]
 """Returns the changes to a body."""
-Put = Callable[[dict[str, Any], IfMatch], Awaitable[tuple[View, bool]]]
-"""Declares an object with this body, if it still has one of the tags; returns it, and whether it is new."""
+Put = Callable[[Fleet, str, dict[str, Any], IfMatch], Awaitable[tuple[View, bool]]]
+"""Declares an object with this name and body, if it still has one of the tags; returns it, and whether it is new."""
 REPLACES = "Repeatable; replaces the current list."
 
 Name = Annotated[
@@ -63,8 +63,16 @@ class _Kind(Generic[View]):
     listing: Listing[View]
     show: Callable[[View], None]
     body: Callable[[View], dict[str, Any]]
+    put: Put[View]
 
-    async def change(self, fleet: Fleet, name: str, file: str, edit: Edit, put: Put[View]) -> tuple[View, bool]:
+    def set(self, name: str, file: str, edit: Edit, as_json: bool, where: Where) -> None:
+        """Change an object as `change` does, and show it."""
+        found, new = with_fleet(where, lambda fleet: self.change(fleet, name, file, edit), on_demand=True)
+        if as_json:
+            return tables.show_json(self.json(found))
+        return print(f"{self.word} {name} is {'declared' if new else 'changed'}")
+
+    async def change(self, fleet: Fleet, name: str, file: str, edit: Edit) -> tuple[View, bool]:
         """Put the file's body or that of the current object, with what `edit` returns for it merged in.
 
         If somebody else changes the object between the read and the write, it is read and edited again.
@@ -73,7 +81,7 @@ class _Kind(Generic[View]):
         while True:
             base, tags = (options.file_body(file), None) if file else await self._current(fleet, name)
             try:
-                return await put(dict(merged(base, edit(base))), tags)
+                return await self.put(fleet, name, dict(merged(base, edit(base))), tags)
             except PreconditionFailed:
                 tries -= 1
                 if not tries:
@@ -87,12 +95,6 @@ class _Kind(Generic[View]):
             return self.body(await service.get(name)), (tag,)
         except NotFound:
             return {}, None
-
-    def say(self, found: View, new: bool, name: str, as_json: bool) -> None:
-        """Show the object that was put."""
-        if as_json:
-            return tables.show_json(self.json(found))
-        return print(f"{self.word} {name} is {'declared' if new else 'changed'}")
 
     def list_all(
         self,
@@ -147,13 +149,7 @@ def set_aggregate(
         hosts = {*base.get("hosts", ()), *host}.difference(not_host)
         return {"metadata": said, "hosts": sorted(hosts)}
 
-    async def change(fleet: Fleet) -> tuple[AggregateView, bool]:
-        async def put(body: dict[str, Any], tags: IfMatch) -> tuple[AggregateView, bool]:
-            return await fleet.aggregates.put(options.as_model(body, Aggregate, name), tags)
-
-        return await AGGREGATES.change(fleet, name, request, edit, put)
-
-    AGGREGATES.say(*with_fleet(where, change, on_demand=True), name, as_json)
+    AGGREGATES.set(name, request, edit, as_json, where)
 
 
 def set_server_group(
@@ -173,14 +169,7 @@ def set_server_group(
     """Create or change a server group. While it has members, only --max-per-host can change."""
     given = {"policy": policy, "by": by, "max_per_host": max_per_host, "count_by": count_by}
     said = {key: value for key, value in given.items() if value}
-
-    async def change(fleet: Fleet) -> tuple[ServerGroupView, bool]:
-        async def put(body: dict[str, Any], tags: IfMatch) -> tuple[ServerGroupView, bool]:
-            return await fleet.server_groups.put(options.as_model(body, ServerGroup, name), tags)
-
-        return await SERVER_GROUPS.change(fleet, name, request, lambda _: said, put)
-
-    SERVER_GROUPS.say(*with_fleet(where, change, on_demand=True), name, as_json)
+    SERVER_GROUPS.set(name, request, lambda _: said, as_json, where)
 
 
 def set_shared_pool(
@@ -209,15 +198,7 @@ def set_shared_pool(
     totals = {one: {"total": amount} for one, amount in options.amounts(total).items()}
     given = {"inventories": totals, "traits": trait, "aggregates": aggregate, "cell": cell}
     said = {key: value for key, value in given.items() if value}
-
-    async def change(fleet: Fleet) -> tuple[SharedPoolView, bool]:
-        async def put(found: dict[str, Any], tags: IfMatch) -> tuple[SharedPoolView, bool]:
-            body = options.as_model(found, SharedPoolBody, name)
-            return await fleet.pools.put(body, body.cell, tags)
-
-        return await SHARED_POOLS.change(fleet, name, request, lambda _: said, put)
-
-    SHARED_POOLS.say(*with_fleet(where, change, on_demand=True), name, as_json)
+    SHARED_POOLS.set(name, request, lambda _: said, as_json, where)
 
 
 def _show_aggregate(found: AggregateView) -> None:
@@ -239,6 +220,11 @@ def _show_pool(found: SharedPoolView) -> None:
     print(f"{found.name}  cell {found.cell}  for {' '.join(sorted(found.aggregates)) or 'all hosts'}")
     tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in found.slots.items()), "no slots")
     print("traits:", " ".join(sorted(found.traits)) or formats.NOTHING)
+
+
+async def _put_pool(fleet: Fleet, name: str, body: dict[str, Any], tags: IfMatch) -> tuple[SharedPoolView, bool]:
+    pool = options.as_model(body, SharedPoolBody, name)
+    return await fleet.pools.put(pool, pool.cell, tags)
 
 
 def _free(found: SharedPoolView) -> object:
@@ -266,6 +252,7 @@ AGGREGATES: _Kind[AggregateView] = _Kind(
     ),
     _show_aggregate,
     declarations.aggregate_of,
+    lambda fleet, name, body, tags: fleet.aggregates.put(options.as_model(body, Aggregate, name), tags),
 )
 SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
     "server group",
@@ -285,6 +272,7 @@ SERVER_GROUPS: _Kind[ServerGroupView] = _Kind(
     ),
     _show_server_group,
     declarations.server_group_of,
+    lambda fleet, name, body, tags: fleet.server_groups.put(options.as_model(body, ServerGroup, name), tags),
 )
 SHARED_POOLS: _Kind[SharedPoolView] = _Kind(
     "shared pool",
@@ -303,4 +291,5 @@ SHARED_POOLS: _Kind[SharedPoolView] = _Kind(
     ),
     _show_pool,
     declarations.shared_pool_of,
+    _put_pool,
 )

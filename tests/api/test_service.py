@@ -59,7 +59,7 @@ async def test_the_status_names_what_is_wrong(empty_api: httpx.AsyncClient, clea
 
 
 async def test_probes_and_scrapes_are_answered_while_the_store_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prometheus drops a scrape after ten seconds, and with it the metric that says that the store is away."""
+    """Prometheus gives up on a scrape after ten seconds, and would miss the metric that reports the outage."""
     monkeypatch.setattr(redsched.scheduler.scheduler, "READY_S", 0.25)
     monkeypatch.setattr(redsched.scheduler.status.service, "STATUS_S", 0.5)
     with PrivateServer.start() as server:

@@ -85,7 +85,7 @@ async function start() {
 function failed(error) {
   const next = passes(error) ? AGAIN : "";
   if (next) timer = setTimeout(start, AGAIN_MS);
-  at("sign-in-problem").textContent = [error.message, next].filter(Boolean).join(". ");
+  at("sign-in-problem").textContent = said(error, next);
   show(error, next);
 }
 
@@ -163,13 +163,17 @@ function tabs() {
   };
 }
 
+function said({ message }, next) {
+  return [message, next].filter(Boolean).join(". ");
+}
+
 /** Show an error above the page, with what happens next, until another one is shown; null removes it. */
 function show(error, next = "") {
   if (error === null) return document.getElementById("error")?.remove();
   if (error.status === 401) return;
   const fields = (error.body?.errors ?? []).map((one) => h("li", {}, `${one.field}: ${one.message}`));
   const shown = h("div", { class: "bad", id: "error", role: "alert" },
-    h("p", {}, [error.message, next].filter(Boolean).join(". ")), fields.length ? h("ul", {}, fields) : null);
+    h("p", {}, said(error, next)), fields.length ? h("ul", {}, fields) : null);
   document.getElementById("error")?.remove();
   main.prepend(shown);
 }

@@ -34,7 +34,7 @@ STATUS_S = 5.0
 async def status(store: Store, settings: Settings, cells: Cells) -> StatusReport:
     """Return the state of the store and of all cells, and what is wrong.
 
-    Raises StoreUnavailable, if it could not be read within STATUS_S too: whoever asks has a store that may hang.
+    Raises StoreUnavailable, also if the store has not replied within STATUS_S.
     """
     try:
         async with asyncio.timeout(STATUS_S):

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from redsched import pacing
-from redsched.pacing import SHARDS, Spread, in_order, paced, paged
+from redsched.pacing import SHARDS, TURN_S, Spread, TurnQueue, in_order, paced, paged
 from redsched.scheduler.backup.archive import Packed
 
 EACH_S = 0.001
@@ -123,3 +123,50 @@ async def test_garbage_collection_passes_over_a_spread_of_texts() -> None:
         packed.put(f"{number}", {"state": f"{number}"})
     assert packed["7"] == {"state": "7"}
     assert not any(map(gc.is_tracked, [*spread._shards, *packed._texts._shards]))
+
+
+async def in_turn(queue: TurnQueue, loop_turns: Turns, seconds: float) -> int:
+    """Wait for a turn, do work of so many seconds, and return in which turn of the loop that was."""
+    await queue.wait()
+    queue.spent(seconds)
+    return loop_turns.turns
+
+
+async def test_work_that_fits_into_one_turn_of_the_loop_waits_for_none(loop_turns: Turns) -> None:
+    queue, task = TurnQueue(), asyncio.create_task(loop_turns.run())
+    turns = await asyncio.gather(*(in_turn(queue, loop_turns, TURN_S / 10) for _ in range(10)))
+    task.cancel()
+    assert len(set(turns)) == 1
+
+
+async def test_work_of_many_tasks_is_spread_over_turns_of_the_loop(loop_turns: Turns) -> None:
+    queue, task = TurnQueue(), asyncio.create_task(loop_turns.run())
+    turns = await asyncio.gather(*(in_turn(queue, loop_turns, TURN_S) for _ in range(5)))
+    task.cancel()
+    assert turns == sorted(turns)
+    assert len(set(turns)) == 5
+
+
+async def test_who_arrives_while_others_wait_for_their_turns_comes_after_them(loop_turns: Turns) -> None:
+    queue = TurnQueue()
+    order: list[int] = []
+
+    async def work(number: int, turns_later: int = 0) -> None:
+        for _ in range(turns_later):
+            await asyncio.sleep(0)
+        await in_turn(queue, loop_turns, TURN_S)
+        order.append(number)
+
+    tasks = [asyncio.create_task(work(number)) for number in range(4)]
+    queue.spent(TURN_S)
+    await asyncio.gather(*tasks, work(4, turns_later=1))
+    assert order == [0, 1, 2, 3, 4]
+
+
+async def test_a_task_that_leaves_while_it_waits_for_its_turn_holds_up_no_other(loop_turns: Turns) -> None:
+    queue = TurnQueue()
+    left, stays = (asyncio.create_task(in_turn(queue, loop_turns, TURN_S)) for _ in range(2))
+    asyncio.get_running_loop().call_soon(left.cancel)
+    queue.spent(TURN_S)
+    await asyncio.wait_for(stays, 10)
+    assert left.cancelled()

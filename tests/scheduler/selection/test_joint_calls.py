@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from redsched import pacing
 from redsched.errors import NoValidHost, OutcomeUnknown, QuotaExceeded, RedschedError, StoreUnavailable
 from redsched.model import ClaimStatus, GroupPolicy, Quota, Request, ServerGroup
 from redsched.scheduler import Scheduler, Selection
@@ -18,6 +19,12 @@ from tests.scheduler.conftest import report_all, report_of
 
 ONE = {"VCPU": 1}
 DRY_RUN = Request(ONE, claim=False)
+
+
+@pytest.fixture(autouse=True)
+def turns_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decide on all requests that arrive together in one turn of the loop, however slow the machine is."""
+    monkeypatch.setattr(pacing, "TURN_S", float("inf"))
 
 
 @pytest.fixture

@@ -53,7 +53,9 @@ register('rs_claim', ' CLAIM', 1, 'A claim: where it is and why, its last failur
   local id = arguments[1]
   local claim, exists = read_hash(cell.prefix .. 'claim:' .. id)
   if not exists then
-    refuse('there is no claim ' .. id .. ' in cell ' .. cell.name .. '; ended ones are remembered for 10 minutes')
+    local remember_s = redis.call('HGET', cell.prefix .. 'meta', 'remember_s') or 600
+    refuse('there is no claim ' .. id .. ' in cell ' .. cell.name .. '; ended ones are remembered for '
+      .. duration(remember_s * 1000))
   end
   say('%s: project %s, consumer %s, made %s', id, named(claim.project), named(claim.consumer),
     moment(cell, claim.claimed_at_ms))

@@ -285,6 +285,16 @@ async def test_wrong_input_gets_one_clear_line(
     assert "script:" not in str(caught.value)
 
 
+async def test_an_unknown_claim_is_refused_with_how_long_claims_are_remembered(
+    cell: CellStore, raw: Any, ask: Ask
+) -> None:
+    with pytest.raises(ResponseError, match="ended ones are remembered for 10m00s"):
+        await ask("rs_claim", "x")
+    await raw.hset(cell.keys.meta, "remember_s", "90")
+    with pytest.raises(ResponseError, match="ended ones are remembered for 90s"):
+        await ask("rs_claim", "x")
+
+
 async def test_a_reader_of_another_cell_is_refused(store: Store, reader: Any) -> None:
     """The functions give nobody a right: the server checks the keys of the call, and each command."""
     await store.cell("c2").init()

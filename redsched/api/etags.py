@@ -1,4 +1,4 @@
-"""ETags of declared objects, and If-Match: protection against lost updates.
+"""ETags of declared objects, If-Match and If-None-Match: protection against lost updates.
 
 A tag is a digest of the declared state only: claimed amounts, members and reports do not change it. The script that
 writes compares it, so of several writers that read the same state only one succeeds.
@@ -9,7 +9,8 @@ from typing import Annotated, Protocol
 
 from fastapi import Depends, Header, Request
 
-from redsched.scheduler import ANY, IfMatch
+from redsched.errors import InvalidRequest
+from redsched.scheduler import ABSENT, EXISTS, IfMatch
 
 _TAG = r'(W/)?"[!#-~]{0,100}"'
 IfMatchHeader = Annotated[
@@ -21,14 +22,33 @@ IfMatchHeader = Annotated[
         examples=['"2fd4e1c67a2d28fced849ee1bb76e7391b93eb12"'],
     ),
 ]
+IfNoneMatchHeader = Annotated[
+    str,
+    Header(
+        alias="If-None-Match",
+        pattern=r"^\*?$",
+        description="`*`: proceed only if the object does not exist. Not with `If-Match`.",
+        examples=["*"],
+    ),
+]
 
 
-async def _declared(if_match: IfMatchHeader = "") -> None:
+async def _of_write(if_match: IfMatchHeader = "") -> None:
     """Validate the syntax of the header. The script that writes compares its tags."""
 
 
-IF_MATCH = Depends(_declared)
+async def _of_put(if_match: IfMatchHeader = "", if_none_match: IfNoneMatchHeader = "") -> None:
+    """Validate the syntax of both headers."""
+    if if_match and if_none_match:
+        raise InvalidRequest(
+            "If-Match requires that the object exists, If-None-Match that it does not: send one of them"
+        )
+
+
+IF_MATCH = Depends(_of_write)
 """The dependency of routes that honour If-Match: each passes `if_match(request)` to the scheduler's call."""
+IF_EITHER = Depends(_of_put)
+"""The same for routes that create objects too, and so honour If-None-Match: each passes `condition(request)`."""
 
 
 class Tagged(Protocol):
@@ -42,7 +62,12 @@ def if_match(request: Request) -> IfMatch:
     wanted = request.headers.get("if-match")
     if not wanted:
         return None
-    return ANY if wanted == "*" else [one.strip().strip('"') for one in wanted.split(",")]
+    return EXISTS if wanted == "*" else [one.strip().strip('"') for one in wanted.split(",")]
+
+
+def condition(request: Request) -> IfMatch:
+    """Return the condition in If-Match or If-None-Match; None without both headers."""
+    return ABSENT if request.headers.get("if-none-match") else if_match(request)
 
 
 async def etag_of(objects: Tagged, name: str) -> dict[str, str]:

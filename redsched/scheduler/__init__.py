@@ -54,10 +54,11 @@ if TYPE_CHECKING:
     from redsched.scheduler.scheduler import Scheduler
     from redsched.scheduler.status.results import CellStatus, StatusProblem, StatusReport
     from redsched.store.codec.results import EndedPlacement, InboxEntry, JournaledClaim
-    from redsched.store.codec.tags import ANY, IfMatch
+    from redsched.store.codec.tags import ABSENT, EXISTS, IfMatch
 
 __all__ = [
-    "ANY",
+    "ABSENT",
+    "EXISTS",
     "AddingPlan",
     "AggregateView",
     "Aim",
@@ -122,7 +123,8 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ANY": "redsched.store.codec.tags",
+    "ABSENT": "redsched.store.codec.tags",
+    "EXISTS": "redsched.store.codec.tags",
     "AddingPlan": "redsched.scheduler.plans.results",
     "AggregateView": "redsched.scheduler.results",
     "Aim": "redsched.scheduler.plans.results",

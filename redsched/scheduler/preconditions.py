@@ -3,10 +3,11 @@
 from redsched.errors import PreconditionFailed
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
+from redsched.store.codec.tags import ABSENT, IfMatch
 
 
-def refuse_changed(answer: ScriptResult, what: str) -> ScriptResult:
-    """Return a script's answer. Raises PreconditionFailed if the object has none of the given tags."""
+def refuse_changed(answer: ScriptResult, what: str, if_match: IfMatch = None) -> ScriptResult:
+    """Return a script's answer. Raises PreconditionFailed if the object did not meet its condition, `if_match`."""
     if answer.outcome is not Outcome.CHANGED:
         return answer
     if not answer.facts:
@@ -14,6 +15,11 @@ def refuse_changed(answer: ScriptResult, what: str) -> ScriptResult:
             f"{what} does not exist, and the condition requires it to: declare it without the condition"
         )
     (tag,) = answer.facts
+    if if_match is ABSENT:
+        raise PreconditionFailed(
+            f'{what} exists, with the tag "{tag}", and the condition requires that it does not: read it first',
+            {"tag": tag},
+        )
     raise PreconditionFailed(
         f'{what} has the tag "{tag}": it has changed since it was read; read it again', {"tag": tag}
     )

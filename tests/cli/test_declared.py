@@ -34,9 +34,13 @@ def test_an_aggregate_from_set_to_delete(redsched: Redsched) -> None:
     redsched("aggregate", "show", "ssd").check_failed(4, "ssd")
 
 
-async def test_hosts_that_several_people_add_at_once_are_all_members(redsched: Redsched, store: str) -> None:
+@pytest.mark.parametrize("metadata", [{"disk": "nvme"}, {}], ids=["it exists", "each creates it"])
+async def test_hosts_that_several_people_add_at_once_are_all_members(
+    redsched: Redsched, store: str, metadata: dict[str, str]
+) -> None:
     """Each reads the aggregate, and writes it with one more host: the later one must not undo the earlier one."""
-    redsched("aggregate", "set", "ssd", "--metadata", "disk=nvme").check()
+    for key, value in metadata.items():
+        redsched("aggregate", "set", "ssd", "--metadata", f"{key}={value}").check()
 
     async def put(fleet: Fleet, name: str, body: dict[str, Any], tags: IfMatch) -> tuple[AggregateView, bool]:
         await asyncio.sleep(0.2)  # so that the others have read it too
@@ -46,11 +50,11 @@ async def test_hosts_that_several_people_add_at_once_are_all_members(redsched: R
 
     async def add(host: str) -> None:
         async with Scheduler.connect(store, usual_settings()) as scheduler:
-            await slowly.change(scheduler, "ssd", "", lambda base: {"hosts": sorted({*base["hosts"], host})})
+            await slowly.change(scheduler, "ssd", "", lambda base: {"hosts": sorted({*base.get("hosts", ()), host})})
 
     await aio.gather(add(host) for host in ("h1", "h2"))
     shown = redsched("aggregate", "show", "ssd", "--json").check().json()
-    assert (shown["hosts"], shown["metadata"]) == (["h1", "h2"], {"disk": "nvme"})
+    assert (shown["hosts"], shown["metadata"]) == (["h1", "h2"], metadata)
 
 
 def test_a_server_group_from_set_to_delete(redsched: Redsched) -> None:

@@ -10,6 +10,7 @@ from redsched.cli.remote import RemoteFleet
 from redsched.cli.verbs.declared import AGGREGATES
 from redsched.client import AsyncClient
 from redsched.model import Aggregate, Quota
+from redsched.store.codec.tags import ABSENT, EXISTS, IfMatch
 
 
 @pytest.mark.parametrize(("status", "new"), [(201, True), (200, False)])
@@ -43,7 +44,7 @@ async def test_an_object_that_changed_meanwhile_is_read_and_edited_again() -> No
         nonlocal now
         if request.method == "PUT":
             sent.append((request.headers.get("If-Match"), json.loads(request.content)["hosts"]))
-            if request.headers["If-Match"] != '"second"':
+            if request.headers.get("If-Match") != '"second"':
                 now = '"second"'
                 problem = {
                     "type": "/problems/precondition-failed",
@@ -58,3 +59,23 @@ async def test_an_object_that_changed_meanwhile_is_read_and_edited_again() -> No
     async with RemoteFleet.connect(client) as fleet:
         await AGGREGATES.change(fleet, "ssd", "", lambda base: {"hosts": [*base["hosts"], "h2"]})
     assert sent == [('"first"', ["h1", "h2"]), ('"second"', ["h1", "h2", "h3"])]
+
+
+@pytest.mark.parametrize(
+    ("condition", "sent"),
+    [
+        (None, {}),
+        (["a", "b"], {"If-Match": '"a", "b"'}),
+        (EXISTS, {"If-Match": "*"}),
+        (ABSENT, {"If-None-Match": "*"}),
+    ],
+)
+async def test_a_condition_is_sent_in_its_header(condition: IfMatch, sent: dict[str, str]) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        headers = ("If-Match", "If-None-Match")
+        assert {name: request.headers[name] for name in headers if name in request.headers} == sent
+        return httpx.Response(201, json={"name": "ssd", "metadata": {}, "hosts": []})
+
+    async with RemoteFleet.connect(AsyncClient("http://localhost", transport=httpx.MockTransport(answer))) as fleet:
+        _, new = await fleet.aggregates.put(Aggregate("ssd"), condition)
+    assert new

@@ -112,7 +112,7 @@ def _add_put(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
         asked = await read_large(request, kind.body, name)
         known = scheduler(request)
         service = kind.service(known)
-        _, new = await kind.put(known, asked, etags.if_match(request))
+        _, new = await kind.put(known, asked, etags.condition(request))
         headers = await etags.etag_of(service, name)
         return responses.created(kind.answer.of(await service.get(name)), request.url.path, new, headers)
 
@@ -124,7 +124,7 @@ def _add_put(router: APIRouter, kind: DeclaredKind[Any, Any]) -> None:
         name=f"put_{_singular(kind)}",
         summary=f"Declare {kind.a_thing}",
         description=kind.put_doc,
-        dependencies=[etags.IF_MATCH],
+        dependencies=[etags.IF_EITHER],
         responses=answers({200: kind.answer, 201: kind.answer}, *errors, etag=True),
         openapi_extra=body(kind.body, kind.examples),
     )

@@ -11,7 +11,7 @@ from redsched.client.exchange import Call
 from redsched.model import Aggregate, Quota, ServerGroup, SharedPool
 from redsched.scheduler import AggregateView, Page, QuotaView, ServerGroupView, SharedPoolView
 from redsched.schema.views import view_of
-from redsched.store.codec.tags import IfMatch
+from redsched.store.codec.tags import Existence, IfMatch
 
 
 class _Declared(Part):
@@ -23,14 +23,25 @@ class _Declared(Part):
         return tag
 
     async def declare(self, call: Call[Any], if_match: IfMatch = None) -> tuple[Any, bool]:
-        """Declare an object, and return it and whether it is new. `if_match`: only if it has one of these tags."""
-        headers = {} if if_match is None else {"If-Match": ", ".join(f'"{tag}"' for tag in if_match)}
+        """Declare an object on a condition, and return it and whether it is new."""
 
         def read(reply: httpx.Response) -> tuple[Any, bool]:
             return call.read(reply), reply.status_code == httpx.codes.CREATED
 
-        shown, new = await self.client.run(replace(call, read=read, headers=headers))
+        shown, new = await self.client.run(replace(call, read=read, headers=_headers(if_match)))
         return view_of(shown), new
+
+
+def _headers(if_match: IfMatch) -> dict[str, str]:
+    match if_match:
+        case None:
+            return {}
+        case Existence.ABSENT:
+            return {"If-None-Match": "*"}
+        case Existence.EXISTS:
+            return {"If-Match": "*"}
+        case tags:
+            return {"If-Match": ", ".join(f'"{tag}"' for tag in tags)}
 
 
 class RemoteQuotas(_Declared):

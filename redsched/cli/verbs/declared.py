@@ -24,7 +24,7 @@ from redsched.scheduler.status.results import counted
 from redsched.schema import declarations, responses
 from redsched.schema.parsing import merged
 from redsched.schema.requests.declared import SharedPoolBody
-from redsched.store.codec.tags import IfMatch
+from redsched.store.codec.tags import ABSENT, IfMatch
 
 View = TypeVar("View")
 
@@ -33,7 +33,7 @@ MAX_TRIES = 10
 Edit = Callable[[dict[str, Any]], Mapping[str, Any]]
 """Returns the changes to a body."""
 Put = Callable[[Fleet, str, dict[str, Any], IfMatch], Awaitable[tuple[View, bool]]]
-"""Declares an object with this name and body, if it still has one of the tags; returns it, and whether it is new."""
+"""Declares an object with this name and body, on this condition; returns it, and whether it is new."""
 REPLACES = "Repeatable; replaces the current list."
 
 Name = Annotated[
@@ -88,13 +88,13 @@ class _Kind(Generic[View]):
                     raise
 
     async def _current(self, fleet: Fleet, name: str) -> tuple[dict[str, Any], IfMatch]:
-        """Return the body and the tag of an object; an empty body and no condition if there is none."""
+        """Return the body of an object and its tag; if there is none, an empty body and that there must be none."""
         service = self.service(fleet)
         try:
             tag = await service.tag(name)  # a tag newer than the body would match
             return self.body(await service.get(name)), (tag,)
         except NotFound:
-            return {}, None
+            return {}, ABSENT
 
     def list_all(
         self,

@@ -122,7 +122,8 @@ class DeclaredService(ABC, Generic[View]):
         """Declare an object in its authoritative cell (`_home`), then in the others."""
         home = self._home(stored, name)
         for cell in self._beginning_with(home):
-            refuse_changed(await declare(cell, if_match if cell is home else None), f"{self.word} {name}")
+            answer = await declare(cell, if_match if cell is home else None)
+            refuse_changed(answer, f"{self.word} {name}", if_match)
         await self._cells.refresh()
 
     def _home(self, stored: Stored, name: str) -> Cell:
@@ -249,7 +250,8 @@ class SharedPoolService(DeclaredService[SharedPoolView]):
         for other, declared in stored.items():
             if other is not home and pool.name in declared.pools:
                 raise ClaimState(f"pool {pool.name} is in cell {other.name}: delete it there first, or name that cell")
-        refuse_changed(await home.store.declared.put_pool(pool, if_match), f"{self.word} {pool.name}")
+        answer = await home.store.declared.put_pool(pool, if_match)
+        refuse_changed(answer, f"{self.word} {pool.name}", if_match)
         await self._cells.refresh()
         return await self.get(pool.name), not self._is_in(stored, pool.name)
 

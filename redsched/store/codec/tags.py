@@ -4,12 +4,21 @@ The scripts compute the same tags (definition_tag.lua, operator_tag.lua), so tha
 """
 
 from collections.abc import Collection, Mapping
+from enum import Enum
 
 from redsched.store.codec.fields import WRITTEN_OFF, digest
 
-IfMatch = Collection[str] | None
-"""The tags of which the object to write must have one; ANY: it must exist; None: no condition."""
-ANY = ("*",)
+
+class Existence(Enum):
+    """Conditions on whether the object to write exists, in the form that if_match.lua takes."""
+
+    EXISTS = "*"
+    ABSENT = "-"
+
+
+IfMatch = Collection[str] | Existence | None
+"""The tags of which the object to write must have one, or whether it must exist; None: no condition."""
+EXISTS, ABSENT = Existence.EXISTS, Existence.ABSENT
 
 _COUNTED = ("version", "members", "count", "claimed", "external", "over", "used", "seq")
 _OF_DIVISION = ("division", "closed_at_ms", "share_epoch", "share", "given", "handed", "taken", "heard")
@@ -37,11 +46,15 @@ def operator_tag(fields: Mapping[str, str]) -> str:
 
 def is_match(wanted: IfMatch, tag: str) -> bool:
     """Return whether an object with this tag may be written."""
-    return wanted is None or "*" in wanted or tag in wanted
+    if wanted is None or isinstance(wanted, Existence):
+        return wanted is not ABSENT
+    return tag in wanted
 
 
 def as_argument(wanted: IfMatch) -> str:
     """Return a condition in the form that if_match.lua takes."""
     if wanted is None:
         return ""
-    return "*" if "*" in wanted else "".join(f" {tag}" for tag in wanted) or " "
+    if isinstance(wanted, Existence):
+        return wanted.value
+    return "".join(f" {tag}" for tag in wanted) or " "

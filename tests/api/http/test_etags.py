@@ -1,4 +1,4 @@
-"""ETag and If-Match: an object that has changed since it was read is not overwritten."""
+"""ETag, If-Match and If-None-Match: an object that has changed since it was read is not overwritten."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -47,12 +47,29 @@ async def test_a_declaration_changes_only_under_its_present_etag(
 async def test_a_precondition_on_what_is_not_there_fails(api: httpx.AsyncClient, clean_store: str, path: str) -> None:
     """This includes `*`, which any state of an existing object satisfies."""
     before = held(clean_store)
-    for tag in ("*", '"a"'):
+    for tag in ("*", '"a"', '"*"'):
         answer = await api.put(path, json=DECLARED[path][0], headers={"If-Match": tag})
         check_problem(answer, 412, "precondition-failed")
     assert held(clean_store) == before
     await api.put(path, json=DECLARED[path][0])
     assert (await api.put(path, json=DECLARED[path][1], headers={"If-Match": "*"})).status_code == 200
+
+
+@pytest.mark.parametrize("path", DECLARED)
+async def test_an_object_is_created_only_if_there_is_none(api: httpx.AsyncClient, clean_store: str, path: str) -> None:
+    """The request can be repeated after a lost response: what it asks for is so already."""
+    first, second = DECLARED[path]
+    new = {"If-None-Match": "*"}
+    created = await api.put(path, json=first, headers=new)
+    assert (created.status_code, (await api.put(path, json=first, headers=new)).status_code) == (201, 200)
+    before = held(clean_store)
+    refused = await api.put(path, json=second, headers=new)
+    problem = check_problem(refused, 412, "precondition-failed")
+    assert "exists" in problem["detail"]
+    assert refused.headers["etag"] == created.headers["etag"]
+    assert held(clean_store) == before
+    assert (await api.delete(path)).status_code == 204
+    assert (await api.put(path, json=second, headers=new)).status_code == 201
 
 
 @pytest.mark.parametrize("action", ACTIONS)
@@ -81,6 +98,14 @@ async def test_a_header_that_is_no_etag_is_422(api: httpx.AsyncClient) -> None:
     check_problem(await api.put("/v1/aggregates/a", json={}, headers={"If-Match": "abc"}), 422, "invalid-request")
     answer = await api.put("/v1/aggregates/a%20b", json={}, headers={"If-Match": "*"})
     check_problem(answer, 422, "invalid-request")
+
+
+async def test_both_conditions_and_a_list_of_tags_that_it_must_not_have_are_422(api: httpx.AsyncClient) -> None:
+    both = await api.put("/v1/aggregates/a", json={}, headers={"If-Match": "*", "If-None-Match": "*"})
+    assert "send one of them" in check_problem(both, 422, "invalid-request")["detail"]
+    tags = await api.put("/v1/aggregates/a", json={}, headers={"If-None-Match": '"abc"'})
+    check_problem(tags, 422, "invalid-request")
+    assert (await api.get("/v1/aggregates")).json()["aggregates"] == []
 
 
 async def test_a_bad_request_is_refused_before_its_precondition(api: httpx.AsyncClient) -> None:
@@ -162,6 +187,24 @@ async def test_of_two_writers_that_read_the_same_state_one_writes(
             now = await api.get(path)
             assert now.headers["etag"] == lost.headers["etag"] != tag
             assert won.status_code == 204 or now.json() == won.json()
+
+
+@pytest.mark.parametrize("path", DECLARED)
+async def test_of_two_writers_that_create_an_object_one_writes(
+    api: httpx.AsyncClient, clean_store: str, path: str
+) -> None:
+    async with client_of(Settings(redis_url=clean_store)) as other:
+        for _ in range(5):
+            answers = await asyncio.gather(
+                *(
+                    client.put(path, json=body, headers={"If-None-Match": "*"})
+                    for client, body in zip((api, other), DECLARED[path], strict=True)
+                )
+            )
+            assert sorted(one.status_code for one in answers) == [201, 412]
+            (won,) = [one for one in answers if one.is_success]
+            assert (await api.get(path)).json() == won.json()
+            assert (await api.delete(path)).status_code == 204
 
 
 async def test_the_hosts_of_an_aggregate_are_those_of_its_last_declaration(api: httpx.AsyncClient) -> None:

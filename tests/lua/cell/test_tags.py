@@ -10,7 +10,7 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
-from redsched.store.codec.tags import ANY, IfMatch, definition_tag, operator_tag
+from redsched.store.codec.tags import ABSENT, EXISTS, IfMatch, definition_tag, operator_tag
 from tests.support.builders.cells import declared_keys_cell, nothing_written, open_host
 
 SEATS = {"CUSTOM_SEAT": Inventory(9, reserved=1), "CUSTOM_B": Inventory(3)}
@@ -63,19 +63,20 @@ async def test_a_thing_is_written_only_under_its_tag(cell: CellStore, raw: Any, 
     await open_host(cell, "h1")
     first, second = PUTS[kind]
     async with nothing_written(raw):
-        answer = await first(cell, ANY)
+        answer = await first(cell, EXISTS)
         assert (answer.outcome, answer.facts) == (Outcome.CHANGED, ()), "there is none"
-    await first(cell, None)
+    assert (await first(cell, ABSENT)).outcome is Outcome.OK
     tag = await tag_of(cell, kind)
-    for wrong in (("other",), ("*x", tag[:-1]), ()):
+    for wrong in (("other",), ("*", "-", tag[:-1]), (), ABSENT):
         async with nothing_written(raw):
             for write in (second, DELETES[kind]):
                 answer = await write(cell, wrong)
                 assert (answer.outcome, answer.facts) == (Outcome.CHANGED, (tag,)), "the script computes the same tag"
-    assert (await first(cell, ("other",))).outcome is Outcome.ALREADY_DONE, "it is so already"
+    for wrong in (("other",), ABSENT):
+        assert (await first(cell, wrong)).outcome is Outcome.ALREADY_DONE, "it is so already"
     assert (await second(cell, ("other", tag))).outcome is Outcome.OK
     assert await tag_of(cell, kind) != tag
-    assert (await first(cell, ANY)).outcome is Outcome.OK
+    assert (await first(cell, EXISTS)).outcome is Outcome.OK
     assert await tag_of(cell, kind) == tag, "the same declaration has the same tag"
     assert (await DELETES[kind](cell, (tag,))).outcome is Outcome.OK
 

@@ -3,13 +3,14 @@
 import fcntl
 import os
 import pty
-import signal
+import select
 import struct
-import subprocess
 import termios
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
 
-from tests.cli.parts import COMMAND
+from tests.cli import warm
 
 COLUMNS = 80
 
@@ -30,25 +31,21 @@ def lines_of(
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     variables = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
     variables |= {"REDSCHED_REDIS_URL": store, "TERM": "dumb", **(environment or {})}
-    with subprocess.Popen(
-        [*COMMAND, *arguments], stdin=its, stdout=its, stderr=subprocess.DEVNULL, env=variables
-    ) as ran:
-        os.close(its)
-        shown, waiting = b"", bool(until)
-        for part in _read(ours):
-            shown += part
-            if waiting and until in shown:
-                ran.send_signal(signal.SIGTERM)
-                waiting = False  # a second signal would end it at once
-        code = ran.wait()
-        assert (code != 0) == fails, (code, shown)
+    process = warm.begin(arguments, variables, Path(os.ttyname(its)), Path(os.devnull))
+    shown = _read(ours, process, until)
+    process.join()
+    assert (process.exitcode != 0) == fails, (process.exitcode, shown)
     os.close(ours)
+    os.close(its)
     return [line.rstrip() for line in shown.decode().splitlines()]
 
 
-def _read(ours: int) -> Iterator[bytes]:
-    try:
-        while part := os.read(ours, 65_536):
-            yield part
-    except OSError:  # reading a terminal ends like this when its other side is closed
-        pass
+def _read(ours: int, process: ForkServerProcess, until: bytes) -> bytes:
+    """Return what a command writes before it ends; end it as soon as it has written `until`, if that is not empty."""
+    shown, waiting = b"", bool(until)
+    while ours in select.select([ours, process.sentinel], [], [])[0]:
+        shown += os.read(ours, 65_536)
+        if waiting and until in shown:
+            process.terminate()
+            waiting = False  # a second signal would end it at once
+    return shown

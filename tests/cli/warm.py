@@ -7,6 +7,7 @@ test_up.py, test_events.py and test_commands.py start `python -m redsched.cli` i
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from io import TextIOWrapper
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -64,6 +65,8 @@ def _command(
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOCTTY)
         os.dup2(file, number)
         os.close(file)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=os.isatty(1))  # as in a new process
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["redsched", *arguments]

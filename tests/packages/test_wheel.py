@@ -14,6 +14,7 @@ import pytest
 from redsched.extras import EXTRA_OF
 from redsched.settings import Settings
 from tests.cli.conftest import Redsched, link, redsched, served, store  # noqa: F401 - fixtures
+from tests.support.processes.once import made_once
 from tests.support.processes.pip import index_is_reachable
 
 ROOT = Path(__file__).parents[2]
@@ -30,18 +31,22 @@ with Client(sys.argv[1]) as client:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Return the paths of the wheel and of the source distribution."""
-    folder = tmp_path_factory.mktemp("dist")
-    copy = tmp_path_factory.mktemp("source") / "redsched"
+    folder = made_once(tmp_path_factory, "dist", build)
+    return next(folder.glob("*.whl")), next(folder.glob("*.tar.gz"))
+
+
+def build(folder: Path) -> None:
+    """Build the wheel and the source distribution in a folder."""
     files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    copy = folder / "source"
     for name in filter(None, files.split("\0")):
         if (ROOT / name).is_file() and name.split("/")[0] in ("redsched", "pyproject.toml", "README.md", "LICENSE"):
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             (copy / name).write_bytes((ROOT / name).read_bytes())
     for kind in ("wheel", "sdist"):
-        build = f"import sys, setuptools.build_meta as it; it.build_{kind}(sys.argv[1])"
-        ended = subprocess.run([sys.executable, "-c", build, folder], cwd=copy, capture_output=True, check=False)
+        command = f"import sys, setuptools.build_meta as it; it.build_{kind}(sys.argv[1])"
+        ended = subprocess.run([sys.executable, "-c", command, folder], cwd=copy, capture_output=True, check=False)
         assert ended.returncode == 0, ended.stderr
-    return next(folder.glob("*.whl")), next(folder.glob("*.tar.gz"))
 
 
 @pytest.fixture(scope="module")
@@ -49,16 +54,21 @@ def installed(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
     """Return the folder with the commands of an environment in which only the wheel was installed."""
     if not index_is_reachable():
         pytest.skip("pip reaches no package index: the wheel cannot be installed with what it needs")
-    home = tmp_path_factory.mktemp("environment")
-    venv.create(home, with_pip=True)
-    ran = subprocess.run(
-        [home / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", built[0]],
-        capture_output=True,
-        check=False,
-        text=True,
+
+    def install(home: Path) -> None:
+        venv.create(home)
+        done = pip(home / "bin", "install", "--quiet", str(built[0]))
+        assert done.returncode == 0, done.stderr
+
+    return made_once(tmp_path_factory, "environment", install) / "bin"
+
+
+def pip(commands: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run pip on the environment with these commands, which has none itself."""
+    of_it = ("--python", str(commands / "python"), "--disable-pip-version-check")
+    return subprocess.run(
+        [sys.executable, "-m", "pip", *of_it, *arguments], capture_output=True, check=False, text=True
     )
-    assert ran.returncode == 0, ran.stderr
-    return home / "bin"
 
 
 def ran(command: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -138,5 +148,6 @@ def test_what_needs_more_names_the_extra(installed: Path, words: str, extra: str
 
 
 def test_nothing_of_a_scheduler_is_installed(installed: Path) -> None:
-    listed = ran(installed / "python", "-m", "pip", "list", "--format", "freeze", "--disable-pip-version-check").stdout
+    listed = pip(installed, "list", "--format", "freeze").stdout
+    assert "pydantic==" in listed
     assert {line.split("==")[0].lower() for line in listed.splitlines()}.isdisjoint(NOT_IN_IT)

@@ -152,21 +152,21 @@ def test_what_is_wrong_from_the_start_is_an_error_and_no_screen(tmp_path: object
 
 
 async def test_reading_takes_at_most_a_tenth_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reads that take 0.1, 1 and 10 s, of which the second fails."""
+    """Reads that take 0.1, 5, 1 and 10 s. The second one fails, and the next one follows soon."""
     now_s = 0.0
     pauses, failed = list[float](), list[RedschedError]()
-    takes_s = iter([0.1, 1.0, 10.0])
+    takes_s = iter([0.1, 5.0, 1.0, 10.0])
 
     async def read() -> float:
         nonlocal now_s
         now_s += (took := next(takes_s))
-        if took == 1.0:
+        if took == 5.0:
             raise StoreUnavailable("it stands still")
         return took
 
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
-        if len(pauses) == 3:
+        if len(pauses) == 4:
             raise asyncio.CancelledError
 
     monkeypatch.setattr("redsched.cli.top.reading.time", SimpleNamespace(monotonic=lambda: now_s))
@@ -174,8 +174,8 @@ async def test_reading_takes_at_most_a_tenth_of_the_time(monkeypatch: pytest.Mon
     shown = list[float]()
     with pytest.raises(asyncio.CancelledError):
         await reading.repeat(read, shown.append, failed.append, pytest.fail, 2.0)  # type: ignore[arg-type]
-    assert pauses == pytest.approx([2.0, 9.0, 90.0])
-    assert shown == [0.1, 10.0]
+    assert pauses == pytest.approx([2.0, 5.0, 9.0, 90.0])
+    assert shown == [0.1, 1.0, 10.0]
     assert len(failed) == 1
 
 

@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 IDLE_FACTOR = 9
 """A read is repeated at the earliest after this many times as long as it took."""
+IDLE_FACTOR_FAILED = 1
+"""The same for a read that failed: it mostly waited, and people wait for the store to be there again."""
 PAGE = 1000
 EVENTS = 20
 CLAIMS = 100
@@ -68,15 +70,16 @@ async def repeat(
 ) -> None:
     """Read and show again and again, every `every_s` seconds or less often if reading takes long.
 
-    `fail` is called with the error of a read, and the next read comes at its time. After any other exception it calls
-    `end` with it and returns.
+    `fail` is called with the error of a read, and the next read comes soon. After any other exception it calls `end`
+    with it and returns.
     """
     while True:
-        began_s = time.monotonic()
+        began_s, factor = time.monotonic(), IDLE_FACTOR
         try:
             show(await read())
         except RedschedError as error:
             fail(error)
+            factor = IDLE_FACTOR_FAILED
         except Exception as error:
             return end(error)
-        await asyncio.sleep(max(every_s, IDLE_FACTOR * (time.monotonic() - began_s)))
+        await asyncio.sleep(max(every_s, factor * (time.monotonic() - began_s)))

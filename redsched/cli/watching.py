@@ -11,6 +11,7 @@ import typer
 from redsched.cli.fleet import Fleet, opened, with_fleet
 from redsched.cli.shutdown import run_until_ended
 from redsched.cli.where import Where, settings_of
+from redsched.errors import StoreUnavailable
 from redsched.settings import Settings
 
 Found = TypeVar("Found")
@@ -25,7 +26,10 @@ WatchOption = Annotated[bool, typer.Option("--watch", help="Print the list every
 def find_and_show(
     where: Where, watch: bool, find: Callable[[Fleet], Awaitable[Found]], show: Callable[[Found], None]
 ) -> None:
-    """Read from the fleet and print what was found: once, or with `watch` until the command is ended."""
+    """Read from the fleet and print what was found: once, or with `watch` until the command is ended.
+
+    A fleet that was read once and then cannot be reached is tried again, with the reason on stderr.
+    """
     if not watch:
         return show(with_fleet(where, find, read_only=True))
     return run_until_ended(_watch(settings_of(where), find, show))
@@ -34,9 +38,16 @@ def find_and_show(
 async def _watch(settings: Settings, find: Callable[[Fleet], Awaitable[Found]], show: Callable[[Found], None]) -> None:
     clear = CLEAR if sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else ""
     async with opened(settings, read_only=True) as fleet:
+        found, said = await find(fleet), ""
         while True:
-            found = await find(fleet)
-            print(clear, end="")
-            show(found)
-            print("" if clear else "\n", end="", flush=True)
+            if not said:
+                print(clear, end="")
+                show(found)
+                print("" if clear else "\n", end="", flush=True)
             await asyncio.sleep(EVERY_S)
+            try:
+                found, said = await find(fleet), ""
+            except StoreUnavailable as error:
+                if str(error) != said:
+                    said = str(error)
+                    print(f"redsched: trying again: {said}", file=sys.stderr)

@@ -16,6 +16,7 @@ from redsched.model import HostReport, Inventory
 from redsched.scheduler import Scheduler
 from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
+from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 from tests.cli.conftest import Redsched
 from tests.cli.parts import running
@@ -208,3 +209,24 @@ def test_a_list_is_watched_until_the_command_ends(redsched: Redsched, store: str
     assert (ended.exit_code, ended.errors) == (0, "")
     cleared = lines_of(store, "claim", "list", "--watch", until=b"later", environment={"TERM": "xterm"})
     assert cleared[0].startswith(CLEAR)
+
+
+async def test_a_watched_list_outlives_a_store_that_stands_still(fresh_server: PrivateServer) -> None:
+    """Each reason is on stderr, once; the list is printed again when it can be read."""
+    async with Scheduler.connect(fresh_server.url, usual_settings()) as scheduler:
+        await scheduler.init()
+        await scheduler.hosts.report(HostReport("h1", {"VCPU": Inventory(8)}, lease_s=3600))
+    with running("host", "list", "--watch", "-o", "name", environment={"REDSCHED_REDIS_URL": fresh_server.url}) as it:
+        wait_until_sync(lambda: "h1\n" in it.lines)
+        fresh_server.pause()
+        try:
+            wait_until_sync(lambda: it.error_lines != [], 30)
+            before = len(it.lines)
+        finally:
+            fresh_server.resume()
+        wait_until_sync(lambda: len(it.lines) > before, 30)
+        ended = it.end(signal.SIGINT)
+    assert ended.exit_code == 0
+    assert ended.errors.startswith("redsched: trying again: ")
+    assert len(set(ended.errors.splitlines())) == ended.errors.count("\n")
+    assert set(ended.output.split()) == {"h1"}

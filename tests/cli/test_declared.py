@@ -42,8 +42,13 @@ async def test_hosts_that_several_people_add_at_once_are_all_members(
     for key, value in metadata.items():
         redsched("aggregate", "set", "ssd", "--metadata", f"{key}={value}").check()
 
+    both, puts = asyncio.Barrier(2), 0
+
     async def put(fleet: Fleet, name: str, body: dict[str, Any], tags: IfMatch) -> tuple[AggregateView, bool]:
-        await asyncio.sleep(0.2)  # so that the others have read it too
+        nonlocal puts
+        puts += 1
+        if puts <= 2:
+            await both.wait()  # each has read it before the other one writes it
         return await AGGREGATES.put(fleet, name, body, tags)
 
     slowly = replace(AGGREGATES, put=put)
@@ -55,6 +60,7 @@ async def test_hosts_that_several_people_add_at_once_are_all_members(
     await aio.gather(add(host) for host in ("h1", "h2"))
     shown = redsched("aggregate", "show", "ssd", "--json").check().json()
     assert (shown["hosts"], shown["metadata"]) == (["h1", "h2"], metadata)
+    assert puts > 2
 
 
 def test_a_server_group_from_set_to_delete(redsched: Redsched) -> None:

@@ -26,6 +26,11 @@
 local cell = fence()
 local old, known = read_hash(KEY.object)
 local changed = {}
+for i = 4, #ARGV, 2 do
+  if ARGV[i] == 'hosts_digest' and ARGV[i + 1] ~= old.hosts_digest then
+    rawset(ARGV, i + 1, 'writing:' .. ARGV[i + 1]) -- until membership.lua has written the hosts
+  end
+end
 local set, gone = compare(old, 4, #ARGV, is_definition, changed)
 if known and #changed == 0 then
   return {'ALREADY_DONE', cell.epoch, cell.now_ms}

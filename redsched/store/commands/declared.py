@@ -5,7 +5,14 @@ from dataclasses import replace
 
 from redsched.errors import StoreUnavailable
 from redsched.model import Aggregate, Quota, ServerGroup, SharedPool
-from redsched.store.codec.fields import HOSTS_DIGEST, aggregate_fields, digest, group_fields, pool_fields, quota_fields
+from redsched.store.codec.fields import (
+    HOSTS_DIGEST,
+    aggregate_fields,
+    digest,
+    group_fields,
+    pool_fields,
+    quota_fields,
+)
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
@@ -29,15 +36,21 @@ class DeclaredCommands:
     async def put_aggregate(self, aggregate: Aggregate, if_match: IfMatch = None) -> ScriptResult:
         """Replace an aggregate's metadata and the set of its hosts. OK | ALREADY_DONE | CHANGED.
 
-        Facts: with CHANGED the tag, else the hosts that are not known. The hosts are written in chunks, so a concurrent
-        reader may see only some of them; writing stops if there is a later declaration. (declare.lua, membership.lua)
+        Facts: with CHANGED the tag, else the hosts that are not known. The hosts are written in several calls, so a
+        concurrent reader may see only some of them; the tag changes once more when all are written. Writing stops if
+        there is a later declaration: that is CHANGED for one with a condition. (declare.lua, membership.lua)
         """
-        fields = aggregate_fields(aggregate)
-        answer = await self._declare(Kind.AGGREGATE, aggregate.name, fields, if_match)
+        name, fields = aggregate.name, aggregate_fields(aggregate)
+        answer = await self._declare(Kind.AGGREGATE, name, fields, if_match)
         if answer.outcome is Outcome.CHANGED:
             return answer
-        members = await self._set_members(aggregate.name, aggregate.hosts, fields[HOSTS_DIGEST])
-        return replace(answer if answer.outcome is Outcome.OK else members, facts=members.facts)
+        members = await self._set_members(name, aggregate.hosts, fields[HOSTS_DIGEST])
+        if members.outcome is not Outcome.STALE:
+            return replace(answer if answer.outcome is Outcome.OK else members, facts=members.facts)
+        if if_match is None:
+            return answer
+        tag = definition_tag((await self.read(Kind.AGGREGATE, [name])).get(name, {}))
+        return replace(answer, outcome=Outcome.CHANGED, facts=(tag,) if tag else ())
 
     async def delete_aggregate(self, name: str, force: bool = False, if_match: IfMatch = None) -> ScriptResult:
         """Delete an aggregate. OK | UNKNOWN | IN_USE (it has hosts; facts: some of them) | CHANGED (facts: the tag).
@@ -131,18 +144,19 @@ class DeclaredCommands:
         return await self._cell.answer("undeclare", self._place(kind, name), arguments)
 
     async def _set_members(self, aggregate: str, wanted: frozenset[str], hosts_digest: str) -> ScriptResult:
-        """Make exactly these hosts the members. OK | ALREADY_DONE; facts: the hosts that are not known.
+        """Make exactly these hosts the members. OK | ALREADY_DONE | STALE; facts: the hosts that are not known.
 
         `hosts_digest` is that of the declaration that has these hosts.
         """
-        hosts = sorted(wanted.union(await self._hosts.names()))
+        parts = list(chunks(sorted(wanted.union(await self._hosts.names()))))
         answers = []
-        for chunk in chunks(hosts):
+        for number, chunk in enumerate(parts, start=1):
             keys = (self._cell.keys.aggregate(aggregate), *map(self._cell.keys.host, chunk))
             marks = flat((host, int(host in wanted)) for host in chunk)
-            answers.append(await self._cell.answer("membership", keys, (aggregate, hosts_digest, *marks)))
+            arguments = (aggregate, hosts_digest, int(number == len(parts)), *marks)
+            answers.append(await self._cell.answer("membership", keys, arguments))
             if answers[-1].outcome is Outcome.STALE:
-                break
+                return answers[-1]
         changed = any(one.outcome is Outcome.OK for one in answers)
         unknown = tuple(host for one in answers for host in one.facts)
         return replace(answers[-1], outcome=Outcome.OK if changed else Outcome.ALREADY_DONE, facts=unknown)

@@ -185,7 +185,9 @@ async def test_of_two_writers_that_read_the_same_state_one_writes(
             (lost,) = [one for one in answers if not one.is_success]
             check_problem(lost, 412, "precondition-failed")
             now = await api.get(path)
-            assert now.headers["etag"] == lost.headers["etag"] != tag
+            assert tag not in (now.headers["etag"], lost.headers["etag"])
+            if "aggregate" not in race:  # whose tag changes once more when its hosts are written
+                assert now.headers["etag"] == lost.headers["etag"]
             assert won.status_code == 204 or now.json() == won.json()
 
 

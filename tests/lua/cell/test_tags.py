@@ -7,6 +7,7 @@ import pytest
 
 from redsched.model import Aggregate, GroupPolicy, HostStatus, Inventory, Quota, ServerGroup, SharedPool
 from redsched.store.cell import CellStore
+from redsched.store.codec.fields import aggregate_fields
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
@@ -119,3 +120,40 @@ async def test_hosts_of_an_older_declaration_come_too_late(
         monkeypatch.setattr(cell.declared, "_set_members", after_the_other)
         assert (await cell.declared.put_aggregate(Aggregate("a", {}, frozenset(("h1",))))).outcome is Outcome.OK
         assert await cell.declared.members("a") == ["h2"]
+        tag = await tag_of(cell, Kind.AGGREGATE)
+        answer = await cell.declared.put_aggregate(Aggregate("a", {}, frozenset(("h1",))), (tag,))
+        assert (answer.outcome, answer.facts) == (Outcome.CHANGED, (tag,)), "it is told, and can try again"
+        assert await cell.declared.members("a") == ["h2"]
+
+
+async def test_what_is_based_on_some_of_the_hosts_is_refused_once_all_are_written(
+    cell: CellStore, clean_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise who adds a host to those that were read would remove those that were not there yet."""
+    for host in ("h1", "h2", "h3"):
+        await open_host(cell, host)
+    await cell.declared.put_aggregate(Aggregate("a", {}, frozenset(("h3",))))
+    async with declared_keys_cell(clean_store) as other:
+        set_members, seen = cell.declared._set_members, list[str]()
+
+        async def after_a_reader(name: str, hosts: frozenset[str], hosts_digest: str) -> ScriptResult:
+            seen.append(await tag_of(other, Kind.AGGREGATE))
+            assert await other.declared.members("a") == ["h3"]
+            return await set_members(name, hosts, hosts_digest)
+
+        monkeypatch.setattr(cell.declared, "_set_members", after_a_reader)
+        assert (await cell.declared.put_aggregate(Aggregate("a", {}, frozenset(("h1", "h3"))))).outcome is Outcome.OK
+        answer = await other.declared.put_aggregate(Aggregate("a", {}, frozenset(("h2", "h3"))), seen)
+        assert (answer.outcome, answer.facts) == (Outcome.CHANGED, (await tag_of(cell, Kind.AGGREGATE),))
+        assert await cell.declared.members("a") == ["h1", "h3"]
+
+
+async def test_a_declaration_that_was_interrupted_is_completed_by_a_repeat(cell: CellStore) -> None:
+    await open_host(cell, "h1")
+    whole = Aggregate("a", {}, frozenset(("h1",)))
+    fields = aggregate_fields(whole)
+    await cell.declared._declare(Kind.AGGREGATE, "a", fields, None)
+    assert await tag_of(cell, Kind.AGGREGATE) != definition_tag(fields)
+    assert (await cell.declared.put_aggregate(whole, ("stale",))).outcome is Outcome.OK
+    assert await tag_of(cell, Kind.AGGREGATE) == definition_tag(fields)
+    assert await cell.declared.members("a") == ["h1"]

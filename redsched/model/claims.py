@@ -139,6 +139,15 @@ class Reason:
         """Return the text on one line."""
         return one_line(self.text)
 
+    def after(self, failure: "Reason | None") -> "Reason":
+        """Return why work could not be stopped in words, with the last other failure of its claim, if there is one."""
+        said = f"it could not be stopped: {self.text}"
+        if failure is not None and failure.token == self.token:
+            said = f"{failure.text}; {said}"
+        elif failure is not None:
+            said = f"{said}; on {failure.host}: {failure.text}"
+        return replace(self, text=said)
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:

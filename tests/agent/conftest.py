@@ -198,6 +198,9 @@ class World:
     async def reason(self, claim_id: str) -> Reason | None:
         return (await self.cell.claims.reasons([claim_id])).get(claim_id)
 
+    async def stop_failure(self, claim_id: str) -> Reason | None:
+        return (await self.cell.claims.failures([claim_id]))[1].get(claim_id)
+
     async def reaches(self, claim_id: str, state: ClaimStatus) -> Claim:
         """Wait until a claim is in a state."""
         found: Claim | None = None

@@ -106,9 +106,17 @@ class LifecycleContext:
         pause_s = FIRST_RETRY_S
         while (failure := await self._try_to_stop(work)) is not None:
             with suppress(RedschedError):  # without the store, the next failure is reported
-                await self.host.cell.stop_failed(self.host.name, work.id, work.token, failure)
+                work = await self._report_stop_failed(work, failure)
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
             pause_s = min(pause_s * 2, LONGEST_RETRY_S)
+
+    async def _report_stop_failed(self, work: JournalEntry, reason: str) -> JournalEntry:
+        """Report why work could not be stopped. Returns the placement, with its newer token if it has been resized."""
+        answer = await self.host.cell.stop_failed(self.host.name, work.id, work.token, reason)
+        if answer.outcome is not Outcome.STALE or (resized := await self.resized_meanwhile(work)) is None:
+            return work
+        await self.host.cell.stop_failed(self.host.name, resized.id, resized.token, reason)
+        return resized
 
     async def stop_once(self, work: JournalEntry) -> bool:
         """Run the stop hook once and return whether it succeeded."""

@@ -40,7 +40,7 @@ elseif end_reason == 'max-runtime' then
 end
 free(it.claim, it.placement, end_reason)
 local reply = commit_about(it, 'OK', it.placement.op)
-if was_stuck and ARG.reason == '' and reply[1] == 'OK' then
-  forget_stop_failure(stored, ending)
+if was_stuck and reply[1] == 'OK' then
+  forget_stop_failure(stored)
 end
 return reply

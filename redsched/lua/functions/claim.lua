@@ -72,8 +72,11 @@ register('rs_claim', ' CLAIM', 1, 'A claim: where it is and why, its last failur
     say('server group %s, gang %s', claim.group or '-', claim.gang or '-')
   end
   say_decision(cell, say, claim.decision or id, claim.placed or claim.token)
-  local reason = redis.call('HMGET', cell.prefix .. 'reason:' .. id, 'at_ms', 'host', 'text')
-  if reason[1] then
-    say('last failure %s on %s: %s', moment(cell, reason[1]), reason[2] or '?', reason[3] or '?')
+  local reason = read_hash(cell.prefix .. 'reason:' .. id)
+  if reason.text then
+    say('last failure %s on %s: %s', moment(cell, reason.at_ms), reason.host or '?', reason.text)
+  end
+  if reason.stop_text then
+    say('not stopped %s on %s: %s', moment(cell, reason.stop_at_ms), reason.stop_host or '?', reason.stop_text)
   end
 end)

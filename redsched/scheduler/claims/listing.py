@@ -111,19 +111,22 @@ async def _read_at(places: "Sequence[tuple[Cell, str, str]]", only_main: bool) -
 
 async def with_reasons(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":
     """Return the claims, each with its stored reason if that still applies."""
-    reasons = await cell.store.claims.reasons(one.id for one in claims)
-    return [
-        replace(one, reason=reasons[one.id]) if one.id in reasons and _concerns(one, reasons[one.id]) else one
-        for one in claims
-    ]
+    failed, stuck = await cell.store.claims.failures(one.id for one in claims)
+    return [_with_reason(one, failed.get(one.id), stuck.get(one.id)) for one in claims]
 
 
-def _concerns(claim: Claim, reason: Reason) -> bool:
+def _with_reason(claim: Claim, failure: Reason | None, stuck: Reason | None) -> Claim:
+    failure, stuck = (one if _concerns(claim, one) else None for one in (failure, stuck))
+    reason = failure if stuck is None else stuck.after(failure)
+    return claim if reason is None else replace(claim, reason=reason)
+
+
+def _concerns(claim: Claim, reason: Reason | None) -> bool:
     """Return whether a reason applies to this claim; if the claim has ended or is ending, to that end.
 
     A reason older than the claim belongs to an earlier claim with the same id.
     """
-    if reason.at_ms < (claim.claimed_at_ms or 0):
+    if reason is None or reason.at_ms < (claim.claimed_at_ms or 0):
         return False
     return claim.state not in ENDING_OR_ENDED or (
         reason.token == claim.token and _explains(claim.end_reason, reason.op)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from redsched.model import STOP_FAILED, Reason
+from redsched.model import Reason
 from redsched.scheduler.status.facts import CellFacts
 from redsched.scheduler.status.results import MAX_NAMED, StatusProblem, counted, duration, named
 from redsched.store.commands.status import HostHead, Notification
@@ -144,7 +144,7 @@ def _ending(cell: str, facts: CellFacts) -> Found:
             cell,
             facts,
             here,
-            f"although the host is up: {_why_not_stopped(facts.reason, here[0])}",
+            f"although the host is up: {_why_not_stopped(facts.stuck, here[0])}",
             "remove the cause, and its agent stops it with the next attempt; only if the work is certainly gone, free "
             "the amounts",
             (f"redsched claim show {here[0].claim}", f"redsched claim release {here[0].claim} --force"),
@@ -152,9 +152,9 @@ def _ending(cell: str, facts: CellFacts) -> Found:
 
 
 def _why_not_stopped(reason: Reason | None, stuck: Notification) -> str:
-    if reason is not None and reason.op == STOP_FAILED and reason.host == stuck.host:
+    if reason is not None and reason.host == stuck.host:
         return reason.line
-    return "its stop hook hangs, or it has no agent; the log of the agent tells"
+    return "its stop hook hangs, or its agent is gone or of an earlier release; the log of the agent tells"
 
 
 def _waiting_claims(

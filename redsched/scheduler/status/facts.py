@@ -20,8 +20,8 @@ class CellFacts:
     """What was read of a cell. `due`: the first claims that a scheduler has to deal with, with their fields.
 
     `overdue`: the first claims whose deadline passed, or that were due, OVERDUE_MS ago. `inboxes`: notifications that
-    hosts have not handled, oldest first for each host. `recorder`: the scheduler that writes the event log. `reason`:
-    that of the first claim of `ending`.
+    hosts have not handled, oldest first for each host. `recorder`: the scheduler that writes the event log. `stuck`:
+    why the work of the first claim of `ending` could not be stopped.
     """
 
     head: CellHead
@@ -34,7 +34,7 @@ class CellFacts:
     recorder: str = ""
     audit: AuditNote | None = None
     by_name: dict[str, HostHead] = field(default_factory=dict)
-    reason: Reason | None = None
+    stuck: Reason | None = None
 
     @property
     def now_ms(self) -> int:
@@ -81,5 +81,8 @@ async def read_facts(cell: Cell) -> CellFacts:
         await store.status.last_audit(),
         {one.name: one for one in hosts},
     )
-    reasons = await store.claims.reasons(one.claim for one in facts.ending[:1])
-    return replace(facts, reason=next(iter(reasons.values()), None))
+    for first in facts.ending[:1]:
+        failed, stuck = await store.claims.failures([first.claim])
+        if first.claim in stuck:
+            return replace(facts, stuck=stuck[first.claim].after(failed.get(first.claim)))
+    return facts

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from redsched.model import (
     NUMA_NODE,
+    STOP_FAILED,
     Aggregate,
     AtDeadline,
     Claim,
@@ -231,9 +232,19 @@ def _why(fields: Mapping[str, str], name: str) -> EndReason | None:
     return EndReason(fields[name]) if fields.get(name) else None
 
 
-def reason_from(fields: Mapping[str, str]) -> Reason:
-    """Return a claim's reason from its hash."""
+def failure_from(fields: Mapping[str, str]) -> Reason | None:
+    """Return why a claim failed, expired or lost its work from its reason's hash."""
+    if "text" not in fields:
+        return None
     return Reason(int(fields["at_ms"]), fields["host"], fields["token"], fields["text"], fields.get("op", ""))
+
+
+def stop_failure_from(fields: Mapping[str, str]) -> Reason | None:
+    """Return why a claim's work could not be stopped from its reason's hash."""
+    if "stop_text" not in fields:
+        return None
+    at_ms, host, token = int(fields["stop_at_ms"]), fields["stop_host"], fields["stop_token"]
+    return Reason(at_ms, host, token, fields["stop_text"], STOP_FAILED)
 
 
 def _amounts(fields: Mapping[str, str], prefix: str) -> dict[str, int]:

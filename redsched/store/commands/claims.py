@@ -11,7 +11,7 @@ from redsched.model import Amounts, Claim, ClaimStatus, EndReason, Reason
 from redsched.model.validation import check_amount, check_name, check_slot
 from redsched.pacing import Spread, paced
 from redsched.store.codec.claim_codec import ClaimWire, counting_objects
-from redsched.store.codec.fields import claim_from, reason_from
+from redsched.store.codec.fields import claim_from, failure_from, stop_failure_from
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, ReleaseMode, ScriptResult
 from redsched.store.codec.wire import flat
@@ -53,10 +53,16 @@ class ClaimCommands:
 
     async def reasons(self, ids: Iterable[str]) -> dict[str, Reason]:
         """Return why claims failed, expired or lost their work; claims without a stored reason are left out."""
+        return (await self.failures(ids))[0]
+
+    async def failures(self, ids: Iterable[str]) -> tuple[dict[str, Reason], dict[str, Reason]]:
+        """Return why claims failed, expired or lost their work, and why it could not be stopped, by claim id."""
         wanted = list(ids)
         hashes = await self._cell.hashes([self._cell.keys.reason(claim_id) for claim_id in wanted])
-        pairs = zip(wanted, hashes, strict=True)
-        return {claim_id: reason_from(fields) for claim_id, fields in pairs if fields}
+        stored = dict(zip(wanted, hashes, strict=True))
+        failed = {one: failure for one, fields in stored.items() if (failure := failure_from(fields)) is not None}
+        stuck = {one: failure for one, fields in stored.items() if (failure := stop_failure_from(fields)) is not None}
+        return failed, stuck
 
     async def unended_on(self, hosts: Sequence[str]) -> AsyncIterator[list[Claim]]:
         """Yield the claims on these hosts that have not ended, in lists of at most CLAIMS_AT_ONCE, by pages of hosts.

@@ -106,8 +106,8 @@ async def test_a_stop_that_fails_is_tried_until_it_succeeds(world: World) -> Non
     assert claim.state is ClaimStatus.ENDING
 
     async def is_told(said: str) -> bool:
-        reason = await world.reason("a")
-        return reason is not None and reason.op == "stop-failed" and said in reason.text
+        failure = await world.stop_failure("a")
+        return failure is not None and said in failure.text
 
     for said in ("target is busy", "still busy"):
         world.on("stop", f"echo {said} >&2; exit 1")

@@ -106,6 +106,27 @@ async def test_a_release_breaks_a_resize_off(world: World) -> None:
     assert (await world.host())["claimed.VCPU"] == "0"
 
 
+async def test_work_that_cannot_be_stopped_after_a_resize_that_its_agent_missed_is_reported(world: World) -> None:
+    """The journal has the token from before the resize, and the store takes no other than the newest."""
+    world.on("stop", "echo target is busy >&2; exit 1")
+    agent = await world.start(hook=world.hook)
+    token = await active(world)
+    await world.stop(agent)
+    await resize(world, token, LARGE)
+    with redis.Redis.from_url(world.url, protocol=2) as client:
+        assert client.delete("rs:{c1}:inbox:h1") == 1
+    await world.cell.claims.release("h1", "a")
+    await world.start(hook=world.hook)
+
+    async def is_told() -> bool:
+        failure = await world.stop_failure("a")
+        return failure is not None and failure.token != token and "target is busy" in failure.text
+
+    await wait_until(is_told)
+    world.on("stop", "exit 0")
+    await world.reaches("a", ClaimStatus.ENDED)
+
+
 async def test_a_claim_that_is_resized_while_it_starts_is_started_once_and_then_resized(world: World) -> None:
     """Cancelling the start and running another one could leave the work running twice."""
     world.on("start", f"while [ ! -e {world.folder}/may-start ]; do sleep 0.02; done")

@@ -190,50 +190,74 @@ async def test_a_host_brings_back_what_becomes_of_it_and_that_its_work_has_ended
 # -- work that cannot be stopped
 
 
+async def stop_failure_of(cell: CellStore) -> Reason | None:
+    return (await cell.claims.failures(["a", "other"]))[1].get("a")
+
+
 async def test_a_claim_shows_why_its_work_could_not_be_stopped(cell: CellStore, raw: Any) -> None:
     placed = await active(cell)
     await cell.claims.release("h1", "a", placed.token)
     seq = (await cell.tick()).seq
     assert (await cell.claims.stop_failed("h1", "a", placed.token, "target is busy")).outcome is Outcome.OK
-    reason = await reason_of(cell)
-    assert reason is not None
-    assert (reason.text, reason.host, reason.op) == ("it could not be stopped: target is busy", "h1", "stop-failed")
+    stuck = await stop_failure_of(cell)
+    assert stuck is not None
+    assert (stuck.text, stuck.host, stuck.token) == ("target is busy", "h1", placed.token)
+    assert seq <= stuck.at_ms <= (await cell.tick()).now_ms
+    assert await reason_of(cell) is None
     assert await left_ms(cell, raw) == pytest.approx(DAY_MS, abs=10_000)
     assert [one for one in await cell.feed.read("0-0", 100) if one.seq > seq] == [], "nothing else has changed"
 
 
-async def test_why_it_ends_is_still_told_when_it_is_gone(cell: CellStore, raw: Any) -> None:
+async def test_why_it_ends_is_told_when_it_is_gone_as_it_was_before(cell: CellStore, raw: Any) -> None:
     placed = await active(cell)
     await cell.claims.fail("h1", "a", placed.token, by_host=False, reason="the host is drained")
+    before = await reason_of(cell)
     for said in ("target is busy", "still busy"):
         assert (await cell.claims.stop_failed("h1", "a", placed.token, said)).outcome is Outcome.OK
-    reason = await reason_of(cell)
-    assert reason is not None
-    assert reason.text == "the host is drained; it could not be stopped: still busy"
+    stuck = await stop_failure_of(cell)
+    assert stuck is not None
+    assert stuck.after(before).text == "the host is drained; it could not be stopped: still busy"
     await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     assert (await told(cell, "failed"))[-1] == ("failed", "the host is drained")
-    reason = await reason_of(cell)
-    assert reason is not None
-    assert (reason.op, reason.text) == ("ending", "the host is drained")
+    assert before == await reason_of(cell)
+    assert await stop_failure_of(cell) is None
     assert await left_ms(cell, raw) == pytest.approx(REMEMBER_MS, abs=10_000)
 
 
-async def test_work_that_was_stopped_at_last_leaves_no_reason_behind(cell: CellStore) -> None:
+async def test_work_that_was_stopped_at_last_leaves_no_reason_behind(cell: CellStore, raw: Any) -> None:
     placed = await active(cell)
     await cell.claims.release("h1", "a", placed.token)
     await cell.claims.stop_failed("h1", "a", placed.token, "target is busy")
     await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
-    assert await reason_of(cell) is None
+    assert not await raw.exists(cell.keys.reason("a"))
 
 
-async def test_a_claim_that_was_released_by_force_shows_that_it_could_not_be_stopped(cell: CellStore) -> None:
+async def test_a_claim_that_was_released_by_force_shows_that_it_could_not_be_stopped(cell: CellStore, raw: Any) -> None:
     placed = await active(cell)
     await cell.claims.release("h1", "a", placed.token)
     await cell.claims.stop_failed("h1", "a", placed.token, "target is busy")
     await cell.claims.release("h1", "a", placed.token, how=ReleaseMode.FORCE)
-    reason = await reason_of(cell)
-    assert reason is not None
-    assert reason.text == "it could not be stopped: target is busy"
+    stuck = await stop_failure_of(cell)
+    assert stuck is not None
+    assert stuck.text == "target is busy"
+
+
+async def test_what_cannot_be_stopped_on_one_host_hides_no_failure_on_another(cell: CellStore, raw: Any) -> None:
+    """The work was moved to h2 and has ended there, while h1 is still trying to stop what was left behind."""
+    placed = await active(cell)
+    await open_host(cell, "h2")
+    await cell.claims.release("h1", "a", placed.token)
+    failure = {"at_ms": "7", "host": "h2", "token": "1-a.9", "op": "work-ended", "text": "exit code 7"}
+    await raw.hset(cell.keys.reason("a"), mapping=failure)
+    await cell.claims.stop_failed("h1", "a", placed.token, "target is busy")
+    there = Reason(7, "h2", "1-a.9", "exit code 7", "work-ended")
+    assert await reason_of(cell) == there
+    stuck = await stop_failure_of(cell)
+    assert stuck is not None
+    assert stuck.after(there).text == "it could not be stopped: target is busy; on h2: exit code 7"
+    await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
+    assert await reason_of(cell) == there
+    assert await stop_failure_of(cell) is None
 
 
 # -- in the feed

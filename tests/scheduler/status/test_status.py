@@ -202,7 +202,7 @@ async def test_a_claim_that_stays_in_ending(watched: Watched, monkeypatch: pytes
     monkeypatch.setattr(cell_problems, "WAITS_MS", 0)
     (problem,) = (await watched.status()).problems
     assert (problem.kind, problem.about) == ("ending", ("web",))
-    unknown = "its stop hook hangs, or it has no agent; the log of the agent tells"
+    unknown = "its stop hook hangs, or its agent is gone or of an earlier release; the log of the agent tells"
     assert problem.detail.endswith(f"on h1, although the host is up: {unknown}")
     assert problem.commands == ("redsched claim show web", "redsched claim release web --force")
     (claim,) = (await watched.store.claims.read(["web"])).values()

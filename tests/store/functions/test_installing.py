@@ -25,7 +25,7 @@ DIGESTS = {
     1: "8aa0fecdcc24f6319e21606b6ccd46608258229aeaaf14c1ca2b1e76de46ce95",
     2: "043fae8fe2659eaac2f9edfe12885f38b1feb54b434e942ad667433fdf497201",
     3: "99ce90d7771e7f94b8a47052d9918599977c930c20fa6bac8e7b2c629fcbafc5",
-    4: "574629d7a670d344283826423830397d0d3d9e9bff9b37b19f7e35260713ebc3",
+    4: "77f85f84e592d1b2b5a36bf6a2b3525fa030fd14c9ec9f11a63bc644371aa455",
 }
 """The digest of the text of each version. Raise VERSION when the functions change: servers replace only older ones."""
 OURS = "the store"

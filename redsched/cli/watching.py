@@ -11,7 +11,7 @@ import typer
 from redsched.cli.fleet import Fleet, opened, with_fleet
 from redsched.cli.shutdown import run_until_ended
 from redsched.cli.where import Where, settings_of
-from redsched.errors import StoreUnavailable
+from redsched.errors import SchemaMismatch, Unavailable
 from redsched.settings import Settings
 
 Found = TypeVar("Found")
@@ -47,7 +47,9 @@ async def _watch(settings: Settings, find: Callable[[Fleet], Awaitable[Found]], 
             await asyncio.sleep(EVERY_S)
             try:
                 found, said = await find(fleet), ""
-            except StoreUnavailable as error:
+            except SchemaMismatch:
+                raise  # another release of redsched is needed
+            except Unavailable as error:
                 if str(error) != said:
                     said = str(error)
                     print(f"redsched: trying again: {said}", file=sys.stderr)

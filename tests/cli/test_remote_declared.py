@@ -9,6 +9,7 @@ import pytest
 from redsched.cli.remote import RemoteFleet
 from redsched.cli.verbs.declared import AGGREGATES
 from redsched.client import AsyncClient
+from redsched.errors import StoreUnavailable
 from redsched.model import Aggregate, Quota
 from redsched.store.codec.tags import ABSENT, EXISTS, IfMatch
 
@@ -79,3 +80,16 @@ async def test_a_condition_is_sent_in_its_header(condition: IfMatch, sent: dict[
     async with RemoteFleet.connect(AsyncClient("http://localhost", transport=httpx.MockTransport(answer))) as fleet:
         _, new = await fleet.aggregates.put(Aggregate("ssd"), condition)
     assert new
+
+
+@pytest.mark.parametrize(("tag", "found"), [('W/"abc"', 'the ETag W/"abc"'), (None, "no ETag")])
+async def test_a_tag_that_a_proxy_has_changed_is_named(tag: str | None, found: str) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert request.headers["Accept-Encoding"] == "identity", "what is not compressed keeps its tag"
+        return httpx.Response(
+            200, json={"name": "ssd", "metadata": {}, "hosts": []}, headers={"ETag": tag} if tag else {}
+        )
+
+    async with RemoteFleet.connect(AsyncClient("http://localhost", transport=httpx.MockTransport(answer))) as fleet:
+        with pytest.raises(StoreUnavailable, match=f"the reply has {found}: a proxy"):
+            await fleet.aggregates.tag("ssd")

@@ -1,5 +1,6 @@
 """Quotas, aggregates, server groups and shared pools over REST."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -8,19 +9,27 @@ import httpx
 from redsched.cli.remote.base import Part, body_of
 from redsched.client import calls, operator_calls
 from redsched.client.exchange import Call
+from redsched.errors import StoreUnavailable
 from redsched.model import Aggregate, Quota, ServerGroup, SharedPool
 from redsched.scheduler import AggregateView, Page, QuotaView, ServerGroupView, SharedPoolView
 from redsched.schema.views import view_of
 from redsched.store.codec.tags import Existence, IfMatch
+
+_TAG = re.compile(r'"[^"]+"')
 
 
 class _Declared(Part):
     """What the parts of all kinds share."""
 
     async def etag(self, call: Call[Any]) -> str:
-        """Return the tag of an object that this call would return."""
-        tag: str = await self.client.run(replace(call, read=lambda reply: reply.headers["ETag"].strip('"')))
-        return tag
+        """Return the tag of an object that this call would return. Raises StoreUnavailable if the reply has none."""
+        # A proxy that compresses a reply changes its tag.
+        plain = replace(call, read=lambda reply: reply.headers.get("ETag", ""), headers={"Accept-Encoding": "identity"})
+        tag: str = await self.client.run(plain)
+        if not _TAG.fullmatch(tag):
+            found = f"the ETag {tag[:100]}" if tag else "no ETag"
+            raise StoreUnavailable(f"the reply has {found}: a proxy has changed it; turn off its compression")
+        return tag.strip('"')
 
     async def declare(self, call: Call[Any], if_match: IfMatch = None) -> tuple[Any, bool]:
         """Declare an object on a condition, and return it and whether it is new."""

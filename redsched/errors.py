@@ -8,7 +8,7 @@
     |   |-- ClaimState                claim-state            409     3   the state of the claim or host forbids it
     |   |-- StaleToken                stale-token            409     3   the claim was placed again since
     |   |-- OtherAgent                other-agent            409     3   another agent speaks for this host
-    |   |-- PreconditionFailed        precondition-failed    412     3   the object changed since it was read
+    |   |-- PreconditionFailed        precondition-failed    412     3   the object is not as the request requires
     |   `-- NotConfirmed              not-confirmed          504     3   no host confirmed in time; it was undone
     |-- QuotaExceeded                 quota-exceeded         403     3   the project's quota does not allow it
     |-- Unauthenticated               unauthenticated        401     6   no valid token
@@ -92,9 +92,9 @@ class OtherAgent(Conflict):
 
 
 class PreconditionFailed(Conflict):
-    """The object's tag matches none of the given ones. `facts` has `tag`, the current one, if the object exists."""
+    """The object has none of the given tags, or exists and must not. If it exists, `facts` has its `tag`."""
 
-    problem, title, status = "precondition-failed", "It has changed since it was read", 412
+    problem, title, status = "precondition-failed", "The object is not as the request requires", 412
 
 
 class NotConfirmed(Conflict):

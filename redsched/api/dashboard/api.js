@@ -1,6 +1,8 @@
 // Calls of the API with the user's token, which this tab keeps and no other.
 
 const KEY = "redsched.token";
+/** A network that is gone does not say so. The longest plans take some seconds. */
+const LONGEST_MS = 60_000;
 
 /** An error response: `status` is 0 if none came, and `body` is the problem. */
 export class Problem extends Error {
@@ -36,7 +38,10 @@ export async function call(method, url, body, headers = {}) {
     headers: body === undefined ? headers : { "Content-Type": "application/json", ...headers },
     body: body === undefined ? undefined : JSON.stringify(body),
   });
-  return response.status === 204 ? null : response.json();
+  if (response.status === 204) return null;
+  return response.json().catch(() => {
+    throw new Problem(0, { detail: "the response of the API broke off" });
+  });
 }
 
 /** Return the text of a response. Throws as `call` does. */
@@ -104,7 +109,7 @@ async function send(url, options) {
   const headers = token === null ? options.headers : { ...options.headers, Authorization: `Bearer ${token}` };
   let response;
   try {
-    response = await fetch(url, { ...options, headers, cache: "no-store" });
+    response = await fetch(url, { signal: AbortSignal.timeout(LONGEST_MS), ...options, headers, cache: "no-store" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, { detail: "the API cannot be reached: it may be down, or the network" });

@@ -84,6 +84,7 @@ export class Fleet extends EventTarget {
 
   /** Without the feed: read all hosts, and wait. */
   async #poll(error) {
+    this.#show("failed", error.message);
     try {
       this.#replace(await this.#readAll());
       this.#show("polling", error.message);

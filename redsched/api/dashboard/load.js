@@ -3,9 +3,9 @@
 export const AGAIN_MS = 5000;
 export const AGAIN = `Trying again every ${AGAIN_MS / 1000} seconds.`;
 
-/** Return whether an error passes by itself: the API or the store is away. */
+/** Return whether an error passes by itself: the API or the store is away, or too much is in progress. */
 export function passes({ status }) {
-  return status === 0 || status >= 500;
+  return [0, 408, 429].includes(status) || status >= 500;
 }
 
 /**

@@ -118,6 +118,7 @@ function actionButton(id, title, consequence, show, act) {
   const button = h("button", { id, type: "button", class: "main", click: async () => {
     if (!(await confirmed(title, consequence))) return;
     button.disabled = true;
+    show(null);
     try {
       await act(said);
     } catch (error) {

@@ -237,6 +237,11 @@ def test_a_drain_that_fails_says_which_hosts_are_draining_already(page: Browser,
         shows(page, "h2 has changed", selector="#error")
         shows(page, "Draining: h1 (their", selector="#drain")
         assert page.run("return document.querySelector('#drain-now').disabled") is False
+        page.run("window.fetch = async () => new Response(null, { status: 204 })")
+        page.click("#drain-now")
+        page.press(TAB, ENTER)
+        shows(page, "Draining: h1 h2 (their", selector="#drain")
+        assert page.run("return document.querySelector('#error')") is None
     finally:
         client.send("POST", "/v1/hosts/h1/enable")
 

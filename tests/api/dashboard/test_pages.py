@@ -285,7 +285,8 @@ def test_without_the_feed_the_page_says_so_and_reads_the_hosts(page: Browser, ur
         page.open("about:blank")
 
 
-def test_a_feed_that_has_fallen_silent_is_not_called_live(page: Browser, url: str) -> None:
+@pytest.mark.parametrize("hosts", ["read", "never answered"])
+def test_a_feed_that_has_fallen_silent_is_not_called_live(page: Browser, url: str, hosts: str) -> None:
     """A network that is gone does not say so: here its silence is 45 seconds long after a second."""
     enter(page, url, "reader")
     shows(page, "4 hosts")
@@ -299,7 +300,11 @@ def test_a_feed_that_has_fallen_silent_is_not_called_live(page: Browser, url: st
         """
     )
     page.wait_for("document.querySelector('#live').dataset.state === 'live'")
-    shows(page, "Without the feed", "the feed is silent", selector="#live")
+    if hosts == "read":
+        shows(page, "Without the feed", "the feed is silent", selector="#live")
+    else:
+        page.run("window.fetch = () => new Promise(() => {})")
+        shows(page, "Not up to date", "the feed is silent", selector="#live")
 
 
 def _is_streamed(session: httpx.Client, streams: ExitStack) -> bool:

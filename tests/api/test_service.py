@@ -60,19 +60,20 @@ async def test_the_status_names_what_is_wrong(empty_api: httpx.AsyncClient, clea
 
 async def test_probes_and_scrapes_are_answered_while_the_store_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Prometheus gives up on a scrape after ten seconds, and would miss the metric that reports the outage."""
-    monkeypatch.setattr(redsched.scheduler.scheduler, "READY_S", 0.25)
-    monkeypatch.setattr(redsched.scheduler.status.service, "STATUS_S", 0.5)
     with PrivateServer.start() as server:
         async with client_of(Settings(redis_url=server.url), is_new=True) as api:
             assert (await api.get("/readyz")).status_code == 200
             assert (await api.get("/v1/status")).status_code == 200
-            os.kill(server.pid, signal.SIGSTOP)
+            server.pause()
             try:
-                ready, scraped, status = await aio.gather(
-                    api.get(path) for path in ("/readyz", "/metrics", "/v1/status")
-                )
+                with monkeypatch.context() as patched:
+                    patched.setattr(redsched.scheduler.scheduler, "READY_S", 0.25)
+                    patched.setattr(redsched.scheduler.status.service, "STATUS_S", 0.5)
+                    ready, scraped, status = await aio.gather(
+                        api.get(path) for path in ("/readyz", "/metrics", "/v1/status")
+                    )
             finally:
-                os.kill(server.pid, signal.SIGCONT)
+                server.resume()
             check_problem(ready, 503, "not-ready")
             assert "the store has not replied within 0.25 s" in ready.json()["detail"]
             assert (scraped.status_code, parsed(scraped.text)["redsched_workers_ready",]) == (200, 0.0)

@@ -449,3 +449,21 @@ async def test_pairs_on_a_real_server_leave_it_at_work(first: str, second: str, 
             await wait_until(lambda: bool(client.ping()))
             assert client.config_get("maxmemory") == {"maxmemory": "0"}
         assert not any(wire.shut_by for wire in every(it.site.wires))
+
+
+async def test_a_restart_waits_for_memory_that_another_fault_has_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with on_a_real_server(tmp_path) as it, asyncio.timeout(30):
+        cut, full = (BY_NAME[name](it, struck(BY_NAME[name], 0)) for name in ("kill-without-aof", "out-of-memory"))
+        assert isinstance(it.site, Single)
+        site, restart = it.site, it.site.server.restart
+
+        def restart_without_memory() -> None:
+            restart()
+            with site.connect("") as client:
+                client.config_set("maxmemory", "1")
+
+        monkeypatch.setattr(site.server, "restart", restart_without_memory)
+        assert await steps((cut, "start")) == []
+        assert not any(await asyncio.gather(steps((cut, "heal")), _later(full, 0.5)))

@@ -67,7 +67,7 @@ class Single(Site):
             if not self.server.running:
                 await asyncio.to_thread(self.server.restart)
             if forgets:
-                self.wipe()
+                await self.once_there(self.wipe)  # another fault may have taken its memory already
             reopen(self.wires, self)
 
     async def freeze(self, by: object) -> None:

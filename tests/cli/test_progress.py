@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import logging
 import sys
 
 import pytest
@@ -49,7 +48,7 @@ def test_a_line_of_the_log_stands_above_it(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(shown_progress, "BEGIN_S", 0.0)
-    monkeypatch.setattr(logs._LazyLogger, "level", logging.WARNING)
+    logs.configure("warning")
     logs.get_logger("any").warning("the first line")
     with shown_progress.shown("repairing"):
         progress.report("hosts", 1, 9)

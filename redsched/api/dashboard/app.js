@@ -100,6 +100,7 @@ function stop() {
   at("banner").replaceChildren();
   session = null;
   at("live").textContent = "";
+  at("live").dataset.state = "";
 }
 
 function follow() {

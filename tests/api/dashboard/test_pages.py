@@ -290,15 +290,17 @@ def test_a_feed_that_has_fallen_silent_is_not_called_live(page: Browser, url: st
     """A network that is gone does not say so: here its silence is 45 seconds long after a second."""
     enter(page, url, "reader")
     shows(page, "4 hosts")
-    page.run(
+    begun = page.run(
         """
         const calls = fetch, waits = setTimeout, ping = new TextEncoder().encode(": ping");
         window.setTimeout = (what, ms, ...more) => waits(what, ms === 45_000 ? 1000 : ms, ...more);
         window.fetch = async (url, options) => url !== "/v1/changes" ? calls(url, options)
             : new Response(new ReadableStream({ start(stream) { stream.enqueue(ping); } }));
         dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }));
+        return document.querySelector("#live").dataset.state;
         """
     )
+    assert begun == "", "the state of the feed before is not kept"
     page.wait_for("document.querySelector('#live').dataset.state === 'live'")
     if hosts == "read":
         shows(page, "Without the feed", "the feed is silent", selector="#live")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
     from redsched.decide.plugins.registry import PluginRegistry
 
 T = TypeVar("T")
+
+
+class _NotRead(Enum):
+    """The type of what stands for a result if nothing was read."""
+
+    CLAIMS_ARE_DUE = auto()
+
 
 KEEPING_SHARE = 0.006
 """The share of the time in which decisions are written down, over all cells. With what claim calls and the store spend
@@ -100,13 +108,18 @@ class Cell:
         """
         if not self.is_mirrored:
             await self.loaded.touch(self.updater)
-        found = await self.updater.read_at_head(read)
-        due = self.updater.next_deadline_ms
-        if due is not None and due <= self.updater.now_ms():
-            # Read again in any case: another process may have ended the due claims, which also frees their amounts.
+        found = await self.updater.read_at_head(
+            lambda: _NotRead.CLAIMS_ARE_DUE if self._has_due_claims() else read()
+        )
+        if isinstance(found, _NotRead):
             await self.expiry.expire_due()
+            # In any case: another process may have ended the due claims, which also frees their amounts.
             found = await self.updater.read_at_head(read)
         return found
+
+    def _has_due_claims(self) -> bool:
+        due = self.updater.next_deadline_ms
+        return due is not None and due <= self.updater.now_ms()
 
     def apply(self, call: ClaimCall, answer: ClaimAnswer) -> None:
         """Apply the answer to a call of claim.lua to the replica and to what is known about the store."""

@@ -52,6 +52,7 @@ class Forked:
         """Fork. Raises Unavailable if the system has no room for one more process."""
         end, start = os.pipe()
         self._pipe = os.fdopen(end, "rb", buffering=0)
+        self._is_read = False
         try:
             self.pid = _fork(job, limit_s, start)
         except OSError as error:
@@ -65,6 +66,7 @@ class Forked:
         """Return what the job returned or raised. Raises EOFError if the fork ended without."""
         reader = asyncio.StreamReader()
         loop = asyncio.get_running_loop()
+        self._is_read = True
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), self._pipe)
         try:
             return pickle.loads(await reader.read())
@@ -73,6 +75,8 @@ class Forked:
 
     async def end(self) -> None:
         """End the process, and wait until it has ended."""
+        if not self._is_read:  # else the transport closes it
+            self._pipe.close()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
@@ -136,20 +140,30 @@ class Planner:
 
     async def stop(self) -> None:
         """End all forks. Their jobs fail."""
-        await aio.gather(one.end() for one in list(self._running))
+        await self._end(set(self._running))
 
     async def _forked(self, job: Job, limit_s: float, fork: Fork) -> Any:
-        one = await fork(lambda: Forked(job, limit_s))
-        self._running.add(one)
+        begun = set[Forked]()
+
+        def begin() -> Forked:
+            one = Forked(job, limit_s)
+            begun.add(one)
+            self._running.add(one)
+            return one
+
         try:
+            one = await fork(begin)
             async with asyncio.timeout(limit_s * WALL_FACTOR + 1):
                 return await one.result()
         except (TimeoutError, EOFError, pickle.UnpicklingError) as error:
-            log.warning("planner ended", pid=one.pid, problem=repr(error))
+            log.warning("planner ended", pids=sorted(one.pid for one in begun), problem=repr(error))
             raise Unavailable("the process that decided on the request has ended: ask for less, or try again") from None
-        finally:
-            await aio.finish(one.end())
-            self._running.discard(one)
+        finally:  # also a fork whose caller was cancelled before it got it
+            await aio.finish(self._end(begun))
+
+    async def _end(self, forks: set[Forked]) -> None:
+        await aio.gather(one.end() for one in forks)
+        self._running -= forks
 
 
 def _fork(job: Job, limit_s: float, pipe: int) -> int:

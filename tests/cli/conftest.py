@@ -10,6 +10,7 @@ import pytest
 import redis
 
 from redsched.auth.authenticator import Authenticator
+from redsched.cli import context
 from redsched.model import HostReport, Inventory
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
@@ -32,6 +33,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     both = getattr(metafunc.module, "BOTH_LINKS", False) and "needs_store" not in metafunc.fixturenames
     if both and "link" in metafunc.fixturenames:
         metafunc.parametrize("link", [STORE, REST])
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a command of this process wait for a store that a busy machine keeps from answering."""
+    monkeypatch.setattr(context, "FIRST_REPLY_S", 60.0)
 
 
 @pytest.fixture

@@ -18,11 +18,13 @@ from typing import Any
 
 import redis
 
-from tests.cli import warm
-from tests.support import secret_watch
+from tests.cli import in_process, warm
+from tests.support import evidence, secret_watch
 from tests.support.waiting import wait_until_sync
 
 COMMAND = (sys.executable, "-m", "redsched.cli")
+SERVES = (("up",), ("api",), ("agent",))
+"""Commands that handle signals, and so need a process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,12 @@ class Ran:
 
 
 def run(*arguments: str, environment: Mapping[str, str] | None = None) -> Ran:
-    """Run a command to its end."""
-    return Ran(*warm.run(arguments, {**os.environ, **(environment or {})}))
+    """Run a command to its end, in this process if it serves nothing."""
+    runner = warm if arguments[:1] in SERVES else in_process
+    with TemporaryDirectory() as folder:
+        output, errors = Path(folder, "output"), Path(folder, "errors")
+        exit_code = runner.run(arguments, {**os.environ, **(environment or {})}, output, errors)
+        return Ran(exit_code, output.read_text(), errors.read_text())
 
 
 class Running:
@@ -107,6 +113,11 @@ class Running:
         os.kill(self.pid, how)
         return self.wait()
 
+    def note(self, name: str) -> None:
+        """Show what it wrote if the test fails."""
+        text = "".join(evidence.file_of(one) for one in (self._output, self._errors))
+        evidence.note(f"`{name}`", lambda: text)
+
     def kill(self) -> None:
         """End it at once, if it still runs."""
         if self.exit_code is None:
@@ -122,6 +133,7 @@ def running(*arguments: str, environment: Mapping[str, str] | None = None, forke
             yield process
         finally:
             process.kill()
+            process.note(" ".join(arguments))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,16 @@ import pty
 import select
 import signal
 import struct
-import subprocess
 import termios
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
 
 import pyte
 
-from tests.cli.parts import COMMAND
+from tests.cli import warm
 
 WAIT_S = 60.0
 LEFT = b"\x1b[?1049l"
@@ -24,7 +25,7 @@ LEFT = b"\x1b[?1049l"
 class Terminal:
     """A terminal of a size, with a command that draws on it."""
 
-    def __init__(self, ours: int, process: "subprocess.Popen[bytes]", columns: int, lines: int) -> None:
+    def __init__(self, ours: int, process: ForkServerProcess, columns: int, lines: int) -> None:
         self._ours, self._process = ours, process
         self._screen = pyte.Screen(columns, lines)
         self._stream = pyte.ByteStream(self._screen)
@@ -64,16 +65,17 @@ class Terminal:
 
     def signal(self, number: signal.Signals) -> None:
         """Send the command a signal."""
-        self._process.send_signal(number)
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
 
     def wait(self) -> int:
         """Wait until the command has ended, and return its exit code."""
         deadline = time.monotonic() + WAIT_S
-        while self._process.poll() is None:
+        while self._process.exitcode is None:
             assert time.monotonic() < deadline, f"it still runs\n{self.text}"
             self._read(0.1)
         self._read(0.1)
-        return self._process.returncode
+        return self._process.exitcode
 
     def _read(self, within_s: float) -> None:
         readable, _, _ = select.select([self._ours], [], [], within_s)
@@ -92,13 +94,15 @@ def drawn(environment: Mapping[str, str], *arguments: str, columns: int = 80, li
     _set_size(its, columns, lines)
     variables = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
     variables |= {"TERM": "xterm-256color", **environment}
-    with subprocess.Popen([*COMMAND, *arguments], stdin=its, stdout=its, stderr=its, env=variables) as process:
+    name = Path(os.ttyname(its))
+    process = warm.begin(arguments, variables, name, name, typed=name)
+    try:
+        yield Terminal(ours, process, columns, lines)
+    finally:
+        process.kill()
+        process.join()
         os.close(its)
-        try:
-            yield Terminal(ours, process, columns, lines)
-        finally:
-            process.kill()
-            os.close(ours)
+        os.close(ours)
 
 
 def _set_size(terminal: int, columns: int, lines: int) -> None:

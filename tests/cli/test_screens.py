@@ -1,4 +1,4 @@
-"""What every reading command prints on terminals of 80 and 200 columns, with 10 hosts and with 10,000 of them."""
+"""What every reading command prints on terminals of 80 and 200 columns, with few hosts and with many."""
 
 import asyncio
 import json
@@ -20,7 +20,9 @@ from tests.support.builders.cells import usual_settings
 HOST = "compute-{:05}.rack-{:03}.europe-north-1.example"
 FIRST = HOST.format(0, 0)
 CLAIM = "website-of-the-shop-{}"
-SIZES, WIDTHS = (10, 10_000), (80, 200)
+SIZES = (10, 600, pytest.param(10_000, marks=pytest.mark.long))
+"""600 hosts are more than a page of a list and than the table of `top` have."""
+WIDTHS = (80, 200)
 AT_ONCE = 500
 LISTS = {
     "host list": ("hosts", "name"),

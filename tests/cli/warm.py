@@ -11,7 +11,6 @@ from io import TextIOWrapper
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from subprocess import TimeoutExpired
-from tempfile import TemporaryDirectory
 
 from redsched.cli import main
 from tests.support.processes.forks import FORKS
@@ -19,32 +18,24 @@ from tests.support.processes.forks import FORKS
 LONGEST_S = 60
 
 
-def run(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str]:
-    """Run `redsched` to its end; return its exit code, output and errors. Raises TimeoutExpired."""
-    with TemporaryDirectory() as folder:
-        written = Path(folder, "output"), Path(folder, "errors")
-        exit_code = _run(arguments, environment, *written)
-        output, errors = (one.read_text() for one in written)
-        return exit_code, output, errors
-
-
-def run_on(terminal: str, arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> int:
-    """Run `redsched` to its end on a terminal such as `/dev/pts/3`, in a folder; return its exit code."""
-    return _run(arguments, environment, Path(terminal), Path(terminal), folder)
-
-
 def begin(
-    arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path, folder: Path | None = None
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    output: Path,
+    errors: Path,
+    folder: Path | None = None,
+    typed: Path | None = None,
 ) -> ForkServerProcess:
-    """Start `redsched` with its outputs in two files."""
-    process = FORKS.Process(target=_command, args=(arguments, dict(environment), output, errors, folder))
+    """Start `redsched` with its outputs in two files. `typed`: the terminal that it reads, or None for no input."""
+    process = FORKS.Process(target=_command, args=(arguments, dict(environment), output, errors, folder, typed))
     process.start()
     return process
 
 
-def _run(
+def run(
     arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path, folder: Path | None = None
 ) -> int:
+    """Run `redsched` to its end; return its exit code. Raises TimeoutExpired."""
     process = begin(arguments, environment, output, errors, folder)
     process.join(LONGEST_S)
     if process.exitcode is None:
@@ -57,14 +48,22 @@ def _run(
 
 
 def _command(
-    arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path, folder: Path | None
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    output: Path,
+    errors: Path,
+    folder: Path | None,
+    typed: Path | None,
 ) -> None:
     if folder:
         os.chdir(folder)
-    for path, number in ((output, 1), (errors, 2)):
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOCTTY)
-        os.dup2(file, number)
-        os.close(file)
+    for path, number in ((typed, 0), (output, 1), (errors, 2)):
+        if path is not None:
+            file = os.open(path, (os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY) | os.O_NOCTTY)
+            os.dup2(file, number)
+            os.close(file)
+    if typed is not None:
+        sys.stdin = sys.__stdin__ = os.fdopen(0)  # type: ignore[misc]  # the fork server's is closed
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=os.isatty(1))  # as in a new process
     os.environ.clear()

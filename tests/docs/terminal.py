@@ -20,7 +20,7 @@ from pathlib import Path
 import redis
 
 from redsched.store.embedded.binary import pick_server
-from tests.cli import warm
+from tests.cli import in_process
 from tests.cli.parts import Up, run, up
 from tests.docs.pages import ROOT
 
@@ -31,7 +31,7 @@ PLAIN = re.compile(r"redsched [^|&;<>$()`\n\\]*")
 """A command without shell syntax."""
 UP = re.compile(r"((?:\w+=\S+ )*)(scripts/|redsched )up\b(.*)")
 """The command that starts a stack."""
-RELEASE_S, RELEASE_PAUSE_S = 10.0, 0.2
+RELEASE_S, RELEASE_PAUSE_S = 60.0, 0.1
 """How long a stack's hosts have for ending the claims of a page."""
 REST = "localhost:8080"
 """The address of the API in pages."""
@@ -74,12 +74,13 @@ class Terminal:
         self._ask(f"export REDSCHED_REDIS_URL={stack.store}")
 
     def run(self, command: str) -> Ran:
-        """Run a command to its end. Plain commands of redsched are forked, which saves their start-up time."""
+        """Run a command to its end. Plain commands of redsched run in this process, which saves their start."""
         command = re.sub(r"^scripts/", f"{ROOT}/scripts/", command.replace(REST, self._api))
         environment = self.environment() if PLAIN.fullmatch(command) else {}
         if environment and command.split()[1] not in SERVES and "PYTHONPATH" not in environment:
             arguments = shlex.split(command, comments=True)[1:]
-            exit_code = warm.run_on(self._name, arguments, environment, Path(environment["PWD"]))
+            name = Path(self._name)
+            exit_code = in_process.run(arguments, environment, name, name, Path(environment["PWD"]))
             return Ran(exit_code, self._ask("").shown)
         return self._ask(command)
 
@@ -179,11 +180,18 @@ class Stack:
             client.delete(*client.scan_iter("rs:{c1}:claim:*"), "rs:{c1}:events")
 
     def _release_all(self) -> None:
-        """Release all claims, and wait for their hosts, whose journals would count them; by force at last."""
+        """Release all claims, and wait for the hosts of the stack, whose journals would count them; by force at last.
+
+        The hosts of a page have no agent any more.
+        """
         deadline = time.monotonic() + RELEASE_S
-        while claims := [claim["claim_id"] for claim in self.show("claim", "list")]:
+        while claims := self.show("claim", "list"):
             is_late = time.monotonic() > deadline
-            run("claim", "release", *(["--force", "--yes"] if is_late else []), *claims, "--url", self.up.store)
+            forced = [claim["claim_id"] for claim in claims if is_late or claim["host"] not in self.hosts]
+            asked = [claim["claim_id"] for claim in claims if claim["claim_id"] not in forced]
+            for ids, options in ((forced, ("--force", "--yes")), (asked, ())):
+                if ids:
+                    run("claim", "release", *options, *ids, "--url", self.up.store)
             time.sleep(RELEASE_PAUSE_S)
 
 

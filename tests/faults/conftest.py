@@ -6,7 +6,7 @@ import pytest
 
 from redsched.store.embedded.server import ServerBinary
 from tests.support.processes.racers import Racers, racers
-from tests.support.servers import SERVERS, name_of
+from tests.support.servers import name_of, servers_of
 from tests.support.setups import ClusterSetup, cluster_setup
 
 PROCESSES = 8
@@ -19,7 +19,7 @@ def race() -> Iterator[Racers]:
         yield started
 
 
-@pytest.fixture(scope="module", params=SERVERS, ids=name_of)
+@pytest.fixture(scope="module", params=servers_of(__file__), ids=name_of)
 def running(request: pytest.FixtureRequest) -> Iterator[ClusterSetup]:
     """A cluster of three shards with one replica each. Tests restore killed servers and moved slots."""
     binary: ServerBinary = request.param

@@ -30,7 +30,7 @@ from tests.support.waiting import wait_until
 
 CELLS = tuple(cells_apart(3))
 MOVED = CELLS[0]
-QUICK = Settings(cells=CELLS, poll_s=0.01, tick_s=0.1, reply_timeout_s=1.0, resend_for_s=15.0, select_timeout_s=20.0)
+QUICK = Settings(cells=CELLS, poll_s=0.01, tick_s=0.1, reply_timeout_s=30.0, resend_for_s=60.0, select_timeout_s=60.0)
 VCPU = 200
 
 
@@ -176,13 +176,13 @@ async def test_a_slot_that_is_half_moved_is_waited_for(setup: ClusterSetup) -> N
 async def test_a_cell_that_moves_for_too_long_is_said_and_nothing_is_claimed(setup: ClusterSetup) -> None:
     """The servers reply that they did not run the script, so the outcome is known."""
     brief = QUICK.model_copy(update={"resend_for_s": 0.3})
-    async with Store.connect(setup.url, brief) as store:
+    async with Store.connect(setup.url, QUICK) as store, Store.connect(setup.url, brief) as impatient:
         cell = store.cell(MOVED)
         await cell.init()
         await speak_all([PlainHost(cell, "h", VCPU)])
         call = call_of(await cell.tick(), member("a", "h"))
         with setup.half_moved(MOVED), pytest.raises(StoreUnavailable, match="TRYAGAIN"):
-            await cell.claims.place(call)
+            await impatient.cell(MOVED).claims.place(call)
         assert await cell.claims.read(["a"]) == {}
 
 
@@ -262,8 +262,7 @@ async def test_a_node_that_is_slow_when_a_store_is_opened_is_passed_over(
         await real(parser, node)
 
     monkeypatch.setattr(AsyncCommandsParser, "initialize", slow_at_first)
-    patient = QUICK.model_copy(update={"reply_timeout_s": 30.0})  # so that no other node is too slow
-    async with Store.connect(setup.url, patient) as store:
+    async with Store.connect(setup.url, QUICK) as store:
         await store.cell(CELLS[0]).init()
     assert len(set(asked)) == len(asked) == 2
 

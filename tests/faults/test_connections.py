@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from redsched import pacing
 from redsched.errors import OutcomeUnknown, Unavailable
 from redsched.model import Request
 from redsched.scheduler import Scheduler
@@ -22,7 +23,7 @@ from tests.support.processes.proxy import proxy
 from tests.support.processes.racers import updater_of
 from tests.support.waiting import wait_until
 
-PROMPT_S = 5.0
+PROMPT_S = 30.0
 """The timeout of a prompt end: far below the reply timeouts of these tests, and ample on a busy machine."""
 PATIENT = Settings(reply_timeout_s=60.0, resend_for_s=60.0, select_timeout_s=60.0, catch_up_timeout_s=60.0, tick_s=600)
 ONE = Request({"VCPU": 1})
@@ -56,11 +57,15 @@ def connections(server: PrivateServer, name: str) -> int:
 
 
 @pytest.mark.usefixtures("clean_store")
-async def test_a_hundred_at_once_share_pipelines_and_connections(server: PrivateServer) -> None:
+async def test_a_hundred_at_once_share_pipelines_and_connections(
+    server: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A hundred concurrent selections use a few pipelines over one connection, and their reads at most the pool.
 
-    They are of different consumers: those of one would share the calls of the script as well.
+    They are of different consumers: those of one would share the calls of the script as well. All decisions are made in
+    one turn of the loop, however long they take: how many turns they are spread over depends on the machine.
     """
+    monkeypatch.setattr(pacing, "TURN_S", 3600.0)
     async with opened(server.url) as (scheduler, runner):
         calls, pipelines = runner.counters.calls, runner.counters.pipelines
         requests = [replace(ONE, consumer=f"user-{number}") for number in range(100)]

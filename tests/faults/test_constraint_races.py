@@ -43,7 +43,7 @@ from tests.support.processes.constraint_racers import Declared, Plan, raced
 from tests.support.processes.racers import Racers
 from tests.support.profiles import is_long
 
-ROUNDS = 30 if is_long() else 1
+ROUNDS = 5 if is_long() else 1
 TURNS = 8 if is_long() else 4
 HUGE = "CUSTOM_HUGE_PAGES_2048KB"
 PAGE_MB = 2

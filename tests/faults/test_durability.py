@@ -1,9 +1,11 @@
 """REDSCHED_DURABILITY: a claim that too few replicas or disks have is neither answered nor left in the store."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,18 +16,22 @@ from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Replacement, ScriptResult
+from redsched.store.codec.results import Clock, Replacement, ScriptResult
 from redsched.store.commands.claims import ClaimCommands
 from redsched.store.embedded.server import PrivateServer, ServerBinary
 from redsched.store.store import Store
 from tests.support.builders.cells import call_of, member
 from tests.support.fleets.hosts import fleet
-from tests.support.servers import SERVERS, name_of
+from tests.support.servers import name_of, servers_of
 from tests.support.setups import Node
 from tests.support.waiting import wait_until, wait_until_sync
 
-QUICK = Settings(durability="replicas=1", durability_timeout_s=1.0, tick_s=600)
+PATIENT = Settings(durability="replicas=1", durability_timeout_s=30, reply_timeout_s=60, tick_s=600)
+BRIEF = PATIENT.model_copy(update={"durability_timeout_s": 0.3})
+"""For claims that no replica will have."""
+DISK = PATIENT.model_copy(update={"durability": "fsync"})
 ONE = Request({"VCPU": 1}, lease_s=600)
+SERVERS = servers_of(__file__)
 HAS_WAITAOF = [one for one in SERVERS if (one.kind, one.version) >= ("redis", "7.2")]
 HAS_NONE = [one for one in SERVERS if one not in HAS_WAITAOF]
 
@@ -53,7 +59,7 @@ def url_of(node: Node) -> str:
 
 
 @asynccontextmanager
-async def opened(url: str, settings: Settings = QUICK) -> AsyncIterator[tuple[Scheduler, CellStore]]:
+async def opened(url: str, settings: Settings = PATIENT) -> AsyncIterator[tuple[Scheduler, CellStore]]:
     async with Store.connect(url, settings) as store:
         cell = store.cell("c1")
         await cell.init()
@@ -79,7 +85,7 @@ async def test_a_claim_is_answered_when_its_replica_has_it(pair: tuple[Node, Nod
 
 async def test_a_claim_that_no_replica_has_is_refused_and_ended(pair: tuple[Node, Node]) -> None:
     primary, _ = pair
-    async with opened(url_of(primary)) as (scheduler, cell):
+    async with opened(url_of(primary), BRIEF) as (scheduler, cell):
         primary.cut_replication()
         with pytest.raises(NotDurable, match="replicas that have it: 0 of 1"):
             await scheduler.select(ONE)
@@ -87,7 +93,8 @@ async def test_a_claim_that_no_replica_has_is_refused_and_ended(pair: tuple[Node
         assert (await scheduler.audit()).problems == ()
         primary.repair_replication()
         await wait_until(lambda: heard(primary), what="the replica is back")
-        await scheduler.select(ONE)
+        async with Scheduler.connect(url_of(primary), PATIENT) as patient:
+            await patient.select(ONE)
         assert await claimed(cell) == 1
 
 
@@ -96,7 +103,7 @@ async def test_what_became_active_in_the_place_of_another_claim_is_not_undone(
 ) -> None:
     """Its host confirms it during the wait for replicas; the former placement is gone, so this one is not undone."""
     primary, _ = pair
-    async with opened(url_of(primary)) as (scheduler, cell):
+    async with opened(url_of(primary)) as (scheduler, _), opened(url_of(primary), BRIEF) as (_, cell):
         former = (await scheduler.select(ONE)).selections[0]
         primary.cut_replication()
         undone = ClaimCommands.release
@@ -116,15 +123,25 @@ async def test_what_became_active_in_the_place_of_another_claim_is_not_undone(
         assert (claim.state, claim.token != former.token) == (ClaimStatus.ACTIVE, True)
 
 
+async def is_placed(cell: CellStore, clock: Clock) -> bool:
+    """Place a claim with a new id; return whether its replica had it in time. If not, it is undone."""
+    with suppress(NotDurable):
+        return (await cell.claims.place(call_of(clock, member(secrets.token_hex(8), "h0")))).outcome == "OK"
+    return False
+
+
 async def test_an_id_sent_again_waits_for_what_its_first_sending_wrote(pair: tuple[Node, Node]) -> None:
     """The repeated call writes nothing, and the replica was frozen after it had the connection's earlier writes.
 
     WAIT covers only the connection's own writes, so without an extra write it would succeed.
     """
     primary, replica = pair
-    async with opened(url_of(primary)) as (_, cell), opened(url_of(primary), Settings(tick_s=600)) as (_, careless):
+    async with (
+        opened(url_of(primary), BRIEF) as (_, cell),
+        opened(url_of(primary), Settings(tick_s=600)) as (_, careless),
+    ):
         clock = await cell.tick()
-        assert (await cell.claims.place(call_of(clock, member("before", "h0")))).outcome == "OK"
+        await wait_until(partial(is_placed, cell, clock), what="its connection has a write that the replica has")
         replica.pause()
         call = call_of(clock, member("a", "h0"))
         assert (await careless.claims.place(call)).outcome == "OK"
@@ -147,7 +164,7 @@ async def test_a_user_who_may_not_wait_gets_an_error(pair: tuple[Node, Node]) ->
 async def test_a_refusal_waits_for_nothing(pair: tuple[Node, Node]) -> None:
     """A refusal writes nothing that would have to be durable."""
     primary, _ = pair
-    async with opened(url_of(primary)) as (_, cell):
+    async with opened(url_of(primary), BRIEF) as (_, cell):
         primary.cut_replication()
         assert (await cell.claims.place(call_of(await cell.tick(), member("a", "h0", VCPU=101)))).outcome == "FULL"
 
@@ -155,13 +172,15 @@ async def test_a_refusal_waits_for_nothing(pair: tuple[Node, Node]) -> None:
 async def test_other_calls_do_not_wait_for_replicas(pair: tuple[Node, Node]) -> None:
     """While a claim waits, other calls use another connection."""
     primary, _ = pair
-    patient = Settings(durability="replicas=1", durability_timeout_s=30, reply_timeout_s=60, tick_s=600)
-    async with opened(url_of(primary), patient) as (_, cell):
+    async with opened(url_of(primary)) as (_, cell):
         primary.cut_replication()
         waiting = asyncio.create_task(cell.claims.place(call_of(await cell.tick(), member("a", "h0"))))
-        async with asyncio.timeout(10):
-            while await claimed(cell) == 0:
-                await cell.tick()
+
+        async def is_made() -> bool:
+            await cell.tick()
+            return await claimed(cell) == 1
+
+        await wait_until(is_made, what="the claim is in the primary")
         assert not waiting.done()
         primary.repair_replication()
         assert (await waiting).outcome == "OK"
@@ -170,7 +189,7 @@ async def test_other_calls_do_not_wait_for_replicas(pair: tuple[Node, Node]) -> 
 async def test_scripts_that_were_flushed_are_loaded_and_waited_for(pair: tuple[Node, Node]) -> None:
     """This includes the script that writes before WAIT."""
     primary, _ = pair
-    async with opened(url_of(primary)) as (scheduler, cell):
+    async with opened(url_of(primary)) as (scheduler, cell), opened(url_of(primary), BRIEF) as (brief, _):
         with primary.asked() as client:
             client.script_flush()
         await scheduler.select(ONE)
@@ -178,7 +197,7 @@ async def test_scripts_that_were_flushed_are_loaded_and_waited_for(pair: tuple[N
             client.script_flush()
         primary.cut_replication()
         with pytest.raises(NotDurable):
-            await scheduler.select(ONE)
+            await brief.select(ONE)
         assert await claimed(cell) == 1
 
 
@@ -187,7 +206,7 @@ async def test_a_claim_waits_for_the_disk(binary: ServerBinary) -> None:
     """An answered claim exists after a crash."""
     with Node(binary, {"appendonly": "yes", "appendfsync": "always"}) as node:
         node.launch()
-        async with opened(url_of(node), Settings(durability="fsync")) as (scheduler, _):
+        async with opened(url_of(node), DISK) as (scheduler, _):
             claim_id = (await scheduler.select(ONE)).selections[0].claim_id
         node.kill()
         node.restart()
@@ -200,7 +219,7 @@ async def test_a_disk_that_is_never_asked_is_not_taken_for_one(binary: ServerBin
     """`appendonly` is switched off while redsched runs: claims are refused, and removed again."""
     with Node(binary, {"appendonly": "yes", "appendfsync": "always"}) as node:
         node.launch()
-        async with opened(url_of(node), Settings(durability="fsync")) as (scheduler, cell):
+        async with opened(url_of(node), DISK) as (scheduler, cell):
             with node.asked() as client:
                 client.config_set("appendonly", "no")
             with pytest.raises(NotDurable, match=r"disks that have it: .*appendonly"):

@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import redis
 
 from redsched.errors import NoValidHost, OutcomeUnknown
 from redsched.model import AgentStamp, ClaimStatus, EndReason, HostReport, Inventory, Request
@@ -21,15 +22,20 @@ from redsched.store.client.scripts import load_all
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
-from tests.support.builders.cells import raw_client
 from tests.support.fleets.hosts import PlainHost, fleet
-from tests.support.processes.proxy import Fault, Proxy, proxy
+from tests.support.processes.proxy import Fault, Moment, Proxy, proxy
 from tests.support.profiles import is_long
 from tests.support.waiting import wait_until
 
-PLANS = 200 if is_long() else 2
+PLANS = 20 if is_long() else 1
 LOSSES = [fault for fault in Fault if fault is not Fault.NONE]
+SILENT = {Fault.LATE_REQUEST, Fault.HOLD_REPLY}
+"""The faults that only the writer's timeout detects. The others break the connection, or lose nothing."""
+NOTICED_S, PATIENT_S = 0.5, 30.0
+"""The timeout of a reply where silent faults are played, and elsewhere."""
 ONE = {"VCPU": 1}
+LIMITS = {"resend_for_s": 0.3, "select_timeout_s": 1.0}
+"""How long calls are tried whose outcome is to remain unknown. The second includes the time before they are sent."""
 
 pytestmark = pytest.mark.usefixtures("clean_store")
 
@@ -64,11 +70,12 @@ class Behind:
 
 
 @asynccontextmanager
-async def behind_proxy(server: PrivateServer, folder: Path, **settings: float) -> AsyncIterator[Behind]:
-    """Yield a scheduler over three hosts of 4 VCPU. It sweeps only at the start: later sweeps would be struck."""
-    quick = Settings.model_validate(
-        {"reply_timeout_s": 0.1, "resend_for_s": 8.0, "poll_s": 0.01, "tick_s": 600.0, **settings}
-    )
+async def behind_proxy(server: PrivateServer, folder: Path, *faults: Fault, **settings: float) -> AsyncIterator[Behind]:
+    """Yield a scheduler over three hosts of 4 VCPU. It sweeps only at the start: later sweeps would be struck.
+
+    `faults`: those that will be played.
+    """
+    quick = settings_for(*faults).model_copy(update=settings)
     async with Store.connect(server.url) as store, proxy(server.socket, folder) as between:
         cell = store.cell("c1")
         await cell.init()
@@ -82,6 +89,15 @@ async def behind_proxy(server: PrivateServer, folder: Path, **settings: float) -
             assert (await scheduler.audit()).problems == ()
 
 
+def settings_for(*faults: Fault) -> Settings:
+    """Return settings of a scheduler that gives up no call, and notices these faults."""
+    timeout_s = NOTICED_S if SILENT & set(faults) else PATIENT_S
+    return Settings(
+        reply_timeout_s=timeout_s, resend_for_s=60.0, select_timeout_s=60.0, catch_up_timeout_s=60.0, poll_s=0.01,
+        tick_s=600.0,
+    )  # fmt: skip
+
+
 def is_of(*names: str) -> Callable[[list[bytes]], bool]:
     """Return whether a command calls one of these scripts."""
     wanted = {load_all()[name].sha.encode() for name in names}
@@ -91,7 +107,7 @@ def is_of(*names: str) -> Callable[[list[bytes]], bool]:
 @pytest.mark.parametrize("fault", LOSSES)
 async def test_a_claim_is_made_once(server: PrivateServer, tmp_path: Path, fault: Fault) -> None:
     """A claim whose request or reply is lost, late or cut is made once, and the answer names the host that has it."""
-    async with behind_proxy(server, tmp_path) as it:
+    async with behind_proxy(server, tmp_path, fault) as it:
         await it.struck(fault, it.scheduler.select(Request(ONE, claim_ids=("own",))))
         found = await it.struck(fault, it.scheduler.select(Request({"VCPU": 2})))
         again = await it.scheduler.select(Request(ONE, claim_ids=("own",)))
@@ -107,7 +123,7 @@ async def test_a_claim_is_made_once(server: PrivateServer, tmp_path: Path, fault
 @pytest.mark.parametrize("fault", LOSSES)
 async def test_a_gang_is_made_once(server: PrivateServer, tmp_path: Path, fault: Fault) -> None:
     """The same for a request of several places: all of them are claimed, once."""
-    async with behind_proxy(server, tmp_path) as it:
+    async with behind_proxy(server, tmp_path, fault) as it:
         found = await it.struck(fault, it.scheduler.select(Request(ONE, count=5)))
         assert len({one.claim_id for one in found.selections}) == 5  # type: ignore[attr-defined]
         assert (await it.claimed(), len(await it.cell.audit.claim_ids())) == (5, 5)
@@ -116,7 +132,7 @@ async def test_a_gang_is_made_once(server: PrivateServer, tmp_path: Path, fault:
 @pytest.mark.parametrize("fault", LOSSES)
 async def test_a_release_gives_back_once(server: PrivateServer, tmp_path: Path, fault: Fault) -> None:
     """A release replies that the claim has ended; its amount is freed once, not once for every copy of the call."""
-    async with behind_proxy(server, tmp_path) as it:
+    async with behind_proxy(server, tmp_path, fault) as it:
         kept = await it.scheduler.select(Request(ONE, hosts=frozenset({"h0"})))
         given = await it.scheduler.select(Request(ONE, hosts=frozenset({"h0"})))
         assert await it.struck(fault, it.scheduler.claims.release(str(given.selections[0].claim_id))) is True
@@ -127,7 +143,7 @@ async def test_a_release_gives_back_once(server: PrivateServer, tmp_path: Path, 
 @pytest.mark.parametrize("fault", LOSSES)
 async def test_a_claims_life_continues_once(server: PrivateServer, tmp_path: Path, fault: Fault) -> None:
     """accept, confirm, release and gone each take effect once, and the reply says so."""
-    async with behind_proxy(server, tmp_path) as it:
+    async with behind_proxy(server, tmp_path, fault) as it:
         [one] = (await it.scheduler.select(Request(ONE))).selections
         assert one.claim_id is not None
         assert one.token is not None
@@ -152,7 +168,7 @@ async def test_a_claims_life_continues_once(server: PrivateServer, tmp_path: Pat
 @pytest.mark.parametrize("fault", LOSSES)
 async def test_a_report_changes_the_host_once(server: PrivateServer, tmp_path: Path, fault: Fault) -> None:
     """A report and an attestation each raise the host's version once, however many copies of the call arrive."""
-    async with behind_proxy(server, tmp_path) as it:
+    async with behind_proxy(server, tmp_path, fault) as it:
         stamp = AgentStamp("journal-h9", "n1", 1)
         await it.struck(fault, it.behind.hosts.report(HostReport("h9", {"VCPU": Inventory(8)}), stamp))
         answer = await it.struck(fault, it.behind.hosts.attest("h9", "", stamp))
@@ -177,7 +193,7 @@ async def test_a_crowd_loses_nothing(server: PrivateServer, tmp_path: Path, seed
     """
     rng = Random(seed)
     consumers = 2 if seed % 2 else 20
-    async with behind_proxy(server, tmp_path) as it:
+    async with behind_proxy(server, tmp_path, *LOSSES) as it:
         it.proxy.faults.extend(rng.choice(LOSSES) if rng.random() < 0.25 else Fault.NONE for _ in range(40))
 
         async def one(number: int) -> str | None:
@@ -197,8 +213,15 @@ async def test_a_crowd_loses_nothing(server: PrivateServer, tmp_path: Path, seed
         assert held == set(claimed) - set(released)
 
 
+@asynccontextmanager
+async def patient(server: PrivateServer) -> AsyncIterator[Scheduler]:
+    """Yield a scheduler beside the proxy, for the calls that have to succeed however long they take."""
+    async with Scheduler.connect(server.url, settings_for()) as scheduler:
+        yield scheduler
+
+
 @pytest.mark.parametrize("own_id", [True, False])
-@pytest.mark.parametrize("limit", ["resend_for_s", "select_timeout_s"])
+@pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("fault", [Fault.LOSE_REPLY, Fault.LOSE_REQUEST])
 async def test_an_unknown_outcome_is_called_so(
     server: PrivateServer, tmp_path: Path, fault: Fault, limit: str, own_id: bool
@@ -208,7 +231,7 @@ async def test_an_unknown_outcome_is_called_so(
     A retry with these ids gets the true outcome: the claim that was made before, or one that the retry makes. There is
     only one claim in either case.
     """
-    async with behind_proxy(server, tmp_path, **{limit: 0.3}) as it:
+    async with behind_proxy(server, tmp_path, **{limit: LIMITS[limit]}) as it, patient(server) as again:
         it.proxy.always = fault
         with pytest.raises(OutcomeUnknown) as unknown:
             await it.scheduler.select(Request(ONE, claim_ids=("own",) if own_id else ()))
@@ -219,34 +242,39 @@ async def test_an_unknown_outcome_is_called_so(
         made = await it.claimed()
         # Calls in progress when the caller gave up may have run since: then exactly one claim was made.
         assert made in {Fault.LOSE_REPLY: (1,), Fault.LOSE_REQUEST: (0,) if limit == "resend_for_s" else (0, 1)}[fault]
-        found = await it.scheduler.select(Request(ONE, claim_ids=ids))
+        found = await again.select(Request(ONE, claim_ids=ids))
         assert found.fresh == (not made)
         assert (await it.claimed(), await it.cell.audit.claim_ids()) == (1, list(ids))
 
 
 async def test_a_release_of_unknown_outcome_may_be_sent_again(server: PrivateServer, tmp_path: Path) -> None:
     """The release was executed and its replies were lost: a retry answers that the claim has ended."""
-    async with behind_proxy(server, tmp_path, resend_for_s=0.3) as it:
-        [one] = (await it.scheduler.select(Request(ONE))).selections
+    async with behind_proxy(server, tmp_path, resend_for_s=LIMITS["resend_for_s"]) as it, patient(server) as other:
+        [one] = (await other.select(Request(ONE))).selections
         it.proxy.always = Fault.LOSE_REPLY
         with pytest.raises(OutcomeUnknown):
             await it.scheduler.claims.release(str(one.claim_id))
         it.proxy.always = Fault.NONE
-        assert await it.scheduler.claims.release(str(one.claim_id)) is True
+        assert await other.claims.release(str(one.claim_id)) is True
         assert await it.claimed() == 0
 
 
 async def test_an_error_after_a_lost_reply_is_not_the_whole_truth(server: PrivateServer, tmp_path: Path) -> None:
     """The first copy was executed, and the store was full for the second: the outcome is unknown, not `unavailable`."""
-    async with behind_proxy(server, tmp_path, reply_timeout_s=1.0) as it, raw_client(server.url) as raw:
-        it.proxy.faults.append(Fault.HOLD_REPLY)
-        claiming = asyncio.create_task(it.scheduler.select(Request(ONE, claim_ids=("mine",))))
-        await wait_until(lambda: it.proxy.played[Fault.HOLD_REPLY] == 1)
-        await raw.config_set("maxmemory", 1)
-        try:
-            with pytest.raises(OutcomeUnknown):
-                await claiming
-        finally:
-            await raw.config_set("maxmemory", 0)
+    async with behind_proxy(server, tmp_path) as it:
+        it.proxy.faults.append(Fault.LOSE_REPLY)
+        with redis.Redis.from_url(server.url, protocol=2) as raw:
+
+            def fill(moment: Moment, _: list[bytes]) -> None:
+                if moment is Moment.HAS_RUN and it.proxy.played[Fault.LOSE_REPLY]:
+                    raw.config_set("maxmemory", 1)
+
+            it.proxy.watch = fill
+            try:
+                with pytest.raises(OutcomeUnknown):
+                    await it.scheduler.select(Request(ONE, claim_ids=("mine",)))
+            finally:
+                it.proxy.watch = lambda _, __: None
+                raw.config_set("maxmemory", 0)
         assert not (await it.scheduler.select(Request(ONE, claim_ids=("mine",)))).fresh
         assert await it.claimed() == 1

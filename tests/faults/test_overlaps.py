@@ -31,13 +31,16 @@ from tests.faults.suite.stores.single import Single
 from tests.faults.suite.stores.site import Site
 from tests.faults.suite.stores.wires import Wire, every
 from tests.faults.suite.world import World
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 PAUSE_S = 0.005
 """Time for the other fault's steps to begin; no result depends on how far they get."""
 
-SOON_S = 5.0
-"""The timeout of a pair: waits here are only simulated."""
+SOON_S = 60.0
+"""The timeout of pairs of simulated faults: seconds of processor time on an idle machine at the most."""
+
+STARTS_S = 120.0
+"""The timeout where real servers are started."""
 
 
 class PlayedServer:
@@ -210,8 +213,9 @@ SITES: dict[str, Any] = {"single": PlayedSingle, "sentinel": PlayedSentinel, "cl
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world, "REVIVE_S", 0.0)
     monkeypatch.setattr(single, "ASK_AGAIN_S", 0.0)
-    for module, name in ((failover, "PROMOTED_S"), (several, "SPARE_S"), (single, "THERE_S")):
-        monkeypatch.setattr(module, name, SOON_S / 2)
+    monkeypatch.setattr(single, "THERE_S", SOON_S / 2)
+    for module, name in ((failover, "PROMOTED_S"), (several, "SPARE_S")):
+        monkeypatch.setattr(module, name, SOON_S / 2 / PATIENCE)
 
 
 async def nowhere() -> Any:
@@ -272,7 +276,7 @@ async def test_each_pair_of_faults_on_one_thing_is_healed_in_any_order(
 ) -> None:
     """Each fault is paired with every fault of the set-up, including another one of its own kind."""
     pairs = itertools.product(kinds_of(setup), (False, True))
-    async with asyncio.timeout(2 * SOON_S):
+    async with asyncio.timeout(SOON_S):
         await asyncio.gather(*(_pair(setup, first, second, order, tmp_path) for second, order in pairs))
 
 
@@ -441,7 +445,7 @@ REAL = ("kill-with-aof", "kill-without-aof", "flushall", "freeze", "out-of-memor
 @pytest.mark.parametrize("second", REAL)
 @pytest.mark.parametrize("first", REAL)
 async def test_pairs_on_a_real_server_leave_it_at_work(first: str, second: str, tmp_path: Path) -> None:
-    async with on_a_real_server(tmp_path) as it, asyncio.timeout(30):
+    async with on_a_real_server(tmp_path) as it, asyncio.timeout(STARTS_S):
         faults = [BY_NAME[name](it, struck(BY_NAME[name], number)) for number, name in enumerate((first, second))]
         assert await overlapping(faults[0], faults[1], False) == []
         assert isinstance(it.site, Single)
@@ -454,7 +458,7 @@ async def test_pairs_on_a_real_server_leave_it_at_work(first: str, second: str, 
 async def test_a_restart_waits_for_memory_that_another_fault_has_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with on_a_real_server(tmp_path) as it, asyncio.timeout(30):
+    async with on_a_real_server(tmp_path) as it, asyncio.timeout(STARTS_S):
         cut, full = (BY_NAME[name](it, struck(BY_NAME[name], 0)) for name in ("kill-without-aof", "out-of-memory"))
         assert isinstance(it.site, Single)
         site, restart = it.site, it.site.server.restart

@@ -20,7 +20,7 @@ from tests.support.setups.cluster import cells_apart
 from tests.support.waiting import wait_until
 
 CELLS = tuple(cells_apart(3))
-QUICK = Settings(cells=CELLS, poll_s=0.01, tick_s=0.1, reply_timeout_s=1.0, resend_for_s=30.0, select_timeout_s=60.0)
+QUICK = Settings(cells=CELLS, poll_s=0.01, tick_s=0.1, reply_timeout_s=30.0, resend_for_s=60.0, select_timeout_s=60.0)
 LIMIT = 9
 
 

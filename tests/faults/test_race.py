@@ -27,8 +27,8 @@ from tests.support.processes.racers import Racer, Racers
 from tests.support.profiles import is_long
 from tests.support.waiting import wait_until
 
-ROUNDS = 40 if is_long() else 1
-TURNS = 400 if is_long() else 12
+ROUNDS = 5 if is_long() else 1
+TURNS = 60 if is_long() else 12
 
 pytestmark = pytest.mark.usefixtures("clean_store")
 

@@ -17,9 +17,9 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.results import ClaimCall, Member, Poll
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
+from tests.support.builders.cells import raw_client
 from tests.support.fleets.hosts import PlainHost, fleet
 from tests.support.processes.racers import updater_of
-from tests.support.waiting import wait_until
 
 RARELY = Settings(poll_s=60.0, tick_s=60.0)
 """The scheduler polls and sweeps so rarely that it learns only from replies and from reads that it needs."""
@@ -29,14 +29,14 @@ pytestmark = pytest.mark.usefixtures("clean_store")
 
 @asynccontextmanager
 async def behind(
-    url: str, *capacities: int, lease_s: int = 60
+    url: str, *capacities: int
 ) -> AsyncIterator[tuple[Scheduler, list[Effort], CellStore, list[PlainHost]]]:
     """Yield a scheduler that polls only if it must, the effort of its selections, and a cell and hosts to change."""
     efforts: list[Effort] = []
     async with Store.connect(url) as store:
         cell = store.cell("c1")
         await cell.init()
-        hosts = await fleet(cell, capacities, lease_s)
+        hosts = await fleet(cell, capacities)
         async with Scheduler.connect(url, RARELY, observe=efforts.append) as scheduler:
             yield scheduler, efforts, cell, hosts
 
@@ -111,13 +111,9 @@ async def test_a_host_that_went_away_is_knocked_at_once(url: str) -> None:
 
 async def test_a_lapsed_host_is_knocked_at_once(url: str) -> None:
     """A host whose lease expired before any sweep marked it costs one call; then its replica shows it as down."""
-    async with behind(url, 4, lease_s=1) as (scheduler, efforts, cell, _):
-        until_ms = int((await cell.hosts.read(["h0"]))[0].fields["alive_until_ms"])
-
-        async def lapsed() -> bool:
-            return (await cell.tick()).now_ms > until_ms
-
-        await wait_until(lapsed)
+    async with behind(url, 4) as (scheduler, efforts, cell, _), raw_client(url) as raw:
+        await raw.hset(cell.keys.host("h0"), "alive_until_ms", 1)
+        await raw.zadd(cell.keys.hosts, {"h0": 1})
         with pytest.raises(NoValidHost) as refused:
             await scheduler.select(Request({"VCPU": 1}))
         assert refused.value.facts["reasons"] == [{"reason": "down", "hosts": 1}]

@@ -1,8 +1,8 @@
 """The kinds of real servers that the suites run against, and which suite runs against which of them.
 
-The suites of the store run against every kind. All others, and the races of schedulers among the fault tests, use the
-store through the same calls, so one kind is enough for them. REDSCHED_TEST_SERVERS changes that: `all` runs every suite
-against every kind, `valkey` runs every suite against the embedded Valkey alone.
+A usual run uses the embedded Valkey, and each other server only in the suites of ON_EACH: those of what differs between
+servers (their start, users, functions, replication, TLS), and one that calls each script. REDSCHED_TEST_SERVERS changes
+that: `all`, which the long run uses, runs every suite against every server, `valkey` every suite against Valkey alone.
 """
 
 import os
@@ -10,11 +10,15 @@ from pathlib import Path
 
 from redsched.store.embedded.server import ServerBinary, find_servers
 
-STORE_SUITES = frozenset({"lua", "store", "faults"})
-"""Folders of tests of the servers' behaviour."""
-OF_SCHEDULERS = frozenset({"test_race.py", "test_constraint_races.py", "test_quota_races.py", "test_releases.py"})
-"""Fault tests of schedulers and of different releases: tests/lua runs the scripts that decide them on all servers."""
-STORE, ALL, VALKEY = "store", "all", "valkey"
+ON_EACH = (
+    "tests/store",
+    "tests/lua/cell/test_fence.py",
+    "tests/lua/cell/test_permissions.py",
+    "tests/faults/test_durability.py",
+    "tests/faults/test_moving_slot.py",
+)
+"""Suites that run against each server in a usual run."""
+USUAL, ALL, VALKEY = "usual", "all", "valkey"
 
 
 def usable_servers() -> list[ServerBinary]:
@@ -30,20 +34,18 @@ def name_of(one: ServerBinary) -> str:
 
 def matrix() -> str:
     """Return the value of REDSCHED_TEST_SERVERS. Raises ValueError for an unknown one."""
-    value = os.environ.get("REDSCHED_TEST_SERVERS", STORE)
-    if value not in {STORE, ALL, VALKEY}:
-        raise ValueError(f"REDSCHED_TEST_SERVERS is {value!r}: use {STORE!r}, {ALL!r} or {VALKEY!r}")
+    value = os.environ.get("REDSCHED_TEST_SERVERS", USUAL)
+    if value not in {USUAL, ALL, VALKEY}:
+        raise ValueError(f"REDSCHED_TEST_SERVERS is {value!r}: use {USUAL!r}, {ALL!r} or {VALKEY!r}")
     return value
 
 
 USABLE = usable_servers()
 """The usable servers, searched for once."""
-SERVERS = USABLE[:1] if matrix() == VALKEY else USABLE
-"""The servers of this run; the suites of the store use all of them."""
 
 
-def servers_of(path: Path) -> list[ServerBinary]:
-    """Return the servers that a test file runs against."""
-    is_of_store = not STORE_SUITES.isdisjoint(path.parts) and path.name not in OF_SCHEDULERS
-    uses_all = matrix() == ALL or is_of_store
-    return SERVERS if uses_all else SERVERS[:1]
+def servers_of(test: str | Path) -> list[ServerBinary]:
+    """Return the servers that a test file runs against in this run, Valkey first."""
+    path = Path(test).as_posix()
+    is_on_each = matrix() == ALL or (matrix() == USUAL and any(f"/{one}" in path for one in ON_EACH))
+    return USABLE if is_on_each else USABLE[:1]

@@ -18,7 +18,7 @@ from redsched.scheduler import Scheduler
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import Clock
-from redsched.store.embedded.server import PrivateServer
+from redsched.store.embedded.server import PrivateServer, ServerBinary
 from redsched.store.store import Store
 from tests.support.builders.cells import (
     HOUR_S,
@@ -33,7 +33,7 @@ from tests.support.builders.cells import (
     raw_client,
     report_of,
 )
-from tests.support.servers import SERVERS
+from tests.support.servers import name_of, servers_of
 from tests.support.waiting import wait_until, wait_until_sync
 
 
@@ -92,7 +92,7 @@ async def test_a_wiped_store_heals_with_the_first_word_of_any_host(cell: CellSto
     await claim_on(cell)
 
 
-@pytest.mark.parametrize(("behind_ms", "new"), [(14_000, False), (16_000, True), (-500, False), (-3000, True)])
+@pytest.mark.parametrize(("behind_ms", "new"), [(10_000, False), (16_000, True), (-500, False), (-60_000, True)])
 async def test_time_that_jumps_starts_an_epoch(cell: CellStore, raw: Any, behind_ms: int, new: bool) -> None:
     """meta.now_ms lies so far behind TIME; negative: TIME has gone back. The jump would expire a host's lease."""
     await open_host(cell, report=report_of(lease_s=10))
@@ -189,9 +189,12 @@ async def test_the_operator_says_what_a_jump_is(cell: CellStore, raw: Any) -> No
 
 
 async def test_the_time_is_noted_at_most_twice_a_second(cell: CellStore, raw: Any) -> None:
-    """Every write costs something; most scripts find a time noted recently, and write none."""
+    """Every write costs something; most scripts find a time noted recently, and write none.
+
+    It counts as recent until 500 ms have passed: from 900 ms ahead, a slow machine has 1.4 s for the call.
+    """
     clock = await cell.tick()
-    for behind_ms, noted in ((100, False), (700, True)):
+    for behind_ms, noted in ((-900, False), (700, True)):
         await raw.hset(cell.keys.meta, "now_ms", clock.now_ms - behind_ms)
         again = await cell.tick()
         assert (int((await meta_of(raw, cell))["now_ms"]) == again.now_ms) == noted
@@ -278,7 +281,7 @@ async def test_an_idle_or_paused_server_starts_an_epoch_where_a_lease_has_suffer
 
 
 async def test_a_restart_starts_an_epoch_even_when_nothing_was_lost(tmp_path: Path) -> None:
-    for binary in SERVERS:
+    for binary in servers_of(__file__):
         with PrivateServer.start(binary.path, tmp_path / binary.kind) as server:
             async with Store.connect(server.url) as store, raw_client(server.url) as raw:
                 cell = store.cell("c1")
@@ -335,10 +338,10 @@ async def pair(binary: Path) -> AsyncIterator[tuple[str, str]]:
         yield first, second
 
 
-@pytest.mark.parametrize("binary", [one.path for one in SERVERS], ids=[one.kind for one in SERVERS])
-async def test_a_first_replica_is_only_noted_and_a_promotion_starts_an_epoch(binary: Path) -> None:
+@pytest.mark.parametrize("binary", servers_of(__file__), ids=name_of)
+async def test_a_first_replica_is_only_noted_and_a_promotion_starts_an_epoch(binary: ServerBinary) -> None:
     """The same process with a new id and no former one has changed no data. A promoted replica may have lost some."""
-    async with pair(binary) as (first, second), raw_client(first) as primary, raw_client(second) as replica:
+    async with pair(binary.path) as (first, second), raw_client(first) as primary, raw_client(second) as replica:
         async with Store.connect(first) as store:
             cell = store.cell("c1")
             await cell.init()

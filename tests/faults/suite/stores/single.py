@@ -16,7 +16,7 @@ from tests.faults.suite.checks.watcher import direct
 from tests.faults.suite.plan import children
 from tests.faults.suite.stores.site import TIMES, Site, meta
 from tests.faults.suite.stores.wires import Wires, reopen, shut, wires
-from tests.support.servers import SERVERS
+from tests.support.servers import USABLE
 
 THERE_S = 30.0
 """Maximum wait of a fault for a server that another fault has killed or frozen."""
@@ -119,7 +119,7 @@ async def single(durability: str, cells: Sequence[str]) -> AsyncIterator[Site]:
     """Start a server of the suite's own. For `fsync` it supports WAITAOF."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redsched-site-")))
-        binary = next(one.path for one in SERVERS if one.kind == "valkey") if "fsync" in durability else None
+        binary = next(one.path for one in USABLE if one.kind == "valkey") if "fsync" in durability else None
         server = stack.enter_context(PrivateServer.start(binary, folder / "data"))
         between = await stack.enter_async_context(wires(server.socket, folder, children("any")))
         site = Single(server, between, cells)

@@ -4,6 +4,7 @@ Each server here runs the protocol of the API with an application of its own, ov
 """
 
 import asyncio
+import dataclasses
 import json
 import socket
 from collections.abc import AsyncIterator
@@ -17,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from redsched.api.http_connection import MAX_HEAD_BYTES, MAX_PIPELINED, ConnectionLimits, HttpConnection
+from redsched.api.http_connection import MAX_HEAD_BYTES, MAX_PIPELINED, ConnectionLimits, HttpConnection, _Phase
 from redsched.api.problems import problem
 from redsched.api.request_body import read_bytes
 from redsched.api.worker import SPARE_FILES, LimitedServer, close_late, connection_limits
@@ -25,12 +26,14 @@ from redsched.errors import RedschedError
 from redsched.server.exposure import Peers
 from redsched.server.tls import TlsContexts
 from redsched.settings import Settings
-from tests.support.waiting import wait_until
+from tests.support.waiting import patience_s, wait_until
 
 PROMPT = ConnectionLimits(connections=1000, head_s=0.2, body_s=0.2, reader_s=0.2)
 PATIENT = ConnectionLimits(connections=1000, head_s=60, body_s=60, reader_s=60)
 MEGABYTE = 1 << 20
 HALF_A_BODY = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n1"
+OF_NO_TYPE = b"POST / HTTP/1.1\r\nhost:a\r\ncontent-type: text/plain\r\ncontent-length: 9\r\n\r\n1"
+"""It is refused before its body has come."""
 GET = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
 
 
@@ -78,6 +81,7 @@ async def served(limits: ConnectionLimits, tls: TlsContexts | None = None) -> As
         http=partial(HttpConnection, limits),  # type: ignore[arg-type]  # called like a class
         lifespan="off",
         log_config=None,
+        timeout_keep_alive=3600,  # so that it is the limits that close connections
         timeout_graceful_shutdown=1,
     )
     with socket.socket() as listener:
@@ -104,7 +108,7 @@ async def opened(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio
 
 async def exchange(port: int, *parts: bytes) -> bytes:
     """Send parts, each once the one before has left, and return all that comes until the server closes."""
-    async with asyncio.timeout(20), opened(port) as (reader, writer):
+    async with asyncio.timeout(patience_s(20)), opened(port) as (reader, writer):
         try:
             for part in parts:
                 writer.write(part)
@@ -160,7 +164,7 @@ async def test_an_endless_head_or_trailer_is_cut_off_early(start: bytes) -> None
         writer.write(start)
         sent = 0
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(patience_s(20)):
                 while not reader.at_eof() and sent < 100 * MEGABYTE:
                     writer.write(b"x" * 65_536)
                     await writer.drain()
@@ -203,41 +207,58 @@ async def test_what_is_not_http_gets_a_problem() -> None:
         assert of_problem(await exchange(port, b"\x16\x03\x01\x00\xa5")) == (400, "/problems/bad-http")
 
 
-@pytest.mark.parametrize(
-    ("sent", "expected"),
-    [
-        (b"", b""),
-        (b"GET / HTTP/1.1\r\nhost", b"HTTP/1.1 408 "),
-        (HALF_A_BODY, b"HTTP/1.1 408 "),
-        (b"POST / HTTP/1.1\r\nhost:a\r\ncontent-type: text/plain\r\ncontent-length: 9\r\n\r\n1", b"HTTP/1.1 415 "),
-    ],
-    ids=["nothing", "half a head", "half a body", "half a body after the response"],
-)
-async def test_a_connection_that_stops_sending_is_closed(sent: bytes, expected: bytes) -> None:
-    """They were all kept for ever. There is one response at most."""
+async def test_a_connection_that_sends_nothing_is_closed() -> None:
     async with served(PROMPT) as (server, _, port):
-        answer = await exchange(port, sent)
-        assert answer.startswith(expected)
-        assert answer.count(b"HTTP/1.1") == bool(expected)
+        assert await exchange(port) == b""
         await wait_until(lambda: not server.server_state.connections)
+
+
+@pytest.mark.parametrize(
+    ("sent", "phase", "expected"),
+    [
+        (b"GET / HTTP/1.1\r\nhost", _Phase.HEAD, b"HTTP/1.1 408 "),
+        (HALF_A_BODY, _Phase.BODY, b"HTTP/1.1 408 "),
+        (OF_NO_TYPE, _Phase.BODY, b"HTTP/1.1 415 "),
+    ],
+    ids=["half a head", "half a body", "half a body after the response"],
+)
+async def test_a_connection_that_stops_sending_is_closed(sent: bytes, phase: _Phase, expected: bytes) -> None:
+    """They were all kept for ever. There is one response at most. Its time is up once all that is sent has arrived."""
+    async with served(PATIENT) as (server, _, port), opened(port) as (reader, writer):
+        writer.write(sent)
+        await wait_until(lambda: [one._phase for one in server.server_state.connections] == [phase])  # type: ignore[union-attr]
+        before = await reader.readuntil(b"\r\n\r\n") if sent is OF_NO_TYPE else b""
+        await wait_until(lambda: bool(server.server_state.tasks) == (sent is HALF_A_BODY))
+        an_hour_passes(server)
+        async with asyncio.timeout(patience_s(20)):
+            answer = before + await reader.read()
+        assert answer.startswith(expected)
+        assert answer.count(b"HTTP/1.1") == 1
+        await wait_until(lambda: not server.server_state.connections)
+
+
+def an_hour_passes(server: _Server) -> None:
+    """Have the only connection check its limits as if an hour had passed."""
+    (connection,) = server.server_state.connections
+    connection.close_if_late(asyncio.get_running_loop().time() + 3600)  # type: ignore[union-attr]
 
 
 async def test_a_request_that_takes_long_is_not_late() -> None:
     """The limits are those of the client, not of the application."""
-    async with served(PROMPT) as (server, app, port), opened(port) as (reader, writer):
+    async with served(PATIENT) as (server, app, port), opened(port) as (reader, writer):
         writer.write(GET.replace(b"GET /", b"GET /wait"))
         await wait_until(lambda: bool(server.server_state.tasks))
-        (connection,) = server.server_state.connections
-        connection.close_if_late(asyncio.get_running_loop().time() + 3600)  # type: ignore[union-attr]
+        an_hour_passes(server)
         app.released.set()
         assert (await reader.readline()).startswith(b"HTTP/1.1 200")
 
 
 async def test_a_client_that_does_not_read_is_closed() -> None:
-    async with served(PROMPT) as (server, _, port), opened(port) as (_, writer):
+    impatient = dataclasses.replace(PATIENT, reader_s=0.2)
+    async with served(impatient) as (server, app, port), opened(port) as (_, writer):
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         writer.write(GET.replace(b"GET /", b"GET /?100000000"))
-        await wait_until(lambda: bool(server.server_state.connections))
+        await wait_until(lambda: app.calls == 1)
         await wait_until(lambda: not server.server_state.connections)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.api.parts import NEED, check_problem, held, put_host, select
 from tests.support.openapi import openapi_document
+from tests.support.waiting import patience_s
 
 DOCUMENT = openapi_document()
 GETS = [path for path, item in DOCUMENT["paths"].items() if "get" in item]
@@ -22,7 +23,7 @@ def _filled(path: str) -> str:
 @pytest.mark.parametrize("path", GETS)
 async def test_head_answers_as_get_does_without_the_body(api: httpx.AsyncClient, path: str) -> None:
     """This includes a GET that streams without an end, and one that is refused."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patience_s(20)):
         head = await api.head(_filled(path))
         assert head.content == b""
         if path == "/v1/changes":

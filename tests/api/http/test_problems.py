@@ -104,7 +104,7 @@ async def test_several_errors_are_all_named(api: httpx.AsyncClient) -> None:
 
 
 async def test_a_store_that_is_gone_is_503_with_retry_after(fresh_server: PrivateServer) -> None:
-    settings = Settings(redis_url=fresh_server.url, resend_for_s=0.5)
+    settings = Settings(redis_url=fresh_server.url, resend_for_s=3)
     async with client_of(settings) as api:
         await put_host(api, "h1")
         fresh_server.kill()

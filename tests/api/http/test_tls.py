@@ -15,7 +15,7 @@ from redsched.server.tls import TlsContexts, TlsFiles
 from redsched.settings import Settings
 from tests.api.http.test_connection_limits import GET, PATIENT, PROMPT, exchange, served
 from tests.support.certificates import Authority, Pair
-from tests.support.waiting import wait_until
+from tests.support.waiting import patience_s, wait_until
 
 CLOSING = GET.replace(b"host: a", b"host: a\r\nconnection: close")
 
@@ -50,7 +50,7 @@ async def connected(
 
 async def ask(port: int, context: ssl.SSLContext, request: bytes = CLOSING) -> bytes:
     """Send a request over TLS, and return all that comes until the server closes. Raises ssl.SSLError."""
-    async with asyncio.timeout(20), connected(port, context) as (reader, writer):
+    async with asyncio.timeout(patience_s(20)), connected(port, context) as (reader, writer):
         writer.write(request)
         return await reader.read()
 
@@ -144,7 +144,7 @@ async def test_handshakes_that_arrive_together_take_no_more_places_than_there_ar
 
 async def test_a_server_that_stops_waits_for_no_handshake(authority: Authority) -> None:
     async with (
-        asyncio.timeout(20),
+        asyncio.timeout(patience_s(20)),
         served(PATIENT, TlsContexts(files_of(authority.sign("api")))) as (server, _, port),
     ):
         _, writer = await asyncio.open_connection("127.0.0.1", port)

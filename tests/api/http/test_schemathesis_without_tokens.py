@@ -1,4 +1,4 @@
-"""Schemathesis against a worker on a real store: no 5xx, and only responses that the OpenAPI document declares."""
+"""Schemathesis against a worker without authentication; a usual run plays it with tokens (tests/api/access)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +14,7 @@ from redsched.store.embedded.server import PrivateServer
 from tests.api.parts import worker_over
 from tests.support.openapi import openapi_document, with_short_waits
 
+pytestmark = pytest.mark.long
 EXAMPLES = 25
 REFUSED = ["400", "401", "403", "404", "405", "406", "409", "415", "422", "431", "5xx"]
 """How a request that breaks the schema may be refused: 431 if its URL is also too long."""

@@ -6,10 +6,14 @@ import sys
 import tarfile
 import venv
 import zipfile
+from collections.abc import Collection, Iterable, Mapping
 from email.parser import Parser
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from redsched.extras import EXTRA_OF
 from redsched.settings import Settings
@@ -49,18 +53,53 @@ def build(folder: Path) -> None:
         assert ended.returncode == 0, ended.stderr
 
 
-@pytest.fixture(scope="module")
-def installed(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder with the commands of an environment in which only the wheel was installed."""
-    if not index_is_reachable():
+@pytest.fixture(scope="module", params=["linked", pytest.param("downloaded", marks=pytest.mark.long)])
+def installed(
+    request: pytest.FixtureRequest, built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Return the folder with the commands of an environment in which only the wheel was installed.
+
+    What the wheel needs is linked to what this environment has of it, or downloaded by pip.
+    """
+    is_linked = request.param == "linked"
+    if not is_linked and not index_is_reachable():
         pytest.skip("pip reaches no package index: the wheel cannot be installed with what it needs")
 
     def install(home: Path) -> None:
         venv.create(home)
-        done = pip(home / "bin", "install", "--quiet", str(built[0]))
+        done = pip(home / "bin", "install", "--quiet", *(["--no-deps"] if is_linked else []), str(built[0]))
         assert done.returncode == 0, done.stderr
+        if is_linked:
+            share(needed_by(requirements_of(built[0])), home)
 
-    return made_once(tmp_path_factory, "environment", install) / "bin"
+    return made_once(tmp_path_factory, f"environment-{request.param}", install) / "bin"
+
+
+def requirements_of(wheel: Path) -> list[str]:
+    """Return what the metadata of the wheel require, with their conditions."""
+    with zipfile.ZipFile(wheel) as opened:
+        [name] = [one for one in opened.namelist() if one.endswith("METADATA")]
+        return Parser().parsestr(opened.read(name).decode()).get_all("Requires-Dist") or []
+
+
+def needed_by(requirements: Iterable[str], extras: Collection[str] = ()) -> dict[str, Distribution]:
+    """Return the distributions of this environment that meet requirements with these extras, directly or not."""
+    found = dict[str, Distribution]()
+    for line in requirements:
+        asked = Requirement(line)
+        is_wanted = asked.marker is None or any(asked.marker.evaluate({"extra": extra}) for extra in ("", *extras))
+        if is_wanted and canonicalize_name(asked.name) not in found:
+            one = found[canonicalize_name(asked.name)] = distribution(asked.name)
+            found |= {name: it for name, it in needed_by(one.requires or [], asked.extras).items() if name not in found}
+    return found
+
+
+def share(needed: Mapping[str, Distribution], home: Path) -> None:
+    """Make distributions of this environment part of another one."""
+    [there] = home.glob("lib/python*/site-packages")
+    for one in needed.values():
+        for name in {file.parts[0] for file in one.files or [] if file.parts[0] not in ("..", "__pycache__")}:
+            (there / name).symlink_to(Path(str(one.locate_file(name))))
 
 
 def pip(commands: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -96,10 +135,7 @@ def test_the_source_distribution_builds_too(built: tuple[Path, Path]) -> None:
 
 
 def test_each_package_is_in_the_extra_that_errors_name(built: tuple[Path, Path]) -> None:
-    with zipfile.ZipFile(built[0]) as wheel:
-        [name] = [one for one in wheel.namelist() if one.endswith("METADATA")]
-        metadata = Parser().parsestr(wheel.read(name).decode())
-    asked = metadata.get_all("Requires-Dist") or []
+    asked = requirements_of(built[0])
     base = {one.split(">")[0].split(";")[0].strip() for one in asked if "extra ==" not in one}
     assert base.isdisjoint(NOT_IN_IT)
     distribution = {"jwt": "PyJWT", "fastapi_offline": "fastapi-offline", "prometheus_client": "prometheus-client"}

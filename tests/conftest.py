@@ -22,10 +22,10 @@ import uvloop
 
 from redsched import logs, pacing
 from redsched.store.embedded.server import PrivateServer, ServerBinary
-from tests.support import guard, secret_watch
+from tests.support import evidence, guard, secret_watch
 from tests.support.chromium import missing_browser
 from tests.support.plain_client import plain_client
-from tests.support.profiles import LONG, SHORT_EXAMPLES, SHORT_STEPS, load_profile, profile_name
+from tests.support.profiles import SHORT_EXAMPLES, SHORT_STEPS, is_long, load_profile
 from tests.support.servers import ALL, USABLE, VALKEY, matrix, name_of, servers_of
 
 OPTIONS = {"REDSCHED_TEST_PROFILE", "REDSCHED_TEST_SERVERS", "REDSCHED_TEST_BROWSER"}
@@ -34,15 +34,17 @@ StartedOnce = Callable[[Path], PrivateServer]
 
 YOUNG = 10_000
 """Objects that a test may make before the collector looks at them."""
+pytest_plugins = ["tests.support.suite_times"]
 STATE = pytest.StashKey[TemporaryDirectory[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the profile, guard the scripts, and keep the settings of whoever runs the tests out of them."""
     gc.set_threshold(YOUNG)
-    config.addinivalue_line("markers", "long: played only in the long run (scripts/test --long)")
+    config.addinivalue_line("markers", "long: repeats what a usual run does (scripts/test --long)")
     config.addinivalue_line("markers", "slow: waits for processes for a minute or so, and begins before other tests")
     config.pluginmanager.register(secret_watch, "secret-watch")
+    config.pluginmanager.register(evidence, "evidence")
     load_profile()
     for name in [name for name in os.environ if name.startswith("REDSCHED_") and name not in OPTIONS]:
         del os.environ[name]
@@ -77,11 +79,11 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with slow tests, or a core would be idle at the end; skip those of the long run, unless this is it."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-    if profile_name() == LONG:
+    if is_long():
         return
     for item in items:
         if item.get_closest_marker("long"):
-            item.add_marker(pytest.mark.skip(reason="part of the long run: scripts/test --long"))
+            item.add_marker(pytest.mark.skip(reason="repeats others: scripts/test --long"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -92,18 +94,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def left_out() -> Iterator[str]:
     """What this run did not do, one line each."""
-    if profile_name() != LONG:
+    if not is_long():
         yield f"property suites ran {SHORT_EXAMPLES} examples of {SHORT_STEPS} steps; the long run: scripts/test --long"
-        yield "fault suites played each race, plan and fault once or twice; the long run: 30 to 200 times"
+        yield "fault suites played each race, plan and fault once; the long run: 5 to 20 times"
     kinds = {one.kind for one in USABLE}
     if "redis" not in kinds:
         yield "no usable redis-server is on PATH: only Valkey was tested"
     elif matrix() == VALKEY:
-        yield "every suite ran on the embedded Valkey only; the store's suites on all servers: scripts/test"
+        yield "every suite ran on the embedded Valkey only; what differs between servers, on each: scripts/test"
     elif matrix() != ALL:
         yield (
-            "all suites but lua, store and faults, and the races of schedulers in faults, ran on Valkey only; "
-            "on all servers: REDSCHED_TEST_SERVERS=all"
+            "all suites but those of what differs between servers ran on Valkey only (tests/support/servers.py); "
+            "on each: REDSCHED_TEST_SERVERS=all"
         )
     if not (shutil.which("redis-cli") or shutil.which("valkey-cli")):
         yield "no redis-cli is on PATH: the pages that use it were not run; apt install redis-tools"

@@ -108,9 +108,7 @@ class Cell:
         """
         if not self.is_mirrored:
             await self.loaded.touch(self.updater)
-        found = await self.updater.read_at_head(
-            lambda: _NotRead.CLAIMS_ARE_DUE if self._has_due_claims() else read()
-        )
+        found = await self.updater.read_at_head(lambda: _NotRead.CLAIMS_ARE_DUE if self._has_due_claims() else read())
         if isinstance(found, _NotRead):
             await self.expiry.expire_due()
             # In any case: another process may have ended the due claims, which also frees their amounts.

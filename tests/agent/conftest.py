@@ -8,15 +8,18 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
+from redsched.agent import host_session
+from redsched.agent.claims import lifecycle
 from redsched.agent.collectors.base import Collector
 from redsched.agent.journal.schema import JournalEntry
+from redsched.agent.rest import heartbeats
 from redsched.agent.run import run
 from redsched.aio import end
 from redsched.model import (
@@ -34,14 +37,21 @@ from redsched.model import (
 from redsched.settings import Settings
 from redsched.store.access.roles import StoreRole
 from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 from redsched.store.store import Store
 from tests.support.builders.cells import usual_settings
 from tests.support.processes.served_api import AgentToken, serving
 from tests.support.store_users import url_as
-from tests.support.waiting import wait_until
+from tests.support.waiting import patience_s, wait_until
 
-H1 = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
+LEASE_S = 30
+"""The lease of hosts and claims here. It does not run out while this process is not scheduled for some seconds."""
+
+H1 = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=LEASE_S)
+SHORT_LIVED = replace(H1, lease_s=2)
+"""For tests that wait until the lease has run out while the agent lives. It is placed on with `place_soon`."""
+
 TWO = {"VCPU": 2, "MEMORY_MB": 1024}
 
 HOSTS = ["h1", "h2", "h3", *(f"sim-{number:05}" for number in range(1, 61))]
@@ -78,7 +88,7 @@ if [ -e {folder}/$1 ]; then . {folder}/$1; fi
 def quick(**changes: object) -> Settings:
     """Return settings for an agent that acts fast, and by default does not watch the work of its claims."""
     values: dict[str, object] = {
-        "lease_s": 2,
+        "lease_s": LEASE_S,
         "collect_s": 0.05,
         "poll_s": 0.01,
         "compare_s": 0.5,
@@ -112,7 +122,7 @@ class World:
         task = asyncio.create_task(run(quick(**self.link, **changes), url, hosts, self.folder / journal, ready))
         self._running.append(task)
         opened = asyncio.create_task(ready.wait())
-        await asyncio.wait([task, opened], return_when=asyncio.FIRST_COMPLETED, timeout=60)
+        await asyncio.wait([task, opened], return_when=asyncio.FIRST_COMPLETED, timeout=patience_s(60))
         opened.cancel()
         if task.done():
             task.result()
@@ -147,17 +157,18 @@ class World:
         claim_id: str,
         amounts: Mapping[str, int] = TWO,
         host: str = "h1",
-        lease_s: int = 30,
+        lease_s: int = LEASE_S,
         group: str = "",
         request: str = "",
         max_attempts: int = 1,
         on_exit: OnExit = OnExit.RELEASE,
         max_runtime_s: int = 0,
+        outcome: Outcome | None = Outcome.OK,
     ) -> ClaimAnswer:
-        """Claim amounts on a host, as a scheduler would."""
+        """Claim amounts on a host, as a scheduler would. `outcome`: what the store has to answer; None: anything."""
         clock = await self.cell.tick()
         member = Member(claim_id, (Candidate(host, amounts),), group)
-        return await self.cell.claims.place(
+        answer = await self.cell.claims.place(
             ClaimCall(
                 (member,),
                 clock.epoch,
@@ -172,6 +183,17 @@ class World:
                 max_runtime_s=max_runtime_s,
             )
         )
+        assert outcome in (None, answer.outcome), f"{claim_id} on {host}: {answer}"
+        return answer
+
+    async def place_soon(self, claim_id: str) -> None:
+        """Claim amounts on h1 as soon as it is up."""
+
+        async def is_placed() -> bool:
+            answer = await self.place(claim_id, outcome=None)
+            return answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE)
+
+        await wait_until(is_placed, timeout=30, what=f"h1 is up and takes {claim_id}")
 
     async def move(
         self, claim_id: str, host: str, amounts: Mapping[str, int], source: Placement | None = None
@@ -218,6 +240,18 @@ class World:
         """Return a host's fields."""
         return (await self.cell.hosts.read([name]))[0].fields
 
+    async def lapse(self, name: str = "h1") -> None:
+        """End the lease of a host whose agent is gone, without waiting for it."""
+
+        async def is_down() -> bool:
+            with redis.Redis.from_url(self.url, protocol=2) as client:
+                client.hset(self.cell.keys.host(name), "alive_until_ms", 1)
+                client.zadd(self.cell.keys.hosts, {name: 1})
+            await self.sweep()
+            return (await self.host(name))["alive"] == "0"
+
+        await wait_until(is_down, what=f"{name} is down")
+
     async def sweep(self) -> None:
         """Do what schedulers do every second."""
         clock = await self.cell.tick()
@@ -248,8 +282,19 @@ class World:
         (self.folder / "new").rename(self.folder / verb)
 
 
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have agents in this process renew their leases every 0.7 s, as with short ones: so they notice what has changed.
+
+    Leases that are long all the same do not run out if the process is not scheduled for some seconds.
+    """
+    monkeypatch.setattr(host_session, "BEATS_IN_LEASE", 45)
+    monkeypatch.setattr(lifecycle, "BEATS_IN_LEASE", 45)
+    monkeypatch.setattr(heartbeats, "GATHERED_IN_LEASE", 300)
+
+
 @pytest.fixture(params=["redis", "rest"])
-async def world(request: pytest.FixtureRequest, clean_store: str, tmp_path: Path) -> AsyncIterator[World]:
+async def world(request: pytest.FixtureRequest, clean_store: str, tmp_path: Path, often: None) -> AsyncIterator[World]:
     """Yield an empty cell, on each kind of server, whose agents use the store, or an API over it."""
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(Store.connect(clean_store, usual_settings()))
@@ -283,16 +328,18 @@ class Process:
 
 AGENT = """
 import asyncio, json, pathlib, sys
+from redsched.agent.rest import heartbeats
 from redsched.agent.run import run
 from redsched.model import HostReport, Inventory
 from redsched.settings import Settings
 
 url, journal, settings = sys.argv[1:]
-host = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=2)
+settings = Settings(**json.loads(settings))
+host = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=settings.lease_s)
 
 async def main():
     ready = asyncio.Event()
-    agent = asyncio.create_task(run(Settings(**json.loads(settings)), url, [host], pathlib.Path(journal), ready))
+    agent = asyncio.create_task(run(settings, url, [host], pathlib.Path(journal), ready))
     await ready.wait()
     print("ready", flush=True)
     await agent

@@ -10,6 +10,7 @@ from redsched.agent.backoff import LONGEST_PAUSE_S, StoreBackoff
 from redsched.agent.timers import TimerQueue
 from redsched.errors import StoreUnavailable, Unavailable
 from redsched.model.tokens import is_newer
+from tests.support.waiting import patience_s
 
 
 async def test_hosts_come_in_the_order_of_their_times() -> None:
@@ -51,13 +52,13 @@ async def test_a_waiter_is_woken_by_a_turn_set_to_now() -> None:
     waiting = asyncio.create_task(turns.due(10))
     await asyncio.sleep(0)
     turns.set("now", 0.0)
-    assert await asyncio.wait_for(waiting, 10) == ["now"]
+    assert await asyncio.wait_for(waiting, patience_s(10)) == ["now"]
 
 
 async def test_a_waiter_is_woken_when_a_turn_comes() -> None:
     turns = TimerQueue[str]()
     turns.set("soon", 0.05)
-    assert await asyncio.wait_for(turns.due(10), 10) == ["soon"]
+    assert await asyncio.wait_for(turns.due(10), patience_s(10)) == ["soon"]
 
 
 async def test_asking_continues_until_there_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:

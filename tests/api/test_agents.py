@@ -18,7 +18,7 @@ from redsched.model.tokens import Token
 from redsched.scheduler.agents import service
 from redsched.settings import Settings
 from tests.api.parts import check_problem, select
-from tests.support.waiting import wait_until
+from tests.support.waiting import patience_s, wait_until
 
 AGENT = {"journal": "j", "nonce": "n", "number": 1}
 REPORT = {"inventories": {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 16384}}, "agent": AGENT, "lease_s": 3600}
@@ -219,7 +219,7 @@ async def test_a_wait_ends_with_a_notification_with_the_token_and_with_the_proce
 
         def wait(after: str = "") -> "asyncio.Task[httpx.Response]":
             asked = {"after": {"h1": after}, "timeout_s": 60}
-            return asyncio.create_task(agent.post("/v1/agent/inboxes", json=asked, timeout=60))
+            return asyncio.create_task(agent.post("/v1/agent/inboxes", json=asked, timeout=patience_s(60)))
 
         first = wait()
         feeds = api.app.state.scheduler.agents._feeds

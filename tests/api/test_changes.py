@@ -9,6 +9,7 @@ import httpx
 
 from redsched.server.supervisor import Workers
 from tests.api.parts import check_problem, put_host, select
+from tests.support.waiting import patience_s
 
 Event = dict[str, Any]
 
@@ -18,7 +19,7 @@ async def client(url: str) -> AsyncIterator[httpx.AsyncClient]:
     """Yield a client of one worker process over the store at `url`."""
     with Workers("127.0.0.1", 0, 1) as workers:
         workers.start({"REDSCHED_REDIS_URL": url})
-        async with httpx.AsyncClient(base_url=workers.url, timeout=20) as found:
+        async with httpx.AsyncClient(base_url=workers.url, timeout=patience_s(20)) as found:
             yield found
 
 
@@ -94,7 +95,7 @@ async def test_an_open_stream_does_not_keep_the_server_from_ending(clean_store: 
     with Workers("127.0.0.1", 0, 1) as workers:
         workers.start({"REDSCHED_REDIS_URL": clean_store})
         async with (
-            httpx.AsyncClient(base_url=workers.url, timeout=20) as api,
+            httpx.AsyncClient(base_url=workers.url, timeout=patience_s(20)) as api,
             api.stream("GET", "/v1/changes") as answer,
         ):
             workers.stop()

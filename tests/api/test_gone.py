@@ -55,4 +55,4 @@ async def test_one_who_goes_is_told_what_becomes_of_the_work() -> None:
     for then, words in (((), "claims are released"), ((PLAN_GONE,), "nothing was written")):
         await messages.put({"type": "http.disconnect"})
         with pytest.raises(NotConfirmed, match=words):
-            await unless_gone(request_from(messages), asyncio.sleep(60), *then)
+            await unless_gone(request_from(messages), asyncio.Event().wait(), *then)

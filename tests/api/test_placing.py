@@ -8,7 +8,7 @@ import pytest
 
 from tests.api.parts import NEED, check_problem, held, put_host, select
 from tests.support.builders.cells import raw_client
-from tests.support.waiting import wait_until
+from tests.support.waiting import patience_s, wait_until
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ async def test_until_active_answers_what_is_confirmed(api: httpx.AsyncClient) ->
 
     await wait_until(is_claimed, what="it is claimed")
     await said(api, claim, "confirm", 200)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(patience_s(30)):
         answer = await selecting
     assert (answer.status_code, answer.json()["selections"][0]["state"]) == (201, "active")
 

@@ -22,7 +22,7 @@ from redsched.model import HostReport, Inventory, Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from tests.support.processes.served_api import serving
-from tests.support.waiting import wait_until
+from tests.support.waiting import patience_s, wait_until
 
 HOOK = '#!/bin/sh\necho "$1 $TRACEPARENT" >> {log}\n'
 CALLERS = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -69,7 +69,7 @@ async def fleet(store: str, tmp_path: Path) -> AsyncIterator[tuple[str, Path]]:
     agent = asyncio.create_task(run(settings, store, [report], tmp_path / "journal.sqlite", ready))
     try:
         async with serving(settings) as url:
-            await asyncio.wait_for(ready.wait(), 60)
+            await asyncio.wait_for(ready.wait(), patience_s(60))
             yield url, log
     finally:
         await end(agent)
@@ -78,7 +78,7 @@ async def fleet(store: str, tmp_path: Path) -> AsyncIterator[tuple[str, Path]]:
 async def select(url: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
     """Claim 1 VCPU and wait until it is active."""
     body = {"resources": {"VCPU": 1}, "until": "active", "claim_ids": ["mine"]}
-    async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+    async with httpx.AsyncClient(base_url=url, timeout=patience_s(60)) as client:
         answer = await client.post("/v1/selections", json=body, headers=headers)
     assert answer.status_code == 201, answer.text
     return answer
@@ -123,7 +123,10 @@ async def test_one_trace_goes_from_the_request_to_the_hook(clean_store: str, tmp
     ids=["short", "upper case", "no trace id", "unknown version", "not ASCII"],
 )
 async def test_a_traceparent_that_is_not_valid_is_ignored(clean_store: str, spans: Spans, sent: str) -> None:
-    async with serving(Settings(redis_url=clean_store)) as url, httpx.AsyncClient(base_url=url) as client:
+    async with (
+        serving(Settings(redis_url=clean_store)) as url,
+        httpx.AsyncClient(base_url=url, timeout=patience_s(20)) as client,
+    ):
         await client.get("/v1/hosts", headers={b"traceparent": sent.encode("latin-1")})
     server = await spans.one("GET /v1/hosts")
     assert server.parent is None
@@ -143,7 +146,10 @@ async def test_a_request_with_an_id_of_its_own_keeps_it(clean_store: str, tmp_pa
 
 
 async def test_requests_after_one_with_an_id_have_traces_of_their_own(clean_store: str, spans: Spans) -> None:
-    async with serving(Settings(redis_url=clean_store)) as url, httpx.AsyncClient(base_url=url) as client:
+    async with (
+        serving(Settings(redis_url=clean_store)) as url,
+        httpx.AsyncClient(base_url=url, timeout=patience_s(20)) as client,
+    ):
         await client.get("/v1/hosts", headers={"X-Request-Id": "deploy-42"})
         for _ in range(2):
             await client.get("/v1/hosts")
@@ -155,7 +161,10 @@ async def test_routes_and_errors_are_named(clean_store: str, spans: Spans) -> No
     """Names have the parameters of the route, not their values. What the caller did wrong is no error of the API."""
     async with Scheduler.connect(clean_store, Settings()) as scheduler:
         await scheduler.init()
-    async with serving(Settings(redis_url=clean_store)) as url, httpx.AsyncClient(base_url=url) as client:
+    async with (
+        serving(Settings(redis_url=clean_store)) as url,
+        httpx.AsyncClient(base_url=url, timeout=patience_s(20)) as client,
+    ):
         assert (await client.get("/v1/hosts/nobody")).status_code == 404
     found = await spans.one("GET /v1/hosts/{host}")
     assert found.attributes is not None

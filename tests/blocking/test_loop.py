@@ -13,6 +13,7 @@ import uvloop
 from redsched.blocking import loop as blocking_loop
 from redsched.blocking.loop import LoopThread
 from redsched.errors import OutcomeUnknown
+from tests.support.waiting import patience_s
 
 
 @asynccontextmanager
@@ -46,7 +47,7 @@ def test_a_call_ends_if_the_loop_is_closed_while_it_is_scheduled(monkeypatch: py
 
     loop.first = close_meanwhile
     with pytest.raises(OutcomeUnknown, match="closed during the call"):
-        one.call(asyncio.sleep(60))
+        one.call(asyncio.Event().wait())
     closer.join()
 
 
@@ -59,7 +60,7 @@ def test_a_loop_that_cannot_be_created_is_an_error(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(blocking_loop, "_new_loop", no_files)
     one = LoopThread(_nothing)
     with pytest.raises(OSError, match="Too many open files"):
-        one._ready.result(10)
+        one._ready.result(patience_s(10))
     one.close()
 
 
@@ -88,7 +89,8 @@ def test_ctrl_c_in_an_iteration_closes_it_after_its_clean_up() -> None:
     async def items() -> AsyncIterator[int]:
         try:
             signal.pthread_kill(waiting, signal.SIGINT)
-            yield await asyncio.sleep(60, 1)
+            await asyncio.Event().wait()
+            yield 1
         finally:
             for _ in range(10):
                 await asyncio.sleep(0)

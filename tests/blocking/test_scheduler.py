@@ -15,6 +15,7 @@ from redsched.blocking import Scheduler
 from redsched.blocking import scheduler as blocking
 from redsched.errors import InvalidRequest, OutcomeUnknown
 from tests.support.builders.cells import usual_settings
+from tests.support.waiting import patience_s, wait_until_sync
 
 NOT_THERE = {
     "Scheduler": {"fleet"},
@@ -97,15 +98,20 @@ def test_a_stream_is_an_iterator(scheduler: Scheduler) -> None:
     changes.close()  # type: ignore[attr-defined] # it is a generator
 
 
+def waits(scheduler: Scheduler) -> bool:
+    """Return whether a request waits for room."""
+    return scheduler._service._components._waiting() != []
+
+
 def test_an_interrupt_ends_the_call_and_not_the_scheduler(scheduler: Scheduler) -> None:
     """The request waits for room that nobody frees."""
     scheduler.select(Request({"VCPU": 8}))
 
     def interrupt() -> None:
+        wait_until_sync(lambda: waits(scheduler))
         os.kill(os.getpid(), signal.SIGINT)
 
-    timer = threading.Timer(0.5, interrupt)
-    timer.start()
+    threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         scheduler.select(Request({"VCPU": 1}, queue_timeout_s=60))
     assert scheduler.hosts.get("h1").claims == 1
@@ -118,11 +124,10 @@ def test_closing_ends_the_calls_of_others(clean_store: str) -> None:
     scheduler.select(Request({"VCPU": 1}))
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(scheduler.select, Request({"VCPU": 1}, queue_timeout_s=60))
-        with pytest.raises(TimeoutError):
-            waiting.result(0.3)
+        wait_until_sync(lambda: waits(scheduler))
         scheduler.close()
         with pytest.raises(OutcomeUnknown, match="closed during the call"):
-            waiting.result(30)
+            waiting.result(patience_s(30))
     scheduler.close()
     with pytest.raises(InvalidRequest, match="is closed"):
         scheduler.host_names(10)

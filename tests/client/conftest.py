@@ -12,6 +12,7 @@ from tests.api.parts import declare_new, put_host
 from tests.client.relay import Relay, relay
 from tests.support.processes.served_api import serving
 from tests.support.store_users import url_as
+from tests.support.waiting import patience_s
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ async def settings(clean_store: str) -> Settings:
 async def served(settings: Settings) -> AsyncIterator[str]:
     """Yield the URL of an API with hosts h1 and h2: 8 VCPU and 16384 MEMORY_MB each."""
     async with serving(settings) as url:
-        async with httpx.AsyncClient(base_url=url) as api:
+        async with httpx.AsyncClient(base_url=url, timeout=patience_s(20)) as api:
             await asyncio.gather(put_host(api, "h1"), put_host(api, "h2"))
         yield url
 

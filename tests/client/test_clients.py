@@ -38,6 +38,7 @@ from tests.client.relay import Relay
 from tests.support.certificates import Authority
 from tests.support.processes.connections import Connections
 from tests.support.processes.served_api import serving
+from tests.support.waiting import patience_s
 
 T = TypeVar("T")
 TWO = Request({"VCPU": 2}, project="web")
@@ -92,7 +93,7 @@ async def test_a_claim_is_resized_released_and_shelved(served: str) -> None:
 
 
 async def test_what_there_is_to_read(served: str) -> None:
-    async with AsyncClient(served) as client, httpx.AsyncClient(base_url=served) as operator:
+    async with AsyncClient(served) as client, httpx.AsyncClient(base_url=served, timeout=patience_s(20)) as operator:
         await operator.put("/v1/quotas/web", json={"limits": {"VCPU": 10}})
         await client.select(TWO)
         assert (await client.about()).name == "redsched"
@@ -265,7 +266,9 @@ async def test_a_token_that_is_replaced_goes_on_working(settings: Settings, tmp_
     write(own, first)
     known = WatchedTokenFile(tokens)
     async with serving(settings, Authenticator(known)) as url:
-        async with httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {token('me')}"}) as operator:
+        async with httpx.AsyncClient(
+            base_url=url, headers={"Authorization": f"Bearer {token('me')}"}, timeout=patience_s(20)
+        ) as operator:
             await put_host(operator, "h1")
         async with AsyncClient(url) as anonymous:
             with pytest.raises(Unauthenticated):
@@ -317,7 +320,9 @@ async def test_a_tenant_with_a_prefix_needs_no_ids(settings: Settings, tmp_path:
         ),
     )
     async with serving(settings, authenticator(tokens)) as url:
-        async with httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {token('me')}"}) as operator:
+        async with httpx.AsyncClient(
+            base_url=url, headers={"Authorization": f"Bearer {token('me')}"}, timeout=patience_s(20)
+        ) as operator:
             await put_host(operator, "h1")
         async with AsyncClient(url, token=token("web")) as client:
             made = await client.select(TWO)

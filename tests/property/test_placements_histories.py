@@ -24,7 +24,7 @@ from tests.support.builders.played import SETTINGS, UNHURRIED
 from tests.support.profiles import LONG_EXAMPLES, SHORT_EXAMPLES, is_long
 
 HOSTS = ("h1", "h2", "h3")
-EXAMPLES = 10 * LONG_EXAMPLES if is_long() else 4 * SHORT_EXAMPLES
+EXAMPLES = 10 * LONG_EXAMPLES if is_long() else 2 * SHORT_EXAMPLES
 
 Words = list[tuple[str, int]]
 Chapter = tuple[Words, int | None]

@@ -24,6 +24,7 @@ from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from tests.scheduler.conftest import ONE_AT_A_TIME, report_all, report_of
+from tests.support.builders.cells import make_due, raw_client
 from tests.support.waiting import wait_until
 
 
@@ -117,8 +118,9 @@ async def test_claims_that_are_over_do_not_count(clean_store: str) -> None:
         await report_all(brief, [report_of("h1", VCPU=8)])
         await brief.server_groups.put(ServerGroup("web", GroupPolicy.AFFINITY))
         await brief.quotas.put(Quota("p1", {"VCPU": 4}))
-        await brief.select(Request({"VCPU": 4}, project="p1", server_group="web", lease_s=1))
-        await asyncio.sleep(1.1)
+        await brief.select(Request({"VCPU": 4}, project="p1", server_group="web", claim_ids=("over",)))
+        async with raw_client(clean_store) as raw:
+            await make_due(raw, brief._cells.named("c1").store, "over")
         assert ((await brief.server_groups.get("web")).members, (await brief.quotas.get("p1")).used) == (0, {})
         await brief.server_groups.delete("web")
 

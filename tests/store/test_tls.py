@@ -22,10 +22,10 @@ from redsched.store.store import Store
 from redsched.store.topology.url import parse
 from tests.support.certificates import Authority, Pair
 from tests.support.secret_watch import MARK
-from tests.support.setups.node import HOST, Node, free_port, started
+from tests.support.setups.node import HOST, PATIENCE_S, Node, free_port, started
 from tests.support.waiting import wait_until_sync
 
-PATIENT = {"cells": "c1", "reply_timeout_s": 2.0}
+PATIENT = {"cells": "c1", "reply_timeout_s": 30.0}
 PASSWORD = f"{MARK}tls"
 
 
@@ -39,7 +39,7 @@ def _has_tls(one: ServerBinary) -> bool:
         [one.path, "--port", "0", "--tls-port", "1", "--tls-cert-file", "/nix", "--daemonize", "no"],
         capture_output=True,
         text=True,
-        timeout=10,
+        timeout=60,
         check=False,
     )
     return "Failed to configure TLS" in asked.stdout + asked.stderr
@@ -76,7 +76,7 @@ class TlsNode(Node):
             port=self.port,
             protocol=2,
             decode_responses=True,
-            socket_timeout=2,
+            socket_timeout=PATIENCE_S,
             retry=Retry(NoBackoff(), 0),
             ssl=True,
             ssl_ca_certs=str(self.ca),
@@ -222,7 +222,7 @@ class _OpenPort:
 
     def ping(self) -> None:
         try:
-            socket.create_connection((HOST, self._port), timeout=2).close()
+            socket.create_connection((HOST, self._port), timeout=PATIENCE_S).close()
         except OSError as error:
             raise redis.ConnectionError from error
 

@@ -9,7 +9,7 @@ from hypothesis import Phase, settings
 
 SHORT, LONG = "ci", "long"
 SHORT_EXAMPLES, SHORT_STEPS = 30, 20
-LONG_EXAMPLES, LONG_STEPS = 1000, 60
+LONG_EXAMPLES, LONG_STEPS = 150, 40
 
 
 def load_profile() -> str:

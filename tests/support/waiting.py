@@ -11,8 +11,16 @@ COST = 4
 core."""
 
 
-PATIENCE = 2
+PATIENCE = 6
 """How much longer than on an idle machine everything may take."""
+
+LONGEST_S = 240
+"""The longest wait: pytest ends a test after 300 s, and says less about what it waited for."""
+
+
+def patience_s(seconds: float) -> float:
+    """Return how long to wait here for what may take so many seconds on an idle machine."""
+    return min(PATIENCE * seconds, LONGEST_S)
 
 
 async def wait_until(
@@ -20,25 +28,25 @@ async def wait_until(
 ) -> None:
     """Return once `predicate` (plain or a coroutine function) is true; else fail the test.
 
-    `timeout`: the seconds that it may take on an idle machine. On a busy one it gets PATIENCE times as many.
+    `timeout`: the seconds that it may take on an idle machine. On a busy one it gets more: see `patience_s`.
     """
-    deadline = time.monotonic() + PATIENCE * timeout
+    deadline = time.monotonic() + patience_s(timeout)
     while (since := time.monotonic()) < deadline:
         result = predicate()
         if await result if inspect.isawaitable(result) else result:
             return
         await asyncio.sleep(pause_s(time.monotonic() - since))
-    raise AssertionError(f"not so within {PATIENCE * timeout:g} s: {what or predicate}")
+    raise AssertionError(f"not so within {patience_s(timeout):g} s: {what or predicate}")
 
 
 def wait_until_sync(predicate: Callable[[], bool], timeout: float = 10.0, what: str = "") -> None:
     """The same for tests without an event loop."""
-    deadline = time.monotonic() + PATIENCE * timeout
+    deadline = time.monotonic() + patience_s(timeout)
     while (since := time.monotonic()) < deadline:
         if predicate():
             return
         time.sleep(pause_s(time.monotonic() - since))
-    raise AssertionError(f"not so within {PATIENCE * timeout:g} s: {what or predicate}")
+    raise AssertionError(f"not so within {patience_s(timeout):g} s: {what or predicate}")
 
 
 def pause_s(took_s: float) -> float:

@@ -13,11 +13,11 @@ from redsched.model import ClaimStatus, HostReport, Inventory, Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from tests.agent.conftest import World
-from tests.support.builders.cells import raw_client
-from tests.support.waiting import wait_until
+from tests.support.builders.cells import make_due, raw_client
+from tests.support.waiting import patience_s, wait_until
 
-LARGE = HostReport("h1", {"VCPU": Inventory(8)}, lease_s=60)
-SMALL = HostReport("h2", {"VCPU": Inventory(4)}, lease_s=60)
+LARGE = HostReport("h1", {"VCPU": Inventory(8)}, lease_s=600)
+SMALL = HostReport("h2", {"VCPU": Inventory(4)}, lease_s=600)
 QUICK = Settings(pick_from=1, tick_s=0.05)
 ASKED = Request({"VCPU": 2}, claim_ids=("a",), alternates=1)
 
@@ -33,7 +33,7 @@ async def both_hosts(world: World, scheduler: Scheduler) -> None:
     """Start one agent for both hosts. Its hook saves its input, and fails to start work on h1."""
     told = f'cat > {world.folder}/told.$$; grep -q \'"host": "h1"\' {world.folder}/told.$$'
     world.on("start", f"if {told}; then echo no disk >&2; exit 3; fi")
-    await world.start([LARGE, SMALL], hook=world.hook, lease_s=60)
+    await world.start([LARGE, SMALL], hook=world.hook)
     await scheduler.explain(Request({"VCPU": 1}))
 
 
@@ -57,7 +57,7 @@ async def test_what_a_hook_fails_to_start_runs_on_the_alternate(world: World, sc
 
 async def test_after_a_wipe_the_alternate_takes_it_too(world: World, scheduler: Scheduler) -> None:
     """Agents restore the list of alternates, as they restore requests; hooks still get it."""
-    await world.start([LARGE, SMALL], hook=world.hook, lease_s=60)
+    await world.start([LARGE, SMALL], hook=world.hook)
     await scheduler.explain(Request({"VCPU": 1}))
     await scheduler.select(ASKED)
     await world.reaches("a", ClaimStatus.ACTIVE)
@@ -74,7 +74,7 @@ async def test_after_a_wipe_the_alternate_takes_it_too(world: World, scheduler: 
 async def test_a_hook_does_not_get_the_alternates_of_an_earlier_claim(world: World, scheduler: Scheduler) -> None:
     """The journal keeps a list for up to a minute after the last placement that referred to it."""
     world.on("start", f"cat > {world.folder}/told.$$")
-    await world.start([LARGE, SMALL], hook=world.hook, lease_s=60)
+    await world.start([LARGE, SMALL], hook=world.hook)
     await scheduler.explain(Request({"VCPU": 1}))
     await scheduler.select(ASKED)
     await world.reaches("a", ClaimStatus.ACTIVE)
@@ -89,14 +89,14 @@ async def test_a_hook_does_not_get_the_alternates_of_an_earlier_claim(world: Wor
 
 async def test_until_active_answers_with_the_host_whose_hook_succeeds(world: World, scheduler: Scheduler) -> None:
     await both_hosts(world, scheduler)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(patience_s(40)):
         [found] = (await scheduler.select(Request({"VCPU": 2}, until="active", confirm_timeout_s=50))).selections
     assert (found.host, found.state) == ("h2", ClaimStatus.ACTIVE)
 
 
 async def test_with_one_attempt_until_active_ends_with_what_the_hook_said(world: World, scheduler: Scheduler) -> None:
     await both_hosts(world, scheduler)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(patience_s(40)):
         with pytest.raises(NotConfirmed, match="exit code 3; no disk"):
             await scheduler.select(Request({"VCPU": 2}, until="active", confirm_timeout_s=50, max_attempts=1))
     assert [call.split()[0] for call in world.calls()] == ["start", "stop"]
@@ -104,7 +104,7 @@ async def test_with_one_attempt_until_active_ends_with_what_the_hook_said(world:
 
 async def test_what_fails_the_double_check_runs_on_another_host(world: World) -> None:
     """The store shows a higher capacity for h2 than its agent finds there."""
-    await world.start([LARGE, SMALL], hook=world.hook, lease_s=60, collect_s=60)
+    await world.start([LARGE, SMALL], hook=world.hook, collect_s=60)
     async with raw_client(world.url) as raw:
         await raw.hset(world.cell.keys.host("h2"), mapping={"capacity.VCPU": "100", "max.VCPU": "100"})
     async with Scheduler.connect(world.url, QUICK) as scheduler:
@@ -115,11 +115,13 @@ async def test_what_fails_the_double_check_runs_on_another_host(world: World) ->
 
 
 async def test_what_no_agent_accepts_runs_on_another_host(world: World, scheduler: Scheduler) -> None:
-    gone = await world.start([LARGE], "gone.sqlite", hook=world.hook, lease_s=60)
-    await world.start([SMALL], hook=world.hook, lease_s=60)
+    gone = await world.start([LARGE], "gone.sqlite", hook=world.hook)
+    await world.start([SMALL], hook=world.hook)
     await scheduler.explain(Request({"VCPU": 1}))
     await world.stop(gone)
-    [found] = (await scheduler.select(Request({"VCPU": 2}, claim_ids=("a",), lease_s=1))).selections
+    [found] = (await scheduler.select(Request({"VCPU": 2}, claim_ids=("a",)))).selections
     assert found.host == "h1"
+    async with raw_client(world.url) as raw:
+        await make_due(raw, world.cell, "a")
     assert (await world.reaches("a", ClaimStatus.ACTIVE)).host == "h2"
     assert len(world.calls()) == 1

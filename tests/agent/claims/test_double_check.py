@@ -187,12 +187,7 @@ async def test_work_whose_journal_was_lost_is_not_foreign_to_its_claims(world: W
     await world.reaches("a", ClaimStatus.ACTIVE)
     machine.running.add("a")
     await world.stop(agent)
-
-    async def is_over() -> bool:
-        await world.sweep()
-        return (await world.host())["alive"] == "0"
-
-    await wait_until(is_over)
+    await world.lapse()
     await world.cell.raise_epoch((await world.cell.tick()).epoch)
     await world.start([machine], hook=world.hook, journal="new.sqlite")
     await world.reaches("a", ClaimStatus.ACTIVE)

@@ -22,7 +22,7 @@ from redsched.store.commands.hosts import HostCommands
 from redsched.store.embedded.server import PrivateServer
 from redsched.store.store import Store
 from tests.agent.conftest import StartProcess, World
-from tests.support.waiting import wait_until
+from tests.support.waiting import patience_s, wait_until
 
 
 async def test_a_killed_agents_host_gets_no_claims_and_comes_back_with_its_own(
@@ -32,14 +32,9 @@ async def test_a_killed_agents_host_gets_no_claims_and_comes_back_with_its_own(
     await world.place("a")
     await world.reaches("a", ClaimStatus.ACTIVE)
     agent.kill()
-
-    async def is_refused() -> bool:
-        await world.sweep()
-        return (await world.host())["alive"] == "0"
-
-    await wait_until(is_refused, what="its lease has run out")
-    answer = await world.place("b")
-    assert (answer.outcome, answer.looked_at[0].cause) == (Outcome.FULL, "DOWN")
+    await world.lapse()
+    answer = await world.place("b", outcome=Outcome.FULL)
+    assert answer.looked_at[0].cause == "DOWN"
     await start_process(world)
     await world.place("b")
     await world.reaches("b", ClaimStatus.ACTIVE)
@@ -213,7 +208,7 @@ async def test_of_two_agents_with_one_journal_one_stops(world: World) -> None:
     first = await world.start()
     second = asyncio.create_task(world.start(journal="copy.sqlite"))
     both = [first, second]
-    done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_EXCEPTION, timeout=30)
+    done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_EXCEPTION, timeout=patience_s(30))
     ended = [task for task in done if task.exception() is not None]
     assert len(ended) == 1
     with pytest.raises(OtherAgent, match="another agent speaks for host h1"):
@@ -249,12 +244,7 @@ async def test_an_agent_without_the_journal_waits_for_nobody_and_stops(world: Wo
 async def test_an_agent_that_lost_its_journal_takes_over_when_the_lease_has_run_out(world: World) -> None:
     await world.stop(await world.start(hook=world.hook))
     await world.place("a")
-
-    async def is_over() -> bool:
-        await world.sweep()
-        return (await world.host())["alive"] == "0"
-
-    await wait_until(is_over)
+    await world.lapse()
     await world.start(hook=world.hook, journal="new.sqlite")
     await world.reaches("a", ClaimStatus.ACTIVE)
 
@@ -306,7 +296,7 @@ async def test_the_journal_says_active_before_the_store_does(
     monkeypatch.setattr(ClaimCommands, "confirm", never_answered)
     task = await world.start(hook=world.hook if with_hook else "")
     await world.place("a")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(patience_s(30)):
         await asked.wait()
     await world.stop(task)
     journal = open_journal(world.folder / "journal.sqlite")

@@ -126,12 +126,7 @@ async def test_with_a_new_journal_it_is_what_it_was_and_is_not_started(world: Wo
     await world.stop(agent)
     if wiped:
         await world.cell.raise_epoch((await world.cell.tick()).epoch)
-
-    async def is_over() -> bool:
-        await world.sweep()
-        return (await world.host())["alive"] == "0"
-
-    await wait_until(is_over, what="the lease of the former agent has run out")
+    await world.lapse()
     finder.local = ()
     await world.start([finder], hook=world.hook, journal="new.sqlite")
     await has_ended(world, "vm-7")

@@ -20,17 +20,17 @@ from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Placement,
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.commands.texts import TextCommands
 from tests.agent.claims.test_steps import E1, Bench
-from tests.agent.conftest import DIGEST, REQUEST, World, held_work
+from tests.agent.conftest import DIGEST, LEASE_S, REQUEST, World, held_work
 from tests.support.waiting import wait_until
 
 TWO_NODES = HostReport(
     "h1",
     {"DISK_GB": Inventory(100)},
     pools={"numa0": Pool({"VCPU": Inventory(4)}), "numa1": Pool({"VCPU": Inventory(4)})},
-    lease_s=2,
+    lease_s=LEASE_S,
 )
 HERE, THERE = {"numa0/VCPU": 3}, {"numa1/VCPU": 3}
-FIRST, SECOND = (report.name for report in simulated(2, lease_s=2))
+FIRST, SECOND = (report.name for report in simulated(2))
 
 
 @asynccontextmanager
@@ -174,7 +174,7 @@ async def test_of_a_claim_that_the_journal_knows_in_part_the_rest_may_still_run(
 
 async def test_the_start_of_a_move_gets_its_source_and_a_wipe_loses_neither(world: World) -> None:
     world.on("start", f"cat > {world.folder}/told-$REDSCHED_TOKEN")
-    await world.start(simulated(2, lease_s=2), hook=world.hook)
+    await world.start(simulated(2), hook=world.hook)
     first = (await world.place("a", {"VCPU": 2}, host=FIRST)).placed[0].token
     await world.reaches("a", ClaimStatus.ACTIVE)
     second = (await world.move("a", SECOND, {"VCPU": 2})).placed[0].token
@@ -354,7 +354,7 @@ async def test_two_agents_that_put_the_same_request_back_at_once_leave_it_as_it_
             await wait_until(lambda: len(put_back) >= 2, timeout=30)
         return missing
 
-    for number, report in enumerate(simulated(2, lease_s=2)):
+    for number, report in enumerate(simulated(2)):
         await world.start([report], journal=f"{number}.sqlite")
         await world.place(f"a{number}", {"VCPU": 1}, host=report.name, request=REQUEST)
         await world.reaches(f"a{number}", ClaimStatus.ACTIVE)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from redsched.agent.collectors.base import Observation, Work
 from redsched.model import ClaimStatus, GroupPolicy, HostReport, Inventory, Pool, ServerGroup, SharedPool
 from redsched.store.codec.keys import Kind
-from tests.agent.conftest import World
+from tests.agent.conftest import LEASE_S, World
 from tests.support.waiting import wait_until
 
 REPORT = HostReport(
@@ -14,7 +14,7 @@ REPORT = HostReport(
     {"DISK_GB": Inventory(100)},
     zone="az1",
     labels={"rack": "r4"},
-    lease_s=2,
+    lease_s=LEASE_S,
     pools={
         "numa0": Pool({"PCPU": Inventory(4), "MEMORY_MB": Inventory(8192)}),
         "gpu0": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)}, "numa0", frozenset({"CUSTOM_GPU_T4"})),

@@ -26,7 +26,7 @@ from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
-from tests.agent.conftest import H1, held_work
+from tests.agent.conftest import H1, LEASE_S, held_work
 from tests.support.waiting import wait_until
 
 E1, E2 = "1790000000000-aaaaaaaa", "1790000000001-bbbbbbbb"
@@ -81,7 +81,7 @@ class Bench:
         self.journal = open_journal(folder / "j.sqlite")
         self.scripted, self.hook, self.closed = ScriptedCell(), NotedHook(), 0
         cell = StoreCellLink(cast(CellStore, self.scripted))
-        settings = Settings(lease_s=2)
+        settings = Settings(lease_s=LEASE_S)
         self.host = Host(
             cell,
             HostMonitor(StaticCollector(H1), self.journal),
@@ -301,6 +301,7 @@ async def test_the_host_starts_only_what_each_of_its_pools_can_hold(
     bench: Bench, amounts: dict[str, int], calls: list[str]
 ) -> None:
     bench.host.monitor.collector = StaticCollector(GPU_HOST)
+    bench.host.settings = Settings(lease_s=2)  # it waits for half of that, in vain, for the other claim to end
     await bench.journal.write_held("h1", held_work("other", f"{E1}.6", {"gpu0/CUSTOM_GPU_MILLI": 600}))
     await bench.steps.lifecycle.bring_up(held_work("a", f"{E1}.7", amounts))
     assert bench.hook.calls == calls

@@ -60,6 +60,18 @@ def hook(tmp_path: Path, body: str, timeout_s: float = 20.0) -> CommandHook:
     return CommandHook(script(tmp_path, body), timeout_s)
 
 
+class Acted(CommandHook):
+    """A hook whose time begins when its script has written the file `acted`, however slow the machine is."""
+
+    def __init__(self, tmp_path: Path, body: str, timeout_s: float) -> None:
+        super().__init__(script(tmp_path, body.replace("ACT;", f"touch {tmp_path}/acted;")), timeout_s)
+        self._acted = tmp_path / "acted"
+
+    async def _wait(self, process: asyncio.subprocess.Process) -> int:
+        await wait_until(self._acted.exists, what="the script has acted")
+        return await super()._wait(process)
+
+
 @pytest.mark.parametrize("verb", Verb)
 async def test_a_hook_gets_the_verb_the_claim_the_token_and_the_host(tmp_path: Path, verb: Verb) -> None:
     about = 'echo "$1 $REDSCHED_CLAIM_ID $REDSCHED_TOKEN $REDSCHED_PLACED $REDSCHED_HOST"'
@@ -143,8 +155,8 @@ async def test_the_reason_of_a_failure_has_the_exit_code_and_the_last_words(tmp_
 
 
 async def test_the_reason_of_a_timeout_has_the_last_words_too(tmp_path: Path) -> None:
-    reason = await reason_of(hook(tmp_path, "echo waiting for the disk >&2; sleep 600", timeout_s=0.5))
-    assert reason.endswith("took longer than 0.5 s and was ended\nwaiting for the disk")
+    reason = await reason_of(Acted(tmp_path, "echo waiting for the disk >&2; ACT; sleep 600", timeout_s=0.2))
+    assert reason.endswith("took longer than 0.2 s and was ended\nwaiting for the disk")
 
 
 async def test_a_failure_without_words_has_a_reason_of_one_line(tmp_path: Path) -> None:
@@ -173,8 +185,8 @@ async def test_a_command_that_cannot_be_run_fails(tmp_path: Path) -> None:
 
 async def test_one_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    slow = hook(tmp_path, f"sleep 600 & echo $! > {pids}; echo $$ >> {pids}; wait", timeout_s=0.5)
-    with pytest.raises(HookFailed, match=r"longer than 0\.5 s"):
+    slow = Acted(tmp_path, f"sleep 600 & echo $! > {pids}; echo $$ >> {pids}; ACT; wait", timeout_s=0.2)
+    with pytest.raises(HookFailed, match=r"longer than 0\.2 s"):
         await slow.run(START)
     await wait_until(lambda: not any(psutil.pid_exists(int(pid)) for pid in pids.read_text().split()))
 
@@ -183,7 +195,7 @@ async def test_one_that_does_not_heed_the_first_signal_is_ended_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "GRACE_S", 0.1)
-    stubborn = hook(tmp_path, "trap '' TERM; while :; do sleep 0.05; done", timeout_s=0.3)
+    stubborn = Acted(tmp_path, "trap '' TERM; ACT; while :; do sleep 0.05; done", timeout_s=0.2)
     with pytest.raises(HookFailed, match="longer than"):
         await stubborn.run(START)
 

@@ -16,7 +16,7 @@ from redsched.aio import end
 from redsched.origin import Origin
 from redsched.settings import Settings
 from tests.agent.conftest import held_work
-from tests.support.waiting import wait_until
+from tests.support.waiting import patience_s, wait_until
 
 WORK = held_work("c1.a", "1-a.7", {"VCPU": 2}, placed="1-a.5", origin=Origin("ci/münchen", "r-1"))
 START, STOP = HookRequest(Verb.START, "c1", "h1", WORK), HookRequest(Verb.STOP, "c1", "h1", WORK)
@@ -184,7 +184,7 @@ async def test_a_call_that_is_cancelled_before_it_is_connected_is_never_sent(
     def connect_late(connection: http.client.HTTPConnection, order: HookRequest) -> None:
         if order is START:
             is_connecting.set()
-            may_connect.wait(10)
+            may_connect.wait(patience_s(30))
         connect(connection, order)
 
     monkeypatch.setattr(hook, "_connect", connect_late)

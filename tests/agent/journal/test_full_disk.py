@@ -15,9 +15,9 @@ from redsched.agent.journal.file import JournalBroken
 from redsched.agent.journal.journal import open_journal
 from redsched.model import ClaimStatus
 from tests.agent.conftest import World, held_work
-from tests.support.waiting import wait_until
+from tests.support.waiting import patience_s, wait_until
 
-FLEET = "hosts: [{name: h1, lease_s: 2, inventories: {VCPU: {total: 8}, MEMORY_MB: {total: 8192}}}]"
+FLEET = "hosts: [{name: h1, lease_s: 30, inventories: {VCPU: {total: 8}, MEMORY_MB: {total: 8192}}}]"
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def environment(world: World) -> Mapping[str, str]:
         "JOURNAL": str(world.folder / "journal.sqlite"),
         "HOOK": world.hook,
         "POLL_S": "0.01",
-        "LEASE_S": "2",
+        "LEASE_S": "30",
     }
     return os.environ | {f"REDSCHED_{name}": value for name, value in settings.items()}
 
@@ -66,7 +66,7 @@ async def test_an_agent_whose_disk_is_full_ends_and_a_later_one_continues(
     fill_up(process.pid, world.folder)
 
     await world.place("after", lease_s=600)
-    _, said = await asyncio.to_thread(lambda: process.communicate(timeout=120))
+    _, said = await asyncio.to_thread(lambda: process.communicate(timeout=patience_s(40)))
     assert process.returncode == 5
     assert "cannot be written" in said
     assert "see to its disk and start the agent again" in said

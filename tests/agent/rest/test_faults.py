@@ -15,10 +15,12 @@ from redsched.model import ClaimStatus
 from redsched.server.supervisor import Workers
 from redsched.store.commands.claims import ClaimCommands
 from redsched.store.store import Store
-from tests.agent.conftest import HOSTS, World, api_settings
+from tests.agent.conftest import HOSTS, SHORT_LIVED, World, api_settings
 from tests.support.builders.cells import usual_settings
 from tests.support.processes.served_api import AgentToken, serving
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("often")
 
 
 @asynccontextmanager
@@ -105,8 +107,8 @@ async def test_a_revoked_token_stops_nothing_and_a_new_one_is_used_at_once(clean
         token = world.token
         assert token is not None
         async with serving(api_settings(clean_store), token.authenticator) as world.api:
-            task = await world.start(hook=world.hook)
-            await world.place("a")
+            task = await world.start([SHORT_LIVED], hook=world.hook)
+            await world.place_soon("a")
             await world.reaches("a", ClaimStatus.ACTIVE)
             token.allow()
             token.watched.look()
@@ -117,7 +119,7 @@ async def test_a_revoked_token_stops_nothing_and_a_new_one_is_used_at_once(clean
             token.allow("another")
             token.watched.look()
             await wait_until(lambda: is_up(world), timeout=30, what="the host is back")
-            await world.place("b")
+            await world.place_soon("b")
             await world.reaches("b", ClaimStatus.ACTIVE)
             assert world.calls("stop") == []
             await world.close()
@@ -145,7 +147,7 @@ async def test_of_two_agents_for_one_host_the_second_ends(clean_store: str, tmp_
     async with rest_world(clean_store, tmp_path) as world:
         assert world.token is not None
         async with serving(api_settings(clean_store), world.token.authenticator) as world.api:
-            first = await world.start(lease_s=30)
+            first = await world.start()
             with pytest.raises(OtherAgent):
                 await world.start(journal="other.sqlite")
             assert not first.done()

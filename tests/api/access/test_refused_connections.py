@@ -11,6 +11,7 @@ import pytest
 from redsched.server.supervisor import Workers
 from tests.api.access.parts import token_file
 from tests.auth.parts import token
+from tests.support.waiting import patience_s
 
 SMUGGLED = (
     b"DELETE /v1/claims/web-1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token("operator").encode() + b"\r\n\r\n"
@@ -31,7 +32,7 @@ async def answers(port: int, *pieces: bytes) -> list[bytes]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     found: list[bytes] = []
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience_s(20)):
             for piece in pieces[:-1]:
                 writer.write(piece)
                 head = await reader.readuntil(b"\r\n\r\n")

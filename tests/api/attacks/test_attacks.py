@@ -1,6 +1,7 @@
 """Each attack of benchmarks/attack_plays.py against a worker, smaller: it lives, and answers others meanwhile.
 
-No figure is compared tightly: the machine may be busy. `python -m benchmarks.attacks` measures.
+No figure is compared tightly: the machine may be busy. So the longest time that others wait is compared with that
+before and after the attack. `python -m benchmarks.attacks` measures.
 """
 
 from collections.abc import Iterator
@@ -10,8 +11,9 @@ import psutil
 import pytest
 
 from benchmarks.attack_plays import PLAYS
-from benchmarks.attacks import fleet_file, play
+from benchmarks.attacks import Healthz, fleet_file, percentile, play
 from benchmarks.running import Up
+from tests.support.waiting import wait_until_sync
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -19,6 +21,8 @@ SCALE = 20
 SECONDS = 0.5
 BOUND_MS = 3000.0
 """Ten times the aim, as others use the machine. Before there were limits, the first attack held a worker for 44 s."""
+WORSE = 30
+"""How much longer than undisturbed a response may take, where that is more: on a machine that is slow or busy."""
 REFUSED = {413, 422, 431, 503}
 ALLOWED = {
     "200 places of 17 GPU shares": {200, 409, *REFUSED},
@@ -54,11 +58,20 @@ def api() -> Iterator[Api]:
         assert up.end() == []
 
 
+def undisturbed_ms(url: str) -> float:
+    """Return the longest of some response times while nobody attacks."""
+    with Healthz(url) as healthz:
+        wait_until_sync(lambda: len(healthz.times_s) >= 15)
+    return percentile(healthz.times_s, 1.0)
+
+
 @pytest.mark.parametrize("name", PLAYS)
 def test_others_are_answered_meanwhile(api: Api, name: str) -> None:
+    before_ms = undisturbed_ms(api.url)
     row = play(name, api.url, api.worker, SECONDS, SCALE)
+    usual_ms = max(before_ms, undisturbed_ms(api.url))
     assert psutil.pid_exists(api.worker)
     assert set(row.statuses) <= ALLOWED[name], row
     assert row.failures == 0, row
-    assert row.max_ms < BOUND_MS, row
+    assert row.max_ms < max(BOUND_MS, WORSE * usual_ms), (row, usual_ms)
     assert row.grown_mb < 100, row

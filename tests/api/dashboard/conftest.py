@@ -13,6 +13,7 @@ from tests.api.parts import worker_over
 from tests.auth.parts import token
 from tests.support.browser import Browser, browser
 from tests.support.chromium import need_browser
+from tests.support.waiting import patience_s
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,9 @@ def url(server: PrivateServer, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture(scope="module")
 def client(url: str) -> Iterator[Client]:
     """Yield an operator's client, after it has made four hosts and three claims."""
-    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token('operator')}"}) as session:
+    with httpx.Client(
+        base_url=url, headers={"Authorization": f"Bearer {token('operator')}"}, timeout=patience_s(20)
+    ) as session:
         found = Client(session)
         found.put_host("h1")
         found.put_host("h2", zone="az2")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -45,15 +46,20 @@ def test_what_is_wrong_is_above_every_page_with_what_to_do(page: Browser, url: s
     """A host is down: nobody reports it any more."""
     client.put_host("h9", lease_s=2)
     try:
-        wait_until_sync(lambda: not client.send("GET", "/v1/status").json()["healthy"])
-        first = client.send("GET", "/v1/status").json()["problems"][0]
+        wait_until_sync(lambda: down_of(client) != [], what="h9 is down")
+        [first] = down_of(client)
         enter(page, url, "reader", "#/quotas")
         assert "h9" in first["about"]
         shows(page, "host h9 has been down for", selector="#banner")
         page.click("#banner a")
-        shows(page, "1 problem", "host h9 has been down for", first["advice"][1:], *first["commands"])
+        shows(page, "problem", "host h9 has been down for", first["advice"][1:], *first["commands"])
     finally:
         client.send("DELETE", "/v1/hosts/h9?force=true")
+
+
+def down_of(client: Client) -> list[dict[str, Any]]:
+    """Return the problem that hosts are down, if they are. On a busy machine there may be others beside it."""
+    return [one for one in client.send("GET", "/v1/status").json()["problems"] if one["kind"] == "host-down"]
 
 
 def test_the_status_shows_cells_schedulers_and_the_store(page: Browser, url: str, client: Client) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.api.dashboard.parts import HOSTILE, Client, enter, open_without_token
 from tests.auth.parts import token
 from tests.support.browser import ENTER, RIGHT, TAB, Browser, shows
-from tests.support.waiting import wait_until_sync
+from tests.support.waiting import patience_s, wait_until_sync
 
 
 def test_the_token_is_asked_for_once_and_kept_in_the_tab(page: Browser, url: str) -> None:
@@ -264,7 +264,7 @@ def test_a_page_that_is_left_gives_its_stream_back_until_somebody_returns(page: 
     page.wait_for(live)
     page.run("dispatchEvent(new PageTransitionEvent('pagehide'))")
     headers = {"Authorization": f"Bearer {token('reader')}"}
-    with httpx.Client(base_url=url, headers=headers) as session, ExitStack() as streams:
+    with httpx.Client(base_url=url, headers=headers, timeout=patience_s(20)) as session, ExitStack() as streams:
         for _ in range(8):
             wait_until_sync(lambda: _is_streamed(session, streams), what="a further stream is accepted")
     page.run("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
@@ -276,7 +276,7 @@ def test_without_the_feed_the_page_says_so_and_reads_the_hosts(page: Browser, ur
     """The token has all its streams open already."""
     headers = {"Authorization": f"Bearer {token('reader')}"}
     page.open("about:blank")
-    with httpx.Client(base_url=url, headers=headers) as session, ExitStack() as streams:
+    with httpx.Client(base_url=url, headers=headers, timeout=patience_s(20)) as session, ExitStack() as streams:
         for _ in range(8):  # one is refused until the API has noticed that the page of another test is closed
             wait_until_sync(lambda: _is_streamed(session, streams), what="a further stream is accepted")
         enter(page, url, "reader")

@@ -13,6 +13,8 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
+from tests.support.waiting import patience_s
+
 AUDIENCE = "redsched"
 DISCOVERY = "/.well-known/openid-configuration"
 KEYS = "/keys"
@@ -79,7 +81,7 @@ def provider() -> Iterator[Provider]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             served.asked.append(self.path)
-            served.may_answer.wait(20)
+            served.may_answer.wait(patience_s(20))
             found = served.documents.get(self.path, 404)
             body = found if isinstance(found, bytes) else json.dumps(found).encode()
             self.send_response(found if isinstance(found, int) else found[0] if isinstance(found, tuple) else 200)

@@ -1,6 +1,5 @@
 """release: a claim is closed at a token, on whatever hosts it is: no placement made until then is wanted any more."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from tests.support.builders.cells import (
     claimed,
     ended,
     fields_of,
+    later_than,
     new_epoch,
     nothing_written,
     open_host,
@@ -268,7 +268,7 @@ async def test_what_was_placed_after_its_id_was_closed_comes_back_whole(cell: Ce
     """It has what its journal has, and not what was written for the unknown id."""
     told = await cell.claims.void("a", "other")
     before = await snapshot(raw)
-    await asyncio.sleep(0.002)  # a decision of the same millisecond may be older
+    await later_than(cell, (await cell.tick()).now_ms)  # a decision of the same millisecond may be older
     placed = await active(cell, "a")
     epoch = await roll_back(cell, raw, before)
     entry = held("a", placed, digest="digest", project="p", consumer="c", group="web", counted={"zone": "az1"})

@@ -1,18 +1,23 @@
 """Amounts of a host that are kept for a request that waits for room: reserve.lua, and what the other scripts leave."""
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from tests.support.builders.cells import call_of, claim_on, claimed, known, member, open_host
+from tests.support.builders.cells import call_of, claim_on, claimed, known, later_than, member, open_host
 
 LEASE_MS = 60_000
 
 
 async def reserve(cell: CellStore, reservation: str = "r1", host: str = "h1", **amounts: int) -> Outcome:
     return await cell.reservations.put(host, reservation, amounts or {"VCPU": 6}, LEASE_MS, 0, 10)
+
+
+async def reserve_briefly(cell: CellStore) -> None:
+    """Reserve h1, or renew its reservation, with a lease that is over on return."""
+    assert await cell.reservations.put("h1", "r1", {"VCPU": 6}, 1, 0, 10) is Outcome.OK
+    await later_than(cell, (await cell.reservations.hosts())["h1"])
 
 
 async def place(cell: CellStore, claim_id: str, reservation: str = "", **amounts: int) -> Outcome:
@@ -79,9 +84,9 @@ async def test_a_reservation_ends_and_leaves_nothing(cell: CellStore, raw: Any) 
 
 async def test_a_lease_that_is_not_renewed_ends_it(cell: CellStore) -> None:
     await open_host(cell, VCPU=8)
-    await cell.reservations.put("h1", "r1", {"VCPU": 6}, 50, 0, 10)
+    await reserve(cell)
     assert await cell.reservations.end_expired((await cell.tick()).now_ms) == 0
-    await asyncio.sleep(0.06)
+    await reserve_briefly(cell)
     assert await place(cell, "a", VCPU=3) is Outcome.FULL, "until a scheduler has noticed"
     assert await cell.reservations.end_expired((await cell.tick()).now_ms) == 1
     assert await place(cell, "a", VCPU=3) is Outcome.OK
@@ -89,8 +94,7 @@ async def test_a_lease_that_is_not_renewed_ends_it(cell: CellStore) -> None:
 
 async def test_another_request_may_take_over_an_expired_one(cell: CellStore, raw: Any) -> None:
     await open_host(cell, VCPU=8, MEMORY_MB=100)
-    await cell.reservations.put("h1", "r1", {"VCPU": 6}, 1, 0, 10)
-    await asyncio.sleep(0.005)
+    await reserve_briefly(cell)
     assert await reserve(cell, "r2", MEMORY_MB=50) is Outcome.OK
     host = await raw.hgetall(cell.keys.host("h1"))
     assert {field: text for field, text in host.items() if field.startswith("kept.")} == {"kept.MEMORY_MB": "50"}

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from redsched.aio import end
 from redsched.errors import StoreUnavailable
 from redsched.scheduler.background.periodic import repeat
+from tests.support.waiting import patience_s
 
 
 async def test_an_error_is_reported_and_ends_nothing() -> None:
@@ -25,7 +26,7 @@ async def test_an_error_is_reported_and_ends_nothing() -> None:
     with capture_logs() as logs:
         log = structlog.get_logger("test").bind(cell="c1")
         task = asyncio.create_task(repeat(work, 0.0, log, "sweep", logging.INFO))
-        await asyncio.wait_for(through.wait(), timeout=30.0)
+        await asyncio.wait_for(through.wait(), patience_s(30))
         await end(task)
     foreseen, defect = logs
     assert foreseen == {"cell": "c1", "event": "sweep", "log_level": "info", "problem": "gone"}

@@ -14,9 +14,9 @@ from redsched.store.codec.claim_codec import counted_by
 from redsched.store.commands.texts import KEPT_MS
 from tests.scheduler.conftest import report_of
 from tests.scheduler.working import BY_HAND, QUICK, Work, at_work
-from tests.support.builders.cells import new_epoch, raw_client
+from tests.support.builders.cells import make_due, new_epoch, raw_client
 from tests.support.fleets.hosts import PlainHost, speak_all
-from tests.support.waiting import wait_until
+from tests.support.waiting import patience_s, wait_until
 
 MINE = Request({"VCPU": 2}, claim_ids=("mine",))
 WAITS = replace(MINE, until="active", confirm_timeout_s=30)
@@ -257,8 +257,10 @@ async def test_it_fails_where_no_host_is_left(clean_store: str) -> None:
         assert (ended.end_reason, ended.tried) == (EndReason.FAILED, frozenset({"h0", "h1"}))
 
 
-async def expired(work: Work) -> Claim:
-    """Sweep until the claim's lease on h0 has expired, and return the claim."""
+async def expired(work: Work, url: str) -> Claim:
+    """End the claim's lease on h0, sweep until the store has noticed, and return the claim."""
+    async with raw_client(url) as raw:
+        await make_due(raw, work.store, "mine")
 
     async def is_over() -> bool:
         await work.sweep()
@@ -272,8 +274,8 @@ async def expired(work: Work) -> Claim:
 
 async def test_what_no_agent_accepts_in_time_goes_to_the_next_host(clean_store: str) -> None:
     async with at_work(clean_store, 6, 5) as work:
-        await work.scheduler.select(replace(MINE, lease_s=1))
-        now = await expired(work)
+        await work.scheduler.select(MINE)
+        now = await expired(work, clean_store)
         assert (now.host, now.state, now.attempts, now.tried) == ("h1", CLAIMED, 2, frozenset({"h0"}))
         await work.work([1])
         assert await work.held() == {"h1": ["mine"]}
@@ -283,8 +285,8 @@ async def test_what_an_agent_has_accepted_is_not_placed_again_when_its_lease_run
     """The work may have been started on that host."""
     async with at_work(clean_store, 6, 5) as work:
         [found] = (await work.scheduler.select(MINE)).selections
-        await work.store.claims.accept("h0", "mine", found.token or "", 1)
-        now = await expired(work)
+        await work.store.claims.accept("h0", "mine", found.token or "", 60)
+        now = await expired(work, clean_store)
         assert (now.state, now.end_reason) == (ClaimStatus.ENDING, EndReason.EXPIRED)
         await work.settle()
         assert ((await mine(work)).state, await work.held()) == (ENDED, {})
@@ -294,8 +296,8 @@ async def test_on_a_host_without_an_agent_it_expires(clean_store: str) -> None:
     async with at_work(clean_store) as work:
         for name in ("h0", "h1"):
             await work.scheduler.hosts.report(report_of(name, VCPU=4))
-        await work.scheduler.select(replace(MINE, lease_s=1, alternates=1))
-        ended = await expired(work)
+        await work.scheduler.select(replace(MINE, alternates=1))
+        ended = await expired(work, clean_store)
         assert (ended.state, ended.end_reason, ended.attempts) == (ENDED, EndReason.EXPIRED, 1)
 
 
@@ -404,7 +406,7 @@ async def test_until_active_waits_through_two_failures(clean_store: str) -> None
         last = await on_host(work, "h2")
         assert last.attempts == 3
         await work.work([2])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience_s(30)):
             [found] = (await task).selections
         assert (found.host, found.token, found.state, found.alternates) == ("h2", last.token, ACTIVE, ("h1",))
         assert found.slots == {"VCPU": 2}
@@ -415,7 +417,7 @@ async def test_until_active_ends_where_no_host_is_left(clean_store: str) -> None
     async with at_work(clean_store, 6) as work:
         task, claim = await asked_for(work)
         await fails(work, claim, "exit code 1")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience_s(20)):
             with pytest.raises(NotConfirmed, match=r"failed on h0 \(exit code 1\)"):
                 await task
 
@@ -513,11 +515,13 @@ async def test_a_service_that_never_came_up_ends_where_no_host_is_left(clean_sto
 
 async def test_until_active_waits_for_an_alternate_where_a_host_is_silent(clean_store: str) -> None:
     """Without `confirm_timeout_s` the call outlasts the lease, after which the claim is placed on another host."""
-    async with at_work(clean_store, 6, 5, settings=QUICK) as work:
-        task = asyncio.create_task(work.scheduler.select(replace(MINE, until="active", lease_s=1, alternates=1)))
+    async with at_work(clean_store, 6, 5, settings=QUICK) as work, raw_client(clean_store) as raw:
+        task = asyncio.create_task(work.scheduler.select(replace(MINE, until="active", alternates=1)))
+        await on_host(work, "h0")
+        await make_due(raw, work.store, "mine")
         await on_host(work, "h1")
         await work.work([1])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience_s(30)):
             [found] = (await task).selections
         assert (found.host, found.state) == ("h1", ACTIVE)
 
@@ -545,7 +549,7 @@ async def test_until_active_lists_each_failure(clean_store: str) -> None:
         before = await work.store.tick()
         await fails(work, claim, "exit code 1\n  no image")
         await fails(work, await on_host(work, "h1"), "exit code 2\n")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience_s(20)):
             with pytest.raises(NotConfirmed) as refused:
                 await task
         told = "failed on h0 (exit code 1; no image); failed on h1 (exit code 2)"

@@ -12,7 +12,7 @@ from tests.scheduler.working import BY_HAND, QUICK, at_work
 from tests.support.builders.cells import raw_client
 from tests.support.builders.counted_claims import group
 from tests.support.fleets.hosts import speak_all
-from tests.support.waiting import wait_until
+from tests.support.waiting import patience_s, wait_until
 
 TWO = Request({"VCPU": 2}, claim_ids=("mine",), project="web", consumer="job")
 
@@ -250,7 +250,7 @@ async def test_it_waits_for_room(clean_store: str) -> None:
         moving = asyncio.create_task(work.scheduler.migrations.move("mine", claim.token, queue_timeout_s=60))
         await wait_until(lambda: len(work.scheduler._selector._wait_queue._waiters) == 1, what="it waits")
         await work.scheduler.claims.release(other.claim_id or "")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience_s(30)):
             assert (await moving)[0].host == "h1"
 
 

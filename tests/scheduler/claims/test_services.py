@@ -11,6 +11,7 @@ from redsched.store.codec.results import Member
 from tests.scheduler.conftest import report_of
 from tests.support.builders.cells import new_epoch, raw_client
 from tests.support.builders.counted_claims import SEAT, given, group, joining, pool
+from tests.support.waiting import patience_s
 
 OLD_TOKEN = "1-a.1"
 REPLICA = 10
@@ -142,7 +143,7 @@ async def test_changes_are_followed_and_resumed(scheduler: Scheduler) -> None:
     await claim(scheduler)
     await scheduler.hosts.set_status("h3", HostStatus.DRAINING)
     await cell.updater.catch_up()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patience_s(20)):
         followed = scheduler.changes(f"c1:{start}")
         found = [await anext(followed), await anext(followed)]
         await followed.aclose()  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ from redsched.errors import InvalidRequest, NotFound
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.store import Store
+from tests.support.waiting import patience_s
 
 
 async def test_an_id_that_cannot_be_one_is_refused_at_the_call(scheduler: Scheduler) -> None:
@@ -25,4 +26,4 @@ async def test_a_move_between_the_call_and_the_wait_is_not_missed(clean_store: s
         updater = ReplicaUpdater(store.cell("c1"), Settings())
         moved = updater.moved()
         updater._notify_listeners()
-        await asyncio.wait_for(moved, 20)
+        await asyncio.wait_for(moved, patience_s(20))

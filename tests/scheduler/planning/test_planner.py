@@ -33,7 +33,7 @@ def all_is_hard(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 async def apart(clean_store: str) -> AsyncIterator[Scheduler]:
     """Yield a scheduler with a planner, over ten hosts of 8 VCPU."""
-    async with Scheduler.connect(clean_store, Settings(plan_limit_s=2.0), plan_apart=True) as opened:
+    async with Scheduler.connect(clean_store, Settings(plan_limit_s=30.0), plan_apart=True) as opened:
         await opened.init()
         pools = {f"p{n}": Pool(inventories={"CUSTOM_A": Inventory(1000)}) for n in range(2)}
         await report_all(
@@ -135,9 +135,17 @@ async def test_a_defect_in_a_job_is_printed(capfd: pytest.CaptureFixture[str]) -
 
 
 async def test_a_result_that_nobody_waits_for_is_dropped_quietly(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dropped = tmp_path / "dropped"
+    dropped, reading = tmp_path / "dropped", asyncio.Event()
+    connect = asyncio.get_running_loop().connect_read_pipe
+
+    async def connected(*arguments: Any) -> Any:
+        pipe = await connect(*arguments)
+        reading.set()
+        return pipe
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "connect_read_pipe", connected)
 
     def job(_: float) -> None:
         while not dropped.exists():
@@ -145,7 +153,7 @@ async def test_a_result_that_nobody_waits_for_is_dropped_quietly(
 
     forked = Forked(job, 2.0)
     waiting = asyncio.create_task(forked.result())
-    await asyncio.sleep(0.05)  # it reads
+    await reading.wait()
     waiting.cancel()
     await asyncio.wait([waiting])
     await asyncio.sleep(0)  # its pipe is closed

@@ -8,12 +8,13 @@ import pytest
 
 from redsched import aio
 from redsched.errors import ClaimState, InvalidRequest, NoValidHost, Unavailable
-from redsched.model import ClaimStatus, Request
+from redsched.model import Claim, ClaimStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.plans import service
 from redsched.scheduler.plans.rebalancing import VerifyQuestion
 from redsched.scheduler.plans.results import Aim, AppliedMove, Move
 from tests.scheduler.working import QUICK, Work, at_work
+from tests.support.waiting import patience_s, wait_until
 
 LARGE = Request({"VCPU": 8})
 
@@ -36,6 +37,16 @@ async def working(work: Work) -> AsyncIterator[None]:
 
 async def applied(work: Work, moves: Sequence[Move], timeout_s: float = 30.0) -> list[AppliedMove]:
     return [one async for one in work.scheduler.move_runner.run(moves, timeout_s)]
+
+
+async def moving(work: Work, claim_id: str) -> Claim:
+    """Wait until the claim has a second placement, and return it."""
+
+    async def has_two() -> bool:
+        return len((await work.scheduler.claims.get(claim_id)).placements) == 2
+
+    await wait_until(has_two, what=f"{claim_id} is being moved")
+    return await work.scheduler.claims.get(claim_id)
 
 
 async def test_room_is_made_for_a_request(clean_store: str) -> None:
@@ -88,8 +99,7 @@ async def test_a_target_that_fails_is_reported(clean_store: str) -> None:
     async with at_work(clean_store, 8, 8) as work:
         claim = await work.active(Request({"VCPU": 2}, claim_ids=("bad",)))
         running = asyncio.create_task(applied(work, [Move("bad", "", claim.token, "h0", "h1", "")]))
-        while len((now := await work.scheduler.claims.get("bad")).placements) < 2:  # noqa: ASYNC110 - the store is asked
-            await asyncio.sleep(0.01)
+        now = await moving(work, "bad")
         await work.scheduler.migrations.fail("bad", now.placements[1].token)
         [failed] = await running
         assert "could not be started on h1, and it stays on h0" in failed.problem
@@ -102,8 +112,7 @@ async def test_requests_that_wait_here_get_room(clean_store: str) -> None:
         waits = asyncio.create_task(
             work.scheduler.select(Request({"VCPU": 8}, claim_ids=("waits",), queue_timeout_s=60))
         )
-        while not work.scheduler._components._waiting():  # noqa: ASYNC110 - nothing tells when it begins to wait
-            await asyncio.sleep(0.01)
+        await wait_until(lambda: bool(work.scheduler._components._waiting()), what="the request waits")
         plan = await work.scheduler.plans.rebalance(Aim.WAITING, 5)
         assert (plan.before, plan.after, plan.goal, len(plan.moves)) == (0, 1, 1, 1)
         assert [one.problem for one in await applied(work, plan.moves)] == [""]
@@ -154,10 +163,9 @@ async def test_a_claim_that_ends_while_it_is_moved_ends_the_wait(clean_store: st
     async with at_work(clean_store, 8, 8) as work:
         claim = await work.active(Request({"VCPU": 2}, claim_ids=("short",)))
         running = asyncio.create_task(applied(work, [Move("short", "", claim.token, "h0", "h1", "")]))
-        while len((await work.scheduler.claims.get("short")).placements) < 2:  # noqa: ASYNC110 - the store is asked
-            await asyncio.sleep(0.01)
+        await moving(work, "short")
         await work.scheduler.claims.release("short", force=True)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(patience_s(10)):
             [ended] = await running
         assert "its move has ended" in ended.problem
 

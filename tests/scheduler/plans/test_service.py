@@ -21,6 +21,7 @@ from redsched.store.codec.claim_codec import counted_by
 from tests.scheduler.conftest import report_of
 from tests.scheduler.plans.parts import archive, host, plans
 from tests.scheduler.working import at_work
+from tests.support.waiting import wait_until
 
 MANY = 2200
 
@@ -175,19 +176,21 @@ async def test_claims_are_read_only_for_plans_that_may_be_made(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of many at once, most are refused before, and two have read all claims."""
-    read, reading, most = live.read_known, [0], [0]
+    read, reading, most, may_read = live.read_known, [0], [0], asyncio.Event()
 
     async def counted(*asked: Any) -> live.Known:
         reading[0] += 1
         most[0] = max(most[0], reading[0])
         try:
-            await asyncio.sleep(0.01)
+            await may_read.wait()
             return await read(*asked)
         finally:
             reading[0] -= 1
 
     monkeypatch.setattr(service, "read_known", counted)
-    asked = [scheduler.plans.capacity(Request({"VCPU": 1}), "host") for _ in range(20)]
+    asked = [asyncio.create_task(scheduler.plans.capacity(Request({"VCPU": 1}), "host")) for _ in range(20)]
+    await wait_until(lambda: sum(one.done() for one in asked) >= 20 - MAX_WAITING // 2, what="most are refused")
+    may_read.set()
     found = await asyncio.gather(*asked, return_exceptions=True)
     refused = [one for one in found if isinstance(one, PlannerBusy)]
     assert (len(refused), most[0]) == (20 - MAX_WAITING // 2, service.WITH_ALL_CLAIMS)

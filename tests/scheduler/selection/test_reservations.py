@@ -1,6 +1,7 @@
 """Requests that reserve hosts while they wait: they get what becomes free, and leave nothing behind."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,16 +13,36 @@ from redsched.scheduler import Scheduler
 from redsched.scheduler.selection import reservations
 from redsched.settings import Settings
 from tests.scheduler.working import BY_HAND, Work, at_work
-from tests.support.waiting import wait_until
+from tests.support.waiting import patience_s, wait_until
 
 WHOLE = Request({"VCPU": 8}, queue_timeout_s=60, reserve=True)
 SMALL = Request({"VCPU": 2})
 
 
+class Rounds:
+    """Counts the rounds of each request that reserves: in each it chooses a host, or renews that."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.of: Counter[str] = Counter()
+        renew = reservations._Reservation._renew
+
+        async def counted(one: reservations._Reservation) -> None:
+            await renew(one)
+            self.of[one.id] += 1
+
+        monkeypatch.setattr(reservations._Reservation, "_renew", counted)
+
+    async def pass_by(self, requests: int) -> None:
+        """Wait until so many requests have each ended a round that began after this call."""
+        before = Counter(self.of)
+        await wait_until(lambda: sum(self.of[one] >= before[one] + 2 for one in self.of) >= requests)
+
+
 @pytest.fixture(autouse=True)
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
+def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
     """Renew reservations after a moment."""
     monkeypatch.setattr(reservations, "RENEW_S", 0.02)
+    return Rounds(monkeypatch)
 
 
 async def start(work: Work, request: Request = WHOLE) -> "asyncio.Task[str]":
@@ -39,6 +60,16 @@ async def start(work: Work, request: Request = WHOLE) -> "asyncio.Task[str]":
 def is_reserved(work: Work, number: int) -> Callable[[], Awaitable[bool]]:
     async def found() -> bool:
         return len(await work.store.reservations.hosts()) == number
+
+    return found
+
+
+def is_swept(work: Work) -> Callable[[], Awaitable[bool]]:
+    """Return a check that sweeps, and says whether nothing is reserved any more."""
+
+    async def found() -> bool:
+        await work.sweep()
+        return await work.store.reservations.hosts() == {}
 
     return found
 
@@ -61,7 +92,7 @@ async def test_small_requests_do_not_get_in_before_a_large_one(clean_store: str)
             if claim_id != ids[-1]:
                 with pytest.raises(NoValidHost):
                     await work.scheduler.select(SMALL)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience_s(30)):
             assert await task == "h0"
         assert await work.store.reservations.hosts() == {}
         await work.is_sound()
@@ -89,7 +120,7 @@ async def test_the_host_that_fewest_claims_have_to_leave_is_reserved(clean_store
         await wait_until(is_reserved(work, 0), what="nothing is reserved")
 
 
-async def test_another_host_is_chosen_when_it_is_clearly_better(clean_store: str) -> None:
+async def test_another_host_is_chosen_when_it_is_clearly_better(clean_store: str, rounds: Rounds) -> None:
     async with at_work(clean_store, 8, 8, settings=with_half(BY_HAND)) as work:
         on: dict[str, list[str]] = {"h0": [], "h1": []}
         for host, number in (("h0", 2), ("h1", 3)):
@@ -98,7 +129,7 @@ async def test_another_host_is_chosen_when_it_is_clearly_better(clean_store: str
         task = await start(work)
         assert list(await work.store.reservations.hosts()) == ["h0"]
         await release(work, on["h1"].pop())
-        await asyncio.sleep(0.1)
+        await rounds.pass_by(1)
         assert list(await work.store.reservations.hosts()) == ["h0"], "as many claims have to leave"
         await release(work, on["h1"].pop())
 
@@ -107,7 +138,7 @@ async def test_another_host_is_chosen_when_it_is_clearly_better(clean_store: str
 
         await wait_until(is_h1, what="h1 is reserved instead")
         await release(work, on["h1"].pop())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience_s(30)):
             assert await task == "h1"
 
 
@@ -125,7 +156,7 @@ async def test_it_is_placed_elsewhere_if_there_is_room_first(clean_store: str) -
         for claim_id, host in claims.items():
             if host != reserved:
                 await release(work, claim_id)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience_s(30)):
             assert await task != reserved
         assert await work.store.reservations.hosts() == {}
 
@@ -142,22 +173,21 @@ async def test_reservations_end_with_the_request(clean_store: str) -> None:
 async def test_reservations_of_a_scheduler_that_died_end_with_their_lease(clean_store: str) -> None:
     """It renews nothing, and another one's sweep ends them."""
     async with at_work(clean_store, 8) as work:
-        await work.store.reservations.put("h0", "of-the-dead", {"VCPU": 8}, 100, 0, 1)
+        await work.store.reservations.put("h0", "of-the-dead", {"VCPU": 8}, 60_000, 0, 1)
         await work.sweep()
         assert list(await work.store.reservations.hosts()) == ["h0"]
-        await asyncio.sleep(0.11)
-        await work.sweep()
-        assert await work.store.reservations.hosts() == {}
+        await work.store.reservations.put("h0", "of-the-dead", {"VCPU": 8}, 1, 0, 1)
+        await wait_until(is_swept(work), what="its lease has ended")
 
 
-async def test_only_some_hosts_are_reserved(clean_store: str) -> None:
+async def test_only_some_hosts_are_reserved(clean_store: str, rounds: Rounds) -> None:
     async with at_work(clean_store, 8, 8, settings=with_half(BY_HAND)) as work:
         await fill(work, 2)
         for host in ("h0", "h1"):
             await work.scheduler.select(Request({"VCPU": 1}, hosts=frozenset({host})))
         first = await start(work)
         second = asyncio.create_task(work.scheduler.select(WHOLE))
-        await asyncio.sleep(0.2)
+        await rounds.pass_by(2)
         assert len(await work.store.reservations.hosts()) == 1
         for task in (first, second):
             task.cancel()
@@ -165,7 +195,7 @@ async def test_only_some_hosts_are_reserved(clean_store: str) -> None:
 
 
 async def test_a_request_that_waits_gets_the_host_of_one_that_gave_up(
-    clean_store: str, monkeypatch: pytest.MonkeyPatch
+    clean_store: str, monkeypatch: pytest.MonkeyPatch, rounds: Rounds
 ) -> None:
     """Though it looks for a better host only now and then: most claims have left that host already."""
     monkeypatch.setattr(reservations, "RENEW_S", 3600)
@@ -175,7 +205,7 @@ async def test_a_request_that_waits_gets_the_host_of_one_that_gave_up(
             ids += await fill(work, 4, Request({"VCPU": 2}, hosts=frozenset({host})))
         first = await start(work, Request({"VCPU": 8}, hosts=frozenset({"h0"}), queue_timeout_s=60, reserve=True))
         second = asyncio.create_task(work.scheduler.select(WHOLE))
-        await asyncio.sleep(0.2)
+        await wait_until(lambda: len(rounds.of) == 2, what="the second request has looked for a host")
         assert list(await work.store.reservations.hosts()) == ["h0"], "only one host may be reserved"
         for claim_id in on["h0"][:3]:
             await release(work, claim_id)
@@ -183,18 +213,18 @@ async def test_a_request_that_waits_gets_the_host_of_one_that_gave_up(
         await asyncio.wait([first])
         await wait_until(is_reserved(work, 1), what="h0 is reserved again")
         await release(work, on["h0"][3])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience_s(30)):
             assert (await second).selections[0].host == "h0"
 
 
-async def test_a_project_reserves_nothing_beyond_its_quota(clean_store: str) -> None:
+async def test_a_project_reserves_nothing_beyond_its_quota(clean_store: str, rounds: Rounds) -> None:
     async with at_work(clean_store, 8) as work:
         await work.scheduler.quotas.put(Quota("p", {"VCPU": 9}))
         await fill(work, 1)
         [claim_id] = await fill(work, 1, Request({"VCPU": 2}, project="p"))
         large = Request({"VCPU": 8}, project="p", queue_timeout_s=60, reserve=True)
         waiting = asyncio.create_task(work.scheduler.select(large))
-        await asyncio.sleep(0.3)
+        await rounds.pass_by(1)
         assert await work.store.reservations.hosts() == {}
         await release(work, claim_id)
         await wait_until(is_reserved(work, 1), what="it is within the quota")
@@ -202,7 +232,7 @@ async def test_a_project_reserves_nothing_beyond_its_quota(clean_store: str) -> 
         await asyncio.wait([waiting])
 
 
-async def test_what_a_project_reserves_counts_together(clean_store: str) -> None:
+async def test_what_a_project_reserves_counts_together(clean_store: str, rounds: Rounds) -> None:
     settings = BY_HAND.model_copy(update={"reserved_hosts_percent": 100})
     async with at_work(clean_store, 8, 8, settings=settings) as work:
         await work.scheduler.quotas.put(Quota("p", {"VCPU": 12}))
@@ -211,7 +241,7 @@ async def test_what_a_project_reserves_counts_together(clean_store: str) -> None
         large = Request({"VCPU": 8}, project="p", queue_timeout_s=60, reserve=True)
         tasks = [asyncio.create_task(work.scheduler.select(large)) for _ in range(2)]
         await wait_until(is_reserved(work, 1), what="a host is reserved")
-        await asyncio.sleep(0.3)
+        await rounds.pass_by(2)
         assert len(await work.store.reservations.hosts()) == 1
         for task in tasks:
             task.cancel()
@@ -252,9 +282,7 @@ async def test_a_host_that_was_forgotten_and_reports_again_may_be_reserved(clean
         await work.store.reservations.put("h0", "before", {"VCPU": 8}, 1, 0, 1)
         await work.store.hosts.forget("h0")
         await work.hosts[0].speak()
-        await asyncio.sleep(0.01)
-        await work.sweep()
-        assert await work.store.reservations.hosts() == {}
+        await wait_until(is_swept(work), what="the reservation has ended")
 
 
 async def test_short_work_goes_to_a_reserved_host(clean_store: str) -> None:

@@ -23,7 +23,7 @@ from redsched.store.codec.results import ClaimAnswer, ClaimCall, JournaledClaim,
 from tests.scheduler.working import BY_HAND, Work, at_work
 from tests.support.builders.cells import new_epoch, raw_client
 from tests.support.fleets.hosts import PlainHost, fleet, speak_all
-from tests.support.waiting import wait_until
+from tests.support.waiting import patience_s, wait_until
 
 ACTIVE = Request({"VCPU": 2}, until="active", confirm_timeout_s=30)
 
@@ -80,7 +80,7 @@ async def test_the_answer_comes_when_the_host_has_confirmed(clean_store: str) ->
         await waits(scheduler)
         assert not task.done()
         await host.work()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience_s(30)):
             [found] = (await task).selections
             again = await scheduler.select(asked)
         assert (found.state, found.expires_at_ms) == (ClaimStatus.ACTIVE, None)
@@ -100,7 +100,7 @@ async def test_a_real_agent_confirms(clean_store: str, tmp_path: Path) -> None:
         report = HostReport("h1", {"VCPU": Inventory(4)}, lease_s=60)
         agent = asyncio.create_task(run(settings, clean_store, [report], tmp_path / "journal.sqlite", ready))
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(patience_s(60)):
                 await ready.wait()
                 [found] = (await scheduler.select(ACTIVE)).selections
                 assert (found.host, found.state) == ("h1", ClaimStatus.ACTIVE)
@@ -128,7 +128,7 @@ async def test_a_host_that_fails_it_is_not_waited_for(clean_store: str) -> None:
         task = asyncio.create_task(scheduler.select(ACTIVE))
         claim = await one_claim(store, "h0")
         await store.claims.fail("h0", claim.id, claim.token, by_host=True)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience_s(20)):
             with pytest.raises(NotConfirmed, match="failed on h0"):
                 await task
 
@@ -141,7 +141,7 @@ async def test_of_a_gang_all_are_confirmed_or_none_is_kept(clean_store: str) -> 
         failing = await one_claim(store, "h1")
         await first.work()
         await store.claims.fail("h1", failing.id, failing.token, by_host=True)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience_s(20)):
             with pytest.raises(NotConfirmed):
                 await task
         await wait_until(lambda: _stopped(first, store), what="h0 has stopped it")
@@ -149,7 +149,7 @@ async def test_of_a_gang_all_are_confirmed_or_none_is_kept(clean_store: str) -> 
         await one_claim(store, "h1")
         await first.work()
         await second.work()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience_s(20)):
             assert {one.state for one in (await task).selections} == {ClaimStatus.ACTIVE}
 
 
@@ -228,7 +228,7 @@ async def test_what_has_found_another_place_is_left_to_who_asked_for_it_since(cl
         await end(first)
         await work.scheduler._selector._until_active.stop()
         await work.settle()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience_s(30)):
             [found] = (await second).selections
         assert (found.claim_id, found.host) == ("mine", "h1")
         assert (target.host, await work.held()) == ("h1", {"h1": ["mine"]})
@@ -265,7 +265,7 @@ async def test_what_is_moved_meanwhile_is_waited_for_where_it_goes(clean_store: 
         target, _ = await work.scheduler.migrations.move("mine", claim.token)
         await work.work([1])
         await work.sweep()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience_s(30)):
             [found] = (await task).selections
             [again] = (await work.scheduler.select(asked)).selections
         assert found == again
@@ -279,7 +279,7 @@ async def test_what_is_evacuated_meanwhile_is_waited_for(clean_store: str) -> No
         await work.scheduler.hosts.lost("h0", evacuate=True, force=True)
         work.hosts.pop(0)
         await work.settle()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience_s(30)):
             [found] = (await task).selections
         assert (found.host, found.state) == ("h1", ClaimStatus.ACTIVE)
         assert len((await work.held())["h1"]) == 1
@@ -368,7 +368,7 @@ async def test_what_a_caller_who_went_away_has_sent_again_is_left_to_him(
         second = asyncio.create_task(other.select(asked))
         await waits(other)
         await work.work()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience_s(30)):
             assert (await second).selections[0].state is ClaimStatus.ACTIVE
         go.set()
         await work.scheduler._selector._until_active.stop()
@@ -388,7 +388,7 @@ async def test_a_word_that_no_feed_tells_is_found(clean_store: str) -> None:
             await host.work()
             await pipe.delete(store.keys.changes).execute()
             await new_epoch(store)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience_s(30)):
             assert (await task).selections[0].state is ClaimStatus.ACTIVE
         assert updater.stats.snapshots >= snapshots
 
@@ -407,7 +407,7 @@ async def test_a_word_that_an_attestation_brings_is_found(clean_store: str) -> N
         await wait_until(lambda: words._reading is None or words._reading.done(), what="nor did the claim")
         host.held[claim.id] = host.holding(claim)
         await speak_all([host])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience_s(30)):
             assert (await task).selections[0].state is ClaimStatus.ACTIVE
 
 
@@ -415,8 +415,10 @@ async def test_nothing_is_kept_of_those_who_waited_for_one_id_on_two_hosts(clean
     """This happens when the store lost the first claim by the id, and a retry was placed elsewhere."""
     async with scheduler_with(clean_store, 4, 4) as (scheduler, _, _):
         words = scheduler._tasks["c1"].confirmations
-        async with asyncio.timeout(30):
-            first, second = await asyncio.gather(words.wait({"mine": "h0"}, 30), words.wait({"mine": "h1"}, 30))
+        async with asyncio.timeout(patience_s(30)):
+            first, second = await asyncio.gather(
+                words.wait({"mine": "h0"}, patience_s(30)), words.wait({"mine": "h1"}, patience_s(30))
+            )
         assert [str(one) for one in (*first, *second)] == ["no longer known", "no longer known"]
         assert (words._waits, words._on) == ({}, {})
 
@@ -438,7 +440,7 @@ async def test_many_who_wait_cost_the_store_little(clean_store: str, monkeypatch
         await wait_until(lambda: sum(reads) == 100, what="all were read once")
         monkeypatch.undo()
         await host.work()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(patience_s(60)):
             found = await asyncio.gather(*tasks)
         assert {one.selections[0].state for one in found} == {ClaimStatus.ACTIVE}
         assert sum(reads) == 100
@@ -459,5 +461,5 @@ async def test_work_that_ended_and_is_kept_does_not_end_the_wait_for_others(clea
         await scheduler._cells.catch_up()
         assert not waiting.done.is_set()
         await second.work()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience_s(20)):
             assert {one.state for one in (await task).selections} == {ClaimStatus.ACTIVE}

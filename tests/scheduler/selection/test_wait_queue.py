@@ -14,7 +14,7 @@ from redsched.scheduler.cells import Cells
 from redsched.scheduler.selection.wait_queue import WaitQueue
 from redsched.store.codec.results import ClaimAnswer, ClaimCall
 from tests.scheduler.conftest import report_of
-from tests.support.waiting import wait_until
+from tests.support.waiting import patience_s, wait_until
 
 ALL_OF_H1 = Request({"VCPU": 8}, queue_timeout_s=60)
 
@@ -39,7 +39,7 @@ async def test_a_request_waits_for_room(scheduler: Scheduler, efforts: list[Effo
     first = (await scheduler.select(ALL_OF_H1)).selections[0].claim_id or ""
     [task] = await start(scheduler, ALL_OF_H1)
     await scheduler.claims.release(first)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(patience_s(30)):
         assert (await scheduler.claims.get(await task)).host == "h1"
     assert waiting(scheduler) == 0
     assert [one.outcome for one in efforts] == ["claimed", "claimed"]
@@ -62,7 +62,7 @@ async def test_any_news_may_be_room(scheduler: Scheduler, what: str) -> None:
         await scheduler.hosts.report(report_of("h9", VCPU=8))
     else:
         await scheduler.hosts.set_status("h1", HostStatus.ENABLED)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(patience_s(30)):
         assert (await scheduler.claims.get(await task)).host == ("h9" if what == "report" else "h1")
 
 
@@ -83,14 +83,14 @@ async def test_one_place_that_comes_free_is_tried_for_once(
 
     monkeypatch.setattr(store.claims, "place", counted)
     await scheduler.claims.release(first)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(patience_s(30)):
         got = await tasks[0]
     await scheduler.hosts.set_status("h3", HostStatus.DRAINING)
     await scheduler._cells.catch_up()
     assert calls == ["c0"]
     assert not any(task.done() for task in tasks[1:])
     await scheduler.claims.release(got)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(patience_s(30)):
         await tasks[1]
     for task in tasks[2:]:
         task.cancel()
@@ -131,7 +131,7 @@ async def test_room_that_appears_during_a_walk_goes_to_the_first() -> None:
         for number in range(4)
     ]
     tasks = [asyncio.ensure_future(one) for one in waits]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(patience_s(30)):
         await walking.wait()
     assert got == [0]
     for task in tasks:

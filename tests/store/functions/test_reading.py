@@ -114,7 +114,7 @@ async def test_hosts_are_shown_by_state(cell: CellStore, raw: Any, ask: Ask) -> 
         ["1", "of", "5", "hosts"],
     ]
     (stale, last) = await ask("rs_stale")
-    assert re.fullmatch(r"down +lease ended 6\ds ago, enabled, 0 claims", stale)
+    assert re.fullmatch(r"down +lease ended \d+s ago, enabled, 0 claims", stale)
     assert last == "hosts without a lease: 1"
 
 

@@ -25,6 +25,7 @@ from redsched.store.topology.router import router_to
 from redsched.store.topology.url import parse
 from tests.support.plain_client import PlainClient, plain_client
 from tests.support.secret_watch import MARK
+from tests.support.waiting import wait_until
 
 HOUR_S = 3600
 USER, PASSWORD = "declared-keys", f"{MARK}keys"
@@ -234,6 +235,15 @@ async def new_epoch(cell: CellStore) -> str:
     answer = await cell.raise_epoch((await cell.tick()).epoch)
     assert answer.outcome is Outcome.OK
     return answer.epoch
+
+
+async def later_than(cell: CellStore, at_ms: int) -> None:
+    """Return once the store's clock is past this time."""
+
+    async def is_past() -> bool:
+        return (await cell.tick()).now_ms > at_ms
+
+    await wait_until(is_past, what=f"the store's clock is past {at_ms}")
 
 
 async def make_due(raw: Any, cell: CellStore, claim_id: str) -> None:

@@ -13,9 +13,9 @@ from redsched.store.codec.results import AttestAnswer, EndedPlacement, Journaled
 
 
 class PlainHost:
-    """One host with VCPU, and its journal in memory."""
+    """One host with VCPU, and its journal in memory. Nobody renews its lease but `speak` and `measure`."""
 
-    def __init__(self, cell: CellStore, name: str, vcpu: int, lease_s: int = 60) -> None:
+    def __init__(self, cell: CellStore, name: str, vcpu: int, lease_s: int = 3600) -> None:
         self.name = name
         self.report = HostReport(name, {"VCPU": Inventory(vcpu)}, lease_s=lease_s)
         self.held: dict[str, JournaledClaim] = {}
@@ -90,7 +90,7 @@ class PlainHost:
         return AgentStamp(f"journal-{self.name}", "n1", self._number)
 
 
-async def fleet(cell: CellStore, capacities: Sequence[int], lease_s: int = 60) -> list[PlainHost]:
+async def fleet(cell: CellStore, capacities: Sequence[int], lease_s: int = 3600) -> list[PlainHost]:
     """Return hosts h0, h1 ... with this much VCPU each, which have reported and attested."""
     found = [PlainHost(cell, f"h{number}", vcpu, lease_s) for number, vcpu in enumerate(capacities)]
     await speak_all(found)

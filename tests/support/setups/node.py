@@ -19,7 +19,8 @@ from redsched.store.embedded.process import ServerProcess
 from redsched.store.embedded.server import options
 
 HOST = "127.0.0.1"
-PATIENCE_S = 2.0
+PATIENCE_S = 10.0
+"""How long a reply may take on a busy machine. Frozen servers are not asked."""
 REACHED_MS = 1000
 REPLICATION, PASSWORD = "replication", "link"
 N = TypeVar("N", bound="Node")
@@ -132,6 +133,8 @@ class Node(ServerProcess):
 
     def says(self, section: str, field: str) -> Any:
         """Return one field of its INFO; None if it does not reply or has no such field."""
+        if not self.answers:
+            return None
         try:
             with self.asked() as client:
                 return client.info(section).get(field)

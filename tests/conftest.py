@@ -76,14 +76,12 @@ def pytest_collection_finish() -> None:
     pacing.freeze_existing_objects()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with slow tests, or a core would be idle at the end; skip those of the long run, unless this is it."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with slow tests, or a core would be idle at the end; leave those of the long run out, unless this is it."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-    if is_long():
-        return
-    for item in items:
-        if item.get_closest_marker("long"):
-            item.add_marker(pytest.mark.skip(reason="repeats others: scripts/test --long"))
+    if not is_long() and (repeating := {item for item in items if item.get_closest_marker("long")}):
+        config.hook.pytest_deselected(items=list(repeating))
+        items[:] = [item for item in items if item not in repeating]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -96,6 +94,7 @@ def left_out() -> Iterator[str]:
     """What this run did not do, one line each."""
     if not is_long():
         yield f"property suites ran {SHORT_EXAMPLES} examples of {SHORT_STEPS} steps; the long run: scripts/test --long"
+        yield "no test that is marked `long`, which repeats others; the long run: scripts/test --long"
         yield "fault suites played each race, plan and fault once; the long run: 5 to 20 times"
     kinds = {one.kind for one in USABLE}
     if "redis" not in kinds:

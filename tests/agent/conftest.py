@@ -1,11 +1,6 @@
 """Agents under test, in this process or in one that can be killed, and hooks that record their calls."""
 
 import asyncio
-import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -41,6 +36,7 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 from redsched.store.store import Store
 from tests.support.builders.cells import usual_settings
+from tests.support.processes.lone_agent import LoneAgent
 from tests.support.processes.served_api import AgentToken, serving
 from tests.support.store_users import url_as
 from tests.support.waiting import patience_s, wait_until
@@ -293,7 +289,18 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeats, "GATHERED_IN_LEASE", 300)
 
 
-@pytest.fixture(params=["redis", "rest"])
+OVER_REST = {"test_claims_of_a_host.py", "test_local_work.py", "test_placements.py", "test_work_ended.py"}
+"""Modules whose tests run over both links in a usual run: together they use each command of the link over REST."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests of agents over the store, and over the REST API: some in a usual run, all in the long one."""
+    if "world" in metafunc.fixturenames:
+        marks = () if metafunc.definition.path.name in OVER_REST else pytest.mark.long
+        metafunc.parametrize("world", ["redis", pytest.param("rest", marks=marks)], indirect=True)
+
+
+@pytest.fixture
 async def world(request: pytest.FixtureRequest, clean_store: str, tmp_path: Path, often: None) -> AsyncIterator[World]:
     """Yield an empty cell, on each kind of server, whose agents use the store, or an API over it."""
     async with AsyncExitStack() as stack:
@@ -314,68 +321,21 @@ def api_settings(url: str) -> Settings:
     return Settings(redis_url=url, poll_s=0.01, tick_s=3600, check_s=0, events_keep_s=0)
 
 
-@dataclass
-class Process:
-    """An agent in a process of its own."""
-
-    popen: "subprocess.Popen[str]"
-
-    def kill(self) -> None:
-        """Kill it without a chance to clean up, as a power cut would."""
-        os.kill(self.popen.pid, signal.SIGKILL)
-        self.popen.communicate()
-
-
-AGENT = """
-import asyncio, json, pathlib, sys
-from redsched.agent.rest import heartbeats
-from redsched.agent.run import run
-from redsched.model import HostReport, Inventory
-from redsched.settings import Settings
-
-url, journal, settings = sys.argv[1:]
-settings = Settings(**json.loads(settings))
-host = HostReport("h1", {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192)}, lease_s=settings.lease_s)
-
-async def main():
-    ready = asyncio.Event()
-    agent = asyncio.create_task(run(settings, url, [host], pathlib.Path(journal), ready))
-    await ready.wait()
-    print("ready", flush=True)
-    await agent
-
-asyncio.run(main())
-"""
-
-StartProcess = Callable[[World], Awaitable[Process]]
+StartProcess = Callable[[World], Awaitable[LoneAgent]]
 
 
 @pytest.fixture
 def start_process() -> Iterator[StartProcess]:
     """Start an agent for h1 in a process of its own, with the world's hook, and wait until it is open."""
-    started: list[Process] = []
+    started: list[LoneAgent] = []
 
-    async def start(world: World) -> Process:
-        # In a thread: this process serves the API.
-        return await asyncio.to_thread(start_now, world)
-
-    def start_now(world: World) -> Process:
-        settings = quick(hook=world.hook, **world.link).model_dump(mode="json", exclude_defaults=True)
-        arguments = [
-            world.url_of_agent(["h1"]),
-            str(world.folder / "journal.sqlite"),
-            json.dumps(settings),
-        ]
-        process = Process(
-            subprocess.Popen([sys.executable, "-c", AGENT, *arguments], stdout=subprocess.PIPE, text=True)
-        )
-        started.append(process)
-        stdout = process.popen.stdout
-        assert stdout is not None
-        assert any(line == "ready\n" for line in iter(stdout.readline, "")), "the agent ended before it was ready"
-        return process
+    async def start(world: World) -> LoneAgent:
+        settings, url = quick(hook=world.hook, **world.link), world.url_of_agent(["h1"])
+        agent = LoneAgent(settings, url, H1, world.folder / "journal.sqlite")
+        started.append(agent)
+        await asyncio.to_thread(agent.wait_until_ready)  # this process serves the API
+        return agent
 
     yield start
-    for process in started:
-        if process.popen.poll() is None:
-            process.kill()
+    for agent in started:
+        agent.kill()

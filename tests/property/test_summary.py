@@ -20,8 +20,10 @@ from tests.support.fleets.pool_fleets import pool_hosts, pool_requests
 from tests.support.fleets.random_fleets import NAMES, fleets, requests, seeds
 from tests.support.models.plain_pools import PlainHost
 from tests.support.models.plain_reading import Fleet, columns_from
+from tests.support.profiles import is_long
 
 SETTINGS = Settings()
+SEEDS = 400 if is_long() else 80
 TAKERS = st.sampled_from((lambda one: one, lambda one: Request({}, members=(GangMember("m", one),))))
 
 
@@ -60,7 +62,7 @@ def test_a_summary_that_is_cut_for_its_size_rules_out_less(
 ) -> None:
     monkeypatch.setattr(summarize, "MAX_ROOMS", rooms)
     monkeypatch.setattr(summarize, "MAX_NAMES", names)
-    for seed in range(200):
+    for seed in range(SEEDS):
         columns = random_world(1 + seed % len(NAMES), seed).columns()
         check(columns, filtered_request(seed))
         check(columns, Request({"VCPU": seed % 24 + 1, "MEMORY_MB": seed % 7 + 1, "CUSTOM_A": 1}))

@@ -1,5 +1,6 @@
 """The plugin that looks for secrets in the output of tests finds them wherever a test prints."""
 
+import os
 import re
 import subprocess
 import sys
@@ -41,6 +42,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> str:
     return subprocess.run(
         [*command, "--rootdir", str(folder), "-c", "/dev/null", str(folder)],
         cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
         capture_output=True,
         text=True,
         timeout=240,

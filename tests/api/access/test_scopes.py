@@ -123,13 +123,21 @@ async def send(api: Callers, who: str, row: tuple[str, str], path: str, body: An
 
 
 @pytest.mark.parametrize("row", CLOSED, ids=" ".join)
-async def test_strangers_and_other_roles_change_nothing_and_learn_nothing(
+async def test_those_who_may_not_change_nothing_and_learn_nothing(
     api: Callers, clean_store: str, row: tuple[str, str]
 ) -> None:
-    """With no token, an expired, revoked or forged one, and those of each role that may not use the route."""
+    """Strangers, each role that may not use the route, and callers that it is not for."""
     claims = await settle(api)
     path, body = target(row, claims)
     before = held(clean_store)
+    await check_strangers(api, row, path, body)
+    await check_other_roles(api, row, path, body)
+    await check_others(api, row, path, body)
+    assert held(clean_store) == before
+
+
+async def check_strangers(api: Callers, row: tuple[str, str], path: str, body: Any) -> None:
+    """Check that no token, an expired, a revoked and a forged one are refused."""
     for who in STRANGERS:
         answer = await send(api, who, row, path, body)
         assert answer.status_code == 401, (who, answer.text)
@@ -137,20 +145,19 @@ async def test_strangers_and_other_roles_change_nothing_and_learn_nothing(
         assert "h1" not in answer.text
         if row != ("GET", "/v1/changes"):
             check_problem(answer, 401, "unauthenticated")
+
+
+async def check_other_roles(api: Callers, row: tuple[str, str], path: str, body: Any) -> None:
+    """Check that the tokens of each role that may not use the route are refused."""
     for role, who in BY_ROLE.items():
         access = SCOPES[row].access(role)
         if access in (Access.NONE, Access.DRY_RUNS):
             answer = await send(api, who, row, path, body)
             assert answer.status_code == 403, (who, answer.text)
-    assert held(clean_store) == before
 
 
-@pytest.mark.parametrize("row", CLOSED, ids=" ".join)
-async def test_callers_of_others_change_nothing(api: Callers, clean_store: str, row: tuple[str, str]) -> None:
-    """A tenant of another project and the agent of another host send what web and the agent of h1 may send."""
-    claims = await settle(api)
-    path, body = target(row, claims)
-    before = held(clean_store)
+async def check_others(api: Callers, row: tuple[str, str], path: str, body: Any) -> None:
+    """Check what a tenant of another project and the agent of another host get for what web and h1 may send."""
     for role, who in OTHER.items():
         if SCOPES[row].access(role) is Access.NONE:
             continue
@@ -167,7 +174,6 @@ async def test_callers_of_others_change_nothing(api: Callers, clean_store: str, 
         assert answer.status_code in expected, (who, answer.text)
         assert "web-1" not in answer.text or answer.status_code == 404, answer.text
         assert "h1" not in answer.text or answer.status_code == 403, answer.text
-    assert held(clean_store) == before
 
 
 @pytest.mark.parametrize("row", CLOSED, ids=" ".join)

@@ -15,6 +15,12 @@ from tests.support.browser import Browser, browser
 from tests.support.chromium import need_browser
 from tests.support.waiting import patience_s
 
+OFTEN = """
+const later = window.setTimeout;
+window.setTimeout = (run, ms, ...rest) => later(run, ms === 5000 || ms === 15000 ? ms / 10 : ms, ...rest);
+"""
+"""Pages read again after 0.5 s instead of 5, and the status after 1.5 s instead of 15."""
+
 
 @pytest.fixture(scope="module")
 def url(server: PrivateServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -47,4 +53,5 @@ def client(url: str) -> Iterator[Client]:
 def page(client: Client) -> Iterator[Browser]:
     """Yield a window, beside an API with hosts and claims."""
     with browser() as found:
+        found.devtools("Page.addScriptToEvaluateOnNewDocument", source=OFTEN)
         yield found

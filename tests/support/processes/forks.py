@@ -11,6 +11,7 @@ from redsched.server.supervisor import WORKER
 
 JOBS = (
     "tests.support.processes.constraint_racers",
+    "tests.support.processes.lone_agent",
     "tests.faults.test_quota_races",
     "tests.faults.test_race",
     "tests.faults.test_store_faults",

@@ -1,5 +1,6 @@
 """A terminal of 80 columns, and the stacks of `redsched up` on which pages are played."""
 
+import asyncio
 import os
 import pty
 import re
@@ -20,9 +21,11 @@ from pathlib import Path
 import redis
 
 from redsched.store.embedded.binary import pick_server
+from redsched.store.store import Store
 from tests.cli import in_process
 from tests.cli.parts import Up, run, up
 from tests.docs.pages import ROOT
+from tests.support.builders.cells import raw_client
 
 COLUMNS = 80
 DONE = re.compile(r"-- done (\d+) --\n$")
@@ -33,6 +36,8 @@ UP = re.compile(r"((?:\w+=\S+ )*)(scripts/|redsched )up\b(.*)")
 """The command that starts a stack."""
 RELEASE_S, RELEASE_PAUSE_S = 60.0, 0.1
 """How long a stack's hosts have for ending the claims of a page."""
+LAPSE = re.compile(r"lapse (\S+)")
+"""A command of set-ups: it ends the lease of a host. A short lease could also end while its agent runs."""
 REST = "localhost:8080"
 """The address of the API in pages."""
 
@@ -75,6 +80,9 @@ class Terminal:
 
     def run(self, command: str) -> Ran:
         """Run a command to its end. Plain commands of redsched run in this process, which saves their start."""
+        if lapse := LAPSE.fullmatch(command):
+            asyncio.run(_lapse(self.environment()["REDSCHED_REDIS_URL"], lapse[1]))
+            return Ran(0, "")
         command = re.sub(r"^scripts/", f"{ROOT}/scripts/", command.replace(REST, self._api))
         environment = self.environment() if PLAIN.fullmatch(command) else {}
         if environment and command.split()[1] not in SERVES and "PYTHONPATH" not in environment:
@@ -120,6 +128,16 @@ def _environment(folder: Path) -> Mapping[str, str]:
     path = f"{commands}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     return {**kept, "HOME": str(folder), "XDG_STATE_HOME": str(folder / ".state"), "PATH": path, "TERM": "dumb"}
+
+
+async def _lapse(url: str, host: str) -> None:
+    """Let the lease of a host have ended three seconds ago."""
+    async with Store.connect(url) as store, raw_client(url) as raw:
+        cell = store.cell("c1")
+        ended_ms = (await cell.tick()).now_ms - 3000
+        await raw.hset(cell.keys.host(host), "alive_until_ms", ended_ms)
+        await raw.zadd(cell.keys.hosts, {host: ended_ms})
+        await cell.hosts.mark_down([host])
 
 
 @contextmanager

@@ -295,7 +295,8 @@ OVER_REST = {"test_claims_of_a_host.py", "test_local_work.py", "test_placements.
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run tests of agents over the store, and over the REST API: some in a usual run, all in the long one."""
-    if "world" in metafunc.fixturenames:
+    chosen = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if "world" in metafunc.fixturenames and "world" not in chosen:
         marks = () if metafunc.definition.path.name in OVER_REST else pytest.mark.long
         metafunc.parametrize("world", ["redis", pytest.param("rest", marks=marks)], indirect=True)
 

@@ -31,14 +31,14 @@ def test_up_with_a_fleet_is_ready_when_it_says_so(tmp_path: Path) -> None:
     check_nothing_left(started, processes)
 
 
-@pytest.mark.parametrize("arguments", [("--fleet", "2"), ("--no-agent",)])
-def test_what_up_prints_fits_80_columns(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("arguments", "has_auth"), [(("--fleet", "2"), True), ((), False)])
+def test_what_up_prints_fits_80_columns(tmp_path: Path, arguments: tuple[str, ...], has_auth: bool) -> None:
     """With authentication too, which adds a text and an option to the line to try. A long path is not broken."""
-    for environment in ({}, {"REDSCHED_AUTH": _tokens(tmp_path)}):
-        with up("--no-agent", *arguments, environment=environment) as started:
-            lines = [line.rstrip("\n") for line in started.process.lines]
-            assert [line for line in lines if len(line) > 80 and str(tmp_path) not in line] == []
-            assert started.end(signal.SIGINT).exit_code == 0
+    environment = {"REDSCHED_AUTH": _tokens(tmp_path)} if has_auth else {}
+    with up("--no-agent", *arguments, environment=environment) as started:
+        lines = [line.rstrip("\n") for line in started.process.lines]
+        assert [line for line in lines if len(line) > 80 and str(tmp_path) not in line] == []
+        assert started.end(signal.SIGINT).exit_code == 0
 
 
 def test_the_line_to_try_is_one_that_a_decision_accepts(tmp_path: Path) -> None:

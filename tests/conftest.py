@@ -42,6 +42,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Load the profile, guard the scripts, and keep the settings of whoever runs the tests out of them."""
     gc.set_threshold(YOUNG)
     config.addinivalue_line("markers", "long: repeats what a usual run does (scripts/test --long)")
+    config.addinivalue_line(
+        "markers", "heavy: takes a second or more of the processor, and is not in scripts/test --quick"
+    )
     config.addinivalue_line("markers", "slow: waits for processes for a minute or so, and begins before other tests")
     config.pluginmanager.register(secret_watch, "secret-watch")
     config.pluginmanager.register(evidence, "evidence")

@@ -16,6 +16,8 @@ from redsched.model import Group, Request
 from redsched.settings import Settings
 from redsched.store.codec.results import HostUsage
 
+pytestmark = pytest.mark.heavy
+
 EPOCH = "1-a"
 SHAPES = (
     Request({"VCPU": 2}),

@@ -15,6 +15,8 @@ from redsched.model import GangMember, Group, Relation, RelationType, Request
 from redsched.scheduler.planning.limits import DecisionLimits
 from redsched.settings import Settings
 
+pytestmark = pytest.mark.heavy
+
 SMALL = {"VCPU": 1, "MEMORY_MB": 256}
 HARD = Request(
     groups=tuple(Group(f"g{n}", {SHARES: 101 + 7 * n}) for n in range(17)),

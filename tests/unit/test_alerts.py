@@ -130,6 +130,7 @@ def test_promtool_accepts_the_rules() -> None:
     promtool("check", "rules", "--lint=all", "--lint-fatal", "alerts.yml")
 
 
+@pytest.mark.heavy
 @needs_promtool
 def test_the_rules_fire_when_they_should_and_not_otherwise() -> None:
     promtool("test", "rules", "alerts_test.yml")

@@ -10,6 +10,8 @@ import pytest
 
 from redsched.schema.answer import Answer, From
 
+pytestmark = pytest.mark.heavy
+
 
 @dataclass(frozen=True)
 class Part:

@@ -12,6 +12,8 @@ from importlinter.cli import lint_imports
 
 import redsched
 
+pytestmark = pytest.mark.heavy
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -20,6 +20,8 @@ from redsched.scheduler.backup.trace import read_trace
 from redsched.schema.parsing import parse
 from redsched.settings import Settings
 
+pytestmark = pytest.mark.heavy
+
 HOSTS = 200
 FLEET = make_fleet(HOSTS, Random(5))
 COUNTS = make_counts(FLEET, Random(6))

@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.heavy
+
 ROOT = Path(__file__).parents[2]
 LIST = ROOT / "tests" / "timing.txt"
 LINE = re.compile(r"(?P<where>\S+) (?P<kinds>[a-z]+(?:, [a-z]+)*): (?P<reason>.+)")

@@ -10,6 +10,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.heavy
+
 ROOT = Path(__file__).parents[2]
 WIRING = ROOT / "redsched" / "scheduler" / "wiring.py"
 MODULES = [path for path in sorted((ROOT / "redsched").rglob("*.py")) if path != WIRING]

@@ -7,6 +7,8 @@ import pytest
 from redsched.errors import InvalidRequest
 from redsched.yaml_io import parse_yaml
 
+pytestmark = pytest.mark.heavy
+
 BOMB = "a0: &a0 [x, x]\n" + "".join(
     f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 30)
 )

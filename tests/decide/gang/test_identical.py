@@ -12,6 +12,8 @@ from redsched.decide.gang import Kind, identical, placement
 from redsched.model import GangMember, Request
 from redsched.settings import Settings
 
+pytestmark = pytest.mark.heavy
+
 ENABLED = {"version": "1", "epoch": "1-a", "status": "enabled", "alive": "1"}
 POLICIES = ("spread", "pack")
 

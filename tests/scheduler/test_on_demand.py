@@ -135,7 +135,7 @@ async def test_claims_of_a_caller_that_is_gone_are_undone_before_it_closes(
     clean_store: str, scheduler: Scheduler
 ) -> None:
     async with Scheduler.connect(clean_store, ONE_AT_A_TIME, on_demand=True) as brief:
-        waiting = asyncio.create_task(brief.select(Request({"VCPU": 1}, until="active", confirm_timeout_s=30)))
+        waiting = asyncio.create_task(brief.select(Request({"VCPU": 1}, until="active", confirm_timeout_s=600)))
         await wait_until(lambda: scheduler_sees(scheduler, 1), what="the claim")
         waiting.cancel()
         await asyncio.wait([waiting])

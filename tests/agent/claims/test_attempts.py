@@ -90,7 +90,7 @@ async def test_a_hook_does_not_get_the_alternates_of_an_earlier_claim(world: Wor
 async def test_until_active_answers_with_the_host_whose_hook_succeeds(world: World, scheduler: Scheduler) -> None:
     await both_hosts(world, scheduler)
     async with asyncio.timeout(patience_s(40)):
-        [found] = (await scheduler.select(Request({"VCPU": 2}, until="active", confirm_timeout_s=50))).selections
+        [found] = (await scheduler.select(Request({"VCPU": 2}, until="active", confirm_timeout_s=600))).selections
     assert (found.host, found.state) == ("h2", ClaimStatus.ACTIVE)
 
 
@@ -98,7 +98,7 @@ async def test_with_one_attempt_until_active_ends_with_what_the_hook_said(world:
     await both_hosts(world, scheduler)
     async with asyncio.timeout(patience_s(40)):
         with pytest.raises(NotConfirmed, match="exit code 3; no disk"):
-            await scheduler.select(Request({"VCPU": 2}, until="active", confirm_timeout_s=50, max_attempts=1))
+            await scheduler.select(Request({"VCPU": 2}, until="active", confirm_timeout_s=600, max_attempts=1))
     assert [call.split()[0] for call in world.calls()] == ["start", "stop"]
 
 

@@ -19,7 +19,7 @@ from tests.support.fleets.hosts import PlainHost, speak_all
 from tests.support.waiting import patience_s, wait_until
 
 MINE = Request({"VCPU": 2}, claim_ids=("mine",))
-WAITS = replace(MINE, until="active", confirm_timeout_s=30)
+WAITS = replace(MINE, until="active", confirm_timeout_s=600)
 PENDING, CLAIMED, ACTIVE, ENDED = ClaimStatus.PENDING, ClaimStatus.CLAIMED, ClaimStatus.ACTIVE, ClaimStatus.ENDED
 
 

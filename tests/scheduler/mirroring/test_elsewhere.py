@@ -298,7 +298,7 @@ async def test_names_that_are_not_declared_are_refused(full: Scheduler, partial:
 async def test_an_answer_can_wait_for_a_host_of_a_cell_elsewhere(full: Scheduler, partial: Scheduler) -> None:
     """The replica is kept while the request waits, although nothing else uses it."""
     b = cell_of(full, "b").store
-    waiting = asyncio.create_task(place(partial, 2, hosts=frozenset({"b2"}), until="active", confirm_timeout_s=30))
+    waiting = asyncio.create_task(place(partial, 2, hosts=frozenset({"b2"}), until="active", confirm_timeout_s=600))
 
     async def claim() -> Any:
         return (await full.claims.list(host="b2")).items

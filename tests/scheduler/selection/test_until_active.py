@@ -25,7 +25,8 @@ from tests.support.builders.cells import new_epoch, raw_client
 from tests.support.fleets.hosts import PlainHost, fleet, speak_all
 from tests.support.waiting import patience_s, wait_until
 
-ACTIVE = Request({"VCPU": 2}, until="active", confirm_timeout_s=30)
+ACTIVE = Request({"VCPU": 2}, until="active", confirm_timeout_s=600)
+"""It waits longer than any test, because the claims are read once more when the time is over."""
 
 
 @asynccontextmanager
@@ -74,7 +75,7 @@ async def free(store: CellStore, host: str) -> bool:
 async def test_the_answer_comes_when_the_host_has_confirmed(clean_store: str) -> None:
     """It does not come earlier, and it shows the state; a retry with the id gets the same reply."""
     async with scheduler_with(clean_store, 4) as (scheduler, store, [host]):
-        asked = Request({"VCPU": 2}, until="active", confirm_timeout_s=30, claim_ids=("mine",))
+        asked = Request({"VCPU": 2}, until="active", confirm_timeout_s=600, claim_ids=("mine",))
         task = asyncio.create_task(scheduler.select(asked))
         await one_claim(store, "h0")
         await waits(scheduler)
@@ -136,7 +137,7 @@ async def test_a_host_that_fails_it_is_not_waited_for(clean_store: str) -> None:
 async def test_of_a_gang_all_are_confirmed_or_none_is_kept(clean_store: str) -> None:
     """A host that runs another member already is asked to stop it."""
     async with scheduler_with(clean_store, 2, 2) as (scheduler, store, [first, second]):
-        gang = Request({"VCPU": 2}, count=2, until="active", confirm_timeout_s=30)
+        gang = Request({"VCPU": 2}, count=2, until="active", confirm_timeout_s=600)
         task = asyncio.create_task(scheduler.select(gang))
         failing = await one_claim(store, "h1")
         await first.work()
@@ -434,7 +435,7 @@ async def test_many_who_wait_cost_the_store_little(clean_store: str, monkeypatch
             return await read_claims(ids)
 
         monkeypatch.setattr(store.claims, "read", counted)
-        one = Request({"VCPU": 1}, until="active", confirm_timeout_s=60)
+        one = Request({"VCPU": 1}, until="active", confirm_timeout_s=600)
         tasks = [asyncio.create_task(scheduler.select(one)) for _ in range(100)]
         await waits(scheduler, 100)
         await wait_until(lambda: sum(reads) == 100, what="all were read once")
@@ -450,7 +451,7 @@ async def test_many_who_wait_cost_the_store_little(clean_store: str, monkeypatch
 async def test_work_that_ended_and_is_kept_does_not_end_the_wait_for_others(clean_store: str) -> None:
     """The claim stays active, so the gang can still become complete."""
     async with scheduler_with(clean_store, 2, 2) as (scheduler, store, [first, second]):
-        gang = Request({"VCPU": 2}, count=2, until="active", confirm_timeout_s=30, on_exit=OnExit.KEEP)
+        gang = Request({"VCPU": 2}, count=2, until="active", confirm_timeout_s=600, on_exit=OnExit.KEEP)
         task = asyncio.create_task(scheduler.select(gang))
         await one_claim(store, "h1")
         await first.work()

@@ -21,8 +21,8 @@ from tests.api.parts import worker_over
 from tests.support.openapi import openapi_document, with_short_waits
 
 EXAMPLES = 8
-REFUSED = ["400", "401", "403", "404", "405", "406", "409", "415", "422", "431", "5xx"]
-"""How a request that breaks the schema may be refused: 431 if its URL is also too long."""
+REFUSED = ["400", "401", "403", "404", "405", "406", "409", "413", "415", "422", "431", "5xx"]
+"""How a request that breaks the schema may be refused: 413 and 431 if its body or its URL is also too long."""
 CHECKS = [
     checks.not_a_server_error,
     openapi_checks.status_code_conformance,

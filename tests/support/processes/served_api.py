@@ -72,6 +72,15 @@ async def serving(settings: Settings, authenticator: Authenticator | None = None
                 server.should_exit = True
                 await asyncio.wait([task], timeout=10)
                 await end(task)
+                await _abort(server)
+
+
+async def _abort(server: worker._Server) -> None:
+    """Close connections whose other side does not read the rest: the loop may end next, and would find them open."""
+    for connection in list(server.server_state.connections):
+        if connection.transport is not None:
+            connection.transport.abort()
+    await asyncio.sleep(0)
 
 
 @dataclass

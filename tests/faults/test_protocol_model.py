@@ -10,14 +10,15 @@ import pytest
 from tests.support.profiles import is_long
 
 CHECK = Path(__file__).parents[2] / "scripts" / "check-model"
-SHORT_S, LONG_S = 110, 3600
+LONGEST_S = 3600
+"""For a run that hangs: how long SPIN and the compiler take depends on the machine."""
 
 pytestmark = [
     pytest.mark.skipif(
         shutil.which("spin") is None or shutil.which("cc") is None,
         reason="spin or cc is not installed, the models of the protocol were not checked: apt install spin gcc",
     ),
-    pytest.mark.timeout(LONG_S if is_long() else SHORT_S + 10),
+    pytest.mark.timeout(LONGEST_S),
 ]
 
 
@@ -29,7 +30,6 @@ def test_models_hold_and_break_without_their_rules() -> None:
         check=False,
         capture_output=True,
         text=True,
-        timeout=LONG_S if is_long() else SHORT_S,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "holds" in done.stdout

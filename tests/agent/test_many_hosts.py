@@ -21,6 +21,8 @@ from redsched.agent.inbox import FEW
 from redsched.agent.journal.file import JournalBroken
 from redsched.agent.journal.journal import Journal
 from redsched.agent.machine.collector import MachineCollector
+from redsched.agent.rest import heartbeats
+from redsched.agent.rest.heartbeats import GATHERED_IN_LEASE
 from redsched.agent.run import default_journal, run
 from redsched.errors import InvalidRequest
 from redsched.model import ClaimStatus, HostReport
@@ -119,8 +121,9 @@ async def test_a_fleet_comes_back_after_a_flush(world: World) -> None:
 
 
 async def test_a_fleet_lives_on_its_heartbeats(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the usual rate."""
+    """At the usual rate, over both links."""
     monkeypatch.setattr(host_session, "BEATS_IN_LEASE", BEATS_IN_LEASE)
+    monkeypatch.setattr(heartbeats, "GATHERED_IN_LEASE", GATHERED_IN_LEASE)
     await world.start(SHORT_LEASES)
     first = {report.name: int((await world.host(report.name))["alive_until_ms"]) for report in SHORT_LEASES}
 

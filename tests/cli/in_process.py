@@ -1,4 +1,4 @@
-"""Commands that run in the process of the test: a sixth of the time that a process of their own takes.
+"""Commands that run in the process of the test, because starting a process takes longer than most commands.
 
 A command has its own environment, folder and outputs here, as in a process. What differs, and so is tested with a real
 process (tests.cli.parts.running): signals, the end of the process, and whatever writes to its file descriptors.
@@ -17,12 +17,13 @@ from unittest.mock import patch
 
 from redsched.cli import context
 from redsched.cli.main import run as run_command
+from tests.support.waiting import patience_s
 
-LONGEST_S = 60.0
+LONGEST_S = patience_s(60)
 _ONE_AT_A_TIME = Lock()
 """The environment and the folder belong to the whole process."""
 _OUTPUTS: ContextVar[tuple[TextIO, TextIO] | None] = ContextVar("_OUTPUTS", default=None)
-"""The outputs of the command that this thread or task belongs to."""
+"""The outputs of the command that runs in this context: its tasks, and what it calls with `asyncio.to_thread`."""
 
 
 class _Output:

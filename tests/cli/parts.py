@@ -113,10 +113,9 @@ class Running:
         os.kill(self.pid, how)
         return self.wait()
 
-    def note(self, name: str) -> None:
-        """Show what it wrote if the test fails."""
-        text = "".join(evidence.file_of(one) for one in (self._output, self._errors))
-        evidence.note(f"`{name}`", lambda: text)
+    def written(self) -> str:
+        """Return what it has written so far, to both outputs."""
+        return "".join(evidence.file_of(one) for one in (self._output, self._errors))
 
     def kill(self) -> None:
         """End it at once, if it still runs."""
@@ -129,11 +128,13 @@ def running(*arguments: str, environment: Mapping[str, str] | None = None, forke
     """Run a command until the block ends. `arguments`: those of `redsched`, or a whole command if it is not forked."""
     with TemporaryDirectory() as folder:
         process = Running(Path(folder), arguments, environment or {}, forked)
+        evidence.note(f"`{' '.join(arguments)}`", process.written)
         try:
             yield process
         finally:
             process.kill()
-            process.note(" ".join(arguments))
+            text = process.written()
+            evidence.note(f"`{' '.join(arguments)}`", lambda: text)
 
 
 @dataclass(frozen=True, slots=True)

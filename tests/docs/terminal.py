@@ -134,10 +134,13 @@ async def _lapse(url: str, host: str) -> None:
     """Let the lease of a host have ended three seconds ago."""
     async with Store.connect(url) as store, raw_client(url) as raw:
         cell = store.cell("c1")
-        ended_ms = (await cell.tick()).now_ms - 3000
-        await raw.hset(cell.keys.host(host), "alive_until_ms", ended_ms)
-        await raw.zadd(cell.keys.hosts, {host: ended_ms})
-        await cell.hosts.mark_down([host])
+        key = cell.keys.host(host)
+        assert await raw.exists(key), f"lapse: there is no host {host}"
+        while await raw.hget(key, "alive") != "0":  # a last heartbeat may still have been on its way
+            ended_ms = (await cell.tick()).now_ms - 3000
+            await raw.hset(key, "alive_until_ms", ended_ms)
+            await raw.zadd(cell.keys.hosts, {host: ended_ms})
+            await cell.hosts.mark_down([host])
 
 
 @contextmanager
@@ -202,9 +205,10 @@ class Stack:
 
         The hosts of a page have no agent any more.
         """
-        deadline = time.monotonic() + RELEASE_S
+        since = time.monotonic()
         while claims := self.show("claim", "list"):
-            is_late = time.monotonic() > deadline
+            is_late = time.monotonic() > since + RELEASE_S
+            assert time.monotonic() < since + 2 * RELEASE_S, f"claims that nothing ends: {claims}"
             forced = [claim["claim_id"] for claim in claims if is_late or claim["host"] not in self.hosts]
             asked = [claim["claim_id"] for claim in claims if claim["claim_id"] not in forced]
             for ids, options in ((forced, ("--force", "--yes")), (asked, ())):

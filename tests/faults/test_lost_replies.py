@@ -27,7 +27,7 @@ from tests.support.processes.proxy import Fault, Moment, Proxy, proxy
 from tests.support.profiles import is_long
 from tests.support.waiting import wait_until
 
-PLANS = 20 if is_long() else 1
+PLANS = 20 if is_long() else 2
 LOSSES = [fault for fault in Fault if fault is not Fault.NONE]
 SILENT = {Fault.LATE_REQUEST, Fault.HOLD_REPLY}
 """The faults that only the writer's timeout detects. The others break the connection, or lose nothing."""

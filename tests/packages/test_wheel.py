@@ -6,7 +6,7 @@ import sys
 import tarfile
 import venv
 import zipfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from email.parser import Parser
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
@@ -82,15 +82,20 @@ def requirements_of(wheel: Path) -> list[str]:
         return Parser().parsestr(opened.read(name).decode()).get_all("Requires-Dist") or []
 
 
-def needed_by(requirements: Iterable[str], extras: Collection[str] = ()) -> dict[str, Distribution]:
-    """Return the distributions of this environment that meet requirements with these extras, directly or not."""
-    found = dict[str, Distribution]()
-    for line in requirements:
+def needed_by(requirements: Iterable[str]) -> dict[str, Distribution]:
+    """Return the distributions of this environment that meet requirements, directly or not."""
+    found, seen = dict[str, Distribution](), set[tuple[str, frozenset[str]]]()
+    waiting = [(line, frozenset[str]()) for line in requirements]
+    while waiting:
+        line, extras = waiting.pop()
         asked = Requirement(line)
-        is_wanted = asked.marker is None or any(asked.marker.evaluate({"extra": extra}) for extra in ("", *extras))
-        if is_wanted and canonicalize_name(asked.name) not in found:
-            one = found[canonicalize_name(asked.name)] = distribution(asked.name)
-            found |= {name: it for name, it in needed_by(one.requires or [], asked.extras).items() if name not in found}
+        name, wanted = canonicalize_name(asked.name), frozenset(asked.extras)
+        is_needed = asked.marker is None or any(asked.marker.evaluate({"extra": extra}) for extra in ("", *extras))
+        if is_needed and (name, wanted) not in seen:
+            seen.add((name, wanted))
+            one = found[name] = distribution(name)
+            assert asked.specifier.contains(one.version), f"{line}: there is {one.version}"
+            waiting += [(further, wanted) for further in one.requires or []]
     return found
 
 

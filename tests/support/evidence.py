@@ -5,6 +5,7 @@ that inherit stdout and stderr are in what pytest captures. Those that write int
 test, are noted here. Seeds are in the test's id, or in the example that hypothesis prints.
 """
 
+import os
 import shlex
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
@@ -88,4 +89,7 @@ def sections(test: str) -> Iterator[tuple[str, str]]:
 
 def alone(test: str) -> str:
     """Return the command that runs one test as this run did."""
-    return f"scripts/test {'--long ' if is_long() else ''}{shlex.quote(test)}"
+    servers = os.environ.get("REDSCHED_TEST_SERVERS", "")
+    if is_long():
+        return f"scripts/test --long {shlex.quote(test)}"
+    return f"{f'REDSCHED_TEST_SERVERS={servers} ' if servers else ''}scripts/test {shlex.quote(test)}"

@@ -1,8 +1,11 @@
 """The kinds of real servers that the suites run against, and which suite runs against which of them.
 
 A usual run uses the embedded Valkey, and each other server only in the suites of ON_EACH: those of what differs between
-servers (their start, users, functions, replication, TLS), and one that calls each script. REDSCHED_TEST_SERVERS changes
-that: `all`, which the long run uses, runs every suite against every server, `valkey` every suite against Valkey alone.
+servers (their start, users, functions, replication ids, WAIT, TLS), and one that calls each script in a cluster.
+Failovers by Sentinel and of a cluster are played on Valkey.
+
+REDSCHED_TEST_SERVERS changes that: `all`, which the long run uses, runs every suite against every server, `valkey`
+every suite against Valkey alone.
 """
 
 import os
@@ -10,6 +13,7 @@ from pathlib import Path
 
 from redsched.store.embedded.server import ServerBinary, find_servers
 
+ROOT = Path(__file__).parents[2]
 ON_EACH = (
     "tests/store",
     "tests/lua/cell/test_fence.py",
@@ -46,6 +50,6 @@ USABLE = usable_servers()
 
 def servers_of(test: str | Path) -> list[ServerBinary]:
     """Return the servers that a test file runs against in this run, Valkey first."""
-    path = Path(test).as_posix()
-    is_on_each = matrix() == ALL or (matrix() == USUAL and any(f"/{one}" in path for one in ON_EACH))
+    path = Path(test).resolve().relative_to(ROOT)
+    is_on_each = matrix() == ALL or (matrix() == USUAL and any(path.is_relative_to(one) for one in ON_EACH))
     return USABLE if is_on_each else USABLE[:1]

@@ -1,7 +1,7 @@
 """A pytest plugin that prints what each suite took, with `--suites`: tests, seconds, and seconds of the processor.
 
 A suite is a folder below tests. The seconds are those of its tests, one after the other. Processor time includes
-processes that a test has started and waited for; those that serve many tests are in the total alone.
+processes that a test has started and waited for, and not those that serve many tests.
 """
 
 import resource

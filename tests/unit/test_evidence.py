@@ -16,9 +16,11 @@ def shown() -> dict[str, str]:
     return dict(evidence.sections(TEST))
 
 
-def test_the_command_runs_this_test_alone_as_it_was_run() -> None:
-    option = "--long " if is_long() else ""
-    assert shown()["how to run it alone"] == f"scripts/test {option}'{TEST}'"
+def test_the_command_runs_this_test_alone_as_it_was_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    for servers, before in (("", ""), ("all", "REDSCHED_TEST_SERVERS=all ")):
+        monkeypatch.setenv("REDSCHED_TEST_SERVERS", servers)
+        expected = f"scripts/test --long '{TEST}'" if is_long() else f"{before}scripts/test '{TEST}'"
+        assert shown()["how to run it alone"] == expected
 
 
 def test_the_log_of_a_server_is_shown_while_it_runs_and_when_it_has_ended() -> None:

@@ -10,13 +10,13 @@ import pytest
 
 from tests.support.secret_watch import MARK
 
+pytestmark = pytest.mark.heavy
+
 ROOT = Path(__file__).parents[2]
 BODIES = f"""
 import logging, subprocess, sys
 import pytest
 from tests.support import secret_watch
-
-pytestmark = pytest.mark.heavy
 SECRET, TOKEN = "{MARK}" + "x", "rst_" + "a.b_" + "A" * 43
 
 def test_shown_on_stdout(): print(SECRET)

@@ -25,7 +25,7 @@ CALLS = {
     "sleep": re.compile(r"(time|asyncio)\.sleep|sleep"),
     "process": re.compile(
         r"subprocess\.\w+|.*\bPrivateServer\.start|asyncio\.create_subprocess_\w+|os\.fork|FORKS\.Process|warm\.\w+"
-        r"|running|up|drawn|worker_over|Workers|cluster_setup|sentinel_setup|racers|browser"
+        r"|running|up|drawn|worker_over|Workers|cluster_setup|sentinel_setup|racers|browser|LoneAgent|Forked"
     ),
 }
 FIXTURES = {"fresh_server", "race", "running", "start_process"}

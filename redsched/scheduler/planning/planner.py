@@ -52,7 +52,7 @@ class Forked:
         """Fork. Raises Unavailable if the system has no room for one more process."""
         end, start = os.pipe()
         self._pipe = os.fdopen(end, "rb", buffering=0)
-        self._is_read = False
+        self._is_read = self._has_ended = False
         try:
             self.pid = _fork(job, limit_s, start)
         except OSError as error:
@@ -64,6 +64,8 @@ class Forked:
 
     async def result(self) -> Any:
         """Return what the job returned or raised. Raises EOFError if the fork ended without."""
+        if self._pipe.closed:
+            raise EOFError  # `stop` has ended it
         reader = asyncio.StreamReader()
         loop = asyncio.get_running_loop()
         self._is_read = True
@@ -77,11 +79,14 @@ class Forked:
         """End the process, and wait until it has ended."""
         if not self._is_read:  # else the transport closes it
             self._pipe.close()
+        if self._has_ended:
+            return  # another process may have its number by now
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(self.pid, os.WNOHANG) == (0, 0):  # noqa: ASYNC110, ASYNC222 - it was killed, and the call does not block
                 await asyncio.sleep(REAP_PAUSE_S)
+        self._has_ended = True
 
 
 class Planner:

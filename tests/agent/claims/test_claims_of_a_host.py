@@ -1,19 +1,22 @@
 """A claim on its host, against real servers: from the inbox through the hook to its end."""
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import redis
 
 from redsched.agent.claims import lifecycle
 from redsched.agent.hooks.command import CommandHook
+from redsched.agent.host_session import BEATS_IN_LEASE
 from redsched.agent.journal.journal import Journal
 from redsched.model import ClaimStatus, EndReason
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
 from redsched.store.commands.claims import ClaimCommands
-from tests.agent.conftest import TWO, World
+from tests.agent.conftest import LEASE_S, TWO, World
 from tests.support.waiting import wait_until
 
 
@@ -135,6 +138,25 @@ async def test_the_lease_is_renewed_while_the_hook_runs(world: World, monkeypatc
     (world.folder / "may-start").touch()
     await world.reaches("a", ClaimStatus.ACTIVE)
     assert len(world.calls("start")) == 1
+
+
+async def test_a_lease_is_renewed_at_least_twice_before_it_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the usual rate, which other tests here raise."""
+    pauses = list[float]()
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(lifecycle, "BEATS_IN_LEASE", BEATS_IN_LEASE)
+    monkeypatch.setattr(lifecycle, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
+    world.on("start", f"while [ ! -e {world.folder}/may-start ]; do sleep 0.02; done")
+    await world.start(hook=world.hook)
+    await world.place("a")
+    await wait_until(lambda: len(pauses) > 3)
+    (world.folder / "may-start").touch()
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    assert 0 < max(pauses) <= LEASE_S / 2
 
 
 async def begin_a_start_that_never_ends(world: World) -> None:

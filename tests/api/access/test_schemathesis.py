@@ -20,7 +20,7 @@ from tests.api.access.parts import TOKENS, bearer, token_file
 from tests.api.parts import worker_over
 from tests.support.openapi import openapi_document, with_short_waits
 
-EXAMPLES = 8
+EXAMPLES = 12
 REFUSED = ["400", "401", "403", "404", "405", "406", "409", "413", "415", "422", "431", "5xx"]
 """How a request that breaks the schema may be refused: 413 and 431 if its body or its URL is also too long."""
 CHECKS = [

@@ -58,18 +58,18 @@ def api() -> Iterator[Api]:
         assert up.end() == []
 
 
-def undisturbed_ms(url: str) -> float:
-    """Return the longest of some response times while nobody attacks."""
+def undisturbed_ms(url: str, share: float) -> float:
+    """Return the response time that this share of some requests does not exceed while nobody attacks."""
     with Healthz(url) as healthz:
         wait_until_sync(lambda: len(healthz.times_s) >= 15)
-    return percentile(healthz.times_s, 1.0)
+    return percentile(healthz.times_s, share)
 
 
 @pytest.mark.parametrize("name", PLAYS)
 def test_others_are_answered_meanwhile(api: Api, name: str) -> None:
-    before_ms = undisturbed_ms(api.url)
+    before_ms = undisturbed_ms(api.url, 1.0)
     row = play(name, api.url, api.worker, SECONDS, SCALE)
-    usual_ms = max(before_ms, undisturbed_ms(api.url))
+    usual_ms = max(before_ms, undisturbed_ms(api.url, 0.5))  # the longest could still be of what the attack left
     assert psutil.pid_exists(api.worker)
     assert set(row.statuses) <= ALLOWED[name], row
     assert row.failures == 0, row

@@ -92,7 +92,7 @@ async def test_a_wiped_store_heals_with_the_first_word_of_any_host(cell: CellSto
     await claim_on(cell)
 
 
-@pytest.mark.parametrize(("behind_ms", "new"), [(10_000, False), (16_000, True), (-500, False), (-60_000, True)])
+@pytest.mark.parametrize(("behind_ms", "new"), [(12_000, False), (16_000, True), (-500, False), (-5000, True)])
 async def test_time_that_jumps_starts_an_epoch(cell: CellStore, raw: Any, behind_ms: int, new: bool) -> None:
     """meta.now_ms lies so far behind TIME; negative: TIME has gone back. The jump would expire a host's lease."""
     await open_host(cell, report=report_of(lease_s=10))
@@ -189,15 +189,20 @@ async def test_the_operator_says_what_a_jump_is(cell: CellStore, raw: Any) -> No
 
 
 async def test_the_time_is_noted_at_most_twice_a_second(cell: CellStore, raw: Any) -> None:
-    """Every write costs something; most scripts find a time noted recently, and write none.
+    """Every write costs something; most scripts find a time noted recently, and write none."""
+    noted = dict[bool, bool]()
 
-    It counts as recent until 500 ms have passed: from 900 ms ahead, a slow machine has 1.4 s for the call.
-    """
-    clock = await cell.tick()
-    for behind_ms, noted in ((-900, False), (700, True)):
-        await raw.hset(cell.keys.meta, "now_ms", clock.now_ms - behind_ms)
-        again = await cell.tick()
-        assert (int((await meta_of(raw, cell))["now_ms"]) == again.now_ms) == noted
+    async def both_are_seen() -> bool:
+        for behind_ms in (200, 700):
+            before_ms = (await cell.tick()).now_ms - behind_ms
+            await raw.hset(cell.keys.meta, "now_ms", before_ms)
+            now_ms = (await cell.tick()).now_ms
+            is_late = now_ms - before_ms >= 500  # on a slow machine the first one may be, too
+            noted[is_late] = int((await meta_of(raw, cell))["now_ms"]) == now_ms
+        return len(noted) == 2
+
+    await wait_until(both_are_seen)
+    assert noted == {False: False, True: True}
 
 
 async def test_epochs_grow_though_the_clock_does_not(cell: CellStore) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import redis
 
+from redsched.errors import Unavailable
 from redsched.model import HostReport, Inventory, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.planning.planner import Forked, Planner
@@ -54,6 +55,19 @@ async def test_a_fork_whose_caller_was_cancelled_meanwhile_ends() -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+    check_ended(one, begun)
+
+
+async def test_a_fork_that_is_stopped_before_its_caller_gets_it_is_an_error_to_try_again() -> None:
+    one, begun = Planner(30.0), list[Forked]()
+
+    async def fork(begin: Callable[[], Forked]) -> Forked:
+        begun.append(begin())
+        await one.stop()
+        return begun[0]
+
+    with pytest.raises(Unavailable):
+        await one.run(lambda _limit_s: None, "", fork, lambda _found: False)
     check_ended(one, begun)
 
 

@@ -44,6 +44,8 @@ def _work(settings: Settings, url: str, host: HostReport, journal: Path, ready: 
 async def _run(settings: Settings, url: str, host: HostReport, journal: Path, ready: Connection) -> None:
     opened = asyncio.Event()
     agent = asyncio.create_task(run(settings, url, [host], journal, opened))
-    await opened.wait()
-    ready.send("ready")
+    opening = asyncio.create_task(opened.wait())
+    await asyncio.wait([agent, opening], return_when=asyncio.FIRST_COMPLETED)
+    if opened.is_set():
+        ready.send("ready")
     await agent

@@ -32,6 +32,7 @@ from tests.support.fleets.hosts import PlainHost, speak_all
 from tests.support.processes.forks import FORKS
 from tests.support.processes.racers import Racer, Racers
 from tests.support.profiles import is_long
+from tests.support.waiting import wait_until
 
 ROUNDS = 5 if is_long() else 1
 KILLS = 10 if is_long() else 3
@@ -113,11 +114,20 @@ async def opened(url: str, cells: tuple[str, ...], quota: Quota) -> AsyncIterato
 
 
 async def assert_exact(scheduler: Scheduler, vcpu: int | None = None) -> int:
-    """Check that the quota's usage equals the claims of the cells; return the VCPU used."""
-    rows = await scheduler.usage((UsageBy.CLASS,))
-    held: dict[str, Any] = dict(rows[0].used) if rows else {}
-    used = {name: amount for name, amount in (await scheduler.quotas.get("web")).used.items() if amount}
-    assert used == held
+    """Check that the quota's usage equals the claims of the cells; return the VCPU used.
+
+    What a killed process has sent last may arrive between the two reads, so these are repeated.
+    """
+    held, used = dict[str, Any](), dict[str, Any]()
+
+    async def are_equal() -> bool:
+        nonlocal held, used
+        rows = await scheduler.usage((UsageBy.CLASS,))
+        held = dict(rows[0].used) if rows else {}
+        used = {name: amount for name, amount in (await scheduler.quotas.get("web")).used.items() if amount}
+        return used == held
+
+    await wait_until(are_equal, what="the quota's usage is what the claims hold")
     assert vcpu is None or held.get("VCPU", 0) == vcpu
     assert (await scheduler.audit()).problems == ()
     return int(held.get("VCPU", 0))

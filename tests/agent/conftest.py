@@ -290,7 +290,8 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 OVER_REST = {"test_claims_of_a_host.py", "test_local_work.py", "test_placements.py", "test_work_ended.py"}
-"""Modules whose tests run over both links in a usual run: together they use each command of the link over REST."""
+"""Modules whose tests run over both links in a usual run. Together they use each command of the link over REST but
+`raise_epoch`, whose route tests/api/test_agents.py has."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

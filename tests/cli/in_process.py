@@ -51,7 +51,7 @@ def run(
         _opened(errors) as err,
         _surroundings(environment, folder),
         _redirected(),
-        patch.object(context, "gc"),  # a command exempts from collection whatever is there, which here is too much
+        patch.object(context, "gc"),  # a command freezes all objects, and here those of earlier tests too
     ):
         return _in_thread(arguments, (out, err))
 

@@ -23,7 +23,7 @@ from tests.support import evidence, secret_watch
 from tests.support.waiting import wait_until_sync
 
 COMMAND = (sys.executable, "-m", "redsched.cli")
-SERVES = (("up",), ("api",), ("agent",))
+SERVES = ("up", "api", "agent")
 """Commands that handle signals, and so need a process."""
 
 
@@ -61,7 +61,7 @@ class Ran:
 
 def run(*arguments: str, environment: Mapping[str, str] | None = None) -> Ran:
     """Run a command to its end, in this process if it serves nothing."""
-    runner = warm if arguments[:1] in SERVES else in_process
+    runner = warm if arguments and arguments[0] in SERVES else in_process
     with TemporaryDirectory() as folder:
         output, errors = Path(folder, "output"), Path(folder, "errors")
         exit_code = runner.run(arguments, {**os.environ, **(environment or {})}, output, errors)

@@ -23,13 +23,12 @@ import redis
 from redsched.store.embedded.binary import pick_server
 from redsched.store.store import Store
 from tests.cli import in_process
-from tests.cli.parts import Up, run, up
+from tests.cli.parts import SERVES, Up, run, up
 from tests.docs.pages import ROOT
 from tests.support.builders.cells import raw_client
 
 COLUMNS = 80
 DONE = re.compile(r"-- done (\d+) --\n$")
-SERVES = ("up", "api", "agent")
 PLAIN = re.compile(r"redsched [^|&;<>$()`\n\\]*")
 """A command without shell syntax."""
 UP = re.compile(r"((?:\w+=\S+ )*)(scripts/|redsched )up\b(.*)")

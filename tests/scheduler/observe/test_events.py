@@ -20,7 +20,7 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import Change, Recorded
 from tests.scheduler.conftest import report_all, report_of
 from tests.scheduler.working import Work, at_work
-from tests.support.builders.cells import raw_client
+from tests.support.builders.cells import later_than, raw_client
 from tests.support.waiting import wait_until
 
 KEYS = Path(__file__).parents[3] / "docs" / "keys.md"
@@ -327,21 +327,11 @@ async def test_claims_of_this_process_are_recorded_without_reading_them(quiet: S
     assert [facts.get("gang") for _, _, facts in told[0]] == [None, "two", "two"]
 
 
-async def is_later(store: CellStore) -> None:
-    """Wait until the store's clock has moved on: what happens next has a later time than all before."""
-    before = (await store.tick()).now_ms
-
-    async def has_moved_on() -> bool:
-        return (await store.tick()).now_ms > before
-
-    await wait_until(has_moved_on)
-
-
 async def test_events_are_selected_by_when_they_happened(quiet: Scheduler) -> None:
     """Whenever they were recorded, in lists and among the newest."""
     for name in ("a", "b", "c"):
         await a_life(quiet, name)
-        await is_later(store_of(quiet))
+        await later_than(store_of(quiet), (await store_of(quiet).tick()).now_ms)
     await Recorder(store_of(quiet), Settings()).record()
     everything = await all_of(quiet)
     first, last = next(one for one in everything if one.facts.get("claim") == "b"), everything[-1]

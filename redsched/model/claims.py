@@ -74,6 +74,17 @@ class OnExit(StrEnum):
     """Keep the claim, and record when its work ended."""
 
 
+class GangOnExit(StrEnum):
+    """What happens to the other members of a gang, all of which were active, when one of them ends by itself."""
+
+    KEEP = "keep"
+    """Keep them: each claim stands alone."""
+    RELEASE = "release"
+    """Release them."""
+    REPLACE = "replace"
+    """Stop them, and place all members again, together."""
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     """A placement of a claim that still holds something on a host. `placed`, the token it was placed with, is its name.
@@ -179,7 +190,8 @@ class Claim:
     gang: str = ""
     """The gang it was claimed with, named by the id of the gang's first member."""
     gang_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """For a gang with relations: the claim ids of each member, including its own."""
+    """For a gang with relations or `gang_on_exit`: the claim ids of each member, including its own."""
+    gang_on_exit: GangOnExit = GangOnExit.KEEP
     resizing_to: Amounts = field(default_factory=dict)
     placements: tuple[Placement, ...] = ()
     """All its placements, the main one first; empty if the claim has ended, or is pending and has left its host."""

@@ -162,7 +162,7 @@ _OF_THE_ANSWER = frozenset(
 )
 _CALL_FIELDS = _OF_THE_ANSWER | {
     *("count", "mode", "members", "relations", "project", "consumer", "lease_s", "on_exit", "max_attempts"),
-    "max_runtime_s",
+    *("max_runtime_s", "gang_on_exit"),
 }
 _ALL_FIELDS = tuple(one.name for one in fields(Request))
 _DEFAULTS: Mapping[str, Any] = {

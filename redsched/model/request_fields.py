@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from redsched.model.claims import OnExit
+from redsched.model.claims import GangOnExit, OnExit
 from redsched.model.constraints import Group, Hints, Numa, PciDevices, Relation, Spread
 from redsched.model.json_codec import CustomJson
 from redsched.model.limits import (
@@ -185,6 +185,10 @@ class RequestFields(PlaceFields):
         OnExit,
         Field(description="What happens to a claim when the work that a hook named ends by itself."),
     ] = OnExit.RELEASE
+    gang_on_exit: Annotated[
+        GangOnExit,
+        Field(description="What happens to the other members of an active gang when one ends by itself."),
+    ] = GangOnExit.KEEP
     max_attempts: Annotated[
         int,
         whole_from(1, MAX_ATTEMPTS),

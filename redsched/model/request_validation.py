@@ -4,7 +4,7 @@ A request is built for each call, so fields that are nearly always empty are tes
 """
 
 from redsched.errors import InvalidRequest
-from redsched.model.claims import OnExit
+from redsched.model.claims import GangOnExit, OnExit
 from redsched.model.limits import (
     MAX_ALTERNATES,
     MAX_ATTEMPTS,
@@ -31,6 +31,7 @@ from redsched.model.validation import (
 )
 
 _ON_EXIT = frozenset(OnExit)
+_GANG_ON_EXIT = frozenset(GangOnExit)
 
 
 def check_asked(request: RequestFields) -> None:
@@ -76,12 +77,29 @@ def check_fields(request: RequestFields) -> None:
 
 
 def check_places(request: RequestFields, places: int) -> None:
-    """Raise InvalidRequest unless this number of places, over all members, is allowed with these claim ids."""
+    """Raise InvalidRequest unless this number of places, over all members, is allowed with the fields of the call."""
     check_range("places of all members together", places, 1, MAX_COUNT)
     if request.claim_ids and len(request.claim_ids) != places:
         raise InvalidRequest(f"claim_ids has {len(request.claim_ids)} ids for {places} places: give one for each place")
     if len(set(request.claim_ids)) != len(request.claim_ids):
         raise InvalidRequest("claim_ids has an id twice: use a different id for each place")
+    if request.gang_on_exit is not GangOnExit.KEEP:
+        _check_gang_on_exit(request, places)
+
+
+def _check_gang_on_exit(request: RequestFields, places: int) -> None:
+    if request.gang_on_exit not in _GANG_ON_EXIT:
+        raise InvalidRequest(f"gang_on_exit must be one of {', '.join(GangOnExit)}, not {request.gang_on_exit!r}")
+    if places == 1 or request.mode != "all":
+        what = "one place" if places == 1 else f"mode {request.mode}"
+        raise InvalidRequest(
+            f"gang_on_exit {request.gang_on_exit} is for gangs (several places, mode all), not for {what}: leave it out"
+        )
+    if request.gang_on_exit == GangOnExit.REPLACE and request.on_exit != OnExit.REPLACE:
+        raise InvalidRequest(
+            f"gang_on_exit replace requires on_exit replace, not {request.on_exit}: otherwise the member that ends is "
+            "not placed again with the others"
+        )
 
 
 def _check_sizes(request: RequestFields) -> None:

@@ -55,6 +55,7 @@ CLAIM: dict[str, Any] = {
     "digest": "",
     "counted": {"zone": "az1"},
     "on_exit": "release",
+    "gang_on_exit": "keep",
     "work_ended_at_ms": None,
     "reason": None,
     "decision": {

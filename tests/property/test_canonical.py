@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from redsched.errors import InvalidRequest
-from redsched.model import GangMember, Numa, NumaCell, OnExit, Request
+from redsched.model import GangMember, GangOnExit, Numa, NumaCell, OnExit, Request
 from redsched.model.json_codec import as_text
 from redsched.schema.parsing import parse
 from tests.support.fleets.filter_fleets import filtered_request
@@ -108,3 +109,29 @@ def test_what_becomes_of_a_claim_is_part_of_what_was_asked_for() -> None:
     assert "on_exit" not in plain.canonical()
     with pytest.raises(InvalidRequest, match="on_exit must be one of release, replace, keep, not 'restart'"):
         Request({"VCPU": 1}, on_exit="restart")  # type: ignore[arg-type]
+
+
+def test_what_becomes_of_an_active_gang_is_part_of_what_was_asked_for() -> None:
+    """`gang_on_exit` changes the digest but not the shape, and is for gangs. By default nothing is added."""
+    plain = Request({"VCPU": 1}, count=2, on_exit=OnExit.REPLACE)
+    again = replace(plain, gang_on_exit=GangOnExit.REPLACE)
+    assert plain.digest() != again.digest()
+    assert plain.shape() == again.shape()
+    assert "gang_on_exit" not in plain.canonical()
+    assert Request.from_canonical(again.canonical()) == again
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"gang_on_exit": "restart"}, "must be one of keep, release, replace, not 'restart'"),
+        ({"count": 1}, "not for one place: leave it out"),
+        ({"mode": "incremental"}, "not for mode incremental: leave it out"),
+        ({"on_exit": OnExit.RELEASE}, "requires on_exit replace, not release"),
+    ],
+)
+def test_what_is_for_gangs_is_refused_for_other_requests(wrong: dict[str, Any], says: str) -> None:
+    right: dict[str, Any] = {"count": 2, "on_exit": OnExit.REPLACE, "gang_on_exit": GangOnExit.REPLACE}
+    assert Request({"VCPU": 1}, **right)
+    with pytest.raises(InvalidRequest, match=says):
+        Request({"VCPU": 1}, **(right | wrong))

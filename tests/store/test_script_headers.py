@@ -93,7 +93,10 @@ def test_lists_begin_behind_the_keys_and_arguments_that_the_header_names(name: s
         assert int(first) == keys + 1 - (arguments if length == "#ARGV" else 0)
 
 
-UNUSED = {"claim": set(), "replace": {"digest", "consumer", "call_id", "most_alternates", "gang_members"}}
+UNUSED = {
+    "claim": set(),
+    "replace": {"digest", "consumer", "call_id", "most_alternates", "gang_members", "gang_on_exit"},
+}
 """The arguments that replace.lua ignores: the claims that it places again have these already."""
 
 

@@ -10,7 +10,7 @@ from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.options import AsJson, seconds
 from redsched.cli.request_options import RequestOptions, about, request_of, takes_asked
 from redsched.cli.where import ANYWHERE, Where
-from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_LEASE_S, MAX_RUNTIME_S, MAX_WAIT_S, OnExit
+from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_LEASE_S, MAX_RUNTIME_S, MAX_WAIT_S, GangOnExit, OnExit
 from redsched.model.validation import check_name
 from redsched.scheduler import Explanation, Miss, RankedHost, Selection, Selections
 from redsched.schema import responses
@@ -48,6 +48,7 @@ def select(
         seconds("--confirm-timeout", most=MAX_WAIT_S, help="How long --until active waits. Default: the lease."),
     ] = None,
     on_exit: Annotated[OnExit | None, typer.Option(help=f"{about('on_exit')} Default: release.")] = None,
+    gang_on_exit: Annotated[GangOnExit | None, typer.Option(help=f"{about('gang_on_exit')} Default: keep.")] = None,
     max_attempts: Annotated[
         int | None,
         typer.Option(min=1, max=MAX_ATTEMPTS, help=f"{about('max_attempts')} Default: 3.", show_default=False),
@@ -77,6 +78,7 @@ def select(
         reserve=reserve or None,
         confirm_timeout_s=confirm_timeout_s,
         on_exit=on_exit,
+        gang_on_exit=gang_on_exit,
         max_attempts=max_attempts,
         max_runtime_s=max_runtime_s,
         claim=False if dry_run else None,

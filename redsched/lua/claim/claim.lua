@@ -2,7 +2,8 @@
 -- claim: place each member of a call on the first of its candidates that fits now; all members or none.
 -- KEYS meta changes hosts deadlines reconcile shelved quota ...
 -- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer members hosts lists request limited gang call_id
--- ARGV max_attempts on_exit most_alternates alternates gang_members max_runtime_s reservation decisions ...
+-- ARGV max_attempts on_exit most_alternates alternates gang_members gang_on_exit max_runtime_s reservation
+-- ARGV decisions ...
 -- Further keys: the claim of each member; with decisions their key; then host, claims and inbox of each host; with
 -- conditions the attributes of each host, if ARGV says so, then each group and shared pool; with alternates the key of
 -- each member's list; with a gang its key; with a request its key.
@@ -10,6 +11,7 @@
 -- the number of each. request: the request to store, or ''. limited: 1 if the project is known to have a quota. quota:
 -- of the project. gang: 1 if the members form a gang. call_id: of this call, if it may have to be undone, else ''.
 -- max_attempts: '' for one. on_exit: '' for release. gang_members: as stored with each claim, or ''.
+-- gang_on_exit: '' for keep.
 -- max_runtime_s: of the request, '' for no limit. The time counts from a claim's first placement on, or from the one
 -- that unshelved it: claims that replace.lua moves or retries keep the deadline that they have.
 -- reservation: that of the request, if hosts are reserved for it, else ''.

@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from redsched.decide import Decision, Place
-from redsched.model import Claim, Request
+from redsched.model import Claim, GangOnExit, Request
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.results import Selection, Selections
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 
 NO_GANG: Mapping[str, tuple[str, ...]] = {}
+EQUAL_PLACES = "places"
+"""The name of the member of a gang that consists of equal places."""
 
 
 def claim_call(
@@ -54,15 +56,21 @@ def claim_call(
         most_alternates=request.alternates,
         call_id=call_id,
         gang_members=members_by_name,
+        gang_on_exit=request.gang_on_exit,
         reservation=reservation,
     )
 
 
 def gang_members(request: Request, decision: Decision, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the claim ids of each gang member, if relations must hold while the claims live; else an empty dict."""
+    """Return the claim ids of each gang member, if the members still matter to each other once all are active.
+
+    They do by relations, and by `gang_on_exit`. Otherwise an empty dict.
+    """
     members: dict[str, tuple[str, ...]] = {}
-    for place, claim_id in zip(decision.places, ids, strict=False) if request.relations else ():
-        members[place.member] = (*members.get(place.member, ()), claim_id)
+    is_kept = bool(request.relations) or request.gang_on_exit is not GangOnExit.KEEP
+    for place, claim_id in zip(decision.places, ids, strict=False) if is_kept else ():
+        name = place.member or EQUAL_PLACES
+        members[name] = (*members.get(name, ()), claim_id)
     return members
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from redsched.model import Amounts, Claim, ClaimStatus, EndReason, KeptDecision, OnExit, Placement, Reason
+from redsched.model import Amounts, Claim, ClaimStatus, EndReason, GangOnExit, KeptDecision, OnExit, Placement, Reason
 from redsched.scheduler import BulkOutcome, BulkResult, Page
 from redsched.schema.answer import Answer, From
 from redsched.schema.problem import members
@@ -132,6 +132,10 @@ class ClaimAnswer(Answer, shows=Claim):
         Mapping[str, str], Field(description="The zone and label values under which its server group counts it.")
     ]
     on_exit: Annotated[OnExit, Field(description="What happens to it when its work ends by itself.")]
+    gang_on_exit: Annotated[
+        GangOnExit,
+        Field(description="What happens to the other members of its active gang when it ends by itself."),
+    ]
     work_ended_at_ms: Annotated[
         int | None, Field(description="When its work was found to have ended. Null while it runs.")
     ]

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from redsched.errors import InvalidRequest
-from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_HOST_CLAIMS, MAX_RUNTIME_S, EndReason, OnExit
+from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_HOST_CLAIMS, MAX_RUNTIME_S, EndReason, GangOnExit, OnExit
 from redsched.model.claims import LOCAL
 from redsched.model.limits import MAX_HOST_SLOTS, check_size
 from redsched.model.tokens import Token, is_newer
@@ -123,7 +123,7 @@ def _whole(low: int, high: int = MAX_AMOUNT) -> Check:
     return check
 
 
-def _one_of(kind: type[EndReason] | type[OnExit]) -> Check:
+def _one_of(kind: type[EndReason] | type[OnExit] | type[GangOnExit]) -> Check:
     values = frozenset(one.value for one in kind)
 
     def check(text: str) -> None:
@@ -176,6 +176,7 @@ _PLAIN: Mapping[str, Check] = {
     "gang": _name,
     "digest": _matching(_DIGEST),
     "gang_members": _matching(_GANG_MEMBERS),
+    "gang_on_exit": _one_of(GangOnExit),
     "claimed_at_ms": _whole(0),
     "expires_at_ms": _whole(0),
     "work_ended_at_ms": _whole(0),

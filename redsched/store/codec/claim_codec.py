@@ -5,7 +5,7 @@ Conditions (server groups, shared pools, rules, limits) come last, and only in c
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from redsched.model import Candidate, Claim, ClaimRule, ClaimStatus, Exceeded, OnExit
+from redsched.model import Candidate, Claim, ClaimRule, ClaimStatus, Exceeded, GangOnExit, OnExit
 from redsched.model.validation import SHARED_POOL, split_slot
 from redsched.store.codec.claim_fields import alternates_text, decisions_name
 from redsched.store.codec.fields import gang_members_text
@@ -101,8 +101,9 @@ class ClaimWire:
         attempts = call.max_attempts if call.max_attempts > 1 else ""
         on_exit = "" if call.on_exit == OnExit.RELEASE else str(call.on_exit)
         alternates = (call.most_alternates, alternates_text(call.alternates), gang_members_text(call.gang_members))
+        gang_on_exit = "" if call.gang_on_exit == GangOnExit.KEEP else str(call.gang_on_exit)
         limits = (call.max_runtime_s or "", call.reservation, self._decisions)
-        return [*decided, *owner, *counts, *flags, attempts, on_exit, *alternates, *limits]
+        return [*decided, *owner, *counts, *flags, attempts, on_exit, *alternates, gang_on_exit, *limits]
 
     def _amounts(self) -> tuple[Arguments, list[tuple[int, str, int]]]:
         """Return each list of amounts, and the amounts from shared pools, each with the number of its list."""

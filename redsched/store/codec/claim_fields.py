@@ -68,7 +68,15 @@ FIELDS = (
     Field(
         "gang_members",
         CLAIM,
-        "For a gang with relations: the claims of each member, as `db=a,b app=c`.",
+        "For a gang with relations or `gang_on_exit`: the claims of each member, as `db=a,b app=c`; the member of a "
+        "gang of equal places is called `places`.",
+        journaled=True,
+        survives=True,
+    ),
+    Field(
+        "gang_on_exit",
+        CLAIM,
+        "What happens to the other members of its active gang when it ends by itself; `keep` if absent.",
         journaled=True,
         survives=True,
     ),

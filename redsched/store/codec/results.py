@@ -14,6 +14,7 @@ from redsched.model import (
     ClaimStatus,
     EndReason,
     Exceeded,
+    GangOnExit,
     HostLimit,
     OnExit,
 )
@@ -196,7 +197,8 @@ class ClaimCall:
     """Further hosts that fit, best first. Each claim keeps up to `most_alternates` of them that no member gets."""
     most_alternates: int = 0
     gang_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """For a gang with relations: the ids of each member's claims, stored with all of them."""
+    """For a gang with relations or `gang_on_exit`: the ids of each member's claims, stored with all of them."""
+    gang_on_exit: GangOnExit = GangOnExit.KEEP
     reservation: str = ""
     """The reservation of the request, if hosts are reserved for it: it may use what they keep for it."""
     expected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -19,6 +19,7 @@ from redsched.model import (
     Aggregate,
     Candidate,
     EndReason,
+    GangOnExit,
     GroupPolicy,
     HostReport,
     HostStatus,
@@ -186,14 +187,13 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     clock = await cell.tick()
     small = (Candidate("h1", {"VCPU": 2}),)
 
-    async def place(*members: Member, is_gang: bool = False, **more: Any) -> list[str]:
-        call = ClaimCall(
-            members, clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000, request="{}", is_gang=is_gang, **more
-        )
+    async def place(*members: Member, **more: Any) -> list[str]:
+        call = ClaimCall(members, clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000, request="{}", **more)
         return [one.token for one in (await cell.claims.place(call)).placed]
 
     ids = ("g1", "g2")
-    tokens = await place(*(Member(one, small, decision="{}") for one in ids), is_gang=True, gang_members={"m": ids})
+    gang: Any = {"is_gang": True, "gang_members": {"m": ids}, "gang_on_exit": GangOnExit.RELEASE}
+    tokens = await place(*(Member(one, small, decision="{}") for one in ids), **gang)
     await cell.claims.fail("h1", "g1", tokens[0], by_host=True)
     await seen.look()
     await cell.gangs.end("g1")

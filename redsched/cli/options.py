@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -169,6 +170,14 @@ def written(what: str, text: str) -> Any:
         return parse_yaml(text)
     except InvalidRequest as error:
         raise InvalidRequest(f"{what}: {error.detail}") from error
+
+
+def json_value(what: str, text: str) -> Any:
+    """Parse a text in JSON, and not in YAML, which reads some texts as other values. Raises InvalidRequest."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(f"{what} is not JSON: {error}") from error
 
 
 @contextmanager

@@ -225,6 +225,8 @@ class Claim:
     """Present only if requested: it is stored under a key of its own."""
     decision: KeptDecision | None = None
     """How the host of its newest placement was chosen. Present only if requested, and if it is kept."""
+    payload: object = None
+    """What its request gives to the hook, a JSON value. Present only if requested."""
     next_attempt_at_ms: int | None = None
     """While pending: when the next placement is attempted. Present only if requested."""
     raw: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)

@@ -32,6 +32,8 @@ class GangMember:
             raise InvalidRequest(f"member {self.name!r} has members itself: list all members side by side")
         if self.request.project:
             raise InvalidRequest(f"member {self.name!r} has a project: set the project of the request instead")
+        if self.request.payload is not None:
+            raise InvalidRequest(f"member {self.name!r} has a payload: set the payload of the request instead")
 
     @property
     def count(self) -> int:
@@ -162,7 +164,7 @@ _OF_THE_ANSWER = frozenset(
 )
 _CALL_FIELDS = _OF_THE_ANSWER | {
     *("count", "mode", "members", "relations", "project", "consumer", "lease_s", "on_exit", "max_attempts"),
-    *("max_runtime_s", "gang_on_exit"),
+    *("max_runtime_s", "gang_on_exit", "payload"),
 }
 _ALL_FIELDS = tuple(one.name for one in fields(Request))
 _DEFAULTS: Mapping[str, Any] = {

@@ -200,4 +200,8 @@ class RequestFields(PlaceFields):
         whole_from(0, MAX_RUNTIME_S),
         Field(description="Seconds from the claim until its host stops the work, whatever its state. 0: no limit."),
     ] = 0
+    payload: Annotated[
+        object,
+        Field(description="Any JSON value for the hooks of the work, up to 16 KiB. redsched does not look into it."),
+    ] = None
     claim: Annotated[bool, Field(description="false: a dry run that writes nothing.")] = True

@@ -20,6 +20,7 @@ from redsched.model.limits import (
     check_range,
     check_size,
 )
+from redsched.model.payload import check_payload
 from redsched.model.request_fields import RequestFields
 from redsched.model.validation import (
     check_amount,
@@ -74,6 +75,8 @@ def check_fields(request: RequestFields) -> None:
         _check_spread(request)
     _check_numbers(request)
     _check_weights(request)
+    if request.payload is not None:
+        check_payload(request.payload)
 
 
 def check_places(request: RequestFields, places: int) -> None:

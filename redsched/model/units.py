@@ -81,7 +81,7 @@ def without_units(value: Any, word: str = "") -> Any:
         return {name: _inventory(name, one) for name, one in value.items()}
     if word == "pools":
         return {name: without_units(pool) for name, pool in value.items()}
-    if word in ("labels", "metadata", "metrics", "properties", "aggregate_metadata", "query"):
+    if word in ("labels", "metadata", "metrics", "properties", "aggregate_metadata", "query", "payload"):
         return value
     return {key: without_units(one, str(key)) for key, one in value.items()}
 

@@ -56,6 +56,7 @@ CLAIM: dict[str, Any] = {
     "counted": {"zone": "az1"},
     "on_exit": "release",
     "gang_on_exit": "keep",
+    "payload": {"argv": ["train.sh", "--epochs", "3"]},
     "work_ended_at_ms": None,
     "reason": None,
     "decision": {

@@ -12,6 +12,7 @@ from pydantic_core import to_json
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.model.limits import MAX_CELL_SLOTS, MAX_CONDITIONS, MAX_HOST_CLAIMS, MAX_HOST_SLOTS, MAX_REQUEST_BYTES
+from redsched.model.payload import MAX_PAYLOAD_BYTES
 from redsched.schema import parsing
 from redsched.schema.parsing import parse
 from redsched.schema.requests.reports import ReportBody, check_report_size
@@ -71,6 +72,12 @@ async def test_a_request_over_a_cap_is_refused_and_names_the_field(api: httpx.As
     changed, field = TOO_MUCH[name]
     found = check_problem(await api.post("/v1/selections", json={**NEED, **changed}), 422, "invalid-request")
     assert found["detail"].startswith(f"{field}:"), found
+
+
+async def test_a_payload_over_its_cap_is_refused(large_api: httpx.AsyncClient) -> None:
+    answer = await large_api.post("/v1/selections", json={**VCPU, "payload": "x" * MAX_PAYLOAD_BYTES})
+    found = check_problem(answer, 422, "invalid-request")
+    assert found["detail"].startswith("payload has 16386 bytes as JSON: at most 16384 are allowed")
 
 
 @pytest.mark.parametrize("name", BAD_REPORTS)

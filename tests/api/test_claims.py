@@ -201,6 +201,18 @@ async def test_a_claim_shows_how_long_its_work_may_run(api: httpx.AsyncClient) -
     assert (plain["max_runtime_s"], plain["runtime_deadline_ms"]) == (0, None)
 
 
+async def test_a_claim_shows_the_payload_of_its_request_and_lists_do_not(api: httpx.AsyncClient) -> None:
+    job = {"argv": ["train.sh", "--epochs", "3"], "more": [None, 1.5, "\u00fc"]}
+    claim = await select(api, payload=job)
+    assert (await api.get(f"/v1/claims/{claim['claim_id']}")).json()["payload"] == job
+    [listed] = (await api.get("/v1/claims")).json()["claims"]
+    assert listed["payload"] is None
+    confirmed = await verb(api, claim, "confirm")
+    assert confirmed.json()["payload"] == job
+    plain = await select(api, payload=None)
+    assert (await api.get(f"/v1/claims/{plain['claim_id']}")).json()["payload"] is None
+
+
 async def test_an_unknown_claim_is_404(api: httpx.AsyncClient) -> None:
     check_problem(await api.get("/v1/claims/nix"), 404, "not-found")
     check_problem(await api.get("/v1/claims/a%7Bb"), 422, "invalid-request")

@@ -1,5 +1,6 @@
 """POST /v1/selections and /v1/explain: what is claimed, what is refused and why; bad input writes nothing."""
 
+import json
 from typing import Any
 
 import httpx
@@ -40,6 +41,8 @@ BAD_FIELDS: dict[str, dict[str, Any]] = {
     "too many attempts": {**NEED, "max_attempts": 101},
     "a negative runtime": {**NEED, "max_runtime_s": -1},
     "a runtime of more than 30 days": {**NEED, "max_runtime_s": 2_592_001},
+    "a payload that is nested too deeply": {**NEED, "payload": json.loads("[" * 65 + "]" * 65)},
+    "a payload of one member": {"members": [{"name": "db", **NEED, "payload": 1}]},
     "attempts with a point": {**NEED, "max_attempts": 2.0},
     "project not a name": {**NEED, "project": "a/b"},
     "consumer not a name": {**NEED, "consumer": "é"},

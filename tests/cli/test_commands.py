@@ -106,6 +106,35 @@ def test_select_limits_how_long_the_work_may_run(redsched: Redsched) -> None:
     redsched("select", "VCPU=1", "--max-runtime", "31d").check_failed(2, "--max-runtime")
 
 
+def test_select_gives_a_payload_to_the_hook(redsched: Redsched) -> None:
+    redsched("select", "VCPU=1", "--id", "mine", "--payload", '{"argv": ["a", "\u00fc"], "pause_s": "5m"}').check()
+    payload = {"argv": ["a", "\u00fc"], "pause_s": "5m"}
+    assert redsched("claim", "show", "mine", "--json").check().json()["payload"] == payload
+    shown = redsched("claim", "show", "mine").check().output
+    assert 'payload: {"argv": ["a", "\u00fc"], "pause_s": "5m"}\n' in shown
+    redsched("select", "VCPU=1", "--id", "empty", "--payload", "{}").check()
+    assert redsched("claim", "show", "empty", "--json").check().json()["payload"] == {}
+    redsched("select", "VCPU=1", "--id", "none").check()
+    assert "payload" not in redsched("claim", "show", "none").check().output
+
+
+def test_a_long_payload_is_cut_off_unless_json_is_asked_for(redsched: Redsched) -> None:
+    redsched("select", "VCPU=1", "--id", "mine", "--payload", f'"{"x" * 1000}"').check()
+    assert f'payload: "{"x" * 299}... (--json shows all of it)\n' in redsched("claim", "show", "mine").check().output
+
+
+@pytest.mark.parametrize(
+    ("payload", "says"),
+    [
+        ("{argv: [a]}", "--payload is not JSON: "),
+        ("NaN", "payload is not a JSON value"),
+        (f'"{"x" * 16_384}"', "payload has 16386 bytes as JSON: at most 16384 are allowed"),
+    ],
+)
+def test_a_payload_that_cannot_be_kept_is_refused(redsched: Redsched, payload: str, says: str) -> None:
+    redsched("select", "VCPU=1", "--payload", payload).check_failed(2, says)
+
+
 def test_a_dry_run_claims_nothing(redsched: Redsched) -> None:
     shown = redsched("select", "VCPU=1", "--dry-run", "-n", "2", "--json").check().json()["selections"]
     assert [one["claim_id"] for one in shown] == [None, None]

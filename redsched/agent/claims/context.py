@@ -134,13 +134,14 @@ class LifecycleContext:
     async def run_hook(self, verb: Verb, work: JournalEntry) -> bytes:
         """Run the hook of this host and return its output. Raises HookFailed."""
         async with self.hooks:
-            name = alternates_name(work.id)
+            name, texts = alternates_name(work.id), self.host.journal.texts
             # The journal may still have the list of an earlier claim with this id.
-            alternates = alternates_from(self.host.journal.texts.get(name, "") if name in work.texts else "")
+            alternates = alternates_from(texts.get(name, "") if name in work.texts else "")
+            payload = self.host.journal.payload_of(work)
             began_s = aio.now_s()
             with tracing.span("redsched.hook", verb=verb.value, claim_id=work.id, host=self.host.name):
                 cell, host, traceparent = self.host.cell.name, self.host.name, tracing.traceparent()
-                output = await self.hook.run(HookRequest(verb, cell, host, work, alternates, traceparent))
+                output = await self.hook.run(HookRequest(verb, cell, host, work, alternates, payload, traceparent))
         if not isinstance(self.hook, NoHook):
             took_s = round(aio.now_s() - began_s, 3)
             _log.info(DONE_BY[verb], host=self.host.name, claim=work.id, took_s=took_s)

@@ -90,7 +90,8 @@ class OfflineLimits:
             await self._journal.write_held(host, work)
         try:
             async with self._hooks:
-                await self._hook.run(HookRequest(Verb.STOP, self._cells[host], host, work))
+                payload = self._journal.payload_of(work)
+                await self._hook.run(HookRequest(Verb.STOP, self._cells[host], host, work, payload=payload))
         except HookFailed as error:
             _log.error("work could not be stopped", host=host, claim=work.id, reason=str(error))
             return

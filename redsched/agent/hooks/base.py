@@ -63,6 +63,8 @@ class HookRequest:
     work: JournalEntry
     alternates: tuple[str, ...] = ()
     """The other hosts that fitted when the claim was made, best first."""
+    payload: Any = None
+    """What the claim's request gives to the hook; None if it gives nothing."""
     traceparent: str = ""
     """The span of this run (W3C Trace Context); '' without tracing."""
 
@@ -83,6 +85,8 @@ class HookRequest:
             "request_id": work.origin.request_id,
             "alternates": [host for host in self.alternates if host != self.host],
         }
+        if self.payload is not None:
+            fields["payload"] = self.payload
         if work.runtime_deadline_ms is not None:
             fields["runtime_deadline_ms"] = work.runtime_deadline_ms
         if work.named is not None:

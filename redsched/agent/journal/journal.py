@@ -13,13 +13,16 @@ from collections import defaultdict
 from collections.abc import Awaitable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from redsched.agent.journal import schema as sql
 from redsched.agent.journal.file import JournalFile, opening
 from redsched.agent.journal.schema import VERSION, HostPage, JournalEntry, from_row, to_row
 from redsched.agent.store_clock import StoreClock
 from redsched.model import ClaimStatus
+from redsched.model.payload import payload_in
 from redsched.model.tokens import is_newer_token
+from redsched.store.codec.claim_fields import request_name
 from redsched.store.codec.results import EndedPlacement
 
 BLOCK = 1000
@@ -157,6 +160,10 @@ class Journal(JournalFile):
         """Store a text that placements refer to."""
         self.texts[name] = text
         return self._write(sql.SET_TEXT, (name, text))
+
+    def payload_of(self, work: JournalEntry) -> Any:
+        """Return what the request of a placement gives to the hook; None for nothing."""
+        return payload_in(self.texts.get(request_name(work.digest)))
 
     def prune(self, now_ms: int) -> None:
         """Delete tombstones older than REMEMBER_MS whose host has attested since, and the oldest above the limit.

@@ -1,5 +1,6 @@
 """`redsched claim list`, `show` and `release`."""
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
@@ -26,12 +27,15 @@ from redsched.cli.verbs import bulk
 from redsched.cli.watching import WatchOption, find_and_show
 from redsched.cli.where import ANYWHERE, Where
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, KeptDecision, ListedState, Placement, Token
+from redsched.model.claims import plain_text
 from redsched.model.validation import check_name
 from redsched.scheduler import BulkResult, Page
 from redsched.schema import responses
 from redsched.schema.requests.queries import ReleaseQuery
 
 CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT")
+MAX_SHOWN = 300
+"""The most characters of a payload that `claim show` prints without --json."""
 PLACEMENT_HEADS = ("TOKEN", "STATE", "HOST", "AMOUNTS", "WHY")
 
 
@@ -185,10 +189,19 @@ def _facts(found: Claim) -> dict[str, object]:
         "attempts": f"{found.attempts} of {found.max_attempts}",
         "runtime": _runtime(found),
         "alternates": " ".join(found.alternates),
+        "payload": _payload(found),
         "made by": found.actor,
         "request id": found.request_id,
     }
     return {name: value for name, value in facts.items() if value}
+
+
+def _payload(found: Claim) -> str:
+    """Return the beginning of a claim's payload as JSON; '' if it has none."""
+    if found.payload is None:
+        return ""
+    text = plain_text(json.dumps(found.payload, ensure_ascii=False))
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}... (--json shows all of it)"
 
 
 def _runtime(found: Claim) -> str:

@@ -1,6 +1,7 @@
 """`redsched select` and `explain`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -61,6 +62,7 @@ def select(
             help="Time from the claim until its host stops the work, such as 90 or 8h. Default: no limit.",
         ),
     ] = None,
+    payload: Annotated[str, typer.Option("--payload", metavar="JSON", help=about("payload"), show_default=False)] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Select without claiming: write nothing.")] = False,
     as_json: AsJson = False,
     where: Where = ANYWHERE,
@@ -83,6 +85,8 @@ def select(
         max_runtime_s=max_runtime_s,
         claim=False if dry_run else None,
     )
+    if payload:
+        request = replace(request, payload=options.json_value("--payload", payload))
     _show_selections(with_fleet(where, lambda s: s.select(request), read_only=not request.claim), as_json)
 
 

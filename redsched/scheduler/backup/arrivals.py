@@ -50,7 +50,7 @@ def arrivals_of(archive: Archive) -> list[Arrival]:
 def replayable(request: Request) -> Request:
     """Return a request without what only its own call and time can meet: ids, waits, hints about claims, deadlines."""
     asked = Request.from_canonical(request.canonical())
-    return replace(_in_each(asked, hints=Hints()), lease_s=LEASE_S, max_runtime_s=0)
+    return replace(_in_each(asked, hints=Hints()), lease_s=LEASE_S, max_runtime_s=0, payload=None)
 
 
 def weighed_by(request: Request, policy: str) -> Request:

@@ -35,7 +35,8 @@ class ClaimService:
     async def get(self, claim_id: str) -> Claim:
         """Return a claim, also an ended one that the store still remembers. Raises NotFound, Settling."""
         cell, claim = await self._cells.find_claim(claim_id)
-        claim = replace(claim, decision=await cell.store.texts.decision(claim))
+        decision, payload = await cell.store.texts.decision_and_payload(claim)
+        claim = replace(claim, decision=decision, payload=payload)
         if claim.state is ClaimStatus.PENDING:
             claim = replace(claim, next_attempt_at_ms=await cell.store.due.reconcile_at_ms(claim.id))
         return (await with_reasons(cell, [claim]))[0]

@@ -20,7 +20,8 @@ def single_claim_request(request: Request, claim: Claim) -> Request:
     member = fitting[0].request if fitting else request
     whole = replace(member, count=1, mode="all", project=request.project, consumer=request.consumer)
     weighed = replace(whole, policy=request.policy, weights=request.weights, lease_s=request.lease_s)
-    return _resized(replace(weighed, max_runtime_s=request.max_runtime_s), claim)
+    # The claim keeps its payload with the request that it was made from.
+    return _resized(replace(weighed, max_runtime_s=request.max_runtime_s, payload=None), claim)
 
 
 def elsewhere(request: Request, hosts: frozenset[str], exclude: frozenset[str]) -> Request:

@@ -15,6 +15,7 @@ from redsched.cache.columns import Columns
 from redsched.decide.plugins.registry import PluginRegistry
 from redsched.errors import InvalidRequest, TooHard
 from redsched.model import Claim, ClaimStatus, Request
+from redsched.model.payload import without_payload
 from redsched.pacing import paced
 from redsched.scheduler.backup.archive import Packed
 from redsched.scheduler.cells import Cell
@@ -33,7 +34,7 @@ TRIES = 3
 
 @dataclass(slots=True)
 class Known:
-    """The claims of a plan, the texts of their requests by digest, and the gangs that are not active yet.
+    """The claims of a plan, the texts of their requests without payloads by digest, and gangs that are not active yet.
 
     Claims are kept as texts, and become objects in the fork: the garbage collector would traverse them here. `places`
     has their hosts, `counts` the number of claims on each host.
@@ -129,7 +130,7 @@ async def _read_texts(cell: Cell, known: Known) -> None:
         for one in some:
             text = texts.get(request_name(one))
             if text is not None:
-                known.texts[one] = text
+                known.texts[one] = text = without_payload(text)
                 if '"same_host"' in text or '"different_host"' in text:  # few have these, and parsing takes long
                     known.related |= _hinted(text)
 

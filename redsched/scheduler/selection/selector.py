@@ -10,6 +10,7 @@ until_active.confirmed          undone when a host does not confirm
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from redsched import aio
 from redsched.errors import NoValidHost, OutcomeUnknown, RedschedError, StoreUnavailable
@@ -91,7 +92,7 @@ class Selector:
                         lambda: self._pipeline.may_fit(attempt),
                         attempt.request.queue_timeout_s,
                         refused,
-                        key=None if attempt.reservation else attempt.request.digest(),
+                        key=None if attempt.reservation else _fits_alike(attempt.request),
                         is_hard=lambda: attempt.is_hard,
                     )
 
@@ -134,3 +135,8 @@ class Selector:
         if attempt.is_hard:
             return StoreUnavailable(f"the request takes long to decide, and others came first {within}: retry")
         return StoreUnavailable(f"no host could be claimed {within}, though some seemed free: retry")
+
+
+def _fits_alike(request: Request) -> str:
+    """Return a key that is equal for requests that fit together or not at all, whatever their hooks are given."""
+    return (request if request.payload is None else replace(request, payload=None)).digest()

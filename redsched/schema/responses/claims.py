@@ -136,6 +136,10 @@ class ClaimAnswer(Answer, shows=Claim):
         GangOnExit,
         Field(description="What happens to the other members of its active gang when it ends by itself."),
     ]
+    payload: Annotated[
+        Any,
+        Field(description="What its request gives to the hook, any JSON value. Null in lists, and if there is none."),
+    ]
     work_ended_at_ms: Annotated[
         int | None, Field(description="When its work was found to have ended. Null while it runs.")
     ]

@@ -4,8 +4,10 @@ They are named as their keys end: `request:<digest>`, `alternates:<claim id>`, `
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from redsched.model import Claim, KeptDecision
+from redsched.model.payload import payload_in
 from redsched.pacing import paged
 from redsched.store.codec.claim_fields import (
     ALTERNATES,
@@ -15,6 +17,7 @@ from redsched.store.codec.claim_fields import (
     alternates_name,
     decision_name,
     has_alternates,
+    request_name,
 )
 from redsched.store.commands.base import CLAIMS_AT_ONCE, CellClient, chunks
 
@@ -78,13 +81,21 @@ class TextCommands:
         texts = await self.read([alternates_name(claim_id) for claim_id in ids])
         return {one: alternates_from(text) for one in ids if (text := texts.get(alternates_name(one)))}
 
-    async def decision(self, claim: Claim) -> KeptDecision | None:
-        """Return how the host of the claim's newest placement was chosen; None if that is not kept."""
-        text = await self.get(decision_name(claim.id, claim.raw))
-        if text is None:
-            return None
-        found = (KeptDecision.from_text(text, one.placed, one.host) for one in reversed(claim.placements))
-        return next((one for one in found if one is not None), None)
+    async def decision_and_payload(self, claim: Claim) -> tuple[KeptDecision | None, Any]:
+        """Return how the host of the claim's newest placement was chosen, and its payload; None for what is not kept.
+
+        Both are read in one round trip.
+        """
+        decision, request = decision_name(claim.id, claim.raw), request_name(claim.digest)
+        texts = await self.read([decision] if claim.is_local or not claim.digest else [decision, request])
+        return _decision(texts.get(decision), claim), payload_in(texts.get(request))
+
+
+def _decision(text: str | None, claim: Claim) -> KeptDecision | None:
+    if text is None:
+        return None
+    found = (KeptDecision.from_text(text, one.placed, one.host) for one in reversed(claim.placements))
+    return next((one for one in found if one is not None), None)
 
 
 def _kept_ms(name: str) -> int:

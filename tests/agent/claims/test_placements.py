@@ -16,7 +16,7 @@ from redsched.agent.journal.journal import Journal, open_journal
 from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.monitor import HostMonitor
 from redsched.errors import StoreUnavailable
-from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Placement, Pool
+from redsched.model import Claim, ClaimStatus, HostReport, Inventory, Placement, Pool, Request
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.commands.texts import TextCommands
 from tests.agent.claims.test_steps import E1, Bench
@@ -339,6 +339,32 @@ async def test_after_a_wipe_the_store_has_the_requests_of_its_claims_again(world
     world.flush()
     await world.start(hook=world.hook)
     await is_kept(world, DIGEST, REQUEST)
+
+
+async def test_hooks_are_given_the_payload_of_the_request(world: World) -> None:
+    """Also by an agent that started later, from its journal, when the store has lost the request."""
+    for verb in ("start", "stop"):
+        world.on(verb, f"cat > {world.folder}/$1.json")
+    job = Request({"VCPU": 2}, payload={"argv": ["train.sh", "it's 5\u20ac"]})
+    agent = await world.start(hook=world.hook)
+    await world.place("a", request=job.canonical(), digest=job.digest())
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    await world.stop(agent)
+    world.flush()
+    await world.start(hook=world.hook)
+    await is_kept(world, job.digest(), job.canonical())
+    await world.cell.claims.release("h1", "a")
+    await world.reaches("a", ClaimStatus.ENDED)
+    for verb in ("start", "stop"):
+        assert json.loads((world.folder / f"{verb}.json").read_text())["payload"] == job.payload
+
+
+async def test_without_a_payload_hooks_are_given_none(world: World) -> None:
+    world.on("start", f"cat > {world.folder}/$1.json")
+    await world.start(hook=world.hook)
+    await world.place("a", request=REQUEST)
+    await world.reaches("a", ClaimStatus.ACTIVE)
+    assert "payload" not in json.loads((world.folder / "start.json").read_text())
 
 
 async def test_two_agents_that_put_the_same_request_back_at_once_leave_it_as_it_was(

@@ -8,6 +8,7 @@ A decision is a proposal: the claim script tries its candidates in the given ord
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from redsched.cache.columns import Columns
 from redsched.decide.aggregates import per_revision
 from redsched.decide.explain.changes import Effort, takes_now
 from redsched.decide.explain.explain import explain_steps
+from redsched.decide.explain.in_the_way import with_claims
 from redsched.decide.filters import rules_of
 from redsched.decide.filters.demands import keeps_projects
 from redsched.decide.filters.limits import has_limits, host_limits
@@ -166,6 +168,13 @@ class Decider:
         with Overlay(self._columns) as overlay:
             overlay.end(row, claim)
             return takes_now(profile, row)
+
+    def in_the_way(self, request: Request, miss: Miss, claims: Sequence[Claim], now_ms: int) -> Miss:
+        """Return a near miss with the claims in the way, of those on its host. Raises TooMuchWork."""
+        row, profile = self._columns.row(miss.host), self._profile_of(request, miss)
+        if row is None:
+            return miss
+        return with_claims(profile, partial(self._profile, remember=False), row, miss, claims, now_ms)
 
     def worth_waiting_for(self, request: Request, most: int, own: str = "") -> list[str]:
         """Return up to `most` hosts that would take one place of a request if they were empty (see `reserving`).

@@ -70,21 +70,38 @@ def wait_for(profile: RequestProfile, host: str, claims: Sequence[Claim], now_ms
         return None
     kept = columns.kept.get(row)
     with Overlay(columns) as overlay, columns.without_kept([(row, kept)] if kept is not None else []):
-        here = [view for claim in claims for view in (claim.on(host),) if view is not None]
-        ended = {claim.id: overlay.end(row, claim) for claim in here}
-        if not _takes(profile, row):
+        leaving = _leaving(profile, row, claims, now_ms, overlay)
+        if leaving is None:
             return None
-        leaving = list[Claim]()
-        for claim in sorted(here, key=lambda one: _stay_first(one, now_ms)):
-            check_work("looking for claims that have to leave")
-            overlay.give_back(ended[claim.id])
-            if not _takes(profile, row):
-                overlay.end(row, claim)
-                leaving.append(claim)
         amounts = profile.assigned_now(row)[0]
     ends = [one.runtime_deadline_ms for one in leaving]
     known = [one for one in ends if one is not None]
     return Wait(host, amounts, tuple(one.id for one in leaving), len(ends) - len(known), max([now_ms, *known]))
+
+
+def in_the_way(profile: RequestProfile, row: int, claims: Sequence[Claim], now_ms: int) -> list[Claim] | None:
+    """Return the claims that `wait_for` would wait for, if what the host keeps for another request stays kept."""
+    with Overlay(profile.columns) as overlay:
+        return _leaving(profile, row, claims, now_ms, overlay)
+
+
+def _leaving(
+    profile: RequestProfile, row: int, claims: Sequence[Claim], now_ms: int, overlay: Overlay
+) -> list[Claim] | None:
+    """Return the claims that have to leave, after ending them in the overlay; None if their end does not help."""
+    host = profile.columns.name(row)
+    here = [view for claim in claims for view in (claim.on(host),) if view is not None]
+    ended = {claim.id: overlay.end(row, claim) for claim in here}
+    if not _takes(profile, row):
+        return None
+    leaving = list[Claim]()
+    for claim in sorted(here, key=lambda one: _stay_first(one, now_ms)):
+        check_work("looking for claims that have to leave")
+        overlay.give_back(ended[claim.id])
+        if not _takes(profile, row):
+            overlay.end(row, claim)
+            leaving.append(claim)
+    return leaving
 
 
 def _takes(profile: RequestProfile, row: int) -> bool:

@@ -69,6 +69,12 @@ class Miss:
     distance: tuple[int, float] = field(default=(0, 0.0), compare=False)
     after: str = ""
     """A claim whose end would make the host take one place of the unchanged request; '' if none was found."""
+    claims: Mapping[str, str] = field(default_factory=dict)
+    """The claims in the way, each with its project: as few as possible whose end would make the host take one place."""
+    other_claims: int = 0
+    """The number of further claims in the way, which the caller may not know."""
+    both: bool = False
+    """Whether the changes help only once the claims in the way have ended."""
     member: str = ""
     """The gang member of which it would take one place; '' if there are no members."""
     places: Mapping[str, str] = field(default_factory=dict)

@@ -44,9 +44,9 @@ class Ran:
         """Return the output of a command that ran with --json."""
         return dict(json.loads(self.output))
 
-    def check(self) -> "Ran":
-        """Check that it succeeded without errors on stderr."""
-        assert (self.exit_code, self.errors) == (0, ""), self
+    def check(self, exit_code: int = 0) -> "Ran":
+        """Check that it succeeded, or reported what this exit code says, without errors on stderr."""
+        assert (self.exit_code, self.errors) == (exit_code, ""), self
         return self
 
     def check_failed(self, exit_code: int, *words: str) -> str:

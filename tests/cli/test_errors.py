@@ -96,21 +96,21 @@ def test_an_unknown_zone_lists_the_zones(redsched: Redsched, command: str) -> No
     if command == "select":
         ran.check_failed(3, "2 in other zones", unknown)
     else:
-        assert ran.check().output.splitlines()[1] == unknown
-        found = redsched(command, "VCPU=1", "--zone", "az9", "--json").check().json()
+        assert ran.check(1).output.splitlines()[1] == unknown
+        found = redsched(command, "VCPU=1", "--zone", "az9", "--json").check(1).json()
         assert (found["unknown_zones"], found["zones"]) == (["az9"], ["az1", "az2"])
 
 
 def test_an_unknown_host_is_named(redsched: Redsched) -> None:
     redsched("select", "VCPU=1", "--host", "nope").check_failed(3, "2 not among those named; unknown host 'nope'")
-    assert redsched("explain", "VCPU=1", "--host", "nope").check().output.splitlines()[1] == "unknown host 'nope'"
-    found = redsched("explain", "VCPU=1", "--host", "nope", "--json").check().json()
+    assert redsched("explain", "VCPU=1", "--host", "nope").check(1).output.splitlines()[1] == "unknown host 'nope'"
+    found = redsched("explain", "VCPU=1", "--host", "nope", "--json").check(1).json()
     assert (found["unknown_hosts"], found["unknown_zones"]) == (["nope"], [])
 
 
 def test_explain_names_a_closed_host_that_would_fit(redsched: Redsched) -> None:
     redsched("host", "disable", "h1").check()
-    lines = redsched("explain", "VCPU=1", "--host", "h1").check().output.splitlines()
+    lines = redsched("explain", "VCPU=1", "--host", "h1").check(1).output.splitlines()
     assert lines[:3] == ["0 of 2 hosts fit", "REASON\tHOSTS", "hosts\t1"]
     assert "would fit if they took claims: h1 (disabled)" in lines
 

@@ -11,7 +11,7 @@ def test_a_quota_from_set_to_delete(redsched: Redsched) -> None:
     assert redsched("quota", "set", "web", "VCPU=3", "claims=2").check().output == "quota of project web is declared\n"
     redsched("select", "VCPU=2", "--project", "web").check()
     redsched("select", "VCPU=2", "--project", "web").check_failed(3, "2 of 3 VCPU are used, 2 more requested")
-    explained = redsched("explain", "VCPU=2", "--project", "web").check().output.splitlines()
+    explained = redsched("explain", "VCPU=2", "--project", "web").check(1).output.splitlines()
     assert explained[-1] == "the project's quota does not allow it: 2 of 3 VCPU are used, 2 more requested"
     assert "quota" not in redsched("explain", "VCPU=1", "--project", "web").check().output
     shown = redsched("quota", "show", "web").check().output.splitlines()

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from redsched.api.access.callers import caller_of, sees_hosts
+from redsched.api.access.callers import caller_of, sees_all_claims, sees_hosts
 from redsched.auth.caller import Caller, Role
 from redsched.errors import RedschedError
 from redsched.model import Claim, Reason
@@ -88,7 +88,8 @@ class Redactor:
         return replace(found, selections=tuple(map(_selection, found.selections)))
 
     def explanation(self, found: Explanation) -> Explanation:
-        """Return the explanation without the names of hosts and other claims."""
+        """Return the explanation without the names of hosts, and without the claims of others."""
+        found = replace(found, nearest=tuple(map(self._of_own_claims, found.nearest)))
         if self.is_off:
             return found
         return replace(found, nearest=tuple(map(self._miss, found.nearest)), checks=(), ranked=(), closed=())
@@ -138,7 +139,7 @@ class Redactor:
 
     def _fact(self, name: str, value: Any) -> Any:
         if name == "nearest":
-            return [{**self._texts(one), "host": ""} for one in map(_without_after, value)]
+            return [{**self._texts(one), "host": ""} for one in map(_without_claims, value)]
         return self._texts(value)
 
     def _texts(self, value: Any) -> Any:
@@ -155,7 +156,15 @@ class Redactor:
         return replace(claim.reason, text=self.text(claim.reason.text, {claim.reason.host, claim.host, *claim.hosts}))
 
     def _miss(self, miss: Miss) -> Miss:
-        return replace(miss, host="", after="", changes=tuple(map(self.text, miss.changes)))
+        return replace(miss, host="", changes=tuple(map(self.text, miss.changes)))
+
+    def _of_own_claims(self, miss: Miss) -> Miss:
+        """Return the miss with those claims in the way that the caller may see, and the number of the others."""
+        if sees_all_claims(self._caller):
+            return miss
+        own = {claim_id: project for claim_id, project in miss.claims.items() if project in self._caller.projects}
+        after = miss.after if miss.after in own else ""
+        return replace(miss, after=after, claims=own, other_claims=len(miss.claims) - len(own))
 
 
 def redact_error(request: Request, error: RedschedError) -> RedschedError:
@@ -167,8 +176,8 @@ def _selection(one: Selection) -> Selection:
     return replace(one, alternates=(), host=one.host if one.claim_id else "")
 
 
-def _without_after(miss: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in miss.items() if name != "after"}
+def _without_claims(miss: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in miss.items() if name not in ("after", "claims")}
 
 
 def _at_own_hosts(caller: Caller, claim: Claim) -> Claim:

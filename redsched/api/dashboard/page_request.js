@@ -113,8 +113,15 @@ function nearestTable(nearest) {
   const headings = ["Host", "Member", "Needs", "Free", "Changes that make it fit"];
   return table("Nearest misses", headings, nearest.map((miss) => [
     hostLink(miss.host) || "a host", miss.member, amounts(miss.needs), amounts(miss.free),
-    [...miss.changes, miss.after && `the end of ${miss.after}`].filter(Boolean).join("; ") || "none found",
+    remedies(miss) || "none found",
   ]));
+}
+
+/** Return what would make a host fit: changes, the end of claims, or both. */
+function remedies({ changes, claims = [], other_claims: others = 0, both = false }) {
+  const ends = [...claims.map((one) => one.claim_id), ...(others ? [`${count(others, "claim")} of other projects`] : [])];
+  const ways = [changes.join(", "), ends.length ? `the end of ${ends.join(", ")}` : ""];
+  return ways.filter(Boolean).join(both ? ", and " : "; or ");
 }
 
 /** Return how many hosts each filter removes, as a table with bars. */

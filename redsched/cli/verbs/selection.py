@@ -14,11 +14,15 @@ from redsched.cli.where import ANYWHERE, Where
 from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_LEASE_S, MAX_RUNTIME_S, MAX_WAIT_S, GangOnExit, OnExit
 from redsched.model.validation import check_name
 from redsched.scheduler import Explanation, Miss, RankedHost, Selection, Selections
+from redsched.scheduler.status.results import counted
 from redsched.schema import responses
 
 SELECTION_HEADS = ("CLAIM", "HOST", "AMOUNTS", "ALTERNATES", "TOKEN")
 GANG_HEADS = ("CLAIM", "MEMBER", *SELECTION_HEADS[1:])
 
+REFUSED = 1
+MAX_NAMED = 5
+"""The most claims in the way that are named for each host; --json has all."""
 MAX_HOSTS = 100_000
 """The most hosts that `--every-host` shows."""
 
@@ -102,8 +106,11 @@ def explain(
     every: Annotated[bool, typer.Option("--every-host", help="Show every check of every host.")] = False,
     as_json: AsJson = False,
     where: Where = ANYWHERE,
-) -> None:
-    """Explain why hosts fit a request or not. Writes nothing."""
+) -> int:
+    """Explain why hosts fit a request or not. Writes nothing.
+
+    The exit code is 1 if the request would be refused: no host fits, or its quota does not allow it.
+    """
     request = request_of(asked)
     named = [check_name("host", host) for host in on]
 
@@ -115,6 +122,7 @@ def explain(
         tables.show_json(responses.ExplanationAnswer.of(found))
     else:
         _show_explanation(found)
+    return 0 if found.fits and not found.exceeded else REFUSED
 
 
 def _show_selections(found: Selections, as_json: bool) -> None:
@@ -172,10 +180,17 @@ def _free(miss: Miss) -> str:
 def _miss(miss: Miss) -> str:
     lack = f" needs {tables.amounts(miss.needs)}, free {_free(miss)};" if miss.needs else ""
     of = f" one {miss.member}" if miss.member else ""
-    remedies = [", ".join(miss.changes)] if miss.changes else []
-    remedies += [f"after claim {miss.after} ends"] if miss.after else []
-    return (
-        f"{miss.host}{lack} fits{of}: {'; or '.join(remedies)}"
-        if remedies
-        else f"{miss.host}{lack} no change found to fit{of}"
-    )
+    remedies = [", ".join(miss.changes), _after(miss)]
+    how = (", " if miss.both else "; or ").join(filter(None, remedies))
+    return f"{miss.host}{lack} fits{of}: {how}" if how else f"{miss.host}{lack} no change found to fit{of}"
+
+
+def _after(miss: Miss) -> str:
+    """Return which claims have to end, as "after claims a, b end"; '' for none."""
+    ids, others, parts = list(miss.claims), miss.other_claims, list[str]()
+    if ids:
+        more = f" and {len(ids) - MAX_NAMED} more" if len(ids) > MAX_NAMED else ""
+        parts.append(f"claim{'s' * (len(ids) > 1)} {', '.join(ids[:MAX_NAMED])}{more}")
+    if others:
+        parts.append(f"{counted(others, 'claim')} of other projects")
+    return f"after {' and '.join(parts)} end{'s' * (len(ids) + others == 1)}" if parts else ""

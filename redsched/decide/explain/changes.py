@@ -11,9 +11,10 @@ from functools import partial
 from itertools import starmap
 
 from redsched.decide.affinity import SERVER_GROUP, affinity_rules
-from redsched.decide.explain.edits import Build, Edit, amounts, with_resource, without
+from redsched.decide.explain.edits import Build, Edit, amounts, identical_groups, in_groups, with_resource, without
 from redsched.decide.filters import rules_of
 from redsched.decide.filters.places import max_unit_of, slot_free
+from redsched.decide.filters.pools import groups
 from redsched.decide.host_rules import host_key
 from redsched.decide.pools import assignments, demand_on, given_by_roots
 from redsched.decide.profile import RequestProfile, beside_host_filters, sourced_rules
@@ -127,7 +128,9 @@ class _Host:
         """Return an edit that makes it pass what it failed, one of amounts if possible; None if no edit helps."""
         found = None
         if failed.slot is not None:
-            found = yield from self._with_free_amount(request, failed)
+            found = yield from self._in_groups(request, failed.slot)
+            if found is None:
+                found = yield from self._with_free_amount(request, failed)
         elif failed.room:
             found = yield from self._reduced(request, failed)
         if found is not None:
@@ -136,6 +139,14 @@ class _Host:
             yield
             if self._helps(edit.request, failed):
                 return self._with_cause(edit, failed)
+        return (yield from self._with_fewer_groups(request, failed)) if failed.rule is None else None
+
+    def _with_fewer_groups(self, request: Request, failed: Failed) -> Steps[Edit | None]:
+        """Return the request without some of its identical groups, as few as possible."""
+        for names, build in identical_groups(request):
+            most = yield from _most(1, len(names), partial(self._helps_with, failed, build))
+            if most:
+                return Edit(f"without groups {', '.join(names[most:])}", build(most))
         return None
 
     def _with_cause(self, edit: Edit, failed: Failed) -> Edit:
@@ -191,6 +202,18 @@ class _Host:
         found = assignments(self._columns, self._row, needs, 1)
         self._given_up = needs.given_up
         return bool(found)
+
+    def _in_groups(self, request: Request, slot: str) -> Steps[Edit | None]:
+        """Return the request with an amount that no place has in groups, if the pools can give all groups now."""
+        edit = in_groups(request, self._columns, self._row, slot)
+        if edit is None:
+            return None
+        yield
+        self._effort.count_test()
+        check_work("testing a change of the request")
+        alone = replace(edit.request, resources={})
+        fits = all(self._passes(rule) for rule in rules_of(alone, (groups,))) and self._takes(alone)
+        return edit if fits else None
 
     def _with_free_amount(self, request: Request, failed: Failed) -> Steps[Edit | None]:
         """Return the request with an amount of one class that the host has: in its root, in its units, or in a pool."""

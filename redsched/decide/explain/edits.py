@@ -1,14 +1,16 @@
 """Edits: the ways to relax a request in one respect, each with a description. Whether they help is tested elsewhere."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from redsched.cache.columns import Columns
+from redsched.decide.filters.places import pools_with, slot_of
 from redsched.errors import InvalidRequest
 from redsched.model import Group, Request
+from redsched.model.limits import MAX_PARTS
 
 Value = TypeVar("Value")
 Change = tuple[str, Mapping[str, Any]]
@@ -59,6 +61,57 @@ def _with_group_resource(request: Request, at: int, name: str, amount: int) -> R
 def _with_devices(request: Request, at: int, count: int) -> Request:
     devices = replace(request.pci[at], count=count)
     return replace(request, pci=(*request.pci[:at], devices, *request.pci[at + 1 :]))
+
+
+def identical_groups(request: Request) -> Iterator[tuple[list[str], Build]]:
+    """Yield the names of each set of identical groups, and a function that keeps so many of them, the first ones."""
+    for at, group in enumerate(request.groups):
+        if not any(_are_alike(request, group, other) for other in request.groups[:at]):
+            names = [one.name for one in request.groups[at:] if _are_alike(request, group, one)]
+            if len(names) > 1:
+                yield names, partial(_with_groups, request, names)
+
+
+def _with_groups(request: Request, names: Sequence[str], number: int) -> Request:
+    left_out = names[number:]
+    return replace(request, groups=tuple(one for one in request.groups if one.name not in left_out))
+
+
+def in_groups(request: Request, columns: Columns, row: int, name: str) -> Edit | None:
+    """Return the request with an amount in groups, each of which one place of the host may give if nothing is on it.
+
+    None if one place may give all of it, or no place has any. Traits that only pools of the host have go with it.
+    """
+    amount, whole = request.resources[name], _largest_capacity(columns, name, row)
+    if not 0 < whole < amount or -(-amount // whole) > MAX_PARTS:
+        return None
+    sizes = [whole] * (amount // whole) + ([amount % whole] if amount % whole else [])
+    taken = {group.name for group in request.groups}
+    names = [one for number in range(len(sizes) + len(taken)) if (one := f"part{number + 1}") not in taken]
+    of_pools = frozenset(trait for trait in request.required if not columns.traits[trait][row])
+    made = (Group(one, {name: size}, of_pools, request.forbidden) for one, size in zip(names, sizes, strict=False))
+    with suppress(InvalidRequest):
+        changed = replace(
+            request,
+            resources=_less_key(request.resources, name),
+            required=request.required - of_pools,
+            groups=(*request.groups, *made),
+        )
+        return Edit(f"{amount} {name} as {_in_words(sizes)}, because no place of it has more than {whole}", changed)
+    return None
+
+
+def _largest_capacity(columns: Columns, name: str, row: int) -> int:
+    """Return the most that one claim could take from one place of a host if nothing were on it."""
+    slots = [slot_of(place, name) for place in ("", *pools_with(columns, ((name, 1),), row))]
+    return max(min(columns.capacity[slot].item(row), columns.maximum[slot].item(row)) for slot in slots)
+
+
+def _in_words(sizes: Sequence[int]) -> str:
+    """Return "2 groups of 1000", or "groups of 1000, 1000 and 500"."""
+    if sizes[0] == sizes[-1]:
+        return f"{len(sizes)} groups of {sizes[0]}"
+    return f"groups of {', '.join(map(str, sizes[:-1]))} and {sizes[-1]}"
 
 
 def without(request: Request, columns: Columns, row: int) -> Iterator[Edit]:

@@ -1,5 +1,6 @@
 """The nearest misses: the hosts closest to taking a request, with the smallest change that makes them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -8,13 +9,22 @@ from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
 from redsched.decide.explain.changes import Effort, change_steps
-from redsched.decide.filters.places import has_units, pools_with, slot_free, slot_of
-from redsched.decide.fit import fits, free_on
+from redsched.decide.explain.parts import has_classes, is_about_parts, kinds_of, lack_of_parts
+from redsched.decide.filters.places import (
+    PlaceTraits,
+    given_in_units,
+    has_units,
+    largest,
+    pools_with,
+    slot_free,
+    slot_of,
+)
+from redsched.decide.fit import fits
 from redsched.decide.pick import best_of_all
 from redsched.decide.pools import may_use, shared_with
 from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Miss
-from redsched.decide.rules import ALL_ROWS, Rows, Rule
+from redsched.decide.rules import ALL_ROWS, Rule
 from redsched.decide.steps import Steps
 from redsched.decide.work_limit import TooMuchWork, check_work
 from redsched.model.validation import SHARED_POOL
@@ -25,13 +35,15 @@ NEAREST = 3
 def nearest(profile: RequestProfile) -> tuple[Miss, ...]:
     """Return the nearest misses, nearest first, without the changes that would help.
 
-    Hosts that lack only amounts come first, by the smallest relative lack (summed over the classes); then those that
-    fail the fewest other rules. A host that is down, or closed to new claims, is not a miss. Neither is a host whose
-    min_unit or step_size forbids an amount, because it accepts only larger or other amounts. A host whose max_unit
-    forbids an amount is a miss that lacks what is beyond max_unit.
+    Hosts that lack only amounts come first, by the smallest relative lack (summed over the classes), so those where
+    most of the request fits; then those that fail the fewest other rules. A host that is down, or closed to new claims,
+    is not a miss. Neither is a host that has none of a class at all, used or not, nor one whose min_unit or step_size
+    forbids an amount, because it accepts only larger or other amounts. A host whose max_unit forbids an amount is a
+    miss that lacks what is beyond max_unit.
     """
     columns = profile.columns
-    failed, lack = profile.failed_host_rules(), np.zeros(columns.size)
+    failed, lack = profile.failed_host_rules(), lack_of_parts(columns, profile.request)
+    has_parts = lack == 0
     for rule in profile.other_rules():
         check_work("comparing the hosts that are nearest to fit")
         passing = _guarded(rule, columns, failed + lack == 0) if rule.guarded else rule.passes(columns, ALL_ROWS)
@@ -40,13 +52,13 @@ def nearest(profile: RequestProfile) -> tuple[Miss, ...]:
             if has_units(columns, rule.slot):
                 units = fits(amount, amount, 0, 0, columns.minimum[rule.slot], amount, columns.step[rule.slot])
                 failed[~(passing | units)] = np.inf
-            lack += ~passing * _relative_lack(columns, rule.slot, amount)
+            lack += ~passing * _relative_lack(profile, rule.slot, amount)
         else:
-            failed += ~passing
+            failed += ~passing & has_parts if is_about_parts(rule) else ~passing
     if not profile.is_plain:
         # Amounts that the pools cannot provide together count as one more failure.
         failed += (failed == 0) & (lack == 0)
-    failed[_fitting(profile)] = np.inf
+    failed[_fitting(profile) | ~has_classes(columns, profile.request)] = np.inf
     failed[(failed == 0) & (lack == 0)] = np.inf
     least = _least(columns, failed.copy(), lack)
     return tuple(_miss(profile, row, (int(failed[row]), lack.item(row))) for row in least)
@@ -98,28 +110,50 @@ def _least(columns: Columns, failed: NDArray[np.float64], lack: NDArray[np.float
     return found
 
 
-def _relative_lack(columns: Columns, slot: str, amount: int) -> NDArray[np.float64]:
-    def most_of_root(rows: Rows) -> NDArray[np.int64]:
-        most: NDArray[np.int64] = np.minimum(free_on(columns, slot, rows), columns.maximum[slot][rows])
-        return most
-
-    left = columns.derived(("most of root", slot), most_of_root, ALL_ROWS)
-    relative: NDArray[np.float64] = np.maximum(0, amount - left) / amount
+def _relative_lack(profile: RequestProfile, slot: str, amount: int) -> NDArray[np.float64]:
+    """Return the part of an amount that hosts lack: the mean of what their largest place and all their places lack."""
+    columns, of_pools = profile.columns, PlaceTraits(forbidden=profile.request.forbidden)
+    largest_place = largest(columns, slot, PlaceTraits(), of_pools, ALL_ROWS)
+    all_places = given_in_units(columns, slot, 1, PlaceTraits(), ALL_ROWS)
+    lacking = np.maximum(0, amount - largest_place) + np.maximum(0, amount - all_places)
+    relative: NDArray[np.float64] = lacking / (2 * amount)
     return relative
 
 
 def _miss(profile: RequestProfile, row: int, distance: tuple[int, float]) -> Miss:
     columns, amounts = profile.columns, profile.request.resources
-    slots = [rule.slot for rule in profile.rules if rule.slot is not None and not _is_met(rule, columns, row)]
+    rules = (*profile.rules, *(rule for rule in profile.dynamic_rules() if not rule.guarded))
+    failing = [rule for rule in rules if not _is_met(rule, columns, row)]
+    slots = [rule.slot for rule in failing if rule.slot is not None]
     lacking = {slot: _largest_place(columns, slot, row) for slot in slots}
+    # If no rule fails, it is the search of pools.
+    of_parts = not slots and all(map(is_about_parts, failing))
+    needs, free = _parts(profile, row) if of_parts else ({}, {})
     return Miss(
         columns.name(row),
-        {slot: amounts[slot] for slot in lacking},
-        {slot: left for slot, (left, _) in lacking.items()},
+        {slot: amounts[slot] for slot in lacking} | needs,
+        {slot: left for slot, (left, _) in lacking.items()} | free,
         (),
         distance,
         places={slot: place for slot, (_, place) in lacking.items() if place},
     )
+
+
+def _parts(profile: RequestProfile, row: int) -> tuple[dict[str, int], dict[str, int]]:
+    """Return what the parts of a request need of the classes that a host lacks, of all if it lacks none, and its rest.
+
+    What is kept for a request that waits is free, though not for this one.
+    """
+    columns, kept = profile.columns, profile.columns.kept.get(row)
+    kinds = kinds_of(profile.request)
+    lacking = {one.resource_class for one in kinds if one.left(columns, row) < one.amount}
+    needs, free = Counter[str](), Counter[str]()
+    with columns.without_kept([(row, kept)] if kept is not None else []):
+        for kind in kinds:
+            if kind.resource_class in lacking or not lacking:
+                needs[kind.resource_class] += kind.amount
+                free[kind.resource_class] += int(kind.left(columns, row))
+    return dict(needs), dict(free)
 
 
 def _largest_place(columns: Columns, resource_class: str, row: int) -> tuple[int, str]:

@@ -98,6 +98,21 @@ def places_giving(columns: Columns, resource_class: str, amount: int, traits: Pl
     return columns.derived(("places", resource_class, amount, traits), compute, rows)
 
 
+def given_in_units(columns: Columns, resource_class: str, unit: int, traits: PlaceTraits, rows: Rows) -> Any:
+    """Return how much of a class the suitable places of a host have left, each in whole multiples of a unit: int64."""
+
+    def compute(rows: Rows) -> Any:
+        if isinstance(rows, int):
+            found = _most_of_places(columns, resource_class, traits, traits, rows)
+            return np.int64(sum(one // unit * unit for one in found))
+        places = ("", *pools_with(columns, ((resource_class, 1),), rows))
+        slots = ((place, slot_of(place, resource_class)) for place in places)
+        units = (most(columns, slot, rows) // unit * traits.suits(columns, place, rows) for place, slot in slots)
+        return unit * sum(units)
+
+    return columns.derived(("in units", resource_class, unit, traits), compute, rows)
+
+
 def _most_of_places(
     columns: Columns, resource_class: str, of_root: PlaceTraits, of_pools: PlaceTraits, row: int
 ) -> list[int]:

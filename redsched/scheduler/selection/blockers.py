@@ -1,4 +1,7 @@
-"""Find blocking claims: the single claim whose end would let a nearly fitting host take a refused request."""
+"""Find the claims in the way: those whose end would let a nearly fitting host take a refused request.
+
+That is a single claim if one suffices, the smallest of these; otherwise as few as possible.
+"""
 
 from dataclasses import replace
 
@@ -15,7 +18,7 @@ MAX_TRIED = 20
 
 
 async def with_claims(cell: Cell, request: Request, found: Explanation, limit: WorkLimit) -> Explanation:
-    """Return the explanation, with the blocking claim of each near host for which one is found within the limit."""
+    """Return the explanation, with the claims in the way on each near host, as far as they are found in the limit."""
     nearest = list(found.nearest)
     try:
         for number, miss in enumerate(nearest):
@@ -30,13 +33,14 @@ async def _with_claim(cell: Cell, request: Request, miss: Miss, limit: WorkLimit
         if not cell.decider.may_fit_later(request, miss):
             return miss
     ids = sorted(await cell.store.hosts.claim_ids(miss.host))[:MAX_READ]
-    claims = (await cell.store.claims.read(ids)).values()
+    claims = list((await cell.store.claims.read(ids)).values())
     held = [claim for claim in claims if claim.host == miss.host and claim.state is not ClaimStatus.ENDED]
     async for claim in paced(worth_trying(held)):
         with limit.working():
             if cell.decider.fits_after(request, miss, claim):
-                return replace(miss, after=claim.id)
-    return miss
+                return replace(miss, after=claim.id, claims={claim.id: claim.project})
+    with limit.working():
+        return cell.decider.in_the_way(request, miss, claims, cell.updater.now_ms())
 
 
 def worth_trying(claims: list[Claim]) -> list[Claim]:

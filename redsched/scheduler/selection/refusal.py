@@ -79,7 +79,7 @@ def refusal(
     return NoValidHost(refusal_text(hosts, request, reasons, nearest, unknown), facts)
 
 
-_OPTIONAL = ("after", "member", "places")
+_OPTIONAL = ("after", "member", "places", "claims", "other_claims", "both")
 """The fields of a miss that are left out if they are empty."""
 
 

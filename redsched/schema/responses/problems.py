@@ -7,7 +7,7 @@ from typing_extensions import TypeAliasType
 
 from redsched import scheduler
 from redsched.model import Amounts
-from redsched.schema.answer import Answer
+from redsched.schema.answer import Answer, From
 
 # The API fills in the enum, because it defines further problems.
 ProblemType = TypeAliasType("ProblemType", Annotated[str, WithJsonSchema({"type": "string", "enum": []})])
@@ -39,6 +39,17 @@ class ReasonCount(Answer, shows=scheduler.ReasonCount):
     hosts: int
 
 
+class ClaimInTheWay(Answer):
+    """A claim whose end would help."""
+
+    claim_id: str
+    project: str
+
+
+def _claims(miss: scheduler.Miss) -> list[dict[str, str]]:
+    return [{"claim_id": claim_id, "project": project} for claim_id, project in miss.claims.items()]
+
+
 class Miss(Answer, shows=scheduler.Miss):
     """A host that nearly fits."""
 
@@ -48,7 +59,21 @@ class Miss(Answer, shows=scheduler.Miss):
     changes: Annotated[
         list[str], Field(description="Changes that together would make it fit; empty if none were found.")
     ]
-    after: Annotated[str, Field(description="The claim whose end would make it fit.")] = ""
+    after: Annotated[str, Field(description="The claim whose end alone would make it fit.")] = ""
+    claims: Annotated[
+        list[ClaimInTheWay],
+        From(_claims, "claims", lambda claims: {one.claim_id: one.project for one in claims}),
+        Field(
+            default_factory=list,
+            description="Claims in the way: as few as possible whose end would make it fit. A tenant gets its own.",
+        ),
+    ]
+    other_claims: Annotated[
+        int, Field(description="Number of further claims in the way, which are not those of the caller.")
+    ] = 0
+    both: Annotated[bool, Field(description="Whether the changes help only once the claims in the way have ended.")] = (
+        False
+    )
     member: Annotated[str, Field(description="For a gang: the member that the place is for.")] = ""
     places: Annotated[
         dict[str, str],

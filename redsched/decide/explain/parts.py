@@ -1,0 +1,81 @@
+"""What a host has of the parts of a request that each come from one place: groups, guest NUMA cells and devices."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redsched.cache.columns import Columns
+from redsched.decide.filters.places import PlaceTraits, given_in_units
+from redsched.decide.filters.pools import GROUP, NUMA, PCI, POOLS
+from redsched.decide.pools import cell_demands, may_use, shared_with
+from redsched.decide.rules import ALL_ROWS, Rows, Rule
+from redsched.decide.scoring.demand import demand, room
+from redsched.decide.work_limit import check_work
+from redsched.model import NUMA_NODE, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The parts that take a class from places of one kind: `amount` in all, each a multiple of `unit`."""
+
+    resource_class: str
+    traits: PlaceTraits
+    amount: int
+    unit: int
+
+    def left(self, columns: Columns, rows: Rows) -> NDArray[np.int64]:
+        """Return how much of the amount hosts have left for whole parts, at most all of it: int64, by row."""
+        left = given_in_units(columns, self.resource_class, self.unit, self.traits, rows)
+        found: NDArray[np.int64] = np.minimum(left, self.amount)
+        return found
+
+
+def is_about_parts(rule: Rule) -> bool:
+    """Return whether a rule is about such parts."""
+    return rule.reason.partition(":")[0] in (GROUP, NUMA, PCI, POOLS)
+
+
+def kinds_of(request: Request) -> list[Kind]:
+    """Return the kinds of parts of one place of a request."""
+    sizes: dict[tuple[str, PlaceTraits], list[int]] = {}
+    for name, traits, amount in _amounts(request):
+        sizes.setdefault((name, traits), []).append(amount)
+    return [
+        Kind(name, traits, sum(amounts), amounts[0] if len(set(amounts)) == 1 else 1)
+        for (name, traits), amounts in sizes.items()
+    ]
+
+
+def lack_of_parts(columns: Columns, request: Request) -> NDArray[np.float64]:
+    """Return the part of its groups, cells and devices that each host lacks, summed over the classes: (size,)."""
+    lack = np.zeros(columns.size)
+    for kind in kinds_of(request):
+        check_work("comparing the hosts that are nearest to fit")
+        lack += (kind.amount - kind.left(columns, ALL_ROWS)) / kind.amount
+    return lack
+
+
+def has_classes(columns: Columns, request: Request) -> NDArray[np.bool_]:
+    """Return which hosts have some of each class that a request needs, free or not, or may use a shared pool of it."""
+    found = np.ones(columns.size, np.bool_)
+    for name in demand(request):
+        has: NDArray[np.bool_] = np.broadcast_to(room(columns, name, ALL_ROWS)[0] > 0, (columns.size,))
+        for pool in shared_with(columns, name) if name in request.resources else ():
+            has = has | may_use(columns, pool, ALL_ROWS)
+        found &= has
+    return found
+
+
+def _amounts(request: Request) -> Iterator[tuple[str, PlaceTraits, int]]:
+    for group in request.groups:
+        traits = PlaceTraits(group.required, group.forbidden, group.any_of)
+        for name, amount in group.resources.items():
+            yield name, traits, amount
+    for cell in request.numa.cells if request.numa else ():
+        for name, amount in cell_demands(request.numa, cell):  # type: ignore[arg-type]  # no cells without
+            yield name, PlaceTraits(frozenset((NUMA_NODE,))), amount
+    for devices in request.pci:
+        for _ in range(devices.count):
+            yield devices.resource_class, PlaceTraits(devices.required), 1

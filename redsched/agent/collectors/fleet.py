@@ -22,6 +22,7 @@ from redsched.model.units import without_units
 from redsched.yaml_io import parse_yaml, read_text
 
 MAX_HOSTS = 100_000
+LEASE_S = 30
 ZONES = 4
 
 _KEYS = {field.name for field in fields(HostReport)} | {"repeat"}
@@ -29,14 +30,17 @@ _INVENTORY_KEYS = {field.name for field in fields(Inventory)}
 _POOL_KEYS = {field.name for field in fields(Pool)}
 
 
-def fleet(argument: str) -> list[HostReport]:
-    """Return the hosts of `--fleet`: a number of simulated hosts, or those of a file. Raises InvalidRequest."""
+def fleet(argument: str, lease_s: int = LEASE_S) -> list[HostReport]:
+    """Return the hosts of `--fleet`: a number of simulated hosts, or those of a file. Raises InvalidRequest.
+
+    `lease_s`: the lease of simulated hosts, and of those to which the file gives none.
+    """
     if argument.isdecimal():
-        return simulated(int(argument))
-    return read_fleet(Path(argument))
+        return simulated(int(argument), lease_s)
+    return read_fleet(Path(argument), lease_s)
 
 
-def simulated(count: int, lease_s: int = 30) -> list[HostReport]:
+def simulated(count: int, lease_s: int = LEASE_S) -> list[HostReport]:
     """Return `count` identical hosts, sim-00001 and up, spread over the zones az1 to az4."""
     if not 1 <= count <= MAX_HOSTS:
         raise InvalidRequest(f"a simulated fleet has 1 to {MAX_HOSTS} hosts, not {count}")
@@ -47,21 +51,24 @@ def simulated(count: int, lease_s: int = 30) -> list[HostReport]:
     ]
 
 
-def read_fleet(path: Path) -> list[HostReport]:
+def read_fleet(path: Path, lease_s: int = LEASE_S) -> list[HostReport]:
     """Read a fleet file. Raises InvalidRequest with one line that names the file, the entry and the remedy."""
     text = read_text("fleet file", path)
     try:
-        return parse_fleet(text)
+        return parse_fleet(text, lease_s)
     except InvalidRequest as error:
         raise InvalidRequest(f"fleet file {path}: {error}") from error
 
 
-def parse_fleet(text: str) -> list[HostReport]:
-    """Parse the text of a fleet file. Raises InvalidRequest with one line that names the entry."""
+def parse_fleet(text: str, lease_s: int = LEASE_S) -> list[HostReport]:
+    """Parse the text of a fleet file. Raises InvalidRequest with one line that names the entry.
+
+    `lease_s`: the lease of hosts to which the file gives none.
+    """
     entries = _entries(parse_yaml(text))
     hosts: dict[str, HostReport] = {}
     for number, entry in enumerate(entries, 1):
-        for report in _in_entry(number, entry):
+        for report in _in_entry(number, entry, lease_s):
             if report.name in hosts:
                 raise InvalidRequest(f"entry {number}: host {report.name!r} is given twice: names must be unique")
             hosts[report.name] = report
@@ -81,10 +88,10 @@ def _entries(document: object) -> list[object]:
     return list(document["hosts"])
 
 
-def _in_entry(number: int, entry: object) -> list[HostReport]:
+def _in_entry(number: int, entry: object, lease_s: int) -> list[HostReport]:
     name = entry.get("name") if isinstance(entry, dict) else None
     try:
-        return _reports(without_units(_mapping("an entry", entry)))
+        return _reports({"lease_s": lease_s, **without_units(_mapping("an entry", entry))})
     except (InvalidRequest, TypeError) as error:
         raise InvalidRequest(f"entry {number}{f' ({name})' if isinstance(name, str) else ''}: {error}") from error
 

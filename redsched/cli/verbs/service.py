@@ -110,5 +110,5 @@ def agent(
         chosen["api_insecure"] = True
     settings = settings_for(url, is_service=True).model_copy(update=chosen)
     store = "" if settings.api else checked_url(settings)
-    hosts = read_fleet(fleet) if fleet else [load_collector(collector, settings)]
+    hosts = read_fleet(fleet, settings.lease_s) if fleet else [load_collector(collector, settings)]
     run_until_ended(run_agent(settings, store, hosts))

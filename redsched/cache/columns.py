@@ -250,6 +250,11 @@ class Columns(Rows):
         self.attested = self.present & (self.epochs.codes == self.epochs.code(epoch))
         self.dirty.mark_all()
 
+    def has_attested(self, host: str) -> bool:
+        """Return whether a host is known, and has attested to the cell's epoch."""
+        row = self._rows.get(host)
+        return row is not None and self.attested.item(row)
+
     def from_reply(self, seen: HostUsage, epoch: str, written: int = 1) -> bool:
         """Apply a script's reply about the claims on a host. Return False if it must not be applied.
 

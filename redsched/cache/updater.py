@@ -7,13 +7,15 @@ request arrived; one such poll serves all waiting requests.
 
 import asyncio
 import contextlib
+import secrets
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from redsched import aio, logs
 from redsched.cache.feed import Gap
+from redsched.cache.remembered import RememberedHosts
 from redsched.cache.replica import CellReplica
 from redsched.errors import RedschedError, StoreUnavailable
 from redsched.pacing import paced
@@ -65,12 +67,15 @@ class ReplicaUpdater:
         self.stats = UpdaterStats()
         self.recent: deque[Change] = deque(maxlen=KEPT_CHANGES)
         """The latest entries applied, for clients that follow the feed through this process."""
-        self.settled = False
+        self._clock = Clock("", 0, 0, settled=False)
         self.next_deadline_ms: int | None = None
         self._settings = settings
         self._listeners: list[Listener] = []
-        self._store_ms, self._read_at = 0, 0.0
+        self._read_at = 0.0
+        self._remembered, self._id = RememberedHosts(), secrets.token_hex(8)
         self._caught_up_at: float | None = None
+        self._caught_up_clock: Clock | None = None
+        """The clock of the last poll after which the columns had reached the feed's end."""
         self._waiting: list[_Reader] = []
         self._reading = False
         self._needs_snapshot = False
@@ -113,9 +118,19 @@ class ReplicaUpdater:
         """Whether the columns have caught up since they were last empty."""
         return self._caught_up_at is not None
 
+    @property
+    def settled(self) -> bool:
+        """Whether the cell was settled when the clock was last read."""
+        return self._clock.settled
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that was last read, at the store's present time."""
+        return replace(self._clock, now_ms=self.now_ms())
+
     def now_ms(self) -> int:
         """Return the store's time (Unix, ms): the last one read, plus the time since. Never this machine's clock."""
-        return self._store_ms + int((aio.now_s() - self._read_at) * 1000)
+        return self._clock.now_ms + int((aio.now_s() - self._read_at) * 1000)
 
     def lag_s(self) -> float | None:
         """Return how long ago the columns last reached the feed's end, in seconds; None if they never did."""
@@ -178,6 +193,8 @@ class ReplicaUpdater:
     def _forget(self) -> None:
         self._replica = CellReplica(None, self.epoch, "", self.seq)
         self._needs_snapshot, self._caught_up_at, self.next_deadline_ms = True, None, None
+        self._caught_up_clock = None
+        self._remembered.forget()
         self.recent.clear()
 
     async def catch_up(self) -> None:
@@ -316,7 +333,9 @@ class ReplicaUpdater:
             self.stats.entries += len(batch)
             # An object that was read by itself may be newer than the others, until another poll has updated these.
             if self.seq >= poll.clock.seq and not self._replica.ahead:
-                self._caught_up_at = aio.now_s()
+                self._caught_up_at, self._caught_up_clock = aio.now_s(), poll.clock
+                if self._remembered.is_new:
+                    await self._report_missing_soon()
                 return
 
     async def _raise_epoch_if_rolled_back(self, clock: Clock | None) -> None:
@@ -326,11 +345,34 @@ class ReplicaUpdater:
             if not self.cell.is_read_only:
                 await self.cell.raise_epoch(clock.epoch)
 
+    async def report_missing(self) -> None:
+        """After a wipe, report how many of the hosts that this replica remembers have yet to attest.
+
+        Does nothing if the store knows its hosts, or if this replica may not have known all. Raises StoreUnavailable,
+        OutcomeUnknown.
+        """
+        if self._clock.knows_hosts:
+            self._remembered.forget()
+            return
+        missing = self._remembered.missing(self.columns)
+        if missing is not None and not self.cell.is_read_only:
+            await self.cell.report_missing(self.epoch, self._id, missing)
+
+    async def _report_missing_soon(self) -> None:
+        """Report it for the first time in an epoch, so that the cell does not settle before. Sweeps repeat it."""
+        try:
+            await self.report_missing()
+        except RedschedError as error:
+            log.warning("missing hosts not reported", cell=self.cell.name, problem=error.detail)
+
     async def _restart(self) -> None:
         self._needs_snapshot = True  # until it has been taken: the columns may be empty
         from redsched.cache.snapshot import take_snapshot  # with NumPy
 
+        former = self._replica
         self._replica = await take_snapshot(self.cell)
+        if former.epoch != self.epoch and (clock := self._caught_up_clock) is not None:
+            self._remembered.begin(former.columns.names(), clock, self.epoch)
         self.recent.clear()  # at once: these are entries of the epoch before
         self._needs_snapshot = False
         # The cause, such as FLUSHALL, may have removed the list of cells too.
@@ -341,8 +383,7 @@ class ReplicaUpdater:
             one.on_reset()
 
     def _record_clock(self, clock: Clock) -> None:
-        self._store_ms, self._read_at = clock.now_ms, aio.now_s()
-        self.settled = clock.settled
+        self._clock, self._read_at = clock, aio.now_s()
 
     def _release(self, error: RedschedError) -> None:
         waiting, self._waiting = self._waiting, []

@@ -17,11 +17,12 @@ from redsched.scheduler.background.expiry import Expiry
 from redsched.scheduler.background.own_placements import OwnPlacements
 from redsched.scheduler.background.release_log import ReleaseLog
 from redsched.scheduler.claims.request_cache import RequestCache
+from redsched.scheduler.status.results import counted, duration
 from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Cause, Outcome
-from redsched.store.codec.results import ClaimAnswer, ClaimCall
+from redsched.store.codec.results import ClaimAnswer, ClaimCall, Clock
 from redsched.store.codec.summary import CellSummary
 
 if TYPE_CHECKING:
@@ -303,10 +304,10 @@ class Cells:
         """Raise Settling, which names `what` was not found, if a cell still waits for hosts that may restore it."""
         refuse(await self.unsettled(), what)
 
-    async def unsettled(self) -> list[str]:
-        """Return the names of the cells that are not settled: their hosts still have to attest."""
+    async def unsettled(self) -> dict[str, Clock]:
+        """Return the clocks of the cells that are not settled, by name: their hosts still have to attest."""
         clocks = await aio.gather(cell.store.tick() for cell in self._cells.values())
-        return [name for name, clock in zip(self._cells, clocks, strict=True) if not clock.settled]
+        return {name: clock for name, clock in zip(self._cells, clocks, strict=True) if not clock.settled}
 
 
 def _precedence(cell: Cell, claims: Mapping[str, Claim], first_id: str, bound: str) -> tuple[bool, int, bool, int]:
@@ -323,10 +324,19 @@ def _how_ended(claim: Claim) -> int:
     return _LIVE if claim.is_live else _SHELVED if is_shelved else _ENDED if is_ended else _ENDING
 
 
-def refuse(unsettled: Sequence[str], what: str) -> None:
+def refuse(unsettled: Mapping[str, Clock], what: str) -> None:
     """Raise Settling, which names `what` was not found, if any cell is `unsettled`."""
-    if unsettled:
+    for name, clock in unsettled.items():
         raise Settling(
-            f"{what} is not known yet: cell {unsettled[0]} is in a new epoch and its hosts are still attesting; "
-            "try again"
+            f"{what} is not known yet: cell {name} is in a new epoch and its hosts are still attesting; "
+            f"try again{wait_text(name, clock)}"
         )
+
+
+def wait_text(cell: str, clock: Clock) -> str:
+    """Return for how many hosts a cell waits, and how long at most, to be added to an error; '' if it is settled."""
+    if clock.settled:
+        return ""
+    number = clock.missing
+    missing = "the number of missing hosts is not known" if number < 0 else f"{counted(number, 'host')} missing"
+    return f" ({missing}; cell {cell} settles in {duration(clock.settle_at_ms - clock.now_ms)} at the latest)"

@@ -367,7 +367,9 @@ def build_tasks(
     confirmations = ConfirmationWaiter(cell.store, cell.updater, on_pending=reconciler.begin)
     cell.updater.add_listener(confirmations)
     delays = Delays(cell.store, cell.updater)
-    sweeper = Sweeper(cell, (reconciler.run_once, drain.run_once, delays.read), settings.tick_s)
+    sweeper = Sweeper(
+        cell, (reconciler.run_once, drain.run_once, delays.read, cell.updater.report_missing), settings.tick_s
+    )
     maintenance, summaries = Maintenance(cell, cells, settings), SummaryWriter(cell.store, cell.updater)
     workload = WorkloadCounter(cell.store, cell.updater, {GPU_SHARES: settings.gpu_beside, **settings.scarce})
     return CellTasks(cell.updater, reconciler, confirmations, sweeper, maintenance, summaries, workload, drain, delays)

@@ -17,7 +17,7 @@ from redsched.store.commands.claims import ClaimCommands
 from redsched.store.commands.declared import DeclaredCommands
 from redsched.store.commands.due import DueCommands
 from redsched.store.commands.events import EventCommands
-from redsched.store.commands.feed import FeedCommands
+from redsched.store.commands.feed import FeedCommands, waits_of
 from redsched.store.commands.gangs import GangCommands
 from redsched.store.commands.hosts import HostCommands
 from redsched.store.commands.quotas import QuotaCommands
@@ -89,7 +89,16 @@ class CellStore:
         if self.is_read_only:
             return await self.feed.clock_without_fence()
         reply = await self._cell.run("tick", (self._cell.keys.deadlines,))
-        return Clock(epoch=reply[1], seq=int(reply[3]), now_ms=int(reply[2]), settled=bool(reply[4]))
+        waits = waits_of(*reply[5:]) if len(reply) > 5 else ()
+        return Clock(reply[1], int(reply[3]), int(reply[2]), bool(reply[4]), *waits)
+
+    async def report_missing(self, epoch: str, scheduler: str, missing: int) -> ScriptResult:
+        """Report how many of the hosts that a scheduler remembers from before a wipe have yet to attest. (missing.lua)
+
+        The cell settles once none is missing for any scheduler. OK | ALREADY_DONE | WRONG_EPOCH, then whether the cell
+        is settled.
+        """
+        return await self._cell.answer("missing", (self._cell.keys.missing,), (epoch, scheduler, missing))
 
     async def raise_epoch(self, above: str) -> ScriptResult:
         """Start a new epoch unless the current one is above `above`, an epoch that an agent has left. (raise_epoch.lua)

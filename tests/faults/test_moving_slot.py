@@ -200,6 +200,13 @@ async def announced(it: World) -> None:
     await it.raw.hset(it.cell.keys.schedulers, "at_ms.before", "1")
 
 
+async def wiped(it: World) -> None:
+    """Report missing hosts in an epoch after a wipe, and before that in another one, whose report is removed."""
+    it.epoch = (await it.cell.tick()).epoch
+    await it.raw.hset(it.cell.keys.meta, mapping={"settled": "0", "unattested": "-1"})
+    await it.raw.hset(it.cell.keys.missing, mapping={"epoch.before": "1-a", "missing.before": "3"})
+
+
 def scheduler(name: str) -> Announcement:
     return Announcement(name, 0, "1.0", "node", 7, 0)
 
@@ -388,6 +395,7 @@ LINES: dict[str, Line] = {
     "keep": Line(kept_request, lambda it: it.cell.texts.restore("request:d", "{}")),
     "local": Line(local_ended, local_again),
     "lost": Line(host, lambda it: it.cell.hosts.write_off("h1", evacuate=True, force=True)),
+    "missing": Line(wiped, lambda it: it.cell.report_missing(it.epoch, "me", 1)),
     "membership": Line(in_aggregate, lambda it: it.cell.declared.put_aggregate(Aggregate("az", {}, frozenset()))),
     "repair_counts": Line(left_over_pool, lambda it: it.cell.repair.counts("pool:lic", "5", "reason", [])),
     "repair_due": Line(due_for_nothing, lambda it: it.cell.repair.due("reason", ["a", "c"])),

@@ -16,12 +16,13 @@ end
 
 register('rs_cell', '', 0, 'Is the cell settled, and what waits in it?', function(cell, _, say)
   local meta = redis.call('HMGET', cell.prefix .. 'meta', 'seq', 'now_ms', 'jump_s', 'replid', 'unattested', 'schema',
-    'settle_at_ms')
+    'settle_at_ms', 'missing')
   say('cell %s: %s, epoch %s', cell.name, cell.settled and 'settled' or 'SETTLING', cell.epoch)
   say('the epoch started %s, seq %s, schema %s', moment(cell, string.match(cell.epoch, '^%d+')), meta[1] or '0',
     meta[6] or '?')
   if not cell.settled then
-    say('%s hosts have not attested; it settles at the latest %s', meta[5] or '?', moment(cell, meta[7]))
+    local missing = meta[5] ~= '-1' and meta[5] or meta[8] or '?'
+    say('%s hosts have not attested; it settles at the latest %s', missing, moment(cell, meta[7]))
   end
   say_clock(cell, say, meta)
   local late = redis.call('ZCOUNT', cell.prefix .. 'hosts', '-inf', cell.now_ms)

@@ -2,8 +2,8 @@
 
 It ticks the store's clock, ends claims and reservations whose lease has expired, marks hosts down whose lease has
 lapsed, replays releases that a new epoch may have lost, and runs further duties: reconciliation, drains and
-evacuations. Every scheduler sweeps every cell, so the loss of one does not matter. The scripts check the time
-themselves, so concurrent sweepers do no harm; jitter keeps them apart.
+evacuations, and after a wipe the report of missing hosts. Every scheduler sweeps every cell, so the loss of one does
+not matter. The scripts check the time themselves, so concurrent sweepers do no harm; jitter keeps them apart.
 """
 
 import asyncio

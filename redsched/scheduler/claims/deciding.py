@@ -10,7 +10,7 @@ from redsched.decide.lost_members import ignoring_lost_members
 from redsched.decide.work_limit import TooMuchWork
 from redsched.errors import RedschedError
 from redsched.model import Claim, Request
-from redsched.scheduler.cells import Cell
+from redsched.scheduler.cells import Cell, wait_text
 from redsched.scheduler.planning.limits import background_limit, too_hard
 from redsched.scheduler.selection.refusal import PendingRefusal, refusal
 
@@ -56,4 +56,4 @@ async def refusal_of(cell: Cell, request: Request, *claims: Claim) -> RedschedEr
             return PendingRefusal(cell, request, background_limit()).found_at_once(), cell.updater.settled
 
     explanation, settled = await cell.read_at_head(explain)
-    return refusal(settled, request, [explanation])
+    return refusal(settled, request, [explanation], waits=wait_text(cell.name, cell.updater.clock))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from redsched.errors import OutcomeUnknown, Settling, StoreUnavailable
 from redsched.model import Claim, Request
-from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.cells import Cell, Cells, wait_text
 from redsched.scheduler.selection.attempt import SchedulingAttempt
 from redsched.scheduler.selection.claim_call import from_existing, from_reply
 from redsched.scheduler.selection.idempotency import existing_outcome
@@ -30,7 +30,7 @@ async def interpret(cells: Cells, attempt: SchedulingAttempt, proposal: Proposal
     if answer.outcome in (Outcome.ENDED, Outcome.CONFLICT):
         return await _known_before(cells, attempt)
     if answer.outcome is Outcome.SETTLING:
-        raise _settling(request)
+        raise _settling(request, cell)
     return await _retry_on_later_columns(cell, attempt, reply)
 
 
@@ -69,10 +69,11 @@ async def _read(cell: Cell, ids: Sequence[str]) -> Mapping[str, Claim]:
         raise OutcomeUnknown(f"{said}: {error.detail}", public=f"{said}: {error.public}") from error
 
 
-def _settling(request: Request) -> Settling:
+def _settling(request: Request, cell: Cell) -> Settling:
     ids = ", ".join(request.claim_ids)
     what = f"claim id {ids}" if ids else "what the request is to be counted in, or draws on,"
     return Settling(
-        f"{what} may be known to hosts that have not attested to the new epoch yet: try again",
+        f"{what} may be known to hosts that have not attested to the new epoch yet: try again"
+        f"{wait_text(cell.name, cell.updater.clock)}",
         {"claim_ids": list(request.claim_ids)},
     )

@@ -26,7 +26,7 @@ from redsched.decide.work_limit import TooMuchWork, within
 from redsched.errors import NotDurable, NotFound, NoValidHost, QuotaExceeded, RedschedError, TooHard
 from redsched.model import Request
 from redsched.pacing import TurnQueue, in_slices
-from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.cells import Cell, Cells, wait_text
 from redsched.scheduler.planning.limits import DecisionLimits, too_hard
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.results import ClaimCost, Selections
@@ -313,7 +313,10 @@ class SelectionPipeline:
                 found = [one.found_at_once() for one in refusals]
             else:
                 found = [await one.found() for one in refusals]
-        return refusal(settled, attempt.request, found, is_complete=is_complete)
+        waits = (
+            "" if settled else next(filter(None, (wait_text(one.name, one.updater.clock) for one in self._cells)), "")
+        )
+        return refusal(settled, attempt.request, found, is_complete=is_complete, waits=waits)
 
 
 def _cost(reply: ClaimReply, seconds: float) -> ClaimCost:

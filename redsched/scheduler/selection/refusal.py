@@ -53,12 +53,13 @@ class PendingRefusal:
 
 
 def refusal(
-    settled: bool, request: Request, found: Sequence[Explanation], *, is_complete: bool = False
+    settled: bool, request: Request, found: Sequence[Explanation], *, is_complete: bool = False, waits: str = ""
 ) -> RedschedError:
     """Return NoValidHost with the reasons found, or Settling while hosts may still attest to a new epoch.
 
     `settled` says whether all cells were settled when the reasons were found: a host that attests in between must not
-    cause a refusal. `is_complete` says whether `found` has all cells: zones and hosts may be those of other cells.
+    cause a refusal. `waits`: for how many hosts, and how long, the others wait. `is_complete` says whether `found` has
+    all cells: zones and hosts may be those of other cells.
     """
     reasons = merge_reasons([one.reasons for one in found])
     hosts = sum(one.hosts for one in found)
@@ -67,7 +68,7 @@ def refusal(
         waited_for = (
             f"{unattested} of {hosts} hosts have not" if hosts else "the store is new or was wiped, and no host has yet"
         )
-        return Settling(f"no host fits yet: {waited_for} attested to its epoch; try again")
+        return Settling(f"no host fits yet: {waited_for} attested to its epoch; try again{waits}")
     nearest = merge_nearest([one.nearest for one in found])
     facts: dict[str, Any] = {
         "reasons": [asdict(one) for one in reasons],

@@ -64,12 +64,12 @@ def _unsettled(cell: str, facts: CellFacts) -> Found:
         return
     left = f"for {duration(head.settle_at_ms - head.now_ms)} at most"
     why = f"the store may have lost data: the cell waits {left} until its hosts attest what they hold"
-    if head.unattested < 0:
+    if head.is_wiped:
         yield StatusProblem(
             "unsettled",
             cell,
-            f"{why}; which hosts there were is not known after a wipe",
-            "wait: only time ends this",
+            f"{why}; {_after_a_wipe(head.unattested)}",
+            "start the agents of the hosts that are missing" if head.unattested > 0 else "wait: only time ends this",
         )
         return
     waiting = [one.name for one in facts.hosts if one.delays(head.epoch)]
@@ -81,6 +81,12 @@ def _unsettled(cell: str, facts: CellFacts) -> Found:
         "start their agents; a host that is certainly off need not be waited for once it is written off",
         (f"redsched host write-off {waiting[0]}",) if waiting else (),
     )
+
+
+def _after_a_wipe(missing: int) -> str:
+    if missing < 0:
+        return "which hosts there were is not known after a wipe"
+    return f"of the hosts that schedulers remember from before the wipe, {missing} are missing"
 
 
 def _down(cell: str, facts: CellFacts) -> Found:

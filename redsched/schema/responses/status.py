@@ -97,7 +97,12 @@ class CellStatusAnswer(Answer, shows=CellStatus):
     now_ms: Annotated[int, Field(description="The store's time (Unix, ms).")]
     settled: bool
     settle_at_ms: Annotated[int | None, Field(description="When the cell settles at the latest; null if it has.")]
-    unattested: Annotated[int, Field(description="For how many hosts it waits; -1: not known, after a wipe.")]
+    unattested: Annotated[
+        int,
+        Field(
+            description="For how many hosts it waits. After a wipe: how many that schedulers remember; -1: none does."
+        ),
+    ]
     hosts: HostCountsAnswer
     claims: Annotated[Mapping[str, int], Field(description="Numbers by state.")]
     at_least: Annotated[list[str], Field(description="States of which there may be more.")]

@@ -41,6 +41,7 @@ class Keys:
         "head",
         "hosts",
         "meta",
+        "missing",
         "pools",
         "quotas",
         "reconcile",
@@ -68,6 +69,7 @@ class Keys:
         self.reservations = f"{self._prefix}reservations"
         self.workload = f"{self._prefix}workload"
         self.schedulers = f"{self._prefix}schedulers"
+        self.missing = f"{self._prefix}missing"
         self.audit = f"{self._prefix}audit"
         self.aggregates = f"{self._prefix}aggregates"
         self.server_groups = f"{self._prefix}server-groups"

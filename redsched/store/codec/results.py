@@ -36,12 +36,30 @@ class ScriptResult:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The cell's epoch and seq, the store's time (Unix, ms), and whether the cell is settled in this epoch."""
+    """The cell's epoch and seq, the store's time (Unix, ms), and whether the cell is settled in this epoch.
+
+    `settle_at_ms`: when it settles at the latest. `unattested`: for how many hosts the store knows that it waits; -1
+    after a wipe. `remembered_missing`: of the hosts that schedulers remember then, how many have not attested; -1 if
+    none has reported that.
+    """
 
     epoch: str
     seq: int
     now_ms: int
     settled: bool
+    settle_at_ms: int = 0
+    unattested: int = 0
+    remembered_missing: int = -1
+
+    @property
+    def knows_hosts(self) -> bool:
+        """Whether the hosts of the store are all hosts of the cell: not while it waits after a wipe."""
+        return self.settled or self.unattested >= 0
+
+    @property
+    def missing(self) -> int:
+        """How many hosts have yet to attest before the cell settles; -1 if nobody knows."""
+        return self.unattested if self.unattested >= 0 else self.remembered_missing
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from redsched.errors import StoreUnavailable
+from redsched.model.validation import parse_int
 from redsched.store.client.reads import Command, exchange, fields_of
 from redsched.store.codec.results import Change, Clock, FeedEnd, Poll
 from redsched.store.commands.base import CellClient
 
 FEED_START = "0-0"
-CLOCK = ("epoch", "seq", "settled")
+CLOCK = ("epoch", "seq", "settled", "settle_at_ms", "unattested", "missing")
 """The fields of meta that `clock_of` reads."""
 _HEAD = ["seq", "kind", "name", "version", "op", "more"]
 """The first fields of an entry, in the order in which the scripts write them."""
@@ -50,16 +51,16 @@ class FeedCommands:
         cell's hash does not show it. So both are checked here.
         """
         pipe = self._cell.reader.pipeline(transaction=False)
-        pipe.hmget(self._cell.keys.meta, *CLOCK, "settle_at_ms", "replid")
+        pipe.hmget(self._cell.keys.meta, *CLOCK, "replid")
         pipe.time()
         pipe.info("replication")
         with self._cell.reading():
-            (*meta, settle_at_ms, replid), time, replication = await pipe.execute()
+            (*meta, replid), time, replication = await pipe.execute()
         clock = clock_of(meta, time)
         if clock is None:
             raise no_cell(self._cell.name)
         is_same = replid == replication["master_replid"]
-        return replace(clock, settled=is_same and (clock.settled or clock.now_ms >= int(settle_at_ms)))
+        return replace(clock, settled=is_same and (clock.settled or clock.now_ms >= clock.settle_at_ms))
 
     async def end(self) -> FeedEnd:
         """Return where the feed ends now: the id of its newest entry and the clock, at one instant.
@@ -89,10 +90,21 @@ def no_cell(name: str) -> StoreUnavailable:
 
 def clock_of(meta: Sequence[str | None], time: Sequence[int]) -> Clock | None:
     """Return the clock; None if there is no meta: the cell is new, or was wiped."""
-    epoch, seq, settled = meta
+    epoch, seq, settled, settle_at_ms, unattested, missing = meta
     if epoch is None:
         return None
-    return Clock(epoch, int(seq or 0), int(time[0]) * 1000 + int(time[1]) // 1000, settled == "1")
+    now_ms, waits = int(time[0]) * 1000 + int(time[1]) // 1000, waits_of(settle_at_ms, unattested, missing)
+    return Clock(epoch, int(seq or 0), now_ms, settled == "1", *waits)
+
+
+def waits_of(settle_at_ms: str | None, unattested: str | None, missing: str | None) -> tuple[int, int, int]:
+    """Return what a clock has about how long the cell waits for which hosts, from the fields of meta."""
+    return parse_int(settle_at_ms or "", 0), signed(unattested), signed(missing or "-1")
+
+
+def signed(text: str | None) -> int:
+    """Parse a field that is -1 if a number is not known, and 0 if it is missing or invalid."""
+    return -1 if text == "-1" else parse_int(text or "", 0)
 
 
 def _change(entry_id: str, values: list[str]) -> Change:

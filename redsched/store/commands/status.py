@@ -11,7 +11,7 @@ from redsched.store.client.reads import exchange, fields_of
 from redsched.store.codec.fields import WRITTEN_OFF
 from redsched.store.codec.wire import flat
 from redsched.store.commands.base import CellClient, chunks
-from redsched.store.commands.feed import no_cell
+from redsched.store.commands.feed import no_cell, signed
 
 ANNOUNCED_MS = 30_000
 """How long an announcement is kept that its scheduler does not repeat."""
@@ -21,7 +21,7 @@ MAX_PROBLEMS = 20
 MAX_TEXT = 300
 """The length of a problem's text, in characters."""
 
-_META = ("epoch", "settled", "settle_at_ms", "unattested", "replid", "run_id")
+_META = ("epoch", "settled", "settle_at_ms", "unattested", "missing", "replid", "run_id")
 _HOST = ("epoch", "since", "written_off", "status", "alive_until_ms", "lease_ms", "claims", "starting", "draining")
 _AGENT = ("agent.journal", "agent.version")
 _PROBLEM = "problem."
@@ -32,8 +32,9 @@ class CellHead:
     """The cell's epoch and the store's time (Unix, ms).
 
     `settled` and `settle_at_ms`: whether the cell still waits for hosts, and until when at most. `unattested`: for how
-    many; -1 after a wipe, when that is unknown. `same_server`: whether the server has the data of this epoch; if not,
-    the next write may start another one.
+    many; after a wipe, of those that schedulers remember, or -1 if none does. `is_wiped`: whether the store has
+    forgotten its hosts. `same_server`: whether the server has the data of this epoch; if not, the next write may start
+    another one.
     """
 
     epoch: str
@@ -41,6 +42,7 @@ class CellHead:
     settled: bool
     settle_at_ms: int
     unattested: int
+    is_wiped: bool
     same_server: bool
 
 
@@ -126,14 +128,15 @@ class StatusCommands:
         pipe.info("server")
         with self._cell.reading():
             meta, time, replication, server = await pipe.execute()
-        epoch, settled, settle_at, unattested, replid, run_id = meta
+        epoch, settled, settle_at, unattested, missing, replid, run_id = meta
         if epoch is None:
             raise no_cell(self._cell.name)
         now_ms, settle_at_ms = int(time[0]) * 1000 + int(time[1]) // 1000, parse_int(settle_at or "", 0)
         is_same = replid == replication["master_replid"] or (run_id == server["run_id"] and has_own_data(replication))
         is_settled = settled == "1" or now_ms >= settle_at_ms
-        waits_for = -1 if unattested == "-1" else parse_int(unattested or "", 0)
-        return CellHead(epoch, now_ms, is_settled, settle_at_ms, waits_for, is_same)
+        is_wiped = unattested == "-1"
+        waits_for = signed(missing or "-1") if is_wiped else signed(unattested)
+        return CellHead(epoch, now_ms, is_settled, settle_at_ms, waits_for, is_wiped, is_same)
 
     async def hosts(self) -> list[HostHead]:
         """Return all hosts in short, in the order of their names, read in pages."""

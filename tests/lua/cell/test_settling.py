@@ -1,11 +1,24 @@
 """Which hosts a cell waits for in a new epoch, and what it answers meanwhile about unknown ids."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
+
+import pytest
 
 from redsched.model import ClaimStatus
 from redsched.store.cell import CellStore
 from redsched.store.codec.outcomes import Outcome
-from tests.support.builders.cells import call_of, claim_on, fields_of, member, new_epoch, open_host, report_of
+from tests.support.builders.cells import (
+    call_of,
+    claim_on,
+    declared_keys_cell,
+    fields_of,
+    member,
+    new_epoch,
+    open_host,
+    report_of,
+)
 from tests.support.builders.placements import held_claim
 
 
@@ -60,3 +73,55 @@ async def test_a_mix_of_ids_is_not_judged_before_all_hosts_are_heard(cell: CellS
     await open_host(cell, "h2")
     again = call_of(await cell.tick(), member("a", "h1"), member("b", "h2"), fresh=False)
     assert (await cell.claims.place(again)).outcome is Outcome.CONFLICT
+
+
+@asynccontextmanager
+async def wiped(url: str, raw: Any, age_ms: int) -> AsyncIterator[tuple[CellStore, str]]:
+    """Yield a cell whose store was wiped so long ago, and its epoch."""
+    async with declared_keys_cell(url) as former:
+        clock = await former.tick()
+        epoch = f"{clock.now_ms - age_ms}-{clock.epoch.partition('-')[2]}"
+        await raw.hset(former.keys.meta, "epoch", epoch)
+    async with declared_keys_cell(url) as cell:  # has not seen the later epoch
+        yield cell, epoch
+
+
+@pytest.mark.parametrize(("age_ms", "settles"), [(0, False), (5001, True)])
+async def test_after_a_wipe_a_scheduler_that_misses_no_host_settles_the_cell(
+    clean_store: str, raw: Any, age_ms: int, settles: bool
+) -> None:
+    """Not before others have had the time to report what they miss."""
+    async with wiped(clean_store, raw, age_ms) as (cell, epoch):
+        answer = await cell.report_missing(epoch, "one", 0)
+        assert (answer.outcome, answer.facts) == (Outcome.OK, (str(int(settles)),))
+        assert (await cell.tick()).settled is settles
+
+
+async def test_after_a_wipe_every_scheduler_that_remembers_hosts_has_to_find_them(clean_store: str, raw: Any) -> None:
+    async with wiped(clean_store, raw, 6000) as (cell, epoch):
+        await cell.report_missing(epoch, "one", 2)
+        await cell.report_missing(epoch, "two", 0)
+        clock = await cell.tick()
+        assert (clock.settled, clock.missing, clock.knows_hosts) == (False, 2, False)
+        await cell.report_missing(epoch, "one", 0)
+        assert (await cell.tick()).settled
+        assert (await cell.report_missing(epoch, "two", 1)).outcome is Outcome.ALREADY_DONE
+        assert (await cell.tick()).settled
+
+
+async def test_what_was_missing_in_another_epoch_counts_no_longer(clean_store: str, raw: Any) -> None:
+    async with wiped(clean_store, raw, 6000) as (cell, epoch):
+        await cell.report_missing(epoch, "one", 2)
+        now = await new_epoch(cell)
+        assert (await cell.report_missing(epoch, "two", 0)).outcome is Outcome.WRONG_EPOCH
+        await cell.report_missing(now, "two", 0)
+        assert (await cell.tick()).missing == 0
+        assert await fields_of(raw, cell.keys.missing) == {"epoch.two": now, "missing.two": "0"}
+
+
+async def test_schedulers_cannot_settle_a_cell_that_knows_its_hosts(cell: CellStore) -> None:
+    await open_host(cell)
+    epoch = await new_epoch(cell)
+    assert (await cell.report_missing(epoch, "one", 0)).outcome is Outcome.ALREADY_DONE
+    clock = await cell.tick()
+    assert (clock.settled, clock.missing, clock.knows_hosts) == (False, 1, True)

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from redsched.errors import Settling
 from redsched.model import Claim, ClaimStatus, HostStatus, OnExit, Request
 from redsched.store.codec.claim_fields import request_name
-from tests.scheduler.working import Work, at_work
+from tests.scheduler.working import QUICK, Work, at_work
 from tests.support.builders.cells import raw_client
 from tests.support.builders.placements import let_settle
 from tests.support.fleets.hosts import speak_all
@@ -95,3 +96,26 @@ async def test_an_active_claim_stays_where_it_is_while_its_host_is_silent(clean_
         now = await work.scheduler.claims.get("mine")
         assert (now.token, now.state, len(now.placements)) == (before.token, ClaimStatus.ACTIVE, 1)
         assert await work.held() == {"h0": ["mine"]}
+
+
+async def test_the_cell_settles_once_the_hosts_that_schedulers_remember_have_attested(clean_store: str) -> None:
+    """Until then a refusal says how many are missing, and how long it takes at most; nobody waits for `settle_s`."""
+    async with at_work(clean_store, 4, 4, settings=QUICK) as work, raw_client(clean_store) as raw:
+        await raw.flushall()
+        await work.hosts[0].speak()
+
+        async def refusal_names_one() -> bool:
+            with pytest.raises(Settling) as refused:
+                await work.scheduler.select(MINE)
+            return "(1 host missing; cell c1 settles in " in refused.value.detail
+
+        await wait_until(refusal_names_one, timeout=30, what="the refusal names the number of missing hosts")
+        assert (await work.scheduler.status()).cells[0].unattested == 1
+        await work.hosts[1].speak()
+
+        async def is_settled() -> bool:
+            return (await work.store.tick()).settled
+
+        await wait_until(is_settled, timeout=30, what="the cell settles")
+        assert (await work.store.status.head()).settle_at_ms > (await work.store.tick()).now_ms
+        assert (await work.scheduler.select(MINE)).selections[0].claim_id == "mine"

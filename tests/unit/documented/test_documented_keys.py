@@ -96,7 +96,7 @@ def test_every_key_that_the_code_can_build_is_documented() -> None:
     built = {CELLS, keys.meta, keys.changes, keys.hosts, keys.deadlines}
     built |= {keys.aggregates, keys.server_groups, keys.pools, keys.reconcile, keys.shelved, keys.draining}
     built |= {keys.quotas, keys.events, keys.recorder, keys.summary, keys.workload, keys.reservations}
-    built |= {keys.schedulers, keys.audit}
+    built |= {keys.schedulers, keys.missing, keys.audit}
     named = inspect.getmembers(keys, inspect.ismethod)
     several = {"shared_object", "text", "of_host", "object_keys"}
     methods = [method for name, method in named if not name.startswith("_") and name not in several]
@@ -283,6 +283,9 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await cell.claims.release("h1", "found", how=ReleaseMode.FORCE)
     await seen.look()
     await cell.hosts.write_off("h1", force=True)
+    await seen.look()
+    await seen._client.flushall()
+    await cell.report_missing((await cell.tick()).epoch, "scheduler", 1)
     await seen.look()
 
 

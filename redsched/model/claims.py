@@ -192,6 +192,8 @@ class Claim:
     gang_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For a gang with relations or `gang_on_exit`: the claim ids of each member, including its own."""
     gang_on_exit: GangOnExit = GangOnExit.KEEP
+    gang_exit: GangOnExit | None = None
+    """What the other members of its gang have yet to follow, because this one has ended: REPLACE or RELEASE."""
     resizing_to: Amounts = field(default_factory=dict)
     placements: tuple[Placement, ...] = ()
     """All its placements, the main one first; empty if the claim has ended, or is pending and has left its host."""
@@ -304,6 +306,11 @@ class Claim:
     def gang_member(self) -> str:
         """The name of the gang member to which it belongs; '' if unknown."""
         return next((name for name, ids in self.gang_members.items() if self.id in ids), "")
+
+    @property
+    def gang_ids(self) -> tuple[str, ...]:
+        """The ids of all claims of its gang, its own too, in the order of the places; empty if they are not kept."""
+        return tuple(one for ids in self.gang_members.values() for one in ids)
 
     @property
     def alternates(self) -> tuple[str, ...]:

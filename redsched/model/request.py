@@ -10,11 +10,12 @@ from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from redsched.errors import InvalidRequest
+from redsched.model.claims import GangOnExit
 from redsched.model.json_codec import Fields, as_text, from_text
 from redsched.model.limits import MAX_COUNT, check_size
 from redsched.model.record import record
 from redsched.model.request_fields import PlaceFields, RequestFields
-from redsched.model.request_validation import check_asked, check_fields, check_places, check_usual
+from redsched.model.request_validation import check_asked, check_fields, check_not_spread, check_places, check_usual
 from redsched.model.types import Name
 from redsched.model.validation import check_name
 
@@ -108,6 +109,8 @@ class Request(_WithTexts):
                 raise InvalidRequest(f"{name} cannot be combined with members: set it in each member that needs it")
         if self.reserve:
             raise InvalidRequest("reserve is for one place, and members are several: leave out reserve")
+        for one in self.members if self.gang_on_exit is GangOnExit.REPLACE else ():
+            check_not_spread(one.request)
         names = [one.name for one in self.members]
         check_size("members", names, MAX_COUNT)
         if len(set(names)) != len(names):

@@ -21,7 +21,7 @@ from redsched.model.limits import (
     check_size,
 )
 from redsched.model.payload import check_payload
-from redsched.model.request_fields import RequestFields
+from redsched.model.request_fields import PlaceFields, RequestFields
 from redsched.model.validation import (
     check_amount,
     check_class,
@@ -80,29 +80,12 @@ def check_fields(request: RequestFields) -> None:
 
 
 def check_places(request: RequestFields, places: int) -> None:
-    """Raise InvalidRequest unless this number of places, over all members, is allowed with the fields of the call."""
+    """Raise InvalidRequest unless this number of places, over all members, is allowed with these claim ids."""
     check_range("places of all members together", places, 1, MAX_COUNT)
     if request.claim_ids and len(request.claim_ids) != places:
         raise InvalidRequest(f"claim_ids has {len(request.claim_ids)} ids for {places} places: give one for each place")
     if len(set(request.claim_ids)) != len(request.claim_ids):
         raise InvalidRequest("claim_ids has an id twice: use a different id for each place")
-    if request.gang_on_exit is not GangOnExit.KEEP:
-        _check_gang_on_exit(request, places)
-
-
-def _check_gang_on_exit(request: RequestFields, places: int) -> None:
-    if request.gang_on_exit not in _GANG_ON_EXIT:
-        raise InvalidRequest(f"gang_on_exit must be one of {', '.join(GangOnExit)}, not {request.gang_on_exit!r}")
-    if places == 1 or request.mode != "all":
-        what = "one place" if places == 1 else f"mode {request.mode}"
-        raise InvalidRequest(
-            f"gang_on_exit {request.gang_on_exit} is for gangs (several places, mode all), not for {what}: leave it out"
-        )
-    if request.gang_on_exit == GangOnExit.REPLACE and request.on_exit != OnExit.REPLACE:
-        raise InvalidRequest(
-            f"gang_on_exit replace requires on_exit replace, not {request.on_exit}: otherwise the member that ends is "
-            "not placed again with the others"
-        )
 
 
 def _check_sizes(request: RequestFields) -> None:
@@ -182,10 +165,37 @@ def _check_numbers(request: RequestFields) -> None:
         raise InvalidRequest("confirm_timeout_s requires until: active")
     if request.on_exit not in _ON_EXIT:
         raise InvalidRequest(f"on_exit must be one of {', '.join(OnExit)}, not {request.on_exit!r}")
+    if request.gang_on_exit is not GangOnExit.KEEP:
+        _check_gang_on_exit(request)
     check_range("max_attempts", request.max_attempts, 1, MAX_ATTEMPTS)
     check_range("max_runtime_s", request.max_runtime_s, 0, MAX_RUNTIME_S)
     if request.group_policy not in ("none", "isolate"):
         raise InvalidRequest(f"group_policy must be none or isolate, not {request.group_policy!r}")
+
+
+def _check_gang_on_exit(request: RequestFields) -> None:
+    if request.gang_on_exit not in _GANG_ON_EXIT:
+        raise InvalidRequest(f"gang_on_exit must be one of {', '.join(GangOnExit)}, not {request.gang_on_exit!r}")
+    if request.mode != "all":
+        raise InvalidRequest(
+            f"gang_on_exit {request.gang_on_exit} is for gangs, whose mode is all, not {request.mode}: leave it out"
+        )
+    if request.gang_on_exit == GangOnExit.REPLACE and request.on_exit != OnExit.REPLACE:
+        raise InvalidRequest(
+            f"gang_on_exit replace requires on_exit replace, not {request.on_exit}: otherwise the member that ends is "
+            "not placed again with the others"
+        )
+    if request.gang_on_exit == GangOnExit.REPLACE:
+        check_not_spread(request)
+
+
+def check_not_spread(place: PlaceFields) -> None:
+    """Raise InvalidRequest if places that are placed again as a gang are spread over domains without a server group."""
+    if place.count > 1 and not place.server_group and any(one.hard for one in place.spread):
+        raise InvalidRequest(
+            "gang_on_exit replace cannot be combined with a spread that is required: use a server group, a relation "
+            "apart, or hard: false"
+        )
 
 
 def _check_weights(request: RequestFields) -> None:

@@ -130,9 +130,11 @@ class Components:
     @cached_property
     def migrations(self) -> "MigrationService":
         """Verbs that place a claim again."""
+        from redsched.scheduler.claims.gang_restart import GangRestarter
         from redsched.scheduler.claims.migration import MigrationService
 
-        return MigrationService(self.cells, self.wait_queue, self.replacements)
+        gangs = GangRestarter(self.replacements, self.group_drain)
+        return MigrationService(self.cells, self.wait_queue, self.replacements, gangs)
 
     @cached_property
     def bulk(self) -> "BulkService":

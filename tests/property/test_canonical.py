@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from redsched.errors import InvalidRequest
-from redsched.model import GangMember, GangOnExit, Numa, NumaCell, OnExit, Request
+from redsched.model import GangMember, GangOnExit, Numa, NumaCell, OnExit, Request, Spread
 from redsched.model.json_codec import as_text
 from redsched.schema.parsing import parse
 from tests.support.fleets.filter_fleets import filtered_request
@@ -112,7 +112,7 @@ def test_what_becomes_of_a_claim_is_part_of_what_was_asked_for() -> None:
 
 
 def test_what_becomes_of_an_active_gang_is_part_of_what_was_asked_for() -> None:
-    """`gang_on_exit` changes the digest but not the shape, and is for gangs. By default nothing is added."""
+    """`gang_on_exit` changes the digest but not the shape. By default nothing is added."""
     plain = Request({"VCPU": 1}, count=2, on_exit=OnExit.REPLACE)
     again = replace(plain, gang_on_exit=GangOnExit.REPLACE)
     assert plain.digest() != again.digest()
@@ -125,12 +125,12 @@ def test_what_becomes_of_an_active_gang_is_part_of_what_was_asked_for() -> None:
     ("wrong", "says"),
     [
         ({"gang_on_exit": "restart"}, "must be one of keep, release, replace, not 'restart'"),
-        ({"count": 1}, "not for one place: leave it out"),
-        ({"mode": "incremental"}, "not for mode incremental: leave it out"),
+        ({"mode": "incremental"}, "whose mode is all, not incremental: leave it out"),
+        ({"spread": (Spread("zone"),)}, "cannot be combined with a spread that is required"),
         ({"on_exit": OnExit.RELEASE}, "requires on_exit replace, not release"),
     ],
 )
-def test_what_is_for_gangs_is_refused_for_other_requests(wrong: dict[str, Any], says: str) -> None:
+def test_what_cannot_become_of_a_gang_is_refused(wrong: dict[str, Any], says: str) -> None:
     right: dict[str, Any] = {"count": 2, "on_exit": OnExit.REPLACE, "gang_on_exit": GangOnExit.REPLACE}
     assert Request({"VCPU": 1}, **right)
     with pytest.raises(InvalidRequest, match=says):

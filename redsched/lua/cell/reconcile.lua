@@ -5,8 +5,9 @@
 -- KEYS meta changes hosts deadlines reconcile shelved ...
 -- ARGV gang_done ...
 -- Further keys: the claim of each id, then host, claims and inbox of the hosts that they are on, and what they count
--- in; passed.lua. gang_done: 1 if the gangs of these claims have failed and all their members have been released: until
--- then the `reconcile` entry of a member that has left such a gang stays. Then the ids.
+-- in; passed.lua. gang_done: 1 if the gangs of these claims have failed, or have ended with them (`gang_exit`), and all
+-- their members have been released: until then the `reconcile` entry of a member that has left such a gang stays. Then
+-- the ids.
 -- Reply OK, epoch, now_ms, number of claims changed; or RETRY, epoch, now_ms and the names of missing keys
 -- What depends on a host that has not attested to this epoch is left for later.
 -- include: commit
@@ -91,6 +92,7 @@ for _, claim in ipairs(claims) do
   end
   if ARG.gang_done == '1' and phase_of(claim) == 'out' then
     claim.fields.gang = nil
+    claim.fields.gang_exit = claim.fields.retry_root and claim.fields.gang_exit
   end
   changed = changed + (any and 1 or 0)
   if claim.fields.retry_root and not claim.retry_in_ms then

@@ -8,7 +8,8 @@
 -- Further keys: host, claims and inbox of the host, and what the claim counts in; passed.lua.
 -- by_host: 0 or 1. again: 1 (place it again in any case), 0 (do not), '' (as its request says), leave (as 1; the reason
 -- is that its host is drained or evacuated), later (it has failed and is pending, and no host has room for it now:
--- search again later), gang (do not: it ends with its gang; ALREADY_DONE if it is active and the gang may be complete).
+-- search again later), gang (do not: it ends with its gang; ALREADY_DONE if it is active and the gang may be complete),
+-- with-gang (as 1, and its host has done nothing wrong: another member of its gang has ended).
 -- reason: text, or ''.
 -- Reply OK (freed) | ENDING | ALREADY_DONE (it had failed, or its host no longer has it) | ENDED (for another reason) |
 --   STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms, state of the claim (pending: it will be placed again)
@@ -19,7 +20,7 @@ local RETRIED = {failed = true, expired = true}
 local it = about(true)
 local claim, placement, by_host = it.claim, it.placement, ARG.by_host == '1'
 local leaves = ARG.again == 'leave'
-local again = leaves and '1' or ARG.again
+local again = (leaves or ARG.again == 'with-gang') and '1' or ARG.again
 if again == 'later' and (placement or it.no == 'ENDED') then
   if claim.fields.retry_from ~= ARG.token or has_other_wanted(claim) then
     return answer_about(it, 'STALE')
@@ -62,7 +63,11 @@ if not was_ending and not has_other_wanted(claim, placement) then
   if is_bound(claim) or (again == '0' and not by_host) then
     close(claim, token_now(it.cell), 'failed')
   elseif again ~= '0' then
+    local tried = claim.fields[TRIED .. placement.host]
     retry(it.cell, claim, placement, 'failed', again == '1')
+    if ARG.again == 'with-gang' then
+      claim.fields[TRIED .. placement.host] = tried
+    end
   end
 end
 local state = claim.fields.retry_root and 'pending' or next(claim.placements) and 'ending' or 'ended'

@@ -10,7 +10,8 @@
 -- depends, then two for each member: the host of the placement that it is based on, and the gang of its claim (that
 -- host again if it is in none).
 -- The arguments are as for claim.lua; between the members and the conditions, they have for each member: the token of
--- the placement that it is based on; the cause (moved, failed or shelved); move_deadline_ms, the time from now within
+-- the placement that it is based on; the cause (moved, failed, gang or shelved; gang: it is pending, and placed again
+-- with its gang); move_deadline_ms, the time from now within
 -- which the new placement of a move must become active ('' for no limit). Then the number of those other claims, and
 -- for each the hosts that it was on, separated by spaces.
 -- Reply as for claim.lua, without CONFLICT; and for a claim that cannot be placed again

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from redsched import progress
-from redsched.model import LEASED, Claim, ClaimStatus, EndReason
+from redsched.model import LEASED, Claim, ClaimStatus, EndReason, GangOnExit
 from redsched.pacing import Spread, in_order, paced
 from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import decision_name, texts_of
@@ -131,12 +131,13 @@ def _is_shelved(fields: Fields) -> bool:
 
 def _may_be_unfinished(fields: Fields) -> bool:
     """Return False for a claim with one placement that was never closed, which is the common case."""
-    return "closed" in fields or "retry_root" in fields or any(name.startswith("placement.") for name in fields)
+    fixed = ("closed", "retry_root", "gang_exit")
+    return any(name in fields for name in fixed) or any(name.startswith("placement.") for name in fields)
 
 
 def is_unfinished(claim: Claim) -> bool:
     """Return whether a claim needs reconciliation by a scheduler, by the rules of include/claim/due.lua."""
-    if claim.state is ClaimStatus.PENDING:
+    if claim.state is ClaimStatus.PENDING or claim.gang_exit is GangOnExit.RELEASE:
         return True
     return any(one.state is not ClaimStatus.ENDING and claim.is_doomed(one) for one in claim.placements)
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from redsched import aio, logs, origin
 from redsched.cache.updater import ReplicaUpdater
 from redsched.errors import ClaimState, NoValidHost, QuotaExceeded, RedschedError
-from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus
+from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, GangOnExit
 from redsched.origin import SCHEDULER
 from redsched.pacing import Spread
 from redsched.store.cell import CellStore
@@ -83,14 +83,18 @@ class Reconciler:
             # The claim has ended, or waits for room; its events and its reason record that.
             log.debug("reconcile failed", cell=self._store.name, claim=claim.id, problem=error.detail)
 
+    async def _end_gang(self, claim: Claim) -> bool:
+        """Release the others of a gang that ends with this claim. Returns whether it does, and all are released."""
+        if claim.gang_exit is GangOnExit.RELEASE:
+            return await self._store.gangs.release_others(claim)
+        return bool(claim.gang) and await self._store.gangs.end(claim.gang)
+
     async def _reconcile(self, claim_id: str, claim: Claim | None) -> None:
         """Reconcile one claim. Errors are logged."""
         try:
             if claim is not None and claim.state is ClaimStatus.PENDING:
                 await self._place(claim)
-            gang_done = bool(
-                claim and claim.gang and claim.state in ENDING_OR_ENDED and await self._store.gangs.end(claim.gang)
-            )
+            gang_done = claim is not None and claim.state in ENDING_OR_ENDED and await self._end_gang(claim)
             await self._store.claims.reconcile([claim_id], counted_by(claim) if claim else (), gang_done)
         except RedschedError as error:
             log.warning("reconcile failed", cell=self._store.name, claim=claim_id, problem=error.detail)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from redsched.errors import ClaimState, NotFound, NoValidHost, QuotaExceeded, RedschedError
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, OnExit, Placement, Token
 from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.claims.gang_restart import GangRestarter
 from redsched.scheduler.claims.outcomes import check_outcome, stale
 from redsched.scheduler.claims.replacements import ReplacementPlacer, ReplacementSpec
 from redsched.scheduler.selection.wait_queue import WaitQueue
@@ -23,10 +24,13 @@ LIVE_DEADLINE_S = 300
 class MigrationService:
     """Moves claims to other places, over all cells of a scheduler."""
 
-    def __init__(self, cells: Cells, wait_queue: WaitQueue, replacements: ReplacementPlacer) -> None:
+    def __init__(
+        self, cells: Cells, wait_queue: WaitQueue, replacements: ReplacementPlacer, gangs: GangRestarter
+    ) -> None:
         self._cells = cells
         self._wait_queue = wait_queue
         self._replacements = replacements
+        self._gangs = gangs
 
     async def fail(self, claim_id: str, token: str, alternates: Collection[str] | None = None) -> Claim:
         """Report that the work could not be started: end the placement, and place the claim on the next host that fits.
@@ -76,15 +80,17 @@ class MigrationService:
 
         It is placed on one of `hosts` if any are named, else on the first alternate that still fits, else on any host
         on which it has not failed. A service that has run before (`on_exit` is REPLACE) may also be placed on hosts on
-        which it has failed, as a last resort, and otherwise waits for room or quota. With `for_caller`, the end of the
-        claim is reported to a caller, so it must be repeated in later epochs too.
+        which it has failed, as a last resort, and otherwise waits for room or quota. A member of a gang that is placed
+        again as a whole waits for the others. With `for_caller`, the end of the claim is reported to a caller, so it
+        must be repeated in later epochs too.
         Raises NoValidHost, QuotaExceeded, ClaimState (after each the claim has ended, unless it is such a service),
         Settling.
         """
         try:
             return await self._next_placement(cell, claim, frozenset(hosts))
         except (NoValidHost, QuotaExceeded, ClaimState, NotFound) as error:
-            if isinstance(error, NoValidHost | QuotaExceeded) and _is_service(claim) and not hosts:
+            waits = claim.gang_exit is not None or (_is_service(claim) and not hosts)
+            if isinstance(error, NoValidHost | QuotaExceeded) and waits:
                 raise await self._postpone(cell, claim, error) from error
             # STALE: another scheduler has placed the claim in the meantime.
             answer = await self._abandon(cell, claim, claim.retry_from or claim.token, for_caller)
@@ -99,6 +105,9 @@ class MigrationService:
                 "passed",
                 {"claim_id": claim.id, "state": claim.state},
             )
+        if claim.gang_exit is not None:
+            await self._gangs.place(cell, claim)
+            return await self._read(cell, claim.id)
         *first, last = _next_specs(claim, hosts)
         for spec in first:
             with suppress(NoValidHost):
@@ -106,9 +115,10 @@ class MigrationService:
         return (await self._replacements.place(cell, claim, last))[0]
 
     async def _postpone(self, cell: Cell, claim: Claim, error: RedschedError) -> RedschedError:
-        """Postpone the next attempt to place a claim, and return the error to raise."""
-        token = claim.retry_from or claim.token
-        await cell.store.claims.postpone(claim.host, claim.id, token, f"there is no place for it now: {error.detail}")
+        """Postpone the next attempt to place a claim, or all of its gang, and return the error to raise."""
+        for one in await self._gangs.pending(cell, claim) if claim.gang_exit else (claim,):
+            token = one.retry_from or one.token
+            await cell.store.claims.postpone(one.host, one.id, token, f"there is no place for it now: {error.detail}")
         message = f"claim {claim.id} is pending, and a place is looked for again; {error.detail}"
         return type(error)(message, {**error.facts, "claim_id": claim.id})
 

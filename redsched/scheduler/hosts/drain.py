@@ -16,7 +16,7 @@ from itertools import chain
 
 from redsched import aio, logs
 from redsched.errors import Conflict, NotFound, NoValidHost, TooHard
-from redsched.model import HELD, LEASED, Claim, ClaimStatus, EndReason, Reason
+from redsched.model import HELD, LEASED, Claim, ClaimStatus, EndReason, GangOnExit, Reason
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claims.replacements import ReplacementPlacer, ReplacementSpec
 from redsched.scheduler.hosts.drain_group import GroupDrain
@@ -90,8 +90,12 @@ class DrainWorker:
             await self._end_overdue(claim)
         elif claim.state is ClaimStatus.ENDING:
             await self._cell.store.claims.reconcile([claim.id], counted_by(claim))
-        elif claim.state in LEASED:
-            # The claim was never active at this placement, so this is another attempt and not a move.
+        elif how == EVACUATE and claim.gang_on_exit is GangOnExit.RELEASE:
+            lost = f"its host {claim.host} was written off, and its gang ends with a member that is lost"
+            await self._release(claim, EndReason.FAILED, lost)
+        elif claim.state in LEASED or (how == EVACUATE and claim.gang_on_exit is GangOnExit.REPLACE):
+            # The claim was never active at this placement, so this is another attempt and not a move. An active member
+            # of a gang that is placed again as a whole must not be moved alone.
             await self._cell.store.claims.requeue(claim.host, claim.id, claim.token, counted_by(claim))
         else:
             await self._move(claim)

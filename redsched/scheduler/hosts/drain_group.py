@@ -5,7 +5,7 @@ for a gang, and one call of the claim script claims all of them. Each member the
 work runs at the target. A member whose move fails has to follow those that have moved, and is moved alone.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -21,7 +21,7 @@ from redsched.scheduler.hosts.group_targets import PlacementTarget
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.selection.claim_call import claim_call
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimCall, Member, Replacement
+from redsched.store.codec.results import ClaimCall, Replacement
 
 MAX_TOGETHER = 100
 
@@ -34,13 +34,15 @@ _Seat = tuple[str, str]
 class GroupTarget:
     """Claims that move together, in the order of the places of `request`. `what` describes them in messages.
 
-    `expected` has the hosts of other claims, by claim id, on which the choice of these places is based.
+    `expected` has the hosts of other claims, by claim id, on which the choice of these places is based. `does` is what
+    the group does as a whole, in messages.
     """
 
     what: str
     claims: tuple[Claim, ...]
     request: Request
     expected: Mapping[str, tuple[str, ...]]
+    does: str = "moves"
 
 
 class GroupDrain:
@@ -56,12 +58,25 @@ class GroupDrain:
 
         Raises NoValidHost, ClaimState, StaleToken, NotFound, Settling, QuotaExceeded.
         """
+        return await self.claim(cell, claim, lambda: self._group(cell, claim), _moved)
+
+    async def claim(
+        self,
+        cell: Cell,
+        claim: Claim,
+        find: Callable[[], Awaitable[GroupTarget | None]],
+        replacement: Callable[[Claim], Replacement],
+    ) -> bool:
+        """Claim a place for each claim of the group that `find` returns, all at once. False if it returns None.
+
+        `claim` is the one that errors are about. Raises as `place` does.
+        """
         for _ in range(MAX_TRIES):
-            group = await self._group(cell, claim)
+            group = await find()
             if group is None:
                 return False
             decision, decided_on = await self._decide(cell, group)
-            answer = await self._quotas.claim(cell, _call(cell, group, decision, *decided_on))
+            answer = await self._quotas.claim(cell, _call(cell, group, replacement, decision, *decided_on))
             cell.updater.apply_reply(answer)
             if answer.outcome in (Outcome.OK, Outcome.ALREADY_DONE):
                 return True
@@ -96,6 +111,8 @@ class GroupDrain:
         if not claim.gang_members:
             return "", ()
         request = await cell.requests.of(claim)
+        if not request.relations:
+            return "", ()
         names, types = bound_to(request, claim.gang_member)
         ids = [one for name in names for one in claim.gang_members.get(name, ())]
         claims = (await cell.store.claims.read(ids)).values() if ids else ()
@@ -121,7 +138,8 @@ class GroupDrain:
         error = await refusal_of(cell, group.request, *group.claims)
         if not isinstance(error, NoValidHost):
             raise error
-        raise NoValidHost(f"{group.what} moves as a whole, {len(group.claims)} members: {error.detail}", error.facts)
+        whole = f"{group.what} {group.does} as a whole, {len(group.claims)} members"
+        raise NoValidHost(f"{whole}: {error.detail}", error.facts)
 
 
 async def _in_server_group(cell: Cell, claim: Claim, drained: frozenset[str]) -> Found:
@@ -192,14 +210,22 @@ def _relations_between(kinds: Sequence[Sequence[PlacementTarget]]) -> tuple[Rela
     return tuple(Relation(relation.type, tuple(batch)) for (_, relation), batch in names.items())
 
 
-def _call(cell: Cell, group: GroupTarget, decision: Decision, epoch: str, seen_seq: int) -> ClaimCall:
+def _call(
+    cell: Cell,
+    group: GroupTarget,
+    replacement: Callable[[Claim], Replacement],
+    decision: Decision,
+    epoch: str,
+    seen_seq: int,
+) -> ClaimCall:
     """Return the call that claims all new places. What each claim stores of its own request does not change."""
     call = claim_call(group.request, cell, decision, [one.id for one in group.claims], epoch, seen_seq)
-    members = tuple(map(_moved, call.members, group.claims))
+    pairs = zip(call.members, group.claims, strict=True)
+    members = tuple(replace(member, replacement=replacement(one)) for member, one in pairs)
     return replace(
         call, members=members, fresh=True, request="", is_gang=False, max_attempts=1, expected=group.expected
     )
 
 
-def _moved(member: Member, claim: Claim) -> Member:
-    return replace(member, replacement=Replacement(claim.host, claim.token, EndReason.MOVED, 0, claim.gang))
+def _moved(claim: Claim) -> Replacement:
+    return Replacement(claim.host, claim.token, EndReason.MOVED, 0, claim.gang)

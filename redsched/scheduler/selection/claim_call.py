@@ -35,6 +35,7 @@ def claim_call(
     pairs = zip(ids, places, strict=True)
     members = tuple([Member(claim_id, one.candidates, one.group, decision=one.kept) for claim_id, one in pairs])
     digest = request.digest()
+    is_gang = request.mode == "all" and request.places > 1
     return ClaimCall(
         members=members,
         epoch=epoch,
@@ -48,7 +49,7 @@ def claim_call(
         rules=decision.rules,
         limits=cell.decider.limits(decision.places),
         request=cell.requests.to_write(request, digest, epoch),
-        is_gang=request.mode == "all" and request.places > 1,
+        is_gang=is_gang,
         on_exit=request.on_exit,
         max_attempts=request.max_attempts,
         max_runtime_s=request.max_runtime_s,
@@ -56,7 +57,7 @@ def claim_call(
         most_alternates=request.alternates,
         call_id=call_id,
         gang_members=members_by_name,
-        gang_on_exit=request.gang_on_exit,
+        gang_on_exit=request.gang_on_exit if is_gang else GangOnExit.KEEP,
         reservation=reservation,
     )
 
@@ -67,7 +68,7 @@ def gang_members(request: Request, decision: Decision, ids: Sequence[str]) -> di
     They do by relations, and by `gang_on_exit`. Otherwise an empty dict.
     """
     members: dict[str, tuple[str, ...]] = {}
-    is_kept = bool(request.relations) or request.gang_on_exit is not GangOnExit.KEEP
+    is_kept = bool(request.relations) or (request.places > 1 and request.gang_on_exit is not GangOnExit.KEEP)
     for place, claim_id in zip(decision.places, ids, strict=False) if is_kept else ():
         name = place.member or EQUAL_PLACES
         members[name] = (*members.get(name, ()), claim_id)

@@ -122,7 +122,7 @@ class ClaimWire:
             return []
         arguments: Arguments = []
         for one in self._replacements:
-            arguments += (one.token, one.end_reason.value, one.by_s * 1000 or "")
+            arguments += (one.token, "gang" if one.with_gang else one.end_reason.value, one.by_s * 1000 or "")
         others = [" ".join(hosts) for hosts in self._call.expected.values()]
         return [*arguments, len(others), *others]
 

@@ -80,6 +80,12 @@ FIELDS = (
         journaled=True,
         survives=True,
     ),
+    Field(
+        "gang_exit",
+        CLAIM,
+        "What the other members of its gang have yet to follow: `replace` (all are placed again) or `release`.",
+        survives=True,
+    ),
     Field("call_id", CLAIM, "The last call that returned this claim. Only that call may undo it.", survives=True),
     Field("claimed_at_ms", CLAIM, "When the claim was made (Unix, ms).", journaled=True, survives=True),
     Field("max_attempts", CLAIM, "The number of placements after which the claim fails; 1 if absent.", True, True),

@@ -176,6 +176,7 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         gang=fields.get("gang", ""),
         gang_members=_gang_members(fields.get("gang_members", "")),
         gang_on_exit=GangOnExit(fields.get("gang_on_exit", GangOnExit.KEEP)),
+        gang_exit=GangOnExit(fields["gang_exit"]) if fields.get("gang_exit") else None,
         resizing_to=_amounts(main, RESIZING_TO),
         placements=tuple(placements),
         closed=fields.get("closed", ""),

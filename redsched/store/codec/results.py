@@ -152,7 +152,8 @@ class Replacement:
     """For a member that is an existing claim and needs another placement; `end_reason`: MOVED, FAILED or SHELVED.
 
     `host` and `token` are those of the placement on which it is based; `by_s` is the time within which the new
-    placement of a move must be active (0: no limit); `gang` is the gang of the claim.
+    placement of a move must be active (0: no limit); `gang` is the gang of the claim. `with_gang`: it has FAILED, and
+    is placed again with the other members of its gang.
     """
 
     host: str
@@ -160,6 +161,7 @@ class Replacement:
     end_reason: EndReason
     by_s: int = 0
     gang: str = ""
+    with_gang: bool = False
 
 
 @record

@@ -201,6 +201,17 @@ class ClaimCommands:
         beside = (f"reason:{claim_id}", *objects)
         return await self._about("fail", host, claim_id, token, 0, "leave", "", objects=beside)
 
+    async def requeue_with_gang(
+        self, host: str, claim_id: str, token: str, reason: str, objects: Collection[str] = ()
+    ) -> ScriptResult:
+        """End the placement of a member of a gang, to place it again with the others. (fail.lua)
+
+        OK | ENDING | ALREADY_DONE | ENDED | STALE | UNKNOWN | NOT_ATTESTED; facts: state. `reason`: why, as text.
+        """
+        beside = (f"reason:{claim_id}", *objects)
+        arguments = (0, "with-gang", reason[:MAX_REASON])
+        return await self._about("fail", host, claim_id, token, *arguments, objects=beside)
+
     async def postpone(self, host: str, claim_id: str, token: str, reason: str) -> ScriptResult:
         """Postpone the next placement of a pending claim, because there is no place for it now. (fail.lua)
 

@@ -1,11 +1,13 @@
-"""Gangs: their members until all of them are active, and the end of a gang that has failed."""
+"""Gangs: their members until all are active, the end of one that has failed, and that of one whose member has ended."""
 
+from redsched.model import Claim
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.commands.base import CellClient
 from redsched.store.commands.claims import ClaimCommands
 
 MEMBER = "member."
+_RELEASED = (Outcome.OK, Outcome.ENDING, Outcome.ALREADY_DONE, Outcome.UNKNOWN)
 
 
 class GangCommands:
@@ -41,3 +43,21 @@ class GangCommands:
             # STALE: it was resized since it was read.
             done = done and answer.outcome not in (Outcome.NOT_ATTESTED, Outcome.STALE)
         return done
+
+    async def release_others(self, claim: Claim) -> bool:
+        """Release the other members of the gang of a claim that has ended (`gang_exit`). (release.lua)
+
+        Return whether all of them are released; otherwise the claim stays listed in `reconcile`.
+        """
+        others = await self._claims.read(one for one in claim.gang_ids if one != claim.id)
+        reason, done = await self._why_ended(claim), True
+        for one in others.values():
+            if one.is_live and claim.id in one.gang_ids:  # and not a later claim with this id
+                answer = await self._claims.release(one.host, one.id, objects=counted_by(one), reason=reason)
+                done = done and answer.outcome in _RELEASED
+        return done
+
+    async def _why_ended(self, claim: Claim) -> str:
+        reason = (await self._claims.reasons([claim.id])).get(claim.id)
+        why = f": {reason.line}" if reason is not None else ""
+        return f"claim {claim.id} of its gang ended on {claim.host} ({claim.end_reason}){why}"

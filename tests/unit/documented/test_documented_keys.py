@@ -197,6 +197,15 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     await cell.claims.fail("h1", "g1", tokens[0], by_host=True)
     await seen.look()
     await cell.gangs.end("g1")
+    ids = ("g3", "g4")
+    gang["gang_members"] = {"places": ids}
+    tokens = await place(*(Member(one, small) for one in ids), **gang)
+    for claim_id, token in zip(ids, tokens, strict=True):
+        await cell.claims.confirm("h1", claim_id, token)
+    await cell.claims.gone("h1", "g3", tokens[0], EndReason.WORK_ENDED, {})
+    await seen.look()
+    await cell.gangs.release_others((await cell.claims.read(["g3"]))["g3"])
+    await cell.claims.gone("h1", "g4", tokens[1], EndReason.RELEASED, {})
     others: Any = {"alternates": ("h2",), "most_alternates": 1}
     (token,) = await place(Member("moved", small), max_attempts=3, on_exit=OnExit.REPLACE, max_runtime_s=60, **others)
     await cell.claims.confirm("h1", "moved", token)

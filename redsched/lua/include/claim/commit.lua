@@ -6,6 +6,7 @@
 -- include: claim_record
 -- include: due
 -- include: fence
+-- include: gang_exit
 -- include: gangs
 -- include: host_changes
 -- include: publish
@@ -59,6 +60,7 @@ local function write_claim_changes(cell, claim, objects, due)
   if first and step_gang(claim, claim.before, first.end_reason or first.op) then
     due.at[claim.id] = cell.now_ms
   end
+  note_gang_exit(claim)
   write_claim_record(claim)
   note_due(cell, claim, due)
 end

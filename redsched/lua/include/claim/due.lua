@@ -32,14 +32,14 @@ local function deadline_of(claim)
 end
 
 -- Return whether there is work that only a scheduler can finish: an unwanted placement that has not been released, or a
--- pending claim to place again.
+-- pending claim to place again, or the other members of its gang to release.
 local function is_unfinished(claim)
   for _, placement in pairs(claim.placements) do
     if placement.state ~= 'ending' and is_doomed(claim, placement) then
       return true
     end
   end
-  return claim.fields.retry_root ~= nil
+  return claim.fields.retry_root ~= nil or claim.fields.gang_exit == 'release'
 end
 
 local function note_due(cell, claim, due)

@@ -9,8 +9,10 @@
 local function parse_again(call, at)
   local key_at = #KEYS - 2 * #call.members - (ARG.gang == '1' and 1 or 0) - (ARG.request ~= '' and 1 or 0)
   for _, member in ipairs(call.members) do
-    member.again = {token = ARGV[at + 1], end_reason = ARGV[at + 2], move_deadline_ms = tonumber(ARGV[at + 3]),
-      host_key = KEYS[key_at + 1], gang_key = KEYS[key_at + 2]}
+    local cause = ARGV[at + 2]
+    member.again = {token = ARGV[at + 1], end_reason = cause == 'gang' and 'failed' or cause,
+      with_gang = cause == 'gang', move_deadline_ms = tonumber(ARGV[at + 3]), host_key = KEYS[key_at + 1],
+      gang_key = KEYS[key_at + 2]}
     at, key_at = at + 3, key_at + 2
   end
   call.others = {}
@@ -95,9 +97,12 @@ function REFUSAL.moved(cell, claim, again)
   again.root, again.reason = base.root, leaving_reason(base.host, again.host_key)
 end
 
--- Another attempt requires that the claim waits for one.
+-- Another attempt requires that the claim waits for one. A claim whose gang is placed again waits for the others.
 function REFUSAL.failed(cell, claim, again)
   local fields = claim.fields
+  if fields.gang_exit and not again.with_gang then
+    return 'GANG'
+  end
   if has_other_wanted(claim) or not fields.retry_root then
     return claim.tombstone and claim.tombstone.state == 'ended' and 'ENDED' or 'STALE'
   elseif fields.retry_from ~= again.token then
@@ -166,7 +171,7 @@ local function write_again(cell, member, expires, entry_id)
   claim.fields.retry_root, claim.fields.retry_from, claim.fields.retry_reason = nil, nil, nil
   claim.fields.searches = nil
   claim.fields.group = member.group and member.group.own_name or claim.fields.group
-  claim.fields.gang = nil -- it is no longer part of its gang
+  claim.fields.gang, claim.fields.gang_exit = nil, nil -- it is no longer part of its gang
   claim.fields.max_attempts = ARG.max_attempts ~= '' and ARG.max_attempts or claim.fields.max_attempts
   claim.fields.on_exit = ARG.on_exit ~= '' and ARG.on_exit or claim.fields.on_exit
   claim.fields.claimed_at_ms = claim.fields.claimed_at_ms or text(cell.now_ms)

@@ -217,6 +217,11 @@ class Settings(BaseModel):
     hook_env: tuple[str, ...] = Field(
         (), description="Further variables of the agent's environment that a hook gets, comma-separated."
     )
+    job_folder: str = Field(
+        "",
+        description="Where the hook for jobs has their folders, and `redsched run` looks for their logs. Empty: "
+        "~/.local/state/redsched/jobs.",
+    )
     work_watch_s: Seconds = Field(
         2.0, description="How often the agent checks that the work that hooks named still runs."
     )

@@ -1,6 +1,7 @@
 """Claims and their placements."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -125,6 +126,21 @@ def plain_text(text: str) -> str:
 def one_line(text: str) -> str:
     """Return a multi-line text as one line."""
     return "; ".join(line.strip() for line in text.splitlines() if line.strip())
+
+
+_EXIT_STATUS = re.compile(r"work-ended: exit status (\d{1,3})\b")
+
+
+def work_ended_text(exit_status: int | None, observed: Sequence[str]) -> str:
+    """Return the reason of work that has ended by itself: its exit status, if known, and what was observed."""
+    status = [] if exit_status is None else [f"exit status {exit_status}"]
+    return f"work-ended: {', '.join([*status, *observed])}"
+
+
+def exit_status_in(reason: str) -> int | None:
+    """Return the exit status in a reason of `work_ended_text`; None if it has none."""
+    found = _EXIT_STATUS.match(reason)
+    return int(found[1]) if found else None
 
 
 STOP_FAILED = "stop-failed"

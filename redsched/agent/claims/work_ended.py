@@ -1,7 +1,7 @@
 """The steps of a claim whose work has ended by itself: report it to the store, then act on the claim's `on_exit`.
 
     release: journal (ENDING, work_end) -> hook stop -> gone (work-ended) -> tombstone
-    replace: work_ended -> hook stop -> fail -> tombstone
+    replace: work_ended -> hook stop -> fail -> tombstone; with exit status 0 as for release
     keep:    work_ended -> journal (work_end)
 
 The stop hook cleans up what the work has left behind. Interrupted steps start again at the next check.
@@ -15,6 +15,7 @@ from redsched.agent.claims.lifecycle import ClaimLifecycle
 from redsched.agent.claims.stopping import EndSteps
 from redsched.agent.journal.schema import JournalEntry, WorkEnd
 from redsched.model import EndReason, OnExit
+from redsched.model.claims import exit_status_in
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
 
@@ -33,7 +34,8 @@ class WorkEndedSteps:
     async def apply_on_exit(self, work: JournalEntry, text: str) -> None:
         """Act on the claim's `on_exit`. `text` describes how the work was observed to have ended."""
         _log.warning("work has ended by itself", host=self._host.name, claim=work.id, on_exit=work.on_exit, reason=text)
-        if work.on_exit is OnExit.RELEASE:
+        # Work that has done what it was for is not started again: a job that is placed again if it fails.
+        if work.on_exit is OnExit.RELEASE or (work.on_exit is OnExit.REPLACE and exit_status_in(text) == 0):
             await self._context.write(dataclasses.replace(work, work_end=WorkEnd(text, self._host.now_ms)))
             await self._ending.end(work, end_reason=EndReason.WORK_ENDED)
             return

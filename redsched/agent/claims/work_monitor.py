@@ -15,9 +15,11 @@ from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.machine.processes import is_populated, is_running
 from redsched.agent.machine.usage import CGROUPS
 from redsched.model import ClaimStatus, OnExit
+from redsched.model.claims import work_ended_text
 from redsched.pacing import paced
 
 MAX_PIDS_TOLD = 5
+MAX_STATUS, MAX_STATUS_BYTES = 255, 16
 
 
 class WorkMonitor:
@@ -79,7 +81,19 @@ def describe_end(named: Named, cgroups: Path = CGROUPS) -> str:
         return ""
     ended = [_pids_ended(list(named.started))] if named.started else []
     ended += [f"cgroup {named.cgroup} is gone or empty"] if named.cgroup else []
-    return f"work-ended: {', '.join(ended)}"
+    return work_ended_text(_exit_status(named.status_file), ended)
+
+
+def _exit_status(path: str) -> int | None:
+    """Return the exit status that work has left in its file; None if it left none."""
+    if not path:
+        return None
+    try:
+        with open(path, "rb") as file:
+            text = file.read(MAX_STATUS_BYTES).decode("ascii", "replace").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdecimal() and int(text) <= MAX_STATUS else None
 
 
 def _pids_ended(pids: Sequence[int]) -> str:

@@ -23,7 +23,7 @@ class Named:
 
     `pids` maps each pid to its start time, so that a reused pid is not counted. `started` maps each named pid to its
     start mark, '' if it was not running then (see processes.py). Without `is_watched` the entry was written by an older
-    release, which did not check that this machine can see the work.
+    release, which did not check that this machine can see the work. `status_file` will have its exit status.
     """
 
     domain: str = ""
@@ -31,6 +31,7 @@ class Named:
     pids: Mapping[int, float] = field(default_factory=dict)
     started: Mapping[int, str] = field(default_factory=dict)
     is_watched: bool = True
+    status_file: str = ""
 
 
 @dataclass(frozen=True, slots=True)

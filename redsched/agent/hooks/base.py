@@ -6,6 +6,8 @@ started, as JSON or as lines; all other output is ignored:
 
     {"pids": [4711, 4712]}        {"cgroup": "machine.slice/job-7.scope"}        {"domain": "instance-0007"}
     pids: 4711 4712               cgroup: machine.slice/job-7.scope              domain: instance-0007
+
+Beside these, `status_file` names the file that has the exit status of the work once it has ended.
 """
 
 import json
@@ -29,7 +31,7 @@ MAX_TAIL = 500
 
 _MAX_BYTES_A_CHARACTER = 4
 
-_WORDS = ("domain", "cgroup", "pids")
+_WORDS = ("domain", "cgroup", "pids", "status_file")
 _log = logs.get_logger("redsched.agent")
 
 
@@ -147,7 +149,8 @@ def named_by(fields: Mapping[str, Any]) -> Named | None:
     """Return the work that `domain`, `cgroup` and `pids` name; None if they name none."""
     pids = _pids(fields.get("pids"))
     started = {pid: start_mark(pid) for pid in pids}
-    named = Named(_path(fields.get("domain")), _path(fields.get("cgroup")), _with_start_times(pids), started)
+    domain, cgroup, status_file = (_path(fields.get(name)) for name in ("domain", "cgroup", "status_file"))
+    named = Named(domain, cgroup, _with_start_times(pids), started, status_file=status_file)
     return named if named != Named() else None
 
 

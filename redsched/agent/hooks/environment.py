@@ -3,7 +3,9 @@
 import os
 from collections.abc import Collection, Mapping
 
-PASSED = frozenset({"PATH", "HOME", "LANG", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR", "XDG_RUNTIME_DIR"})
+PASSED = frozenset(
+    {"PATH", "HOME", "LANG", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR", "XDG_RUNTIME_DIR", "REDSCHED_JOB_FOLDER"}
+)
 PASSED_PREFIXES = ("LC_", "SSL_CERT_")
 
 

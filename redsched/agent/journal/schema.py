@@ -218,7 +218,8 @@ def _named_from_text(text: str) -> Named | None:
         return None
     fields = json.loads(text)
     pids, started = _by_pid(fields["pids"]), _by_pid(fields.get("started", {}))
-    return Named(fields["domain"], fields["cgroup"], pids, started, fields.get("is_watched", False))
+    watched, status_file = fields.get("is_watched", False), fields.get("status_file", "")
+    return Named(fields["domain"], fields["cgroup"], pids, started, watched, status_file)
 
 
 def _by_pid(fields: Mapping[str, T]) -> dict[int, T]:

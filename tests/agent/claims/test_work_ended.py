@@ -20,6 +20,7 @@ from redsched.agent.journal.journal import open_journal
 from redsched.agent.journal.schema import JournalEntry, WorkEnd
 from redsched.agent.machine.processes import start_mark
 from redsched.model import Claim, ClaimStatus, EndReason, OnExit
+from redsched.model.claims import exit_status_in
 from redsched.scheduler.background.recorder import Recorder
 from redsched.settings import Settings
 from tests.agent.conftest import World
@@ -115,6 +116,46 @@ async def test_a_killed_process_ends_its_claim(shop: Workshop) -> None:
     assert (await shop.said("a"))[-1] == "work-ended"
     assert (await shop.world.host())["claimed.VCPU"] == "2", "those of b"
     assert (await shop.world.claim("b") or claim).state is ACTIVE
+
+
+# Runs until its file `go` is written, and leaves what it has as its exit status.
+WITH_STATUS = """
+W={folder}/$REDSCHED_CLAIM_ID
+setsid sh -c "while [ ! -s $W.go ]; do sleep 0.02; done; mv $W.go $W.status" </dev/null >/dev/null 2>&1 &
+echo $! > $W.pid; echo pids: $!; echo status_file: $W.status
+"""
+
+
+@pytest.mark.parametrize("on_exit", [OnExit.RELEASE, OnExit.REPLACE, OnExit.KEEP])
+@pytest.mark.parametrize("status", [0, 3])
+async def test_the_reason_has_the_exit_status_that_work_left(shop: Workshop, on_exit: OnExit, status: int) -> None:
+    """Work that succeeded is not started again. The journal has the name of the file for the next agent."""
+    shop.world.on("start", WITH_STATUS.format(folder=shop.world.folder))
+    agent = await shop.start()
+    await shop.run("a", on_exit)
+    await shop.world.stop(agent)
+    await shop.start()
+    (shop.world.folder / "a.go").write_text(f"{status}\n")
+    state = {OnExit.RELEASE: ENDED, OnExit.KEEP: ACTIVE}.get(on_exit, ClaimStatus.PENDING if status else ENDED)
+    if on_exit is OnExit.KEEP:
+        await shop.has_ended_by_itself("a")
+    claim = await shop.world.reaches("a", state)
+    if state is ENDED:
+        assert claim.end_reason is EndReason.WORK_ENDED
+    reason = await shop.world.reason("a")
+    assert reason is not None
+    assert reason.text == f"work-ended: exit status {status}, no process {shop.pid('a')} is left"
+    assert exit_status_in(reason.text) == status
+
+
+@pytest.mark.parametrize("text", ["", "256", "-1", "3.5", "x", "1" * 17, "\xff", None])
+def test_a_file_without_an_exit_status_is_ignored(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "status"
+    if text is not None:
+        path.write_text(text)
+    found = describe_end(Named(started={NO_PID: ""}, status_file=str(path)))
+    assert found == f"work-ended: no process {NO_PID} is left"
+    assert exit_status_in(found) is None
 
 
 async def test_the_event_says_what_was_seen(shop: Workshop) -> None:

@@ -276,6 +276,8 @@ async def test_no_hook_does_everything_at_once() -> None:
         (b"starting ...\ndomain: vm-7\n", Named(domain="vm-7")),
         (b"cgroup: machine.slice/a.scope", Named(cgroup="machine.slice/a.scope")),
         (b'{"cgroup": "../../proc"}', None),
+        (b"cgroup: a.slice\nstatus_file: /jobs/1/status", Named(cgroup="a.slice", status_file="/jobs/1/status")),
+        (b'{"cgroup": "a.slice", "status_file": "/jobs/../../etc/x"}', Named(cgroup="a.slice")),
         (b"x" * 100_000, None),
     ],
 )

@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from shutil import get_terminal_size
 from typing import Annotated, NamedTuple
@@ -14,7 +14,7 @@ from redsched.cli.formats import wrapped
 from redsched.cli.where import Where
 from redsched.errors import InvalidRequest, NotFound
 from redsched.model import Claim
-from redsched.scheduler import ClaimFilter
+from redsched.scheduler import ClaimFilter, Page
 from redsched.scheduler.status.results import counted, named
 
 NOT_CONFIRMED = 130
@@ -45,13 +45,13 @@ def ask(yes: bool, consequence: Callable[[], str]) -> None:
 
 def claims_that(where: Where, wanted: ClaimFilter, what: str) -> str:
     """Return how many claims match a filter, what happens to them, and which they are; '' if none matches."""
-    found = _matching(where, wanted)
+    found = _matching(where, lambda fleet: _selected(fleet, wanted))
     return f"{found.number} {what}: {found.summary}" if found else ""
 
 
 def claims_on(where: Where, host: str) -> str:
     """Return how many claims a host holds, and of which projects."""
-    found = _matching(where, ClaimFilter(host=host))
+    found = _matching(where, lambda fleet: fleet.claims.list(host=host, limit=MAX_COUNTED))
     return f"It holds {found.number}: {found.summary}" if found else "It holds no claims"
 
 
@@ -78,9 +78,15 @@ class _Matching(NamedTuple):
     summary: str
 
 
-def _matching(where: Where, wanted: ClaimFilter) -> _Matching | None:
-    """Return how many claims match a filter, and which; None if none matches."""
-    page = with_fleet(where, lambda fleet: fleet.claims.list(**wanted.given, limit=MAX_COUNTED), read_only=True)
+async def _selected(fleet: Fleet, wanted: ClaimFilter) -> Page[Claim]:
+    """Return the claims that a verb on many would change: a list may have those of other owners too."""
+    page = await fleet.bulk.release(wanted, dry_run=True, limit=MAX_COUNTED)
+    return Page(tuple(one.claim for one in page.items), page.next)
+
+
+def _matching(where: Where, read: Callable[[Fleet], Awaitable[Page[Claim]]]) -> _Matching | None:
+    """Return how many claims are read, and which; None if there are none."""
+    page = with_fleet(where, read, read_only=True)
     if not page.items:
         return None
     return _Matching(f"{'at least ' if page.next else ''}{counted(len(page.items), 'claim')}", _summary(page.items))

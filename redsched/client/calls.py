@@ -78,14 +78,19 @@ def list_claims(
     zone: Names = (),
     state: Names = (),
     cell: Names = (),
+    owner: Names = (),
     claimed_before_ms: int = 0,
     claimed_after_ms: int = 0,
     page_size: int = 100,
     after: str = "",
 ) -> Pages[ClaimAnswer]:
-    """Return the claims that match the filters, a page at a time. Times are in Unix ms. `after`: where to begin."""
+    """Return the claims that match the filters, a page at a time. Times are in Unix ms. `after`: where to begin.
+
+    The owner `@me` is the caller.
+    """
     filters = [
-        *query(host=host, project=project, consumer=consumer, zone=zone, state=state, cell=cell, limit=page_size),
+        *query(host=host, project=project, consumer=consumer, zone=zone, state=state, cell=cell, owner=owner),
+        *query(limit=page_size),
         *query(claimed_before_ms=claimed_before_ms or "", claimed_after_ms=claimed_after_ms or ""),
     ]
     return pages("/v1/claims", filters, ClaimsAnswer, lambda page: page.claims, after)

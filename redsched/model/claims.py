@@ -192,6 +192,8 @@ class Claim:
     amounts: Amounts
     project: str = ""
     consumer: str = ""
+    owner: str = ""
+    """Who in the project owns it; '' if nobody does: then each caller of the project may change it."""
     actor: str = ""
     """Who made it (see `redsched.origin`); '' if not known."""
     request_id: str = ""

@@ -35,6 +35,8 @@ class GangMember:
             raise InvalidRequest(f"member {self.name!r} has a project: set the project of the request instead")
         if self.request.payload is not None:
             raise InvalidRequest(f"member {self.name!r} has a payload: set the payload of the request instead")
+        if self.request.owner:
+            raise InvalidRequest(f"member {self.name!r} has an owner: set the owner of the request instead")
 
     @property
     def count(self) -> int:
@@ -161,9 +163,10 @@ class Request(_WithTexts):
 
 
 # Properties of the call, not of a place: they affect neither which hosts fit nor their scores. The project may, where
-# aggregates are reserved for projects: whoever caches shapes has to check.
+# aggregates are reserved for projects: whoever caches shapes has to check. The owner is not part of the digest: all
+# owners share the text of a request, and the script compares it on its own.
 _OF_THE_ANSWER = frozenset(
-    ("claim_ids", "claim", "alternates", "until", "queue_timeout_s", "reserve", "confirm_timeout_s")
+    ("claim_ids", "claim", "alternates", "until", "queue_timeout_s", "reserve", "confirm_timeout_s", "owner")
 )
 _CALL_FIELDS = _OF_THE_ANSWER | {
     *("count", "mode", "members", "relations", "project", "consumer", "lease_s", "on_exit", "max_attempts"),
@@ -184,7 +187,7 @@ _DIGEST = Fields(tuple(name for name in _ALL_FIELDS if name not in _OF_THE_ANSWE
 
 # Most requests set only these fields, with few different values. The values are hashable and each of one type, so that
 # equal values have equal texts (weights are excluded, as they may be 1 or 1.0).
-_USUAL_FIELDS = frozenset(("resources", "required", "zones", "project", "consumer", "lease_s"))
+_USUAL_FIELDS = frozenset(("resources", "required", "zones", "project", "owner", "consumer", "lease_s"))
 _RARE_FIELDS = tuple(name for name in _ALL_FIELDS if name not in _USUAL_FIELDS | _OF_THE_ANSWER)
 _RARE_VALUES: Callable[[Request], tuple[Any, ...]] = attrgetter(*_RARE_FIELDS)
 _RARE_DEFAULTS = tuple(_DEFAULTS[name] for name in _RARE_FIELDS)

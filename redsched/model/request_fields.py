@@ -34,6 +34,7 @@ from redsched.model.types import (
     Name,
     Need,
     OrNull,
+    Owner,
     ResourceClass,
     whole_from,
 )
@@ -156,7 +157,13 @@ class RequestFields(PlaceFields):
         whole_from(0, MAX_ALTERNATES),
         Field(description="Number of further hosts to return that fit. They are not claimed."),
     ] = 0
-    project: Annotated[Name | Literal[""], Field(description="The owner of the claims. Quotas apply to projects.")] = ""
+    project: Annotated[
+        Name | Literal[""], Field(description="The project that the claims belong to. Quotas apply to projects.")
+    ] = ""
+    owner: Annotated[
+        Owner | Literal[""],
+        Field(description="Who in the project owns the claims. Default: the caller. Only operators may name another."),
+    ] = ""
     consumer: Annotated[
         Name | Literal[""], Field(description="The purpose of the claims, in the terms of their owner.")
     ] = ""

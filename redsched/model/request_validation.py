@@ -28,6 +28,7 @@ from redsched.model.validation import (
     check_condition,
     check_metadata,
     check_name,
+    check_owner,
     check_trait,
 )
 
@@ -58,6 +59,8 @@ def check_usual(request: RequestFields) -> None:
         check_name("project", request.project)
     if request.consumer:
         check_name("consumer", request.consumer)
+    if request.owner:
+        check_owner(request.owner)
     check_lease(request.lease_s)
 
 

@@ -27,6 +27,7 @@ from redsched.model.validation import (
     METADATA_KEY_PATTERN,
     METADATA_VALUE_PATTERN,
     NAME_PATTERN,
+    OWNER_PATTERN,
     SHARED_POOL,
     STANDARD_CLASSES,
     STANDARD_TRAITS,
@@ -57,6 +58,7 @@ def _standard_or_custom(standard: frozenset[str], *patterns: str) -> WithJsonSch
 
 
 Name = TypeAliasType("Name", Annotated[str, text_of(NAME_PATTERN)])
+Owner = TypeAliasType("Owner", Annotated[str, text_of(OWNER_PATTERN)])
 LabelValue = TypeAliasType("LabelValue", Annotated[str, text_of(LABEL_VALUE_PATTERN)])
 Condition = TypeAliasType("Condition", Annotated[str, text_of(CONDITION_PATTERN)])
 MetadataKey = TypeAliasType("MetadataKey", Annotated[str, text_of(METADATA_KEY_PATTERN)])
@@ -72,6 +74,7 @@ LeaseS = Annotated[int, whole_from(1, MAX_LEASE_S)]
 
 # Checked while JSON is read, for what no dataclass checks itself.
 GivenName = Annotated[str, Field(pattern=NAME_PATTERN)]
+GivenOwner = Annotated[str, Field(pattern=OWNER_PATTERN)]
 GivenToken = Annotated[str, Field(pattern=TOKEN_PATTERN, examples=["1790000000000-9f3a12cd.4711"])]
 
 

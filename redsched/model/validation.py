@@ -17,6 +17,9 @@ MAX_AMOUNT = 2**53 - 1
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 """For hosts, cells, zones, projects, consumers, claims, label keys. Excludes `{ } : /`, which keys and slots use."""
 
+OWNER_PATTERN = r"^[A-Za-z0-9][ -~]{0,254}$"
+"""For owners of claims: the ids of tokens, and subjects of OpenID Connect, which have all printable characters."""
+
 CUSTOM_PATTERN = r"^CUSTOM_[A-Z0-9_]{1,57}$"
 MAX_LABEL_LENGTH = 2047
 """The longest value of a label: the flags of a CPU are about 1,900 characters."""
@@ -27,6 +30,7 @@ METADATA_VALUE_PATTERN = r"^[ -~]{1,255}$"
 """For aggregate metadata: Nova's keys have colons (`trait:CUSTOM_X`), and lists of projects need room."""
 
 _NAME = re.compile(NAME_PATTERN[:-1] + r"\Z")
+_OWNER = re.compile(OWNER_PATTERN[:-1] + r"\Z")
 _CUSTOM = re.compile(CUSTOM_PATTERN[:-1] + r"\Z")
 _LABEL_VALUE = re.compile(LABEL_VALUE_PATTERN[:-1] + r"\Z")
 _METADATA_KEY = re.compile(METADATA_KEY_PATTERN[:-1] + r"\Z")
@@ -42,6 +46,16 @@ def check_name(what: str, value: str) -> str:
         raise InvalidRequest(
             f"{what} {value[:80]!r} is not a name: use 1 to 63 letters, digits, '.', '_' or '-', "
             "beginning with a letter or digit"
+        )
+    return value
+
+
+def check_owner(value: str) -> str:
+    """Return `value` if it can be the owner of a claim, else raise InvalidRequest."""
+    if not _OWNER.match(value):
+        raise InvalidRequest(
+            f"owner {value[:80]!r} is no owner of claims: use the id of a token, or oidc: and a subject, of 1 to 255 "
+            "printable ASCII characters, beginning with a letter or digit"
         )
     return value
 

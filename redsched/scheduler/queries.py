@@ -16,9 +16,13 @@ KINDS = frozenset(EndReason) | {
 """The kinds of events."""
 
 
+ME = "@me"
+"""In place of an owner: the caller of the REST API, which knows who that is. No owner has this name."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClaimFilter:
-    """Selects the claims that match every given field by one of its values.
+    """Selects the claims that match every given field by one of its values. The owner '' is that of unowned claims.
 
     With `host`, selects all claims that have a placement there and shows each at that placement; without, shows each at
     its main placement. `claimed_before_ms` and `claimed_after_ms` (Unix ms, 0 for none) select by when they were
@@ -34,6 +38,7 @@ class ClaimFilter:
     cell: OneOf = None
     claimed_before_ms: int = 0
     claimed_after_ms: int = 0
+    owner: OneOf = None
 
     def __post_init__(self) -> None:
         states = values_of(self.state)
@@ -57,11 +62,12 @@ class ClaimFilter:
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def matches(self, claim: Claim) -> bool:
-        """Return whether the project, consumer and state of a claim match."""
+        """Return whether the project, consumer, owner, state and age of a claim match."""
         state = ListedState.SHELVED if claim.is_shelved else claim.state
         return (
             accepts(self.project, claim.project)
             and accepts(self.consumer, claim.consumer)
+            and accepts(self.owner, claim.owner)
             and accepts(self.state, state)
             and self._is_of_age(claim)
         )

@@ -195,13 +195,14 @@ class Scheduler:
             async with components.on_demand() if on_demand else components.running():
                 yield cls(components)
 
-    async def select(self, request: Request) -> Selections:
+    async def select(self, request: Request, owner: str = "", own_only: bool = False) -> Selections:
         """Claim a place for every member of the request, or show the places without claiming them (`claim` False).
 
-        Raises NoValidHost, TooHard, QuotaExceeded, ClaimIdReused, ClaimState (some ids have ended or were lost),
-        NotConfirmed, Settling, StoreUnavailable, OutcomeUnknown.
+        `owner` owns the claims instead of whom the request names. Raises NoValidHost, TooHard, QuotaExceeded,
+        ClaimIdReused, ClaimState (some ids have ended or were lost), Forbidden (with `own_only`: others own claims with
+        the request's ids), NotConfirmed, Settling, StoreUnavailable, OutcomeUnknown.
         """
-        return await self._selector.select(request)
+        return await self._selector.select(request, owner, own_only)
 
     async def explain(self, request: Request, *hosts: str) -> "Explanation":
         """Explain why hosts fit a request or not, over all cells, with every check of the named hosts. Writes nothing.

@@ -38,6 +38,7 @@ CLAIM: dict[str, Any] = {
     "slots": AMOUNTS,
     "project": "web",
     "consumer": "shop",
+    "owner": "alice",
     "server_group": "web",
     "end_reason": None,
     "claimed_at_ms": AT_MS,
@@ -172,7 +173,14 @@ EVENT: dict[str, Any] = {
     "project": "web",
     "slots": AMOUNTS,
 }
-BULK: dict[str, Any] = {"claim_id": "6f1c", "host": "h17", "state": "active", "outcome": "ending", "problem": None}
+BULK: dict[str, Any] = {
+    "claim_id": "6f1c",
+    "project": "web",
+    "host": "h17",
+    "state": "active",
+    "outcome": "ending",
+    "problem": None,
+}
 
 EPOCH = "1790000000000-9f3a12cd"
 INBOX_ENTRY: dict[str, Any] = {

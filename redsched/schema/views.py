@@ -40,7 +40,7 @@ def _usage(answer: UsageRowAnswer) -> UsageRow:
 
 def _bulk(answer: BulkClaimAnswer) -> BulkResult:
     """Return the result for a claim, of which a response has only what identifies it."""
-    claim = Claim(answer.claim_id, "", answer.host, answer.state, "", {})
+    claim = Claim(answer.claim_id, "", answer.host, answer.state, "", {}, answer.project)
     if (problem := answer.problem) is None:
         return BulkResult(claim, answer.outcome)
     known = ERRORS.get(problem.type.rpartition("/")[2], RedschedError)

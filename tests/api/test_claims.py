@@ -261,7 +261,8 @@ async def test_many_claims_are_released_with_a_result_for_each(api: httpx.AsyncC
     answer = await api.delete("/v1/claims", params={"project": "web"})
     assert answer.status_code == 200, answer.text
     results = [
-        {"claim_id": one, "host": "h1", "state": "claimed", "outcome": "released", "problem": None} for one in "ab"
+        {"claim_id": one, "project": "web", "host": "h1", "state": "claimed", "outcome": "released", "problem": None}
+        for one in "ab"
     ]
     assert answer.json() == {"results": results, "next": None, "watch": None}
     assert [one["claim_id"] for one in (await api.get("/v1/claims")).json()["claims"]] == ["c"]

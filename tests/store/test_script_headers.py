@@ -95,7 +95,9 @@ def test_lists_begin_behind_the_keys_and_arguments_that_the_header_names(name: s
 
 UNUSED = {
     "claim": set(),
-    "replace": {"digest", "consumer", "call_id", "most_alternates", "gang_members", "gang_on_exit"},
+    "replace": {
+        *("digest", "consumer", "owner", "own_only", "call_id", "most_alternates", "gang_members", "gang_on_exit"),
+    },
 }
 """The arguments that replace.lua ignores: the claims that it places again have these already."""
 

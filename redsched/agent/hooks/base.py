@@ -82,6 +82,7 @@ class HookRequest:
             "host": self.host,
             "slots": dict(work.resizing_to or work.amounts),
             "project": work.project,
+            "owner": work.owner,
             "consumer": work.consumer,
             "actor": work.origin.actor,
             "request_id": work.origin.request_id,

@@ -118,8 +118,13 @@ class JournalEntry:
 
     @property
     def project(self) -> str:
-        """The project that owns the claim."""
+        """The project that the claim belongs to."""
         return self.record.get("project", "")
+
+    @property
+    def owner(self) -> str:
+        """Who in the project owns the claim; '' if nobody does."""
+        return self.record.get("owner", "")
 
     @property
     def consumer(self) -> str:

@@ -30,10 +30,11 @@ class RemoteClaims(Part):
         *,
         claimed_before_ms: int = 0,
         claimed_after_ms: int = 0,
+        owner: OneOf = None,
     ) -> Page[Claim]:
         """Return a page of the claims that match the filters."""
         wanted: dict[str, Any] = {
-            **names(host=host, project=project, consumer=consumer, state=state, zone=zone, cell=cell),
+            **names(host=host, project=project, consumer=consumer, state=state, zone=zone, cell=cell, owner=owner),
             "claimed_before_ms": claimed_before_ms,
             "claimed_after_ms": claimed_after_ms,
         }

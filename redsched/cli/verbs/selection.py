@@ -35,6 +35,7 @@ def select(
         int | None, typer.Option(min=0, max=MAX_ALTERNATES, help=about("alternates"), show_default=False)
     ] = None,
     consumer: Annotated[str, typer.Option(help=about("consumer"), show_default=False)] = "",
+    owner: Annotated[str, typer.Option(help="Who owns the claims; for operators.", show_default=False)] = "",
     claim_id: Annotated[list[str], typer.Option("--id", help=f"{about('claim_ids')} Repeatable.")] = [],  # noqa: B006 - typer reads it, nobody writes it
     lease_s: Annotated[
         int | None,
@@ -77,6 +78,7 @@ def select(
         mode=mode,
         alternates=alternates,
         consumer=consumer,
+        owner=owner,
         claim_ids=claim_id,
         lease_s=lease_s,
         until=until,

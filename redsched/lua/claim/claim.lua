@@ -1,13 +1,14 @@
 #!lua
 -- claim: place each member of a call on the first of its candidates that fits now; all members or none.
 -- KEYS meta changes hosts deadlines reconcile shelved quota ...
--- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer members hosts lists request limited gang call_id
--- ARGV max_attempts on_exit most_alternates alternates gang_members gang_on_exit max_runtime_s reservation
+-- ARGV epoch now_ms seen_seq fresh lease_ms digest project consumer owner own_only members hosts lists request limited
+-- ARGV gang call_id max_attempts on_exit most_alternates alternates gang_members gang_on_exit max_runtime_s reservation
 -- ARGV decisions ...
 -- Further keys: the claim of each member; with decisions their key; then host, claims and inbox of each host; with
 -- conditions the attributes of each host, if ARGV says so, then each group and shared pool; with alternates the key of
 -- each member's list; with a gang its key; with a request its key.
--- epoch, now_ms, seen_seq: those of the decision. fresh: 1 if the ids were made for this call. members, hosts, lists:
+-- epoch, now_ms, seen_seq: those of the decision. fresh: 1 if the ids were made for this call. owner: '' for none.
+-- own_only: 1 if earlier claims with these ids are a CONFLICT if they have another owner. members, hosts, lists:
 -- the number of each. request: the request to store, or ''. limited: 1 if the project is known to have a quota. quota:
 -- of the project. gang: 1 if the members form a gang. call_id: of this call, if it may have to be undone, else ''.
 -- max_attempts: '' for one. on_exit: '' for release. gang_members: as stored with each claim, or ''.

@@ -65,6 +65,9 @@ register('rs_claim', ' CLAIM', 1, 'A claim: where it is and why, its last failur
   for _, prefix in ipairs(placements_of(claim)) do
     say_placement(cell, say, claim, prefix)
   end
+  if claim.owner then
+    say('owned by %s', claim.owner)
+  end
   if claim.actor then
     say('made by %s', claim.actor)
   end

@@ -8,13 +8,13 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import NoReturn
 
-from redsched.errors import NotFound, NoValidHost
+from redsched.errors import InvalidRequest, NotFound, NoValidHost
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, OneOf, Token, values_of
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.listing import cursor, walk_claims, with_reasons
 from redsched.scheduler.claims.outcomes import check_outcome
 from redsched.scheduler.claims.resize import absolute
-from redsched.scheduler.queries import ClaimFilter
+from redsched.scheduler.queries import ME, ClaimFilter
 from redsched.scheduler.quotas.enforcement import Quotas
 from redsched.scheduler.results import Page
 from redsched.store.codec.claim_codec import counted_by
@@ -62,6 +62,7 @@ class ClaimService:
         *,
         claimed_before_ms: int = 0,
         claimed_after_ms: int = 0,
+        owner: OneOf = None,
     ) -> Page[Claim]:
         """Return claims ordered by host and id. Claims on no host come first: pending, and shelved ones if requested.
 
@@ -69,7 +70,8 @@ class ClaimService:
         Raises InvalidRequest, and NotFound for a cell that is not one of this scheduler's.
         """
         ages = claimed_before_ms, claimed_after_ms
-        page = await self.page(ClaimFilter(host, project, consumer, state, zone, cell, *ages), limit, after)
+        wanted = ClaimFilter(host, project, consumer, state, zone, cell, *ages, owner)
+        page = await self.page(wanted, limit, after)
         by_id: dict[str, Claim] = {}
         for one in self._cells:
             claims = await with_reasons(one, [claim for claim in page.items if claim.cell == one.name])
@@ -78,6 +80,10 @@ class ClaimService:
 
     async def page(self, wanted: ClaimFilter, limit: int, after: str) -> Page[Claim]:
         """Return the next page of matching claims, without their reasons. Otherwise as `list`."""
+        if ME in values_of(wanted.owner):
+            raise InvalidRequest(
+                f"the owner {ME} is who calls the REST API with a token, and nobody is known here: name the owner"
+            )
         cells = [self._cells.named(name) for name in values_of(wanted.cell)] or list(self._cells)
         last = cursor(after)
         await self._cells.catch_up()

@@ -35,6 +35,8 @@ class SchedulingAttempt:
         "looked_elsewhere_s",
         "max_searches",
         "new_limit",
+        "own_only",
+        "owner",
         "pinned",
         "refusals",
         "request",
@@ -44,9 +46,13 @@ class SchedulingAttempt:
         "started",
     )
 
-    def __init__(self, request: Request, new_limit: Callable[[], WorkLimit]) -> None:
+    def __init__(
+        self, request: Request, new_limit: Callable[[], WorkLimit], owner: str = "", own_only: bool = False
+    ) -> None:
         self.request = request
         self.new_limit = new_limit
+        self.owner, self.own_only = owner or request.owner, own_only
+        """Who owns the claims, and whether earlier claims with the request's ids are refused if others own them."""
         self.is_hard = False
         """Whether deciding on it takes too long for this process, so that its planner decides."""
         # For until=active: distinguishes claims that this call returned from those that a repeated call returned.

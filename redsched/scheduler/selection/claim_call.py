@@ -24,12 +24,14 @@ def claim_call(
     call_id: str = "",
     members_by_name: Mapping[str, tuple[str, ...]] = NO_GANG,
     reservation: str = "",
+    owner: str = "",
+    own_only: bool = False,
 ) -> ClaimCall:
     """Return the call that claims a decision's places under these ids.
 
     `epoch` and `seen_seq` are those of the columns decided on. Without places, the script only looks up the ids.
     `call_id` identifies a call that may have to be undone; `members_by_name` is the result of `gang_members`;
-    `reservation` the attempt's.
+    `reservation`, `owner` and `own_only` are the attempt's.
     """
     places = decision.places or (Place(()),) * len(ids)
     pairs = zip(ids, places, strict=True)
@@ -46,6 +48,8 @@ def claim_call(
         lease_ms=request.lease_s * 1000,
         project=request.project,
         consumer=request.consumer,
+        owner=owner,
+        own_only=own_only,
         rules=decision.rules,
         limits=cell.decider.limits(decision.places),
         request=cell.requests.to_write(request, digest, epoch),

@@ -8,15 +8,19 @@ incremental calls, which used only the first of their ids.
 from redsched.errors import ClaimIdReused, ClaimState
 from redsched.model import Claim, ClaimStatus, Request
 from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.claims.owners import refuse_others
 from redsched.scheduler.results import Selections
+from redsched.scheduler.selection.attempt import SchedulingAttempt
 from redsched.scheduler.selection.claim_call import from_existing
 
 
-async def existing_outcome(request: Request, cells: Cells) -> Selections | None:
+async def existing_outcome(attempt: SchedulingAttempt, cells: Cells) -> Selections | None:
     """Return the outcome of the request's own ids; None if it has no ids, or no claim with one is known.
 
-    Raises ClaimIdReused (they belong to another request), ClaimState (some have ended or are unknown), Settling.
+    Raises ClaimIdReused (they belong to another request), Forbidden (others own them, and the attempt is for claims of
+    its owner only), ClaimState (some have ended or are unknown), Settling.
     """
+    request = attempt.request
     if not request.claim_ids or not request.claim:
         return None
     found = await cells.known(request.claim_ids)
@@ -27,13 +31,14 @@ async def existing_outcome(request: Request, cells: Cells) -> Selections | None:
     if found is None:
         return None
     cell, held = found
+    if any(claim.digest != request.digest() for claim in held.values()):
+        raise id_reused(request)
+    if attempt.own_only:
+        refuse_others(attempt.owner, held.values())
     return _existing(request, cell, held)
 
 
 def _existing(request: Request, cell: Cell, held: dict[str, Claim]) -> Selections:
-    others = [claim_id for claim_id, claim in held.items() if claim.digest != request.digest()]
-    if others:
-        raise id_reused(request)
     gone = [claim_id for claim_id, claim in held.items() if claim.state is ClaimStatus.ENDED]
     if gone:
         raise has_ended(gone, held)

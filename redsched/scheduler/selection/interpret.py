@@ -41,7 +41,7 @@ def abandon(request: Request, cell: Cell, ids: tuple[str, ...]) -> None:
 
 
 async def _known_before(cells: Cells, attempt: SchedulingAttempt) -> Step:
-    found = await existing_outcome(attempt.request, cells)
+    found = await existing_outcome(attempt, cells)
     if found is not None:
         return Done(found)
     attempt.catch_up = True  # the store has lost the outcome in the meantime, so the ids are free again

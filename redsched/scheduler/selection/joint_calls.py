@@ -35,6 +35,7 @@ class _Waiting:
     request: Request
     proposal: Proposal
     claim_id: str
+    owner: str
     answer: _Answer
     origin: Origin
     """Who asked for it: the call is shared, and its task belongs to none of the requests."""
@@ -54,7 +55,9 @@ class JointCalls:
         """The number of calls in flight, by cell."""
         self._tasks = aio.BackgroundTasks("redsched-joint-claims")
 
-    async def claim(self, request: Request, proposal: Proposal, ids: Sequence[str]) -> ClaimAnswer | None:
+    async def claim(
+        self, request: Request, proposal: Proposal, ids: Sequence[str], owner: str = ""
+    ) -> ClaimAnswer | None:
         """Claim a request's place together with others. None if it has to be claimed by a call of its own.
 
         The reply has been applied to the replica; the answer has only the request's own part of it. Raises Unavailable.
@@ -62,7 +65,7 @@ class JointCalls:
         if not _may_join(request, proposal.decision):
             return None
         answer: _Answer = asyncio.get_running_loop().create_future()
-        self._join(_Waiting(request, proposal, ids[0], answer, origin.current()))
+        self._join(_Waiting(request, proposal, ids[0], owner, answer, origin.current()))
         return await answer
 
     def _join(self, one: _Waiting) -> None:
@@ -75,11 +78,12 @@ class JointCalls:
 
     def _send(self, cell: str) -> None:
         """Make calls of all requests that wait. Those that were cancelled meanwhile are left out."""
-        alike: dict[tuple[str, str], list[_Waiting]] = {}
+        alike: dict[tuple[str, str, str], list[_Waiting]] = {}
         for one in self._waiting.pop(cell):
             if not one.answer.done():
-                # The digest is of what is requested, and for whom.
-                alike.setdefault((one.proposal.epoch, one.request.digest()), []).append(one)
+                # The digest is of what is requested, and for which project.
+                key = (one.proposal.epoch, one.request.digest(), one.owner)
+                alike.setdefault(key, []).append(one)
         for requests in alike.values():
             for first in range(0, len(requests), MAX_REQUESTS):
                 self._in_flight[cell] += 1
@@ -114,7 +118,8 @@ def _call(cell: Cell, batch: Sequence[_Waiting]) -> ClaimCall:
     places = tuple(one.proposal.decision.places[0] for one in batch)
     decision = replace(first.proposal.decision, places=places)
     seq = min(one.proposal.seq for one in batch)
-    call = claim_call(first.request, cell, decision, [one.claim_id for one in batch], first.proposal.epoch, seq)
+    ids = [one.claim_id for one in batch]
+    call = claim_call(first.request, cell, decision, ids, first.proposal.epoch, seq, owner=first.owner)
     return replace(call, origins=tuple(one.origin for one in batch))
 
 

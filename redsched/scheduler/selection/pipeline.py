@@ -81,7 +81,7 @@ class SelectionPipeline:
                     return selections
                 case Refuse(error):
                     # Ids keep their outcome, even if something that the request names no longer exists.
-                    known = await existing_outcome(attempt.request, self._cells)
+                    known = await existing_outcome(attempt, self._cells)
                     if known is None:
                         raise error
                     return known
@@ -141,7 +141,7 @@ class SelectionPipeline:
         cells = await self._router.route_to_cell(attempt)
         if attempt.home and not attempt.home.is_here:
             # Ids that have an outcome already need no replica.
-            known = await existing_outcome(attempt.request, self._cells)
+            known = await existing_outcome(attempt, self._cells)
             if known is not None:
                 return Done(known)
         with tracing.span("redsched.decide"):
@@ -271,7 +271,7 @@ class SelectionPipeline:
             raise await self._refusal(attempt)
         if not await self._router.bind(attempt, proposal):
             return Retry()
-        if request.mode == "incremental" and (known := await existing_outcome(request, self._cells)):
+        if request.mode == "incremental" and (known := await existing_outcome(attempt, self._cells)):
             return Done(known)
         return None
 
@@ -284,13 +284,22 @@ class SelectionPipeline:
         try:
             # Only with others in the pipeline is it worth to wait for a turn of the loop.
             may_join = self._running > 1 and not attempt.reservation
-            joint = await self._joint_calls.claim(request, proposal, ids) if may_join else None
+            joint = await self._joint_calls.claim(request, proposal, ids, attempt.owner) if may_join else None
             if joint is not None:
                 return ClaimReply(ids, joint)
             members = gang_members(request, proposal.decision, ids)
             seen = proposal.epoch, proposal.seq
             call = claim_call(
-                request, cell, proposal.decision, ids, *seen, attempt.call_id, members, attempt.reservation
+                request,
+                cell,
+                proposal.decision,
+                ids,
+                *seen,
+                attempt.call_id,
+                members,
+                attempt.reservation,
+                owner=attempt.owner,
+                own_only=attempt.own_only,
             )
             answer = await self._quotas.claim(cell, call)
         except NotDurable:

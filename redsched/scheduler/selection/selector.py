@@ -51,14 +51,15 @@ class Selector:
         self._observe = observe or (lambda _: None)
         self._waiting: dict[SchedulingAttempt, None] = {}
 
-    async def select(self, request: Request) -> Selections:
+    async def select(self, request: Request, owner: str = "", own_only: bool = False) -> Selections:
         """Claim a place for every member of the request, or show the places without claiming them (`claim` False).
 
-        Raises InvalidRequest, NoValidHost, TooHard, QuotaExceeded, ClaimIdReused, ClaimState (some ids have ended or
-        were lost), NotConfirmed, Settling, StoreUnavailable, OutcomeUnknown.
+        `owner` owns the claims instead of whom the request names. Raises InvalidRequest, NoValidHost, TooHard,
+        QuotaExceeded, ClaimIdReused, ClaimState (some ids have ended or were lost), Forbidden (with `own_only`: others
+        own claims with the request's ids), NotConfirmed, Settling, StoreUnavailable, OutcomeUnknown.
         """
         self._reservations.check(request)
-        attempt = SchedulingAttempt(request, self._limits.of_request)
+        attempt = SchedulingAttempt(request, self._limits.of_request, owner, own_only)
         try:
             found = await self._place(attempt)
             if attempt.waits_until_active:

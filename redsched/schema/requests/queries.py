@@ -8,8 +8,10 @@ from pydantic import ConfigDict, Field
 from redsched.errors import InvalidRequest
 from redsched.model import ListedState, ListedStatus
 from redsched.model.types import GivenName, GivenToken
+from redsched.model.validation import OWNER_PATTERN
 from redsched.origin import MAX_ACTOR, MAX_REQUEST_ID
 from redsched.scheduler import CapacityBy, EventFilter
+from redsched.scheduler.queries import ME
 from redsched.schema.types import GivenLeaseS, Strict
 
 MAX_VALUES = 100
@@ -39,6 +41,12 @@ class ClaimsQuery(PageQuery):
         Field(max_length=MAX_VALUES, description="Repeatable. Ended claims are not listed, except shelved ones."),
     ] = Field(default_factory=list)
     cell: AnyName = Field(default_factory=list)
+    owner: Annotated[
+        list[Annotated[str, Field(pattern=rf"^({ME}|{OWNER_PATTERN[1:-1]})?$")]],
+        Field(
+            max_length=MAX_VALUES, description=f"Who owns the claim; `{ME}` is the caller; empty: nobody. Repeatable."
+        ),
+    ] = Field(default_factory=list)
     claimed_before_ms: Annotated[int, Field(ge=0, description="Claimed before this time, Unix ms. 0: any.")] = 0
     claimed_after_ms: Annotated[int, Field(ge=0, description="Claimed at this time or later, Unix ms. 0: any.")] = 0
 

@@ -19,7 +19,7 @@ from redsched.model import (
 )
 from redsched.model.declared import MAX_TOPOLOGIES
 from redsched.model.limits import MAX_HOST_SLOTS, check_size
-from redsched.model.types import GivenName
+from redsched.model.types import GivenName, GivenOwner
 from redsched.model.validation import check_name
 from redsched.origin import MAX_ACTOR, MAX_REQUEST_ID
 from redsched.scheduler import EndedPlacement, JournaledClaim
@@ -41,6 +41,7 @@ class HeldClaimBody(JournaledClaim):
     slots: Annotated[Mapping[GivenSlot, GivenNeed], Field(max_length=MAX_CLASSES, description="Amounts by slot.")]
     project: Annotated[GivenName | Literal[""], _ABOUT["project"]] = ""
     consumer: Annotated[GivenName | Literal[""], _ABOUT["consumer"]] = ""
+    owner: Annotated[GivenOwner | Literal[""], _ABOUT["owner"]] = ""
     actor: Annotated[str, Field(pattern=rf"^[^\x00-\x1f\x7f]{{0,{MAX_ACTOR}}}$"), _ABOUT["actor"]] = ""
     request_id: Annotated[str, Field(pattern=rf"^[A-Za-z0-9._-]{{0,{MAX_REQUEST_ID}}}$"), _ABOUT["request_id"]] = ""
     digest: Annotated[str, Field(pattern="^[0-9a-f]{0,64}$")] = ""

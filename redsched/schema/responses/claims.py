@@ -84,6 +84,9 @@ class ClaimAnswer(Answer, shows=Claim):
     slots: Annotated[Amounts, From("amounts")]
     project: str
     consumer: str
+    owner: Annotated[
+        str, Field(description="Who in the project owns it: a token, a subject, or whom an operator named; else empty.")
+    ]
     actor: Annotated[str, Field(description="Who made it: a token, a subject, `cli:<user>` ...; empty if not known.")]
     request_id: Annotated[str, Field(description="The request that made it; empty if not known.")]
     server_group: Annotated[
@@ -173,6 +176,7 @@ class BulkClaimAnswer(Answer, shows=BulkResult):
     """The result of a bulk call for one claim."""
 
     claim_id: Annotated[str, From("claim.id")]
+    project: Annotated[str, From("claim.project")]
     host: Annotated[str, From("claim.host")]
     state: Annotated[ClaimStatus, From("claim.state"), Field(description="State of the claim when it was selected.")]
     outcome: BulkOutcome

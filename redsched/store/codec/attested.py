@@ -17,6 +17,7 @@ from redsched.model.validation import (
     MAX_AMOUNT,
     check_label_value,
     check_name,
+    check_owner,
     check_slot,
     check_topology,
     parse_int,
@@ -64,6 +65,8 @@ def _check_held(claim: JournaledClaim, epoch: str) -> None:
             raise InvalidRequest(f"claim {claim.id}: has {count} fields {family!r}: at most {most.get(family, 1)}")
     for name, value in claim.record.items():
         _check_field(claim.id, name, value)
+    if claim.record.get("digest") == LOCAL and "owner" in claim.record:
+        raise InvalidRequest(f"claim {claim.id}: is local, so nobody owns it: leave out owner")
 
 
 def _check_field(claim_id: str, name: str, value: str) -> None:
@@ -163,6 +166,10 @@ def _actor(text: str) -> None:
     checked(Origin(actor=text))
 
 
+def _owner(text: str) -> None:
+    check_owner(text)
+
+
 def _request_id(text: str) -> None:
     checked(Origin(request_id=text))
 
@@ -171,6 +178,7 @@ _PLAIN: Mapping[str, Check] = {
     "actor": _actor,
     "request_id": _request_id,
     "project": _name,
+    "owner": _owner,
     "consumer": _name,
     "group": _name,
     "gang": _name,

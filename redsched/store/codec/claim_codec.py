@@ -95,7 +95,7 @@ class ClaimWire:
         """Return the arguments that the scripts' headers name."""
         call = self._call
         decided = (call.epoch, call.now_ms, call.seen_seq, int(call.fresh), call.lease_ms)
-        owner = (call.digest, call.project, call.consumer)
+        owner = (call.digest, call.project, call.consumer, call.owner, int(call.own_only))
         counts = (len(call.members), len(self._hosts), len(self._lists))
         flags = (call.request, int(call.limited), int(self._is_gang), call_id)
         attempts = call.max_attempts if call.max_attempts > 1 else ""

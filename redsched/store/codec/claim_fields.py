@@ -58,7 +58,8 @@ class Field:
 
 
 FIELDS = (
-    Field("project", CLAIM, "The project that owns the claim.", journaled=True, survives=True),
+    Field("project", CLAIM, "The project that the claim belongs to.", journaled=True, survives=True),
+    Field("owner", CLAIM, "Who in the project owns the claim; absent if nobody does.", journaled=True, survives=True),
     Field("consumer", CLAIM, "The purpose of the claim, in the terms of its owner.", journaled=True, survives=True),
     Field("actor", CLAIM, "Who made the claim, if known.", journaled=True, survives=True),
     Field("request_id", CLAIM, "The request that made the claim, if known.", journaled=True, survives=True),

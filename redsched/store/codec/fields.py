@@ -165,6 +165,7 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         amounts=_amounts(main, AMOUNT),
         project=fields.get("project", ""),
         consumer=fields.get("consumer", ""),
+        owner=fields.get("owner", ""),
         actor=fields.get("actor", ""),
         request_id=fields.get("request_id", ""),
         digest=fields.get("digest", ""),

@@ -195,6 +195,9 @@ class ClaimCall:
     lease_ms: int
     project: str = ""
     consumer: str = ""
+    owner: str = ""
+    own_only: bool = False
+    """Whether earlier claims with these ids are refused if others own them."""
     rules: tuple[ClaimRule, ...] = ()
     limits: Mapping[str, HostLimit] = field(default_factory=dict)
     """The limits of the candidates by host; hosts without limits are absent."""

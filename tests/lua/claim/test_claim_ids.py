@@ -70,6 +70,18 @@ async def test_another_digest_is_a_conflict_in_every_state(cell: CellStore, raw:
     assert await refused(cell, raw, call) is Outcome.CONFLICT
 
 
+async def test_an_owner_may_insist_on_claims_of_its_own(cell: CellStore, raw: Any) -> None:
+    """Those of others with the same ids are a conflict, and those that nobody owns are not."""
+    hers = replace(call_of(await cell.tick(), member("a", "h1")), owner="alice", own_only=True)
+    nobodys = call_of(await cell.tick(), member("b", "h1"))
+    for call in (hers, nobodys):
+        assert (await cell.claims.place(call)).outcome is Outcome.OK
+    assert await refused(cell, raw, replace(hers, owner="bob", call_id="late")) is Outcome.CONFLICT
+    assert await refused(cell, raw, replace(nobodys, owner="bob", own_only=True)) is Outcome.ALREADY_DONE
+    assert await refused(cell, raw, replace(hers, owner="bob", own_only=False)) is Outcome.ALREADY_DONE
+    assert await refused(cell, raw, hers) is Outcome.ALREADY_DONE
+
+
 async def test_a_mix_of_known_and_unknown_ids_is_a_conflict(cell: CellStore, raw: Any) -> None:
     await claim_on(cell)
     clock = await cell.tick()

@@ -37,7 +37,7 @@ def members(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         self: ScriptClient, name: str, keys: Sequence[str], arguments: Sequence[str | int], *rest: Any
     ) -> Reply:
         if name == "claim":
-            called.append(int(arguments[8]))
+            called.append(int(arguments[10]))
         return await run(self, name, keys, arguments, *rest)
 
     monkeypatch.setattr(ScriptClient, "run", counted)
@@ -102,6 +102,14 @@ async def test_different_requests_are_claimed_by_themselves(scheduler: Scheduler
     requests = [Request({"VCPU": 1}), Request({"VCPU": 2}), Request({"VCPU": 1}, consumer="ann")]
     assert len(placed(await select_all(scheduler, *requests))) == 3
     assert members == [1, 1, 1]
+
+
+async def test_requests_of_different_owners_are_claimed_by_themselves(scheduler: Scheduler, members: list[int]) -> None:
+    requests = [Request(ONE, owner=owner) for owner in ("alice", "bob", "alice", "")]
+    answers = placed(await select_all(scheduler, *requests))
+    assert sorted(members) == [1, 1, 2]
+    claims = {one.id: one.owner for one in (await scheduler.claims.list()).items}
+    assert [claims[str(one.claim_id)] for one in answers] == ["alice", "bob", "alice", ""]
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,9 @@ async def claim(cell: CellStore, claim_id: str) -> str:
     clock = await cell.tick()
     amounts = {"VCPU": 2, "pool:licences/CUSTOM_SEAT": 2}
     members = (Member(claim_id, (Candidate("h1", amounts),), group="db"),)
-    call = ClaimCall(members, clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000, "p", "c", on_exit=OnExit.KEEP)
+    call = ClaimCall(
+        members, clock.epoch, clock.now_ms, clock.seq, "d", True, 60_000, "p", "c", "alice", on_exit=OnExit.KEEP
+    )
     answer = await cell.claims.place(call)
     assert answer.outcome is Outcome.OK
     return answer.placed[0].token

@@ -28,7 +28,7 @@ local function parse_call(parse_more)
     members = {}, hosts = {}, lists = {}, quota = ARG.project ~= '' and object_at(KEY.quota) or nil, conditions = nil,
     member_count = ARG.members + 0, hosts_after = 7 + ARG.members + (ARG.decisions ~= '' and 1 or 0),
   }
-  local at = 24
+  local at = 26
   for i = 1, ARG.lists do
     local list = parse_list(at + 1)
     call.lists[i], at = list, at + 1 + 2 * #list

@@ -6,7 +6,8 @@
 local function earlier_claims(call)
   local claims, moved = {}, false
   for _, member in ipairs(call.members) do
-    local claim = redis.call('HMGET', member.key, 'state', 'digest', 'host', 'token', 'expires_at_ms', 'voided_at_ms')
+    local claim = redis.call('HMGET', member.key, 'state', 'digest', 'host', 'token', 'expires_at_ms', 'voided_at_ms',
+      'owner')
     -- The id was voided here for use in another cell: refuse decisions made before that, allow later ones.
     member.reopened = claim[6] and tonumber(ARG.now_ms) > tonumber(claim[6])
     moved = moved or (claim[6] and not member.reopened)
@@ -21,7 +22,7 @@ end
 local function repeated(cell, call, claims)
   local reply, ended = {'ALREADY_DONE', cell.epoch, cell.now_ms, #claims}, false
   for _, claim in ipairs(claims) do
-    if claim[2] ~= ARG.digest then
+    if claim[2] ~= ARG.digest or (ARG.own_only == '1' and claim[7] and claim[7] ~= ARG.owner) then
       return {'CONFLICT', cell.epoch, cell.now_ms}
     end
     ended = ended or claim[1] == 'ended'

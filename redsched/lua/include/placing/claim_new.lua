@@ -12,6 +12,9 @@ local function write_new(cell, member, expires, entry_id, call)
   if member.decision then
     stored = {'decision', member.decision, unpack(stored)}
   end
+  if ARG.owner ~= '' then
+    stored = {'owner', ARG.owner, unpack(stored)}
+  end
   redis.call('HSET', member.key, 'host', member.host.name, 'state', 'claimed', 'project', ARG.project,
     'consumer', ARG.consumer, 'digest', ARG.digest, 'claimed_at_ms', text(cell.now_ms), 'expires_at_ms', expires,
     'token', member.token, 'inbox_id', entry_id, unpack(with_origin(cell, stored, member.origin)))

@@ -29,7 +29,8 @@ PARAMETER = {
 def with_key(asked: Request, http: HttpRequest, caller: Caller) -> Request:
     """Return the request with the claim ids derived from its Idempotency-Key, if it has one. Raises InvalidRequest.
 
-    Tenants cannot meet each other's ids: a tenant's begin with its prefix, and depend on the project.
+    Tenants cannot meet each other's ids: a tenant's begin with its prefix, and depend on the project, and on the owner
+    unless its token is for all claims of the project.
     """
     keys = http.headers.getlist(HEADER)
     return replace(asked, claim_ids=_ids(asked, keys, caller)) if keys else asked
@@ -50,5 +51,6 @@ def _stem(key: str, project: str, caller: Caller) -> str:
     """Return the common beginning of the ids. Those of tenants cannot meet each other, whatever keys they choose."""
     if caller.role is not Role.TENANT:
         return f"key-{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}"
-    digest = hashlib.blake2b(f"{project}\n{key}".encode(), digest_size=PREFIXED_BYTES if caller.claim_prefix else 16)
+    whose = f"{project}\n{caller.owner}" if caller.own_only else project
+    digest = hashlib.blake2b(f"{whose}\n{key}".encode(), digest_size=PREFIXED_BYTES if caller.claim_prefix else 16)
     return f"{caller.claim_prefix}key-{digest.hexdigest()}"

@@ -42,6 +42,10 @@ class Caller:
     """The projects of a tenant, or those for which an agent may report local claims."""
     claim_prefix: str = ""
     """What each claim id that a tenant chooses begins with; empty: any id."""
+    claims_for: str = ""
+    """Who owns the claims that it makes; empty: it does itself."""
+    project_wide: bool = True
+    """Whether a tenant may change all claims of its projects, and not only those that it owns or nobody does."""
     sees_hosts: bool = False
     """Whether a tenant's refusals and explanations name hosts on which it has no claim."""
     hosts: frozenset[str] = frozenset()
@@ -57,6 +61,16 @@ class Caller:
     expires_at_s: float | None = None
     """Unix time at which the token ends; None: never."""
     limits: Limits = Limits()
+
+    @property
+    def owner(self) -> str:
+        """Who owns the claims that it makes; empty: nobody, because callers are not authenticated."""
+        return self.claims_for or self.id
+
+    @property
+    def own_only(self) -> bool:
+        """Whether it may change only claims that it owns, or nobody does."""
+        return self.role is Role.TENANT and not self.project_wide
 
 
 UNRESTRICTED = Caller(id="", role=Role.OPERATOR)

@@ -16,7 +16,7 @@ ROLE = "role"
 
 _COMMON = frozenset((ROLE, "limits"))
 FIELDS_OF_ROLE: Mapping[Role, frozenset[str]] = {
-    Role.TENANT: _COMMON | {"projects", "claim_prefix", "sees_hosts"},
+    Role.TENANT: _COMMON | {"projects", "project_wide", "claim_prefix", "sees_hosts"},
     Role.AGENT: _COMMON | {"hosts", "cell", "zones", "labels", "traits", "projects"},
     Role.OPERATOR: _COMMON,
     Role.READER: _COMMON,
@@ -125,6 +125,7 @@ def _limits(field: str, value: object) -> Limits:
 _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "projects": _projects,
     "claim_prefix": _claim_prefix,
+    "project_wide": _flag,
     "sees_hosts": _flag,
     "hosts": _names_of("host"),
     "cell": _text,

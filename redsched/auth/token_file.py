@@ -17,17 +17,17 @@ from typing import Any, TypeVar
 
 from redsched.auth import role_fields
 from redsched.auth.access_token import PREFIX, check_id
-from redsched.auth.caller import Caller
+from redsched.auth.caller import Caller, Role
 from redsched.auth.oidc.config import OidcConfig, read_oidc
 from redsched.auth.private_file import read_private
 from redsched.errors import InvalidRequest
-from redsched.model.validation import shown
+from redsched.model.validation import check_owner, shown
 from redsched.yaml_io import parse_yaml
 
 MAX_BYTES = 2**20
 """About 8,000 tokens, which take 4 s of processor time to parse; one token may be for many hosts."""
 SECTIONS = frozenset(("tokens", "oidc"))
-TOKEN_FIELDS = role_fields.FIELDS | {"id", "sha256", "expires"}
+TOKEN_FIELDS = role_fields.FIELDS | {"id", "sha256", "owner", "expires"}
 Part = TypeVar("Part")
 _DIGEST = re.compile("[0-9a-fA-F]{64}\\Z")
 
@@ -114,7 +114,17 @@ def _entry(given: dict[str, Any]) -> TokenEntry:
             raise InvalidRequest(f"{needed} is missing: `redsched token new` writes it")
     role = role_fields.read_role({name: value for name, value in given.items() if name in role_fields.FIELDS})
     expires_at_s = expiry(given["expires"]) if "expires" in given else None
-    return TokenEntry(_digest(given["sha256"]), Caller(id=check_id(given["id"]), expires_at_s=expires_at_s, **role))
+    owner = _owner(given["owner"], role["role"]) if "owner" in given else ""
+    caller = Caller(id=check_id(given["id"]), claims_for=owner, expires_at_s=expires_at_s, **role)
+    return TokenEntry(_digest(given["sha256"]), caller)
+
+
+def _owner(value: object, role: Role) -> str:
+    if role not in (Role.TENANT, Role.OPERATOR):
+        raise InvalidRequest(f"owner is not for the role {role}, which makes no claims: remove it")
+    if not isinstance(value, str):
+        raise InvalidRequest(f"owner must be a text, not {shown(value)}: put it in quotes")
+    return check_owner(value)
 
 
 def _digest(value: object) -> bytes:

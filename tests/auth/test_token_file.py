@@ -32,12 +32,17 @@ def refused(text: str) -> str:
 
 def test_every_field_of_a_tenant() -> None:
     limits = {"requests": 5, "waiting": 0, "streams": 1}
-    found = caller(**TENANT, claim_prefix="web-", sees_hosts=True, limits=limits, expires="2027-01-31T00:00:00Z")
+    mine = {"owner": "oidc:ann", "project_wide": False}
+    found = caller(
+        **TENANT, **mine, claim_prefix="web-", sees_hosts=True, limits=limits, expires="2027-01-31T00:00:00Z"
+    )
     expires_at_s = datetime(2027, 1, 31, tzinfo=UTC).timestamp()
     assert found == Caller(
         id="ci",
         role=Role.TENANT,
         projects=frozenset({"web"}),
+        claims_for="oidc:ann",
+        project_wide=False,
         claim_prefix="web-",
         sees_hosts=True,
         expires_at_s=expires_at_s,
@@ -123,6 +128,11 @@ def test_a_file_may_say_that_nobody_has_a_token() -> None:
         ({**TENANT, "projects": ["web", "web"]}, "projects has 'web' twice"),
         ({**TENANT, "sees_hosts": "yes"}, "sees_hosts must be true or false, not 'yes'"),
         ({**TENANT, "claim_prefix": "{"}, "claim_prefix '{' is not a name"),
+        ({**TENANT, "owner": "@me"}, "owner '@me' is no owner of claims"),
+        ({**TENANT, "owner": 7}, "owner must be a text, not 7"),
+        ({**AGENT, "owner": "ann"}, "owner is not for the role agent"),
+        ({**TENANT, "project_wide": "no"}, "project_wide must be true or false"),
+        ({"role": "operator", "project_wide": True}, "project_wide is not for the role operator"),
         ({**TENANT, "claim_prefix": "x" * 41}, "claim_prefix has 41 characters"),
         ({**AGENT, "hosts": ["h 1"]}, "host 'h 1' is not a name"),
         ({**AGENT, "hosts": [{}]}, "host must be a text"),

@@ -12,6 +12,7 @@ from redsched.auth.caller import Caller, Role
 from redsched.errors import Forbidden, StaleToken
 from redsched.model import Claim, Token
 from redsched.scheduler import Scheduler
+from redsched.scheduler.claims.owners import refuse_others
 
 MAX_TRIES = 5
 """How often a claim is read again that is placed again while it is being released."""
@@ -30,7 +31,8 @@ async def require(request: Request, claim_id: str, token: str = "") -> str:
     """Return the token of the caller's claim as read; '' for a caller who may know all claims.
 
     `token` is the one that the call names. Raises NotFound or Settling, as for an unknown id, if the claim is not the
-    caller's, and StaleToken if the call's token is newer than all that was read: it is of another claim with this id.
+    caller's to know; Forbidden if it has another owner; and StaleToken if the call's token is newer than all that was
+    read: it is of another claim with this id.
     """
     caller = caller_of(request.scope)
     if sees_all_claims(caller):
@@ -39,6 +41,8 @@ async def require(request: Request, claim_id: str, token: str = "") -> str:
     claim = await claims.find(claim_id)
     if not owns(caller, claim) or not _is_own_placement(caller, claim, token):
         await claims.refuse_unknown(claim_id)
+    if caller.own_only:
+        refuse_others(caller.owner, [claim])
     if token and Token.parse(token) > max(map(Token.parse, _tokens(claim))):
         raise StaleToken(f"the token is not one of claim {claim_id}: read the claim, and use its token")
     hosts = frozenset((claim.host, *claim.hosts))

@@ -6,10 +6,11 @@ from dataclasses import fields, replace
 from redsched.api.access.callers import sees_all_claims, sees_hosts
 from redsched.api.access.owned import owns, refuse_force
 from redsched.auth.caller import Caller, Role
-from redsched.errors import Forbidden
-from redsched.model import Request
+from redsched.errors import Forbidden, InvalidRequest
+from redsched.model import Request, values_of
 from redsched.scheduler import ClaimFilter, EventFilter
 from redsched.scheduler.claims.service import ClaimService
+from redsched.scheduler.queries import ME
 from redsched.schema.requests.queries import BulkQuery, ClaimsQuery, ExplainQuery
 
 HOST_VARIABLE = "$host"
@@ -60,7 +61,7 @@ def refuse_writing(caller: Caller, is_dry_run: bool) -> None:
 
 def claim_filter(caller: Caller, query: ClaimsQuery) -> ClaimFilter | None:
     """Return the filter that a query stands for, within the caller's claims; None if it can match none of them."""
-    given = ClaimFilter(**query.model_dump(include=FILTERS))
+    given = _with_owners(caller, ClaimFilter(**query.model_dump(include=FILTERS)))
     if sees_all_claims(caller):
         return given
     if caller.role is Role.AGENT:
@@ -72,15 +73,16 @@ def claim_filter(caller: Caller, query: ClaimsQuery) -> ClaimFilter | None:
 
 
 def bulk_filter(caller: Caller, query: BulkQuery, force: bool = False) -> ClaimFilter | None:
-    """Return the filter of a bulk call as `claim_filter` does. Raises Forbidden, and InvalidRequest without a filter.
+    """Return the filter of a bulk call as `claim_filter` does, within the claims that the caller may change.
 
-    The caller has to give a filter even if its projects are one.
+    Raises Forbidden, and InvalidRequest without a filter: the caller has to give one even if its projects are one.
     """
     ClaimFilter(**query.model_dump(include=FILTERS)).require_any()
     refuse_writing(caller, query.dry_run)
     if not query.dry_run:
         refuse_force(caller, force)
-    return claim_filter(caller, query)
+    wanted = claim_filter(caller, query)
+    return _changed_by(caller, wanted) if wanted and caller.own_only else wanted
 
 
 def visible_projects(caller: Caller) -> tuple[str, ...] | None:
@@ -96,7 +98,33 @@ def event_filter(caller: Caller, wanted: EventFilter) -> EventFilter:
     return replace(wanted, of_projects=caller.projects)
 
 
+def _with_owners(caller: Caller, wanted: ClaimFilter) -> ClaimFilter:
+    """Return the filter with the caller in place of ME. Raises InvalidRequest for a caller who is not authenticated."""
+    owners = values_of(wanted.owner)
+    if ME not in owners:
+        return wanted
+    if not caller.owner:
+        raise InvalidRequest(f"owner {ME}: this API does not authenticate its callers, so name the owner instead")
+    return replace(wanted, owner=tuple(caller.owner if one == ME else one for one in owners))
+
+
+def _changed_by(caller: Caller, wanted: ClaimFilter) -> ClaimFilter:
+    """Return the filter within the claims of a caller's owner and of nobody. Raises Forbidden if it names another."""
+    owners = values_of(wanted.owner) or (caller.owner, "")
+    if others := [one for one in owners if one not in (caller.owner, "")]:
+        raise Forbidden(
+            f"this token changes only claims of {caller.owner!r}, and the filter names the owner {others[0][:80]!r}: "
+            "leave owner out, or ask an operator for a token that is project-wide"
+        )
+    return replace(wanted, owner=owners)
+
+
 def _with_project(caller: Caller, asked: Request) -> Request:
+    if asked.owner not in ("", caller.owner):
+        raise Forbidden(
+            f"owner {asked.owner[:80]!r} is not that of this token, {caller.owner!r}: leave owner out, because only "
+            "operators claim for others"
+        )
     if asked.project in caller.projects:
         return asked
     if not asked.project and len(caller.projects) == 1:

@@ -9,7 +9,7 @@ const STATES = ["pending", "claimed", "starting", "active", "ending", "shelved"]
 /** The value of the state filter for claims with a running lease, that is in these states, the first to end first. */
 const EXPIRING = "expiring";
 const LEASED = ["claimed", "starting"];
-const FILTERS = ["project", "consumer", "host", "zone"];
+const FILTERS = ["project", "owner", "consumer", "host", "zone"];
 const PAGE = 100;
 
 /** Show the list in `main`. The filters are in the address, so that it can be kept. */
@@ -68,8 +68,8 @@ function capital(word) {
 
 function claimTable(claims) {
   const rows = claims.map((claim) => [claimLink(claim.claim_id), claim.state, hostLink(claim.host), claim.project,
-    claim.consumer, amounts(claim.slots), time(claim.claimed_at_ms), time(claim.expires_at_ms)]);
-  const headings = ["Claim", "State", "Host", "Project", "Consumer", "Amounts", "Claimed", "Lease until"];
+    claim.owner, claim.consumer, amounts(claim.slots), time(claim.claimed_at_ms), time(claim.expires_at_ms)]);
+  const headings = ["Claim", "State", "Host", "Project", "Owner", "Consumer", "Amounts", "Claimed", "Lease until"];
   return table("Claims", headings, rows, { empty: "no claim matches" });
 }
 
@@ -88,8 +88,8 @@ async function read(id, session) {
   return [
     facts([
       ["State", claim.state], ["Host", hostLink(claim.host)], ["Amounts", amounts(claim.slots)],
-      ["Resizing to", amounts(claim.resizing_to)], ["Project", claim.project], ["Consumer", claim.consumer],
-      ["Server group", claim.server_group], ["Made by", claim.actor], ["Request", claim.request_id],
+      ["Resizing to", amounts(claim.resizing_to)], ["Project", claim.project], ["Owner", claim.owner],
+      ["Consumer", claim.consumer], ["Server group", claim.server_group], ["Made by", claim.actor], ["Request", claim.request_id],
       ["Claimed", time(claim.claimed_at_ms)], ["Lease until", time(claim.expires_at_ms)],
       ["Stops at", time(claim.runtime_deadline_ms)], ["Attempts", `${claim.attempts} of ${claim.max_attempts}`],
       ["Next attempt", time(claim.next_attempt_at_ms)], ["End reason", claim.end_reason],

@@ -24,7 +24,7 @@ from redsched.errors import (
     Settling,
     StaleToken,
 )
-from redsched.model import Claim, ClaimStatus
+from redsched.model import Claim, ClaimStatus, values_of
 from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Page
 from redsched.schema.requests.queries import BulkQuery, BulkReleaseQuery, BulkRenewQuery, ClaimsQuery, ReleaseQuery
 from redsched.schema.requests.verbs import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
@@ -226,12 +226,12 @@ async def _bulk(
     page = Page(tuple(map(Redactor(request).result, found.items)), found.next)
     if not any(one.outcome is BulkOutcome.ENDING for one in page.items):
         return responses.answer(BulkAnswer.of(page))
-    return responses.accepted(BulkAnswer.of(page), _ending(query))
+    return responses.accepted(BulkAnswer.of(page), _ending(query, wanted))
 
 
-def _ending(query: BulkQuery) -> str:
+def _ending(query: BulkQuery, wanted: ClaimFilter) -> str:
     """Return the path that lists the ending claims that match these filters."""
-    given = query.model_dump(mode="json", include=restrict.FILTERS - {"state"})
+    given = query.model_dump(mode="json", include=restrict.FILTERS - {"state"}) | {"owner": values_of(wanted.owner)}
     lists = {name: [value] * bool(value) if isinstance(value, int) else value for name, value in given.items()}
     pairs = [(name, value) for name, values in lists.items() for value in values]
     return f"/v1/claims?{urlencode([*pairs, ('state', 'ending')])}"

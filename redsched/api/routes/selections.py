@@ -87,7 +87,7 @@ async def select(request: Request) -> Response:
     known, by = scheduler(request), caller(request)
     own = await restrict.selection(by, await read(request, model.Request), known.claims)
     asked = with_key(own, request, by)
-    selecting = known.select(asked)
+    selecting = known.select(asked, asked.owner or by.owner, by.own_only)
     waits = asked.queue_timeout_s or asked.until == "active"
     found = Redactor(request).selections(await (unless_gone(request, selecting) if waits else selecting))
     shown = SelectionsAnswer.of(found)

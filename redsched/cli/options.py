@@ -19,7 +19,8 @@ from pydantic_core import PydanticSerializationError, to_json
 from redsched.cli import completion
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model.units import parse_amount, parse_seconds, without_units
-from redsched.model.validation import check_name
+from redsched.model.validation import check_name, check_owner
+from redsched.scheduler.queries import ME
 from redsched.schema.parsing import Model, parse
 
 Many = list[str]
@@ -29,6 +30,7 @@ Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="Maximum nu
 After = Annotated[
     str, typer.Option("--after", help="Continue after this item of the previous page.", show_default=False)
 ]
+Mine = Annotated[bool, typer.Option("--mine", help="Claims that the caller owns; over REST.")]
 Force = Annotated[bool, typer.Option("--force", help="Free the amounts at once, even if the host still runs the work.")]
 MAX_AGE_S = 3_650 * 86_400
 WAIT = "How long to wait for room if nothing fits."
@@ -145,6 +147,11 @@ def seconds(*names: str, most: int, help: str, least: int = 0) -> Any:  # noqa: 
 def filter_names(what: str, values: Iterable[str]) -> list[str]:
     """Return the names that a list is filtered by, validated. Raises InvalidRequest."""
     return [check_name(what, value) for value in values]
+
+
+def owners(named: Iterable[str], mine: bool) -> list[str]:
+    """Return the owners whose claims are meant; none for claims of all. Raises InvalidRequest."""
+    return [check_owner(one) for one in named] + [ME] * mine
 
 
 def file_body(file: str) -> dict[str, Any]:

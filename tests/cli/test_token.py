@@ -58,7 +58,7 @@ def test_help_warns_of_tokens_on_command_lines() -> None:
 def test_every_option_reaches_the_file(path: Path) -> None:
     agents = "--role agent --host h1 --host h2 --cell c1 --zone az1 --label rack"
     others = "--role agent --host h3 --trait CUSTOM_A --project web --expires 2090-01-31T00:00:00Z"
-    tenants = "--role tenant --project web --claim-prefix web- --sees-hosts"
+    tenants = "--role tenant --project web --claim-prefix web- --sees-hosts --owner oidc:ann --project-wide"
     for name, options in (("h1", agents), ("h3", others), ("t", tenants)):
         created(path, name, *options.split())
     tokens = {name: entry.caller for name, entry in read_token_file(path).tokens.items()}
@@ -72,6 +72,24 @@ def test_every_option_reaches_the_file(path: Path) -> None:
     assert (other.traits, other.projects) == (frozenset({"CUSTOM_A"}), frozenset({"web"}))
     assert other.expires_at_s == datetime(2090, 1, 31, tzinfo=UTC).timestamp()
     assert (tenant.claim_prefix, tenant.sees_hosts) == ("web-", True)
+    assert (tenant.owner, tenant.own_only) == ("oidc:ann", False)
+
+
+def test_a_new_tenant_may_change_its_own_claims_only(path: Path) -> None:
+    """One from before claims had owners has no `project_wide`, and goes on to change all of its projects."""
+    for name in ("new", "old"):
+        created(path, name, "--role", "tenant", "--project", "web")
+    before, old, after = path.read_text().partition("id: old\n")
+    path.write_text(before + old + after.replace("  project_wide: false\n", ""))
+    callers = {name: entry.caller for name, entry in read_token_file(path).tokens.items()}
+    assert {name: (one.owner, one.own_only) for name, one in callers.items()} == {
+        "new": ("new", True),
+        "old": ("old", False),
+    }
+    shown = token(path, "list", "-o", "wide").check().output.splitlines()
+    assert [" ".join(line.split()[-3:]) for line in shown[1:]] == ["new its own", "of its projects"]
+    listed = token(path, "list", "--json").check().json()["tokens"]
+    assert [(one["owner"], one["project_wide"]) for one in listed] == [("new", False), ("old", True)]
 
 
 def test_a_token_may_expire_after_a_time(path: Path) -> None:
@@ -92,6 +110,9 @@ def test_a_token_may_expire_after_a_time(path: Path) -> None:
         (("ci", "--role", "tenant"), "projects is empty: the role tenant needs at least one"),
         (("ci", "--role", "agent"), "hosts is empty"),
         (("ci", "--role", "reader", "--host", "h1"), "hosts is not for the role reader"),
+        (("ci", "--role", "operator", "--project-wide"), "project_wide is not for the role operator"),
+        (("ci", "--role", "reader", "--owner", "ann"), "owner is not for the role reader"),
+        (("ci", "--role", "tenant", "--project", "web", "--owner", "@me"), "no owner of claims"),
         (("ci", "--role", "reader", "--expires", "soon"), "--expires"),
         (("ci", "--role", "reader", "--expires", "2020-01-01"), "not within the next 100 years"),
         (("ci", "--role", "reader", "--expires", "99999999d"), "not within the next 100 years"),

@@ -11,7 +11,7 @@ from redsched import progress
 from redsched.cli import completion, confirmation, options, tables
 from redsched.cli.confirmation import Yes
 from redsched.cli.fleet import Fleet, with_fleet
-from redsched.cli.options import Many, NewerThan, OlderThan, many
+from redsched.cli.options import Many, Mine, NewerThan, OlderThan, many
 from redsched.cli.progress import shown
 from redsched.cli.where import Where
 from redsched.errors import ClaimState, InvalidRequest
@@ -37,6 +37,8 @@ class Filters:
     state: Annotated[list[ListedState], many("All claims in this state.", "--state")] = field(default_factory=list)
     zone: Annotated[Many, many("All claims on hosts in this zone.", "--zone")] = field(default_factory=list)
     cell: Annotated[Many, many("All claims in this cell.", "--cell")] = field(default_factory=list)
+    owner: Annotated[Many, many("All claims of this owner.", "--owner")] = field(default_factory=list)
+    mine: Mine = False
     older_than: OlderThan = 0
     newer_than: NewerThan = 0
     dry_run: Annotated[
@@ -48,7 +50,7 @@ class Filters:
         """Return the filter; None if no filter option is given. Raises InvalidRequest."""
         names = ("host", "project", "consumer", "zone", "cell")
         given: dict[str, Any] = {name: options.filter_names(name, getattr(self, name)) for name in names}
-        given |= options.ages(self.older_than, self.newer_than)
+        given |= options.ages(self.older_than, self.newer_than) | {"owner": options.owners(self.owner, self.mine)}
         return ClaimFilter(state=self.state, **given) if self.state or any(given.values()) else None
 
     def or_ids(self, ids: Sequence[str], token: str) -> ClaimFilter | None:

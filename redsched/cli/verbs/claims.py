@@ -17,6 +17,7 @@ from redsched.cli.options import (
     Force,
     Limit,
     Many,
+    Mine,
     NewerThan,
     OlderThan,
     about,
@@ -48,6 +49,8 @@ def list_claims(
     state: Annotated[list[ListedState], many("Only claims in this state; ended ones are not listed.")] = [],  # noqa: B006
     zone: Annotated[Many, many("Only claims on hosts in this zone.")] = [],  # noqa: B006
     cell: Annotated[Many, many("Only claims in this cell.")] = [],  # noqa: B006
+    owner: Annotated[Many, many("Only claims of this owner.")] = [],  # noqa: B006
+    mine: Mine = False,
     older_than: OlderThan = 0,
     newer_than: NewerThan = 0,
     sort: SortOption = "",
@@ -59,7 +62,7 @@ def list_claims(
     """List claims."""
     given = {"host": host, "project": project, "consumer": consumer, "zone": zone, "cell": cell}
     wanted: dict[str, Any] = {name: options.filter_names(name, value) for name, value in given.items()}
-    wanted |= options.ages(older_than, newer_than)
+    wanted |= options.ages(older_than, newer_than) | {"owner": options.owners(owner, mine)}
 
     async def find(fleet: Fleet) -> Page[Claim]:
         async def fetch(most: int, cursor: str) -> Page[Claim]:
@@ -184,6 +187,7 @@ def _facts(found: Claim) -> dict[str, object]:
     """Return the further facts of a claim, by name."""
     facts = {
         "consumer": found.consumer,
+        "owner": found.owner,
         "server group": found.group,
         "end_reason": found.end_reason,
         "attempts": f"{found.attempts} of {found.max_attempts}",
@@ -250,12 +254,14 @@ def _expires(one: Claim) -> object:
 LISTING: Listing[Claim] = Listing(
     (
         Column("CLAIM", lambda one: one.id),
-        Column("STATE", _state, leave=5),
+        Column("STATE", _state, leave=6),
         Column("HOST", _where),
-        Column("AMOUNTS", lambda one: tables.amounts(one.amounts), leave=4),
-        Column("PROJECT", lambda one: one.project, leave=3),
+        Column("AMOUNTS", lambda one: tables.amounts(one.amounts), leave=5),
+        Column("PROJECT", lambda one: one.project, leave=4),
+        Column("OWNER", lambda one: one.owner, leave=3, only_fitted=True),
         Column("AGE", _age, leave=1, only_fitted=True),
         Column("EXPIRES", _expires_in, leave=2, only_fitted=True),
+        Column("OWNER", lambda one: one.owner, only_wide=True),
         Column("CONSUMER", lambda one: one.consumer, only_wide=True),
         Column("CLAIMED", _claimed, only_wide=True),
         Column("EXPIRES", _expires, only_wide=True),
@@ -270,6 +276,7 @@ ORDERS: Mapping[str, Callable[[Claim], Any]] = {
     "state": lambda one: one.state,
     "host": lambda one: one.host,
     "project": lambda one: one.project,
+    "owner": lambda one: one.owner,
     "age": lambda one: -(one.claimed_at_ms or 0),
     "expires": lambda one: one.expires_at_ms or math.inf,
 }

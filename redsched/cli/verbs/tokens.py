@@ -50,6 +50,15 @@ ClaimPrefix = Annotated[
         "--claim-prefix", help="What each claim id that a tenant chooses begins with. Default: any.", show_default=False
     ),
 ]
+Owner = Annotated[
+    str,
+    typer.Option(
+        "--owner", help="Who owns the claims of a tenant or an operator. Default: the token's id.", show_default=False
+    ),
+]
+ProjectWide = Annotated[
+    bool, typer.Option("--project-wide", help="A tenant may change claims that others of its projects own.")
+]
 SeesHosts = Annotated[
     bool, typer.Option("--sees-hosts", help="Name other hosts in a tenant's refusals and explanations.")
 ]
@@ -73,6 +82,8 @@ def new(
     zones: Zones = [],  # noqa: B006
     labels: Labels = [],  # noqa: B006
     traits: Traits = [],  # noqa: B006
+    owner: Owner = "",
+    project_wide: ProjectWide = False,
     claim_prefix: ClaimPrefix = "",
     sees_hosts: SeesHosts = False,
     expires: Expires = "",
@@ -85,9 +96,12 @@ def new(
     """
     path, token = _path(file), new_token(check_id(token_id))
     given: dict[str, Any] = {"projects": projects, "hosts": hosts, "zones": zones, "labels": labels, "traits": traits}
-    given |= {"cell": cell, "claim_prefix": claim_prefix, "sees_hosts": sees_hosts, "expires": _expires(expires)}
-    entry = {"id": token_id, "sha256": digest_of(token).hex(), "role": str(role)}
+    given |= {"cell": cell, "owner": owner, "claim_prefix": claim_prefix, "sees_hosts": sees_hosts}
+    given |= {"expires": _expires(expires)}
+    entry: dict[str, Any] = {"id": token_id, "sha256": digest_of(token).hex(), "role": str(role)}
     entry |= {name: value for name, value in given.items() if value}
+    if project_wide or role is Role.TENANT:
+        entry["project_wide"] = project_wide  # a tenant's token without it is from before claims had owners
     _change(path, lambda text: with_entry(text, entry))
     print(token, flush=True)
     _explain(
@@ -164,6 +178,13 @@ def _scope(caller: Caller) -> str:
     return " ".join(one or repr(one) for one in sorted(caller.hosts or caller.projects))
 
 
+def _changes(caller: Caller) -> str:
+    """Return whose claims a tenant may change; '' for other roles."""
+    if caller.role is not Role.TENANT:
+        return ""
+    return "its own" if caller.own_only else "all of its projects"
+
+
 def _expires_at(caller: Caller) -> object:
     """Return when a token expires; '' for never."""
     seconds = caller.expires_at_s
@@ -177,6 +198,8 @@ LISTING: Listing[Caller] = Listing(
         Column("FOR", _scope, leave=1),
         Column("EXPIRES", _expires_at, leave=2),
         Column("EXPIRED", lambda one: formats.bad("yes") if _has_expired(one) else False, leave=4),
+        Column("OWNER", lambda one: one.owner, only_wide=True),
+        Column("CHANGES", _changes, only_wide=True),
     ),
     name=lambda one: one.id,
     empty="no tokens",
@@ -191,6 +214,8 @@ def _as_json(caller: Caller) -> Mapping[str, Any]:
         "role": caller.role,
         **named,
         "cell": caller.cell,
+        "owner": caller.owner,
+        "project_wide": caller.project_wide if caller.role is Role.TENANT else None,
         "claim_prefix": caller.claim_prefix,
         "sees_hosts": caller.sees_hosts,
         "limits": {"requests": limits.requests, "waiting": limits.waiting, "streams": limits.streams},

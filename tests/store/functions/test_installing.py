@@ -26,7 +26,7 @@ DIGESTS = {
     2: "043fae8fe2659eaac2f9edfe12885f38b1feb54b434e942ad667433fdf497201",
     3: "99ce90d7771e7f94b8a47052d9918599977c930c20fa6bac8e7b2c629fcbafc5",
     4: "77f85f84e592d1b2b5a36bf6a2b3525fa030fd14c9ec9f11a63bc644371aa455",
-    5: "23660d3a07e8c6b3cc965e76f54518d06a018489ae2c9103e3f760b40eed658c",
+    5: "fc6df984d2f9c5e6f3dc8bd38f9198bbed56701ddeacc0fbf6b1e05792b08f28",
 }
 """The digest of the text of each version. Raise VERSION when the functions change: servers replace only older ones."""
 OURS = "the store"

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
-from functools import update_wrapper
 from types import TracebackType
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
@@ -14,7 +13,11 @@ from redsched.client.base import BaseClient
 from redsched.client.call_parts import Pages
 from redsched.client.changes import ChangeEvent, EventParser, stream_error, stream_request
 from redsched.client.exchange import Call, Exchange, Outcome, Pause, Send, exchange
+from redsched.client.following import EVERY_S, States, has_ended, next_change, once_in_state
+from redsched.client.methods import MethodHelp, readable
+from redsched.model import ClaimStatus
 from redsched.rest.connection import send
+from redsched.schema.responses import ClaimAnswer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,26 +27,36 @@ class _Method(Generic[P, T]):
     """A call of the table as a method of an `AsyncClient`, or of one of its groups."""
 
     def __init__(self, make: Callable[P, Call[T]]) -> None:
-        self._make = make
+        self._make, self._help = make, MethodHelp(make)
 
-    def __get__(self, of: "AsyncClient | _Group", _: object) -> Callable[P, Coroutine[Any, Any, T]]:
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self._help.named(owner, name)
+
+    def __get__(self, of: "AsyncClient | _Group | None", _: object) -> Callable[P, Coroutine[Any, Any, T]]:
         async def method(*args: P.args, **named: P.kwargs) -> T:
+            if of is None:
+                raise TypeError("this is a method of a client: open one")
             return await of.client.run(self._make(*args, **named))
 
-        return update_wrapper(method, self._make)
+        return self._help.on(method, of is not None)
 
 
 class _Listing(Generic[P, T]):
     """A list of the table as a method that returns an asynchronous iterator. Pages are read as they are needed."""
 
     def __init__(self, make: Callable[P, Pages[T]]) -> None:
-        self._make = make
+        self._make, self._help = make, MethodHelp(make, "AsyncIterator[{}]")
 
-    def __get__(self, of: "AsyncClient | _Group", _: object) -> Callable[P, AsyncIterator[T]]:
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self._help.named(owner, name)
+
+    def __get__(self, of: "AsyncClient | _Group | None", _: object) -> Callable[P, AsyncIterator[T]]:
         def method(*args: P.args, **named: P.kwargs) -> AsyncIterator[T]:
+            if of is None:
+                raise TypeError("this is a method of a client: open one")
             return of.client.items(self._make(*args, **named))
 
-        return update_wrapper(method, self._make)
+        return self._help.on(method, of is not None)
 
 
 class _Group:
@@ -65,6 +78,34 @@ class AsyncClaims(_Group):
     resize = _Method(calls.resize_claim)
     shelve = _Method(calls.shelve_claim)
     unshelve = _Method(calls.unshelve_claim)
+
+    @readable
+    async def wait(
+        self,
+        claim_id: str,
+        state: States = ClaimStatus.ACTIVE,
+        *,
+        timeout_s: float | None = None,
+        every_s: float = EVERY_S,
+    ) -> ClaimAnswer:
+        """Wait until a claim is in the state, or in one of several, and return it.
+
+        The claim is read every `every_s` seconds. Raises ClaimState if it ends in another way, and TimeoutError after
+        `timeout_s` seconds; None waits for as long as it takes.
+        """
+        return await self.client.perform(once_in_state(claim_id, state, timeout_s, every_s, self.client.api))
+
+    @readable
+    async def watch(self, claim_id: str, *, every_s: float = EVERY_S) -> AsyncIterator[ClaimAnswer]:
+        """Return the claim as it is now, and again after each change of its state, host or amounts.
+
+        The last one has ended, or is shelved. The claim is read every `every_s` seconds: of changes in between, only
+        the last is seen. `events` has all of them.
+        """
+        last: ClaimAnswer | None = None
+        while last is None or not has_ended(last):
+            last = await self.client.perform(next_change(claim_id, last, every_s, self.client.api))
+            yield last
 
 
 class AsyncHosts(_Group):
@@ -158,9 +199,14 @@ class AsyncClient(BaseClient[httpx.AsyncBaseTransport]):
         """The client itself, as its groups have it."""
         return self
 
+    @readable
     async def run(self, call: Call[T]) -> T:
         """Send a call and return its reply. Raises the errors of `redsched.errors`."""
-        steps: Exchange[T] = exchange(call, self._api)
+        return await self.perform(exchange(call, self._api))
+
+    @readable
+    async def perform(self, steps: Exchange[T]) -> T:
+        """Carry out the steps of one or several calls, and return their result."""
         outcome: Outcome = None
         try:
             while True:
@@ -172,6 +218,7 @@ class AsyncClient(BaseClient[httpx.AsyncBaseTransport]):
             found: T = done.value
             return found
 
+    @readable
     async def items(self, pages: Pages[T]) -> AsyncIterator[T]:
         """Return the items of all pages of a list."""
         after: str | None = ""
@@ -181,6 +228,7 @@ class AsyncClient(BaseClient[httpx.AsyncBaseTransport]):
                 yield one
             after = page.next
 
+    @readable
     @asynccontextmanager
     async def changes(self, after: str = "") -> AsyncIterator[AsyncIterator[ChangeEvent]]:
         """Follow the changes after an event; '' for only new ones. It ends with the connection, and is not retried.

@@ -52,6 +52,11 @@ class BaseClient(Generic[Transport]):
         self._transport = transport
         self._open()
 
+    @property
+    def api(self) -> Api:
+        """The API as calls see it."""
+        return self._api
+
     def _open(self) -> None:
         """Create the connections."""
         raise NotImplementedError

@@ -1,19 +1,25 @@
 """Parts of calls: queries, lists page by page, and how replies are read."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
+from difflib import get_close_matches
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel
 
 from redsched.client.exchange import Call, Query, Read
+from redsched.errors import InvalidRequest
+from redsched.model import Request
 from redsched.model.validation import check_name
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
 Names = str | Iterable[str]
+Asked = Request | Mapping[str, int]
+"""A request, or its amounts by class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,18 @@ class Pages(Generic[T]):
     """A list: the call for its page after a position; '' for the first page."""
 
     after: Callable[[str], Call[Page[T]]]
+
+
+def request_of(asked: Asked, fields: Mapping[str, Any]) -> Request:
+    """Return the request with these fields set. Raises InvalidRequest."""
+    for name in fields.keys() - _FIELDS:
+        closest = get_close_matches(name, _FIELDS, 1)
+        hint = f"did you mean {closest[0]}?" if closest else f"use {', '.join(sorted(_FIELDS))}"
+        raise InvalidRequest(f"a request has no field {name!r}: {hint}")
+    return replace(asked, **fields) if isinstance(asked, Request) else Request(asked, **fields)
+
+
+_FIELDS = {one.name for one in dataclass_fields(Request)}
 
 
 def reader(model: type[Model]) -> Read[Model]:

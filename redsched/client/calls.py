@@ -7,9 +7,9 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from redsched.client.call_parts import Names, Pages, pages, path_of, query, reader, reader_if_any
+from redsched.client.call_parts import Asked, Names, Pages, pages, path_of, query, reader, reader_if_any, request_of
 from redsched.client.exchange import Call
-from redsched.client.results import ClaimedPlaces
+from redsched.client.results import ClaimedPlaces, Event, EventPage
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.schema.responses import (
@@ -17,8 +17,6 @@ from redsched.schema.responses import (
     ClaimAnswer,
     ClaimsAnswer,
     EndingAnswer,
-    EventAnswer,
-    EventsAnswer,
     ExplanationAnswer,
     HostAnswer,
     HostsAnswer,
@@ -38,31 +36,40 @@ def about() -> Call[AboutAnswer]:
     return Call("GET", "/v1", reader(AboutAnswer))
 
 
-def select(request: Request, idempotency_key: str = "") -> Call[ClaimedPlaces]:
-    """Select and claim. Unless the request names `claim_ids`, they are derived from a key; by default a random one."""
-    if not request.claim:
+def select(request: Asked, idempotency_key: str = "", **fields: Any) -> Call[ClaimedPlaces]:
+    """Select hosts for a request and claim its places: `select({"VCPU": 2}, project="web", until="active")`.
+
+    The request is a `Request`, or its amounts by class; `fields` set further fields of a `Request`, or others than it
+    has. Unless it names `claim_ids`, they are derived from a key, by default a random one.
+    """
+    asked = request_of(request, fields)
+    if not asked.claim:
         raise InvalidRequest("the request has claim=False: use dry_run")
-    key = idempotency_key or ("" if request.claim_ids else secrets.token_hex(16))
+    key = idempotency_key or ("" if asked.claim_ids else secrets.token_hex(16))
     return Call(
         "POST",
         "/v1/selections",
         reader(ClaimedPlaces),
-        body=request.body(),
+        body=asked.body(),
         headers={"Idempotency-Key": key} if key else {},
         is_repeatable=True,
-        waits_s=_waits_s(request),
+        waits_s=_waits_s(asked),
     )
 
 
-def dry_run(request: Request) -> Call[SelectionsAnswer]:
-    """Return what a selection would select now, without claiming."""
-    body = {**request.body(), "claim": False}
+def dry_run(request: Asked, **fields: Any) -> Call[SelectionsAnswer]:
+    """Return what `select` would select now, without claiming. The arguments are those of `select`."""
+    body = {**request_of(request, fields).body(), "claim": False}
     return Call("POST", "/v1/selections", reader(SelectionsAnswer), body=body, is_repeatable=True)
 
 
-def explain(request: Request, hosts: Names = ()) -> Call[ExplanationAnswer]:
-    """Explain a selection without writing: why hosts do not fit, with every check of these hosts."""
-    return Call("POST", "/v1/explain", reader(ExplanationAnswer), query(host=hosts), request.body(), is_repeatable=True)
+def explain(request: Asked, hosts: Names = (), **fields: Any) -> Call[ExplanationAnswer]:
+    """Explain a selection without writing: why hosts do not fit, with every check of these hosts.
+
+    The request is given as to `select`.
+    """
+    body = request_of(request, fields).body()
+    return Call("POST", "/v1/explain", reader(ExplanationAnswer), query(host=hosts), body, is_repeatable=True)
 
 
 def get_claim(claim_id: str) -> Call[ClaimAnswer]:
@@ -147,12 +154,10 @@ def unshelve_claim(claim_id: str, queue_timeout_s: int = 0) -> Call[ClaimAnswer]
     return _verb(claim_id, "unshelve", queue_timeout_s, queue_timeout_s=queue_timeout_s)
 
 
-def list_claim_events(
-    claim_id: str, *, kind: Names = (), newest: bool = False, page_size: int = 100
-) -> Pages[EventAnswer]:
+def list_claim_events(claim_id: str, *, kind: Names = (), newest: bool = False, page_size: int = 100) -> Pages[Event]:
     """Return the events of a claim; with `newest`, only the last `page_size`."""
     filters = query(kind=kind, newest=newest, limit=page_size)
-    return pages(f"{path_of('claims', claim_id)}/events", filters, EventsAnswer, lambda page: page.events)
+    return pages(f"{path_of('claims', claim_id)}/events", filters, EventPage, lambda page: page.events)
 
 
 def list_events(
@@ -168,7 +173,7 @@ def list_events(
     newest: bool = False,
     after: str = "",
     page_size: int = 100,
-) -> Pages[EventAnswer]:
+) -> Pages[Event]:
     """Return the events that match the filters, oldest first, or only the last `page_size`. `after`: where to begin.
 
     `since_ms` and `before_ms` (Unix ms): when they happened.
@@ -177,7 +182,7 @@ def list_events(
         *query(claim=claim, project=project, host=host, kind=kind, actor=actor, request_id=request_id),
         *query(since_ms=since_ms, before_ms=before_ms, newest=newest, limit=page_size),
     ]
-    return pages("/v1/events", filters, EventsAnswer, lambda page: page.events, after)
+    return pages("/v1/events", filters, EventPage, lambda page: page.events, after)
 
 
 def get_host(host: str) -> Call[HostAnswer]:

@@ -3,9 +3,8 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import update_wrapper
 from types import TracebackType
-from typing import Generic, ParamSpec, Self, TypeVar
+from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 import httpx
 
@@ -14,6 +13,10 @@ from redsched.client.base import BaseClient
 from redsched.client.call_parts import Pages
 from redsched.client.changes import ChangeEvent, EventParser, stream_error, stream_request
 from redsched.client.exchange import Call, Exchange, Outcome, Pause, Send, exchange
+from redsched.client.following import EVERY_S, States, has_ended, next_change, once_in_state
+from redsched.client.methods import MethodHelp, readable
+from redsched.model import ClaimStatus
+from redsched.schema.responses import ClaimAnswer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,26 +26,36 @@ class _Method(Generic[P, T]):
     """A call of the table as a method of a `Client`, or of one of its groups."""
 
     def __init__(self, make: Callable[P, Call[T]]) -> None:
-        self._make = make
+        self._make, self._help = make, MethodHelp(make)
 
-    def __get__(self, of: "Client | _Group", _: object) -> Callable[P, T]:
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self._help.named(owner, name)
+
+    def __get__(self, of: "Client | _Group | None", _: object) -> Callable[P, T]:
         def method(*args: P.args, **named: P.kwargs) -> T:
+            if of is None:
+                raise TypeError("this is a method of a client: open one")
             return of.client.run(self._make(*args, **named))
 
-        return update_wrapper(method, self._make)
+        return self._help.on(method, of is not None)
 
 
 class _Listing(Generic[P, T]):
     """A list of the table as a method that returns an iterator. Pages are read as they are needed."""
 
     def __init__(self, make: Callable[P, Pages[T]]) -> None:
-        self._make = make
+        self._make, self._help = make, MethodHelp(make, "Iterator[{}]")
 
-    def __get__(self, of: "Client | _Group", _: object) -> Callable[P, Iterator[T]]:
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self._help.named(owner, name)
+
+    def __get__(self, of: "Client | _Group | None", _: object) -> Callable[P, Iterator[T]]:
         def method(*args: P.args, **named: P.kwargs) -> Iterator[T]:
+            if of is None:
+                raise TypeError("this is a method of a client: open one")
             return of.client.items(self._make(*args, **named))
 
-        return update_wrapper(method, self._make)
+        return self._help.on(method, of is not None)
 
 
 class _Group:
@@ -64,6 +77,34 @@ class Claims(_Group):
     resize = _Method(calls.resize_claim)
     shelve = _Method(calls.shelve_claim)
     unshelve = _Method(calls.unshelve_claim)
+
+    @readable
+    def wait(
+        self,
+        claim_id: str,
+        state: States = ClaimStatus.ACTIVE,
+        *,
+        timeout_s: float | None = None,
+        every_s: float = EVERY_S,
+    ) -> ClaimAnswer:
+        """Wait until a claim is in the state, or in one of several, and return it.
+
+        The claim is read every `every_s` seconds. Raises ClaimState if it ends in another way, and TimeoutError after
+        `timeout_s` seconds; None waits for as long as it takes.
+        """
+        return self.client.perform(once_in_state(claim_id, state, timeout_s, every_s, self.client.api))
+
+    @readable
+    def watch(self, claim_id: str, *, every_s: float = EVERY_S) -> Iterator[ClaimAnswer]:
+        """Return the claim as it is now, and again after each change of its state, host or amounts.
+
+        The last one has ended, or is shelved. The claim is read every `every_s` seconds: of changes in between, only
+        the last is seen. `events` has all of them.
+        """
+        last: ClaimAnswer | None = None
+        while last is None or not has_ended(last):
+            last = self.client.perform(next_change(claim_id, last, every_s, self.client.api))
+            yield last
 
 
 class Hosts(_Group):
@@ -157,9 +198,14 @@ class Client(BaseClient[httpx.BaseTransport]):
         """The client itself, as its groups have it."""
         return self
 
+    @readable
     def run(self, call: Call[T]) -> T:
         """Send a call and return its reply. Raises the errors of `redsched.errors`."""
-        steps: Exchange[T] = exchange(call, self._api)
+        return self.perform(exchange(call, self._api))
+
+    @readable
+    def perform(self, steps: Exchange[T]) -> T:
+        """Carry out the steps of one or several calls, and return their result."""
         outcome: Outcome = None
         try:
             while True:
@@ -171,6 +217,7 @@ class Client(BaseClient[httpx.BaseTransport]):
             found: T = done.value
             return found
 
+    @readable
     def items(self, pages: Pages[T]) -> Iterator[T]:
         """Return the items of all pages of a list."""
         after: str | None = ""
@@ -179,6 +226,7 @@ class Client(BaseClient[httpx.BaseTransport]):
             yield from page.items
             after = page.next
 
+    @readable
     @contextmanager
     def changes(self, after: str = "") -> Iterator[Iterator[ChangeEvent]]:
         """Follow the changes after an event; '' for only new ones. It ends with the connection, and is not retried.

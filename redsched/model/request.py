@@ -13,6 +13,7 @@ from redsched.errors import InvalidRequest
 from redsched.model.claims import GangOnExit
 from redsched.model.json_codec import Fields, as_text, from_text
 from redsched.model.limits import MAX_COUNT, check_size
+from redsched.model.readable import make_readable
 from redsched.model.record import record
 from redsched.model.request_fields import PlaceFields, RequestFields
 from redsched.model.request_validation import check_asked, check_fields, check_not_spread, check_places, check_usual
@@ -225,3 +226,6 @@ def _shared_texts(request: Request) -> _Texts | None:
 
 def _digest_of(canonical: str) -> str:
     return hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()
+
+
+make_readable(Request)

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 
 from redsched.auth.authenticator import Authenticator
 from redsched.auth.watched_file import WatchedTokenFile
-from redsched.client import AsyncClient, Call, ClaimedPlaces, Client, call_parts, calls, operator_calls
+from redsched.client import AsyncClient, Call, ClaimedPlaces, Client, Event, call_parts, calls, operator_calls
 from redsched.client import async_client as asynchronous
 from redsched.client import client as blocking
 from redsched.client.call_parts import Pages
@@ -30,7 +30,7 @@ from redsched.errors import (
     Unauthenticated,
 )
 from redsched.model import ClaimStatus, Request
-from redsched.schema.responses import AboutAnswer, ChangeAnswer, ClaimAnswer, EndingAnswer, EventAnswer
+from redsched.schema.responses import AboutAnswer, ChangeAnswer, ClaimAnswer, EndingAnswer
 from redsched.settings import Settings
 from tests.api.parts import put_host
 from tests.auth.parts import authenticator, document, entry, token, write
@@ -106,7 +106,7 @@ async def test_what_there_is_to_read(served: str) -> None:
         explained = await client.explain(Request({"VCPU": 9}), hosts="h1")
         assert (explained.fits, [one.host for one in explained.checks]) == (0, ["h1"])
         async for event in client.events(newest=True):
-            assert_type(event, EventAnswer)
+            assert_type(event, Event)
 
 
 async def test_changes_are_followed_and_resumed(served: str) -> None:

@@ -1,12 +1,19 @@
 """What hosts keep for requests that wait for room, by row. Few hosts of a fleet are reserved at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from redsched.model.validation import MAX_AMOUNT, parse_int
+from redsched.model import Amounts
+from redsched.model.kept_for import KeptFor
+from redsched.model.validation import MAX_AMOUNT, parse_int, split_slot
 
-ABOUT = ("reservation", "reservation_from_ms")
-"""The fields of a reservation besides the amounts that are kept for it."""
+ABOUT = {
+    "reservation": "reservation",
+    "reservation_from_ms": "from_ms",
+    "reservation_request": "request",
+    "reservation_project": "project",
+}
+"""The fields of a reservation besides the amounts that are kept for it, each with its attribute of `Kept`."""
 
 
 def is_of_reservation(name: str) -> bool:
@@ -16,10 +23,15 @@ def is_of_reservation(name: str) -> bool:
 
 @dataclass(slots=True)
 class Kept:
-    """The reservation of one host: `amounts` by slot are kept for it. Until `from_ms` its request certainly waits."""
+    """The reservation of one host: `amounts` by slot are kept for it. Until `from_ms` its request certainly waits.
+
+    `request` and `project` name the request, for those who look at the host.
+    """
 
     reservation: str = ""
     from_ms: int = 0
+    request: str = ""
+    project: str = ""
     amounts: dict[str, int] = field(default_factory=dict)
 
 
@@ -48,10 +60,22 @@ class KeptRows:
         """Yield the reserved rows whose request certainly waits until `end_ms` (Unix, ms) or longer."""
         return ((row, kept) for row, kept in self._rows.items() if kept.from_ms >= end_ms)
 
+    def amounts(self, row: int) -> Amounts:
+        """Return what a row keeps, by slot."""
+        kept = self._rows.get(row)
+        return kept.amounts if kept is not None else {}
+
     def amount(self, row: int, slot: str) -> int:
         """Return what a row keeps of a slot."""
         kept = self._rows.get(row)
         return kept.amounts.get(slot, 0) if kept is not None else 0
+
+    def for_request(self, row: int, classes: Collection[str]) -> KeptFor | None:
+        """Return what a row keeps of some classes, and for whom; None for nothing."""
+        kept = self._rows.get(row)
+        amounts = kept.amounts.items() if kept is not None else ()
+        found = {slot: amount for slot, amount in sorted(amounts) if split_slot(slot)[1] in classes}
+        return KeptFor(found, kept.request, kept.project) if kept is not None and found else None
 
     def set_amount(self, row: int, slot: str, text: str) -> int:
         """Set what a row keeps of a slot, from the text of its field. Returns by how much that is more than before."""
@@ -63,12 +87,9 @@ class KeptRows:
         return after - before
 
     def set_about(self, row: int, field_: str, text: str) -> None:
-        """Set the field `reservation` or `reservation_from_ms` of a row."""
-        kept = self._at(row)
-        if field_ == "reservation":
-            kept.reservation = text
-        else:
-            kept.from_ms = parse_int(text, 0) if text else 0
+        """Set one of the fields ABOUT a row's reservation."""
+        is_number = field_ == "reservation_from_ms"
+        setattr(self._at(row), ABOUT[field_], parse_int(text or "0", 0) if is_number else text)
         self._drop_empty(row)
 
     def clear(self, row: int) -> None:
@@ -80,7 +101,7 @@ class KeptRows:
         kept = self._rows.get(row)
         if kept is None:
             return {}
-        about = {"reservation": kept.reservation, "reservation_from_ms": kept.from_ms}
+        about = {name: getattr(kept, attribute) for name, attribute in ABOUT.items()}
         return about | {f"kept.{slot}": amount for slot, amount in kept.amounts.items()}
 
     def _at(self, row: int) -> Kept:
@@ -88,5 +109,5 @@ class KeptRows:
 
     def _drop_empty(self, row: int) -> None:
         kept = self._rows[row]
-        if not (kept.reservation or kept.from_ms or kept.amounts):
+        if kept == Kept():
             del self._rows[row]

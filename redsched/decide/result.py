@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from redsched.model import Candidate, ClaimRule, Exceeded
 from redsched.model import RankedHost as RankedHost
 from redsched.model import ReasonCount as ReasonCount
+from redsched.model.kept_for import KeptFor
 from redsched.model.record import record
 
 MAX_ZONES = 10
@@ -75,6 +76,8 @@ class Miss:
     """The number of further claims in the way, which the caller may not know."""
     both: bool = False
     """Whether the changes help only once the claims in the way have ended."""
+    kept: KeptFor | None = None
+    """What the host keeps of the classes of the request for a request that waits."""
     member: str = ""
     """The gang member of which it would take one place; '' if there are no members."""
     places: Mapping[str, str] = field(default_factory=dict)
@@ -132,11 +135,12 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class HostCheck:
-    """Every check of one host. `reason` is the first that failed; None if the host fits."""
+    """Every check of one host. `reason` is the first that failed; None if the host fits. `kept` is as in `Miss`."""
 
     host: str
     reason: str | None
     checks: tuple[Check, ...]
+    kept: KeptFor | None = None
 
 
 @dataclass(frozen=True, slots=True)

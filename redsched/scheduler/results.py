@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 from redsched.errors import RedschedError
 from redsched.model import Amounts, Claim, ClaimStatus, HostStatus, ServerGroup
+from redsched.model.kept_for import KeptFor
 from redsched.model.record import record
 
 T = TypeVar("T")
@@ -46,7 +47,10 @@ class Selections:
 
 @dataclass(frozen=True, slots=True)
 class SlotView:
-    """A slot, in units of its class. `free` is capacity - claimed - external; it is negative if the slot is over."""
+    """A slot, in units of its class. `free` is capacity - claimed - external; it is negative if the slot is over.
+
+    `kept` is what is kept for a request that waits, free or not: other claims do not get it.
+    """
 
     total: int
     reserved: int
@@ -58,6 +62,7 @@ class SlotView:
     claimed: int
     external: int
     free: int
+    kept: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,15 @@ class HostView:
     """When the reservation ends unless it is renewed (Unix ms)."""
     kept: Mapping[str, int] = field(default_factory=dict)
     """The amounts, by slot, that are kept for that request: other claims do not get them."""
+    reservation_request: str = ""
+    """That request: the claim id that it asks for, else its request id, else the id of the reservation."""
+    reservation_project: str = ""
+    """The project of that request."""
+
+    @property
+    def kept_for(self) -> KeptFor:
+        """What it keeps, and for whom."""
+        return KeptFor(self.kept, self.reservation_request, self.reservation_project)
 
     @property
     def drain_state(self) -> DrainState:
@@ -433,8 +447,8 @@ class BulkResult:
 class ClassCapacity:
     """The amounts of one class, in its unit.
 
-    `total`: what claims and external usage may use together. `claimed` and `external`: what they use; `external` has
-    what is reserved for requests that wait, too. `free`: what is free on hosts that take claims; `away`: on hosts that
+    `total`: what claims and external usage may use together. `claimed` and `external`: what they use. `kept`: what is
+    free, and kept for requests that wait. `free`: what else is free on hosts that take claims; `away`: on hosts that
     take none, because they are down, not attested, disabled or draining. `largest`: the most that one claim can
     take in one place, `largest_at`: the host (with the pool, `h1 gpu0`) or shared pool that has it.
     """
@@ -446,6 +460,7 @@ class ClassCapacity:
     away: int = 0
     largest: int = 0
     largest_at: str = ""
+    kept: int = 0
 
     def __add__(self, other: "ClassCapacity") -> "ClassCapacity":
         top = other if other.largest > self.largest else self
@@ -457,6 +472,7 @@ class ClassCapacity:
             self.away + other.away,
             top.largest,
             top.largest_at,
+            self.kept + other.kept,
         )
 
 

@@ -307,6 +307,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
                         "external": 2,
                         "free": 54,
                         "away": 32,
+                        "kept": 0,
                         "largest": 30,
                         "largest_at": "h17",
                     }

@@ -11,7 +11,13 @@ from redsched.model.validation import MAX_AMOUNT
 from redsched.store.codec.wire import flat
 from tests.support.builders.columns import FIELDS, columns_of
 
-RESERVATION = {"reservation": "r1", "reservation_from_ms": "5000", "kept.VCPU": "6"}
+RESERVATION = {
+    "reservation": "r1",
+    "reservation_from_ms": "5000",
+    "reservation_request": "big",
+    "reservation_project": "web",
+    "kept.VCPU": "6",
+}
 GONE = dict.fromkeys(RESERVATION, "")
 
 

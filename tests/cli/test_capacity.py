@@ -1,6 +1,6 @@
 """`redsched capacity`: its table, on a terminal too, and its JSON."""
 
-from tests.cli.conftest import Redsched
+from tests.cli.conftest import Redsched, reserve
 from tests.cli.test_terminal import on_a_terminal
 
 BOTH_LINKS = True
@@ -10,9 +10,9 @@ def test_the_table(redsched: Redsched) -> None:
     redsched("select", "VCPU=3", "--host", "h1", "--project", "web").check()
     lines = [line.split() for line in redsched("capacity").check().output.splitlines()]
     assert lines == [
-        ["RESOURCE", "TOTAL", "CLAIMED", "EXTERNAL", "FREE", "AWAY", "LARGEST", "AT"],
-        ["MEMORY_MB", "16384", "0", "0", "16384", "100%", "0", "16384", "h1"],
-        ["VCPU", "12", "3", "25%", "0", "9", "75%", "0", "5", "h1"],
+        ["RESOURCE", "TOTAL", "CLAIMED", "EXTERNAL", "KEPT", "FREE", "AWAY", "LARGEST", "AT"],
+        ["MEMORY_MB", "16384", "0", "0", "-", "16384", "100%", "0", "16384", "h1"],
+        ["VCPU", "12", "3", "25%", "0", "-", "9", "75%", "0", "5", "h1"],
     ]
     lines = [line.split() for line in redsched("capacity", "--by", "project").check().output.splitlines()]
     assert lines == [["PROJECT", "RESOURCE", "TOTAL", "CLAIMED"], ["web", "VCPU", "12", "3", "25%"]]
@@ -25,10 +25,20 @@ def test_it_fits_a_terminal(redsched: Redsched, store: str) -> None:
     assert [line for line in lines if not line.startswith(("ZONE", "az1", "az2"))] == []  # no cell is folded
 
 
+def test_what_is_kept_has_a_column_of_its_own(redsched: Redsched, store: str) -> None:
+    """As much of it as is free: it counts neither as external nor as free."""
+    redsched("select", "VCPU=3", "--host", "h1").check()
+    reserve(store, "h1", {"VCPU": 6})
+    lines = [line.split() for line in redsched("capacity").check().output.splitlines()]
+    assert lines[2] == ["VCPU", "12", "3", "25%", "0", "5", "42%", "4", "33%", "0", "4", "h2"]
+    found = redsched("capacity", "--json").check().json()["capacity"][0]["classes"]["VCPU"]
+    assert found["claimed"] + found["external"] + found["kept"] + found["free"] + found["away"] == found["total"]
+
+
 def test_json(redsched: Redsched) -> None:
     found = redsched("capacity", "--by", "zone", "--json").check().json()
     assert (found["by"], [row["name"] for row in found["capacity"]]) == ("zone", ["az1", "az2"])
-    vcpu = {"total": 4, "claimed": 0, "external": 0, "free": 4, "away": 0, "largest": 4, "largest_at": "h2"}
+    vcpu = {"total": 4, "claimed": 0, "external": 0, "kept": 0, "free": 4, "away": 0, "largest": 4, "largest_at": "h2"}
     assert found["capacity"][1]["classes"] == {"VCPU": vcpu}
 
 

@@ -16,6 +16,7 @@ from redsched.api.access.callers import caller_of, sees_all_claims, sees_hosts
 from redsched.auth.caller import Caller, Role
 from redsched.errors import RedschedError
 from redsched.model import Claim, Reason
+from redsched.model.kept_for import KeptFor
 from redsched.scheduler import BulkResult, Change, EventView, Explanation, HostView, Miss, Selection, Selections
 
 HIDDEN = "a host"
@@ -88,8 +89,10 @@ class Redactor:
         return replace(found, selections=tuple(map(_selection, found.selections)))
 
     def explanation(self, found: Explanation) -> Explanation:
-        """Return the explanation without the names of hosts, and without the claims of others."""
-        found = replace(found, nearest=tuple(map(self._of_own_claims, found.nearest)))
+        """Return the explanation without the names of hosts, and without the claims and requests of others."""
+        nearest = (replace(self._of_own_claims(one), kept=self._kept(one.kept)) for one in found.nearest)
+        checks = (replace(one, kept=self._kept(one.kept)) for one in found.checks)
+        found = replace(found, nearest=tuple(nearest), checks=tuple(checks))
         if self.is_off:
             return found
         return replace(found, nearest=tuple(map(self._miss, found.nearest)), checks=(), ranked=(), closed=())
@@ -122,7 +125,14 @@ class Redactor:
             return host
         unmovable = {claim_id: self.text(why) for claim_id, why in host.unmovable.items()}
         failed_moves = {claim_id: replace(one, reason="") for claim_id, one in host.failed_moves.items()}
-        return replace(host, unmovable=unmovable, failed_moves=failed_moves)
+        kept = host.kept_for.seen_by(self._caller.projects)
+        return replace(
+            host,
+            unmovable=unmovable,
+            failed_moves=failed_moves,
+            reservation_request=kept.request,
+            reservation_project=kept.project,
+        )
 
     def _is_hidden(self, word: str) -> bool:
         if word in self._visible or not self._request.app.state.scheduler.knows_host(word):
@@ -157,6 +167,10 @@ class Redactor:
 
     def _miss(self, miss: Miss) -> Miss:
         return replace(miss, host="", changes=tuple(map(self.text, miss.changes)))
+
+    def _kept(self, kept: KeptFor | None) -> KeptFor | None:
+        """Return what a host keeps, for another request unless the caller may see its project."""
+        return kept if kept is None or sees_all_claims(self._caller) else kept.seen_by(self._caller.projects)
 
     def _of_own_claims(self, miss: Miss) -> Miss:
         """Return the miss with those claims in the way that the caller may see, and the number of the others."""

@@ -24,15 +24,15 @@ function amountsTable({ by, capacity }) {
   const rows = capacity.flatMap(({ name, classes }) => Object.entries(classes).map(([resource, one]) => [
     ...(by ? [name || "none"] : []), resource, stacked(one.claimed / one.total, one.external / one.total),
     one.total ? percent((one.claimed + one.external) / one.total) : "", number(one.claimed),
-    ...(isProject ? [] : [number(one.external), number(one.free), number(one.away)]), number(one.total),
+    ...(isProject ? [] : [number(one.external), number(one.kept), number(one.free), number(one.away)]), number(one.total),
     ...(isProject ? [] : [number(one.largest), largestAt(one.largest_at)]),
   ]));
   const first = by ? [by[0].toUpperCase() + by.slice(1)] : [];
   const headings = isProject ? [...first, "Class", "", "Used", "Claimed", "Total"]
-    : [...first, "Class", "", "Used", "Claimed", "External", "Free", "Away", "Total", "Largest", "At"];
+    : [...first, "Class", "", "Used", "Claimed", "External", "Kept", "Free", "Away", "Total", "Largest", "At"];
   const numeric = headings.map((_, column) => column).slice(first.length + 2, isProject ? undefined : -1);
   const about = isProject ? "The total is that of all hosts."
-    : "Away is free on hosts that take no claims. Largest is the most that one request can get in one place.";
+    : "Kept is free, but for requests that wait. Away is free on hosts that take no claims. Largest is the most that one request can get in one place.";
   const shown = table(`Amounts by ${by ? `${by} and ` : ""}class`, headings, rows, { numeric, empty: "no hosts" });
   return h("div", {}, shown, h("p", { class: "faint" }, about));
 }

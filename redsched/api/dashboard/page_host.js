@@ -26,7 +26,7 @@ async function read(name, session) {
     verdict(host),
     facts([
       ["State", stateOf(host)], ["Zone", host.zone], ["Cell", host.cell], ["Claims", number(host.claims)],
-      ["Reserved for", host.reservation], ["Reserved until", time(host.reservation_until_ms)],
+      ["Reserved for", reservedFor(host)], ["Reserved until", time(host.reservation_until_ms)],
       ["Kept", amounts(host.kept)],
       ["How claims leave", host.draining], ["Drain until", time(host.drain_deadline_ms)],
       ["Aggregates", host.aggregates.join(", ")], ["Labels", pairs(host.labels)], ["Metrics", pairs(host.metrics)],
@@ -39,6 +39,12 @@ async function read(name, session) {
     session.mayExplain && h("p", {},
       h("a", { href: path("#/request", { host: name }) }, "Check a request against this host")),
   ].filter(Boolean);
+}
+
+/** Return the request for which a host is reserved, as far as the caller may know it. */
+function reservedFor({ reservation, reservation_request: request, reservation_project: project }) {
+  if (!reservation) return "";
+  return request ? `request ${request}${project ? ` of project ${project}` : ""}` : "another request";
 }
 
 function verdict(host) {
@@ -65,8 +71,8 @@ function poolOf(slot) {
 }
 
 function bars(slots = [], host, claims) {
-  return slots.map(([slot, { capacity, claimed, external, free }]) => {
-    const used = `${number(claimed)} claimed, ${number(external)} external`;
+  return slots.map(([slot, { capacity, claimed, external, free, kept = 0 }]) => {
+    const used = `${number(claimed)} claimed, ${number(external)} external${kept ? `, ${number(kept)} kept` : ""}`;
     const text = `${classOf(slot)}: ${used}, ${number(free)} free of ${number(capacity)}`;
     const whole = Math.max(capacity, claimed + external, 1);
     return h("div", { class: "slot" }, h("span", { class: "slot-text" }, text),

@@ -104,17 +104,28 @@ function explained(found) {
     exceeded === null ? h("p", {}, "The quota's usage is being counted.") : "",
     exceeded?.length ? table("Limits of the quota that it exceeds", ["Class", "Limit", "Used", "Asked"],
       exceeded.map((one) => [one.resource, one.limit, one.used, one.asked]), { numeric: [1, 2, 3] }) : "",
-    ...checks.map((host) => table(`Checks of ${host.host}`, ["Check", "Passed", "Detail"],
-      host.checks.map((check) => [check.name, check.ok ? "yes" : "no", check.detail]))),
+    ...checks.map((host) => table(`Checks of ${host.host}`, ["Check", "Passed", "Detail"], [
+      ...host.checks.map((check) => [check.name, check.ok ? "yes" : "no", check.detail]),
+      ...(host.kept ? [["reserved", "", `${amounts(host.kept.slots)} ${keptFor(host.kept)}`]] : []),
+    ])),
   ];
 }
 
 function nearestTable(nearest) {
   const headings = ["Host", "Member", "Needs", "Free", "Changes that make it fit"];
   return table("Nearest misses", headings, nearest.map((miss) => [
-    hostLink(miss.host) || "a host", miss.member, amounts(miss.needs), amounts(miss.free),
+    hostLink(miss.host) || "a host", miss.member, amounts(miss.needs), free(miss),
     remedies(miss) || "none found",
   ]));
+}
+
+/** Return what a host has free, and what of it is kept for a request that waits. */
+function free({ free: amount, kept }) {
+  return [amounts(amount), kept && `${amounts(kept.slots)} ${keptFor(kept)}`].filter(Boolean).join("; ");
+}
+
+function keptFor({ request, project }) {
+  return request ? `kept for request ${request}${project ? ` of project ${project}` : ""}` : "kept for another request";
 }
 
 /** Return what would make a host fit: changes, the end of claims, or both. */

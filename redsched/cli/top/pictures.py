@@ -54,7 +54,7 @@ def capacity(rows: Sequence[CapacityRow], width: int) -> Table:
     classes = {name: one for row in rows for name, one in row.classes.items()}
     for name in _in_order(classes)[:MAX_CLASSES]:
         one = classes[name]
-        shares = share(one.claimed, one.total), share(one.external, one.total)
+        shares = share(one.claimed, one.total), share(one.external + one.kept, one.total)
         used = Text(percent(sum(shares)), _colour(sum(shares)))
         table.add_row(name, bar(*shares, _bar_width(width)), used, f"{one.free}", f"{one.away}", f"{one.total}")
     return table

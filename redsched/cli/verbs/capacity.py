@@ -12,7 +12,7 @@ from redsched.cli.where import ANYWHERE, Where
 from redsched.scheduler import CapacityBy, CapacityRow, ClassCapacity
 from redsched.schema import responses
 
-HEADS = ("RESOURCE", "TOTAL", "CLAIMED", "EXTERNAL", "FREE", "AWAY", "LARGEST", "AT")
+HEADS = ("RESOURCE", "TOTAL", "CLAIMED", "EXTERNAL", "KEPT", "FREE", "AWAY", "LARGEST", "AT")
 OF_PROJECT = ("RESOURCE", "TOTAL", "CLAIMED")
 NONE = "no hosts: start an agent with `redsched agent`, or report one"
 
@@ -42,8 +42,9 @@ def _rows(rows: Sequence[CapacityRow], cells: int, grouped: bool) -> Iterator[tu
 
 
 def _cells(one: ClassCapacity) -> tuple[object, ...]:
-    parts = (_part(amount, one.total) for amount in (one.claimed, one.external, one.free, one.away))
-    return (one.total, *parts, one.largest, one.largest_at)
+    claimed, external, *free = (_part(part, one.total) for part in (one.claimed, one.external, one.free, one.away))
+    kept = _part(one.kept, one.total) if one.kept else None
+    return (one.total, claimed, external, kept, *free, one.largest, one.largest_at)
 
 
 def _part(amount: int, total: int) -> str:

@@ -18,7 +18,7 @@ from redsched.scheduler.status.results import counted
 from redsched.schema import responses
 from redsched.schema.requests.verbs import DrainBody, LostBody
 
-SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "TOTAL", "RESERVED", "RATIO")
+SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "KEPT", "TOTAL", "RESERVED", "RATIO")
 UNMOVABLE_HEADS = ("UNMOVABLE CLAIM", "REASON")
 FAILED_HEADS = ("CLAIM", "FAILED MOVES", "NEXT MOVE", "LAST FAILURE")
 MOVING = {"move": "moved to", "evacuate": "evacuated to"}
@@ -43,9 +43,8 @@ def show(name: HostArgument, as_json: AsJson = False, where: Where = ANYWHERE) -
         rows = ((name, pool.parent, " ".join(sorted(pool.traits))) for name, pool in view.pools.items())
         tables.show_table(POOL_HEADS, rows, "")
     if view.reservation:
-        kept = tables.amounts(view.kept)
         until = formats.time_and_age(view.reservation_until_ms or 0)
-        tables.say(f"reserved for a request that waits ({view.reservation}), renewed until {until}: {kept}")
+        tables.say(f"{tables.amounts(view.kept)} {view.kept_for.text} that waits, renewed until {until}")
     _say("labels", (f"{key}={value}" for key, value in sorted(view.labels.items())))
     _say("traits", sorted(view.traits))
     _say("metrics", (f"{key}={value:g}" for key, value in sorted(view.metrics.items())))
@@ -227,4 +226,5 @@ def _state(found: HostView) -> str:
 
 def slot_row(slot: str, one: SlotView) -> tuple[object, ...]:
     """Return the row of a slot under SLOT_HEADS."""
-    return (slot, one.capacity, one.claimed, one.external, one.free, one.total, one.reserved, f"{one.ratio:g}")
+    amounts = one.capacity, one.claimed, one.external, one.free, one.kept or None, one.total, one.reserved
+    return (slot, *amounts, f"{one.ratio:g}")

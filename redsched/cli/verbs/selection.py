@@ -12,6 +12,7 @@ from redsched.cli.options import AsJson, seconds
 from redsched.cli.request_options import RequestOptions, about, request_of, takes_asked
 from redsched.cli.where import ANYWHERE, Where
 from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_LEASE_S, MAX_RUNTIME_S, MAX_WAIT_S, GangOnExit, OnExit
+from redsched.model.kept_for import KeptFor
 from redsched.model.validation import check_name
 from redsched.scheduler import Explanation, Miss, RankedHost, Selection, Selections
 from redsched.scheduler.status.results import counted
@@ -159,6 +160,8 @@ def _show_explanation(found: Explanation) -> None:
         print("the project's usage is still being counted: try again")
     for host in found.checks:
         print(f"{host.host}: {host.reason or 'fits'}")
+        if host.kept:
+            tables.say(_kept(host.kept))
         tables.show_table(("CHECK", "OK", "DETAIL"), ((one.name, one.ok, one.detail) for one in host.checks), "")
 
 
@@ -181,10 +184,15 @@ def _free(miss: Miss) -> str:
 
 def _miss(miss: Miss) -> str:
     lack = f" needs {tables.amounts(miss.needs)}, free {_free(miss)};" if miss.needs else ""
+    lack += f" {_kept(miss.kept)};" if miss.kept else ""
     of = f" one {miss.member}" if miss.member else ""
     remedies = [", ".join(miss.changes), _after(miss)]
     how = (", " if miss.both else "; or ").join(filter(None, remedies))
     return f"{miss.host}{lack} fits{of}: {how}" if how else f"{miss.host}{lack} no change found to fit{of}"
+
+
+def _kept(kept: KeptFor) -> str:
+    return f"{tables.amounts(kept.amounts)} {kept.text}"
 
 
 def _after(miss: Miss) -> str:

@@ -12,6 +12,7 @@ from redsched.decide.filters import COUNT
 from redsched.decide.filters.pools import POOLS
 from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Check, Explanation, HostCheck
+from redsched.decide.scoring.demand import demand
 from redsched.decide.steps import Steps
 from redsched.model import Request
 
@@ -60,4 +61,5 @@ def check_host(profile: RequestProfile, request: Request, places: int, row: int)
         detail = f"needs {request.count} places, the hosts that fit have room for {places}"
         checks.append(Check(COUNT, places >= request.count, detail + (" or more" if places >= request.count else "")))
     reason = next((check.name for check in checks if not check.ok), None)
-    return HostCheck(columns.name(row), reason, tuple(checks))
+    kept = columns.kept.for_request(row, demand(request))
+    return HostCheck(columns.name(row), reason, tuple(checks), kept)

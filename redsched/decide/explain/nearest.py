@@ -25,6 +25,7 @@ from redsched.decide.pools import may_use, shared_with
 from redsched.decide.profile import RequestProfile
 from redsched.decide.result import Miss
 from redsched.decide.rules import ALL_ROWS, Rule
+from redsched.decide.scoring.demand import demand
 from redsched.decide.steps import Steps
 from redsched.decide.work_limit import TooMuchWork, check_work
 from redsched.model.validation import SHARED_POOL
@@ -136,6 +137,7 @@ def _miss(profile: RequestProfile, row: int, distance: tuple[int, float]) -> Mis
         (),
         distance,
         places={slot: place for slot, (_, place) in lacking.items() if place},
+        kept=columns.kept.for_request(row, demand(profile.request)),
     )
 
 

@@ -204,15 +204,25 @@ def amounts_text(demands: Demands) -> str:
 
 def nearest_place(columns: Columns, row: int, demands: Demands, places: Iterable[str]) -> str:
     """Return the free amounts of the place that lacks least: "best is numa1 with 2 PCPU and 4096 MEMORY_MB free"."""
-    found = min(places, key=lambda place: _lack(columns, row, demands, place), default=None)
+    found = min(places, key=lambda place: _lacks(columns, row, demands, place), default=None)
     if found is None:
         return "has none"
-    have = tuple((name, slot_free(columns, slot_of(found, name), row)) for name, _ in demands)
-    return f"best is {found or 'the host itself'} with {amounts_text(have)} free"
+    slots = {name: slot_of(found, name) for name, _ in demands}
+    kept = {name: columns.kept.amount(row, slot) for name, slot in slots.items()}
+    have = tuple((name, slot_free(columns, slot, row) + kept[name]) for name, slot in slots.items())
+    text = f"best is {found or 'the host itself'} with {amounts_text(have)} free"
+    of_others = tuple((name, min(kept[name], free)) for name, free in have if kept[name] and free > 0)
+    return f"{text}, of which {amounts_text(of_others)} are kept for a request that waits" if of_others else text
 
 
-def _lack(columns: Columns, row: int, demands: Demands, place: str) -> float:
-    return sum(max(0, amount - slot_free(columns, slot_of(place, name), row)) / amount for name, amount in demands)
+def _lacks(columns: Columns, row: int, demands: Demands, place: str) -> tuple[float, float]:
+    """Return the part of the demands that a place lacks, and that it would lack if it kept nothing for a request."""
+    now = unless_kept = 0.0
+    for name, amount in demands:
+        left, kept = slot_free(columns, slot_of(place, name), row), columns.kept.amount(row, slot_of(place, name))
+        now += max(0, amount - left) / amount
+        unless_kept += max(0, amount - left - kept) / amount
+    return now, unless_kept
 
 
 def _shared(columns: Columns, slot: str) -> tuple[int, ...]:

@@ -2,11 +2,12 @@
 -- reserve: keep amounts of a host for a request that waits for room: other claims do not get them, even once they are
 -- free. Or renew such a reservation, or end it.
 -- KEYS meta changes hosts host reservations
--- ARGV host reservation lease_ms wait_ms most ...
+-- ARGV host reservation lease_ms wait_ms most request project ...
 --   reservation  the id of the request's reservation; '' to end any whose lease has expired
 --   lease_ms     how long it lasts unless it is renewed; 0 to end it
 --   wait_ms      how long from now the request will certainly wait: work that ends within this time may use the amounts
 --   most         the number of hosts of the cell that may be reserved at a time
+--   request, project   whose it is, for those who look at the host
 --   then the slots, each with its amount
 -- Reply OK | ALREADY_DONE (it has ended already) | IN_USE (the host is reserved for another request) | FULL (as many
 --   hosts as may be are reserved) | UNKNOWN (no such host); epoch, now_ms
@@ -61,7 +62,8 @@ elseif lease_ms == 0 then
     return answer('ALREADY_DONE')
   end
   local set, removed = changes({})
-  for _, field in ipairs({'reservation', 'reservation_until_ms', 'reservation_from_ms'}) do
+  for _, field in ipairs({'reservation', 'reservation_until_ms', 'reservation_from_ms', 'reservation_request',
+      'reservation_project'}) do
     removed[#removed + 1] = field
   end
   write(set, removed)
@@ -73,13 +75,13 @@ elseif not host.reservation and redis.call('ZCARD', KEY.reservations) >= tonumbe
   return answer('FULL')
 end
 local amounts = {}
-for i = 6, #ARGV, 2 do
+for i = 8, #ARGV, 2 do
   amounts[ARGV[i]] = ARGV[i + 1]
 end
 local set, removed = changes(amounts)
 local until_ms, from_ms = text(cell.now_ms + lease_ms), text(cell.now_ms + ARG.wait_ms)
 for _, value in ipairs({'reservation', ARG.reservation, 'reservation_until_ms', until_ms, 'reservation_from_ms',
-    from_ms}) do
+    from_ms, 'reservation_request', ARG.request, 'reservation_project', ARG.project}) do
   set[#set + 1] = value
 end
 write(set, removed)

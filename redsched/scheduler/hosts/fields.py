@@ -56,4 +56,5 @@ def _slot_view(slot: str, fields: Mapping[str, str]) -> SlotView:
         claimed=claimed,
         external=external,
         free=capacity - claimed - external,
+        kept=amount("kept", unreadable=MAX_AMOUNT),
     )

@@ -312,6 +312,8 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         drain_deadline_ms=parse_int(fields.get("drain_deadline_ms", ""), 0) or None,
         drain_then=fields.get("drain_then", ""),
         reservation=fields.get("reservation", ""),
+        reservation_request=fields.get("reservation_request", ""),
+        reservation_project=fields.get("reservation_project", ""),
         reservation_until_ms=parse_int(fields.get("reservation_until_ms", ""), 0) or None,
         kept={slot: parse_int(text, MAX_AMOUNT) for slot, text in sorted(keyed("kept.", fields).items())},
     )

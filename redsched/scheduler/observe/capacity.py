@@ -78,6 +78,10 @@ def _sums(columns: "Columns", by: CapacityBy | None) -> Iterator[tuple[str, str,
 
     from redsched.decide.fit import largest_fit
 
+    none, kept_of = np.zeros(columns.size, np.int64), dict[str, Any]()
+    for row in columns.kept.of_others(""):
+        for slot, amount in columns.kept.amounts(row).items():
+            kept_of.setdefault(slot, none.copy())[row] = amount
     ready = columns.present & columns.alive & columns.attested & (columns.status == 0)
     for of, members in _groups(columns, by):
         rows = np.flatnonzero(columns.present & members)
@@ -89,6 +93,9 @@ def _sums(columns: "Columns", by: CapacityBy | None) -> Iterator[tuple[str, str,
             if not (total.any() or claimed.any()):
                 continue
             left = np.maximum(total - claimed - external, 0)
+            kept = kept_of.get(slot, none)[rows]
+            external = external - kept
+            kept = np.clip(total - claimed - external, 0, kept)
             free = np.where(ready[rows], left, 0)
             units = (family[slot][rows] for family in (columns.minimum, columns.maximum, columns.step))
             most = largest_fit(free, *units)
@@ -103,6 +110,7 @@ def _sums(columns: "Columns", by: CapacityBy | None) -> Iterator[tuple[str, str,
                 int((left - free).sum()),
                 int(most[best]),
                 at,
+                int(kept.sum()),
             )
             yield of, name, found
 

@@ -80,12 +80,17 @@ def refusal(
     return NoValidHost(refusal_text(hosts, request, reasons, nearest, unknown), facts)
 
 
-_OPTIONAL = ("after", "member", "places", "claims", "other_claims", "both")
+_OPTIONAL = ("after", "member", "places", "claims", "other_claims", "both", "kept")
 """The fields of a miss that are left out if they are empty."""
 
 
 def _shown(miss: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a miss that its REST model has."""
+    """Return the fields of a miss that its REST model has.
+
+    For whom amounts are kept, only `explain` says: texts and facts of errors go to callers who may not know it.
+    """
+    if miss["kept"]:
+        miss["kept"] = {"slots": miss["kept"]["amounts"], "request": "", "project": ""}
     return {name: value for name, value in miss.items() if name != "distance" and (value or name not in _OPTIONAL)}
 
 

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 
-from redsched import aio, logs
+from redsched import aio, logs, origin
 from redsched.decide.reserving import Wait
 from redsched.decide.work_limit import TooMuchWork
 from redsched.errors import InvalidRequest, RedschedError
@@ -152,6 +152,8 @@ class _Reservation:
         self._outcome = Outcome.ALREADY_DONE
         """Of the last call of the script."""
         self._request, self._only = attempt.resolved, attempt.home or attempt.pinned
+        self._name = next(iter(attempt.request.claim_ids), "") or origin.current().request_id or self.id
+        """How the request is named to those who look at the host."""
 
     async def renew_until_cancelled(self) -> None:
         """Choose a host, reserve it, and renew that."""
@@ -246,7 +248,8 @@ class _Reservation:
     async def _put(self, cell: Cell, wait: Wait) -> None:
         # Shared pools are no part of a host, so nothing of them is kept.
         amounts = {slot: amount for slot, amount in wait.amounts.items() if not slot.startswith(SHARED_POOL)}
+        wait_ms, most = self._all.wait_ms(cell, wait), self._all.most(cell)
         self._outcome = await cell.store.reservations.put(
-            wait.host, self.id, amounts, int(LEASE_S * 1000), self._all.wait_ms(cell, wait), self._all.most(cell)
+            wait.host, self.id, amounts, int(LEASE_S * 1000), wait_ms, most, self._name, self.project
         )
         self.kept = wait if self._outcome is Outcome.OK else None

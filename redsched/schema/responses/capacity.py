@@ -14,8 +14,9 @@ class ClassCapacityAnswer(Answer, shows=ClassCapacity):
 
     total: Annotated[int, Field(description="What claims and external usage may use together.")]
     claimed: int
-    external: Annotated[int, Field(description="Also what is reserved for requests that wait.")]
-    free: Annotated[int, Field(description="Free on hosts that take claims.")]
+    external: int
+    kept: Annotated[int, Field(description="Free, and kept for requests that wait.")]
+    free: Annotated[int, Field(description="What else is free on hosts that take claims.")]
     away: Annotated[int, Field(description="Free on hosts that take none.")]
     largest: Annotated[
         int, Field(description="The most that one claim can take in one place now: at most its max_unit.")

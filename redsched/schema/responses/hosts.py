@@ -24,6 +24,9 @@ class SlotAnswer(Answer, shows=SlotView):
     claimed: int
     external: int
     free: int
+    kept: Annotated[
+        int, Field(description="Kept for a request that waits, free or not: other claims do not get it.")
+    ] = 0
 
 
 class PoolAnswer(Answer, shows=PoolView):
@@ -102,6 +105,13 @@ class HostAnswer(Answer, shows=HostView):
         str, Field(description="The id under which it is reserved for a request that waits; empty if it is not.")
     ]
     reservation_until_ms: Annotated[int | None, Field(description="End of the reservation unless renewed, Unix ms.")]
+    reservation_request: Annotated[
+        str,
+        Field(
+            description="That request: its claim id, if it names one, else its request id or that of the reservation."
+        ),
+    ] = ""
+    reservation_project: Annotated[str, Field(description="The project of that request.")] = ""
     kept: Annotated[dict[str, int], Field(description="What is kept for that request, by slot.")]
 
 

@@ -7,6 +7,7 @@ from typing_extensions import TypeAliasType
 
 from redsched import scheduler
 from redsched.model import Amounts
+from redsched.model.kept_for import KeptFor
 from redsched.schema.answer import Answer, From
 
 # The API fills in the enum, because it defines further problems.
@@ -37,6 +38,17 @@ class ReasonCount(Answer, shows=scheduler.ReasonCount):
 
     reason: str
     hosts: int
+
+
+class KeptForAnswer(Answer, shows=KeptFor):
+    """What a host keeps for a request that waits for room: other claims do not get it, free or not."""
+
+    slots: Annotated[dict[str, int], From("amounts"), Field(description="The amounts by slot.")]
+    request: Annotated[
+        str,
+        Field(description="The claim id it asks for, else its request id or reservation; empty for those of others."),
+    ]
+    project: Annotated[str, Field(description="Its project; likewise.")]
 
 
 class ClaimInTheWay(Answer):
@@ -74,6 +86,9 @@ class Miss(Answer, shows=scheduler.Miss):
     both: Annotated[bool, Field(description="Whether the changes help only once the claims in the way have ended.")] = (
         False
     )
+    kept: Annotated[
+        KeptForAnswer | None, Field(description="What the host keeps of these classes for a request that waits.")
+    ] = None
     member: Annotated[str, Field(description="For a gang: the member that the place is for.")] = ""
     places: Annotated[
         dict[str, str],

@@ -8,7 +8,7 @@ from pydantic import Field
 from redsched.model import Amounts, ClaimStatus
 from redsched.scheduler import Check, ClosedHost, Explanation, HostCheck, RankedHost, Selection, Selections
 from redsched.schema.answer import Answer, From
-from redsched.schema.responses.problems import Miss, ReasonCount
+from redsched.schema.responses.problems import KeptForAnswer, Miss, ReasonCount
 from redsched.schema.responses.quotas import ExceededAnswer
 
 
@@ -52,6 +52,9 @@ class HostCheckAnswer(Answer, shows=HostCheck):
     host: str
     reason: str | None
     checks: list[CheckAnswer]
+    kept: Annotated[
+        KeptForAnswer | None, Field(description="What the host keeps of these classes for a request that waits.")
+    ] = None
 
 
 class RankedHostAnswer(Answer, shows=RankedHost):

@@ -14,19 +14,27 @@ class ReservationCommands:
         self._cell = cell
 
     async def put(
-        self, host: str, reservation: str, amounts: Mapping[str, int], lease_ms: int, wait_ms: int, most: int
+        self,
+        host: str,
+        reservation: str,
+        amounts: Mapping[str, int],
+        lease_ms: int,
+        wait_ms: int,
+        most: int,
+        request: str = "",
+        project: str = "",
     ) -> Outcome:
         """Keep amounts of a host, by slot, for the request with this reservation, or renew that. (reserve.lua)
 
         `wait_ms`: how long the request will certainly wait, so that work that ends sooner may use the amounts; `most`:
-        how many hosts of the cell may be reserved at a time.
+        how many hosts of the cell may be reserved at a time; `request` and `project`: whose it is.
         OK | IN_USE (reserved for another request) | FULL (as many as may be are reserved) | UNKNOWN (no such host).
         """
-        return await self._run(host, reservation, lease_ms, wait_ms, most, *flat(amounts))
+        return await self._run(host, reservation, lease_ms, wait_ms, most, request, project, *flat(amounts))
 
     async def end(self, host: str, reservation: str) -> Outcome:
         """End a reservation. OK | ALREADY_DONE | UNKNOWN (no such host). (reserve.lua)"""
-        return await self._run(host, reservation, 0, 0, 0)
+        return await self._run(host, reservation, 0, 0, 0, "", "")
 
     async def end_expired(self, now_ms: int) -> int:
         """End the reservations whose lease has expired by the store's time; return their number. (reserve.lua)"""

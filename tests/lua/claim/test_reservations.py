@@ -82,6 +82,17 @@ async def test_a_reservation_ends_and_leaves_nothing(cell: CellStore, raw: Any) 
     assert await place(cell, "a", VCPU=8) is Outcome.OK
 
 
+async def test_the_host_names_the_request_and_its_project(cell: CellStore, raw: Any) -> None:
+    """A renewal may change them; nothing is left of them at the end."""
+    await open_host(cell, VCPU=8)
+    for request, project in (("big", ""), ("larger", "web")):
+        assert await cell.reservations.put("h1", "r1", {"VCPU": 6}, LEASE_MS, 0, 10, request, project) is Outcome.OK
+        found = await raw.hgetall(cell.keys.host("h1"))
+        assert (found["reservation_request"], found["reservation_project"]) == (request, project)
+    await cell.reservations.end("h1", "r1")
+    assert not [one for one in await raw.hgetall(cell.keys.host("h1")) if one.startswith("reservation")]
+
+
 async def test_a_lease_that_is_not_renewed_ends_it(cell: CellStore) -> None:
     await open_host(cell, VCPU=8)
     await reserve(cell)

@@ -75,6 +75,19 @@ async def test_the_largest_amount_is_one_that_a_claim_can_take(filled: str) -> N
     assert (found["CUSTOM_SEAT"].free, found["CUSTOM_SEAT"].largest) == (5, 2)
 
 
+async def test_what_is_kept_for_requests_that_wait_counts_apart(filled: str) -> None:
+    """As far as it is free: h1 has 4 of its 8 VCPU left, and all of gpu1 is kept."""
+    async with Scheduler.connect(filled, QUIET) as scheduler:
+        cell = scheduler._cells.named("c1").store
+        await cell.reservations.put("h1", "r1", {"VCPU": 8, f"gpu1/{GPU}": 1000}, 60_000, 0, 9)
+    (found,) = (await of(filled)).values()
+    assert replace(found["VCPU"], largest_at="") == ClassCapacity(28, 3, 1, 4, 16, 4, kept=4)
+    gpus = found[GPU]
+    assert gpus.claimed + gpus.kept + gpus.free == gpus.total == 2000
+    assert (gpus.external, gpus.kept + gpus.free) == (0, 1400)
+    assert gpus.kept in (400, 1000), "gpu1 may be the one with the claim"
+
+
 async def test_by_zone(filled: str) -> None:
     zones = await of(filled, CapacityBy.ZONE)
     assert {zone: classes["VCPU"].total for zone, classes in zones.items()} == {"az1": 8, "az2": 20}

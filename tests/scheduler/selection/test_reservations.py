@@ -1,14 +1,18 @@
 """Requests that reserve hosts while they wait: they get what becomes free, and leave nothing behind."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from redsched import origin
 from redsched.errors import InvalidRequest, NoValidHost
 from redsched.model import GangMember, HostStatus, Quota, Request
+from redsched.origin import Origin
 from redsched.scheduler import Scheduler
 from redsched.scheduler.selection import reservations
 from redsched.settings import Settings
@@ -323,6 +327,36 @@ async def test_a_refusal_says_what_is_kept(scheduler: Scheduler) -> None:
     assert await said() == ("needs 7 VCPU, free 8, of which 6 are kept for a request that waits", {"VCPU": 8})
     await scheduler.select(Request({"VCPU": 2}, hosts=frozenset({"h1"})))
     assert await said() == ("needs 7 VCPU, free 6, of which 6 are kept for a request that waits", {"VCPU": 6})
+
+
+@pytest.mark.parametrize(
+    ("fields", "request_id", "expected"),
+    [
+        ({"claim_ids": ("big",), "project": "web"}, "r-1", "kept for request big of project web"),
+        ({"claim_ids": ("big",)}, "", "kept for request big"),
+        ({}, "r-1", "kept for request r-1"),
+        ({}, "", "kept for request [0-9a-f]{16}"),
+    ],
+)
+async def test_a_host_names_the_request_that_it_is_reserved_for(
+    clean_store: str, fields: dict[str, Any], request_id: str, expected: str
+) -> None:
+    """By the id of its claim, its request id, or that of the reservation; explanations and the host say the same."""
+    async with at_work(clean_store, 8) as work:
+        await fill(work, 1)
+        token = origin.enter(Origin("me", request_id))
+        task = await start(work, replace(WHOLE, **fields))
+        origin.leave(token)
+        columns = work.scheduler._cells.named("c1").updater.columns
+        await wait_until(lambda: len(columns.kept) == 1, what="the replica has the reservation")
+        (miss,) = (await work.scheduler.explain(SMALL)).nearest
+        view = await work.scheduler.hosts.get("h0")
+        for kept in (miss.kept, view.kept_for):
+            assert kept is not None
+            assert re.fullmatch(expected, kept.text), kept.text
+            assert kept.amounts == {"VCPU": 8}
+        task.cancel()
+        await asyncio.wait([task])
 
 
 @pytest.mark.parametrize(

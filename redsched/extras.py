@@ -1,5 +1,7 @@
 """The extras that bring packages beyond those of callers of the API, and the error where one is not installed."""
 
+import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,7 +11,7 @@ EXTRA_OF = {
     "fastapi": "api",
     "fastapi_offline": "api",
     "httptools": "api",
-    "hiredis": "agent",
+    "hiredis": "scheduler",
     "jwt": "oidc",
     "libvirt": "libvirt",
     "matplotlib": "plots",
@@ -17,16 +19,20 @@ EXTRA_OF = {
     "opentelemetry": "otel",
     "prometheus_client": "api",
     "psutil": "agent",
-    "redis": "agent",
+    "redis": "scheduler",
     "starlette": "api",
     "uvicorn": "api",
-    "uvloop": "agent",
+    "uvloop": "scheduler",
 }
-"""The extra with each package that redsched itself imports; docs/packages.md says which command needs which."""
+"""The extra with each package that redsched itself imports, and with all else that commands at the store need."""
 
+EXTRA_OF_COMMAND = {"agent": "agent", "api": "api", "replay": "embedded", "up": "embedded"}
+"""The extra with all that a command needs, whichever package it misses first; further extras are for its options."""
 
-EXTRA_OF_COMMAND = {"agent": "agent", "api": "api", "up": "embedded"}
-"""The extra with all that a service needs, whichever package it misses first."""
+FURTHER = frozenset(("libvirt", "oidc", "otel", "plots"))
+
+AT_THE_STORE = frozenset(("acl", "audit", "export", "function", "functions", "import", "init", "upgrade"))
+"""The commands that cannot use an API instead of the store."""
 
 
 @contextmanager
@@ -43,9 +49,19 @@ def missing(error: ModuleNotFoundError, command: str = "") -> InvalidRequest | N
     package = (error.name or "").partition(".")[0]
     if package not in EXTRA_OF:
         return None
-    extra = EXTRA_OF_COMMAND.get(command, EXTRA_OF[package])
-    instead = ", or use the API of a fleet with --api" if package == "redis" and command not in EXTRA_OF_COMMAND else ""
+    extra = EXTRA_OF[package]
+    if extra not in FURTHER:
+        extra = EXTRA_OF_COMMAND.get(command, extra)
+    has_instead = package == "redis" and command not in EXTRA_OF_COMMAND and command not in AT_THE_STORE
+    instead = ", or use the API of a fleet with --api" if has_instead else ""
     return InvalidRequest(
-        f"this needs {package}, which is not installed: it is in the extra {extra!r}: "
-        f"pip install 'redsched[{extra}]'{instead}"
+        f"this needs {package}, which is not installed: it is in the extra {extra!r}: {pip_install(extra)}{instead}"
     )
+
+
+def pip_install(extra: str) -> str:
+    """Return the command that adds an extra to this installation.
+
+    It works without an index that has redsched, because pip takes the redsched that is installed with this Python.
+    """
+    return f"{shlex.quote(sys.executable)} -m pip install 'redsched[{extra}]'"

@@ -167,6 +167,9 @@ class ReplicaUpdater:
             self._notify_listeners()
 
     def _begin(self) -> None:
+        # Loads NumPy: if that is not installed, the caller raises the error, and not the task.
+        import redsched.cache.snapshot  # noqa: F401
+
         self._task = aio.detached(self._run(), name=f"redsched-updater-{self.cell.name}")
 
     async def stop(self) -> None:
@@ -367,7 +370,7 @@ class ReplicaUpdater:
 
     async def _restart(self) -> None:
         self._needs_snapshot = True  # until it has been taken: the columns may be empty
-        from redsched.cache.snapshot import take_snapshot  # with NumPy
+        from redsched.cache.snapshot import take_snapshot  # loaded by `_begin`
 
         former = self._replica
         self._replica = await take_snapshot(self.cell)

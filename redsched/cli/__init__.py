@@ -7,8 +7,8 @@
     request_options.py  the request of select and explain                bulk.py      many claims by filters
     replay_picture.py  the picture of replays                            files.py      files that commands write
     completion.py    names that shells complete
-    selection.py claims.py claim_verbs.py hosts.py drain_progress.py declared.py quotas.py store.py service.py audit.py
-    events.py archive.py replay.py
+    selection.py claims.py claim_verbs.py hosts.py drain_progress.py declared.py quotas.py store.py api.py agent.py
+    audit.py events.py archive.py replay.py
                      one function per command, by subject
     up/              everything on this machine, in one command
 

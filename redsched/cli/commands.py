@@ -176,9 +176,9 @@ NOUNS: Mapping[str, Noun] = {
 
 VERBS: Mapping[str, Entry] = {
     "up": Entry("up.command:up", "Run a store, the API and the agent of this machine until Ctrl-C."),
-    "api": Entry("verbs.service:api", "Serve the REST API over a store until Ctrl-C."),
+    "api": Entry("verbs.api:api", "Serve the REST API over a store until Ctrl-C."),
     "agent": Entry(
-        "verbs.service:agent", "Run the agent of this machine until Ctrl-C: report the host and run its claims."
+        "verbs.agent:agent", "Run the agent of this machine until Ctrl-C: report the host and run its claims."
     ),
     "select": Entry("verbs.selection:select", "Select hosts and claim the amounts on them."),
     "explain": Entry("verbs.selection:explain", "Explain why hosts fit a request or not. Writes nothing."),

@@ -1,4 +1,4 @@
-"""A picture of replays: fill, fragmentation and refusals over time. Needs matplotlib: `pip install redsched[plots]`."""
+"""A picture of replays: fill, fragmentation and refusals over time. Needs matplotlib, which is in the extra `plots`."""
 
 from collections.abc import Sequence
 from io import BytesIO

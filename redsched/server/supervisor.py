@@ -98,7 +98,7 @@ class Workers:
 
     def revive(self) -> None:
         """Restart workers that have died, each at most once a second. Call it periodically."""
-        # Here, because the command of the agent imports this module, and is installed without it.
+        # Here, because `redsched api --help` imports this module, and is installed without the extra too.
         from prometheus_client.multiprocess import mark_process_dead
 
         for number, process in enumerate(self._processes):

@@ -6,9 +6,10 @@ import pty
 import select
 import signal
 import struct
+import subprocess
 import termios
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -22,10 +23,24 @@ LEFT = b"\x1b[?1049l"
 """Returns a terminal to the screen that it had before."""
 
 
+class _Process:
+    """A whole command as a process on a terminal, with what a fork of the fork server has."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], terminal: int) -> None:
+        self._process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment)
+        self.pid: int | None = self._process.pid
+        self.kill, self.join = self._process.kill, self._process.wait
+
+    @property
+    def exitcode(self) -> int | None:
+        """Return its exit code; None while it runs."""
+        return self._process.poll()
+
+
 class Terminal:
     """A terminal of a size, with a command that draws on it."""
 
-    def __init__(self, ours: int, process: ForkServerProcess, columns: int, lines: int) -> None:
+    def __init__(self, ours: int, process: ForkServerProcess | _Process, columns: int, lines: int) -> None:
         self._ours, self._process = ours, process
         self._screen = pyte.Screen(columns, lines)
         self._stream = pyte.ByteStream(self._screen)
@@ -88,14 +103,20 @@ class Terminal:
 
 
 @contextmanager
-def drawn(environment: Mapping[str, str], *arguments: str, columns: int = 80, lines: int = 24) -> Iterator[Terminal]:
-    """Run a command on a terminal until the block ends."""
+def drawn(
+    environment: Mapping[str, str], *arguments: str, columns: int = 80, lines: int = 24, forked: bool = True
+) -> Iterator[Terminal]:
+    """Run a command on a terminal until the block ends. `arguments`: a whole command if it is not forked."""
     ours, its = pty.openpty()
     _set_size(its, columns, lines)
     variables = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
     variables |= {"TERM": "xterm-256color", **environment}
     name = Path(os.ttyname(its))
-    process = warm.begin(arguments, variables, name, name, typed=name)
+    process: ForkServerProcess | _Process
+    if forked:
+        process = warm.begin(arguments, variables, name, name, typed=name)
+    else:
+        process = _Process(arguments, variables, its)
     try:
         yield Terminal(ours, process, columns, lines)
     finally:

@@ -1,6 +1,6 @@
 """Read the NVIDIA GPUs of this machine from the driver's management library (NVML).
 
-Its Python binding is the optional `nvidia-ml-py` (`pip install redsched[nvidia]`). Without it, without a driver, or
+Its Python binding is the optional `nvidia-ml-py` (the extra `nvidia`). Without it, without a driver, or
 with a driver that fails, there are no GPUs.
 """
 

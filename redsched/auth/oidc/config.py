@@ -17,6 +17,7 @@ from typing import Any
 from redsched.auth.oidc.fetch import check_url
 from redsched.auth.role_fields import FIELDS, ROLE, check_mapping, read_role
 from redsched.errors import InvalidRequest
+from redsched.extras import pip_install
 from redsched.model.validation import shown
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -54,7 +55,7 @@ def read_oidc(value: object) -> OidcConfig:
 
 def _read(given: dict[str, Any]) -> OidcConfig:
     if absent := [one for one in MODULES if find_spec(one) is None]:
-        raise InvalidRequest(f"the package of {absent[0]!r} is not installed: pip install 'redsched[oidc]'")
+        raise InvalidRequest(f"the package of {absent[0]!r} is not installed: {pip_install('oidc')}")
     if missing := [one for one in NEEDED if one not in given]:
         raise InvalidRequest(f"{missing[0]} is missing: add it")
     projects_claim = _text("projects_claim", given["projects_claim"]) if "projects_claim" in given else ""

@@ -20,7 +20,8 @@ from redsched.cli.progress import shown
 from redsched.cli.shutdown import until_ended
 from redsched.cli.up import readiness, summary
 from redsched.cli.up.stack import LocalStack, StackOptions
-from redsched.cli.verbs.service import LOOK_EVERY_S, FleetOption, HostOption, PortOption, WorkersOption
+from redsched.cli.verbs.agent import FleetOption
+from redsched.cli.verbs.api import LOOK_EVERY_S, HostOption, PortOption, WorkersOption
 
 DataOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Directory to keep the embedded store in.", show_default=False)

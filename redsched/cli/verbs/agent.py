@@ -1,6 +1,5 @@
-"""`redsched api` and `agent`: one component alone, for deployments with a machine for each."""
+"""`redsched agent`: the agent alone, for deployments with a machine for each component."""
 
-import time
 from typing import Annotated
 
 import typer
@@ -8,27 +7,10 @@ import typer
 from redsched.agent.collectors.base import load_collector
 from redsched.agent.collectors.fleet import fleet as read_fleet
 from redsched.agent.run import run as run_agent
-from redsched.auth.authenticator import Authenticator
 from redsched.cli.context import checked_url, settings_for
-from redsched.cli.exposure import (
-    BehindProxyOption,
-    ExposureOptions,
-    InsecureOption,
-    TlsCaOption,
-    TlsCertOption,
-    TlsKeyOption,
-)
 from redsched.cli.options import Url
-from redsched.cli.shutdown import run_until_ended, until_ended
-from redsched.server.supervisor import Workers
+from redsched.cli.shutdown import run_until_ended
 
-LOOK_EVERY_S = 0.2
-
-HostOption = Annotated[str, typer.Option("--host", help="Address to listen on.")]
-PortOption = Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0: any free port.")]
-WorkersOption = Annotated[
-    int, typer.Option("--workers", min=1, max=256, help="Number of API processes, which share the port.")
-]
 FleetOption = Annotated[
     str,
     typer.Option("--fleet", metavar="FILE|N", help="Simulated hosts: a fleet file or a number.", show_default=False),
@@ -42,30 +24,6 @@ TokenFileOption = Annotated[
         show_default=False,
     ),
 ]
-
-
-def api(
-    host: HostOption = "127.0.0.1",
-    port: PortOption = 8080,
-    workers: WorkersOption = 1,
-    tls_cert: TlsCertOption = "",
-    tls_key: TlsKeyOption = "",
-    tls_ca: TlsCaOption = "",
-    behind_proxy: BehindProxyOption = "",
-    insecure: InsecureOption = False,
-    url: Url = "",
-) -> None:
-    """Serve the REST API over a store until Ctrl-C."""
-    exposure = ExposureOptions(tls_cert, tls_key, tls_ca, behind_proxy)
-    settings = settings_for(url, is_service=True, given=exposure.settings())
-    store = checked_url(settings)
-    Authenticator.of(settings)  # only to check the token file
-    with until_ended(), Workers(host, port, workers, settings=settings, insecure=insecure) as serving:
-        serving.start({"REDSCHED_REDIS_URL": store, **exposure.environment()})
-        print(f"the API listens on {serving.url}, its documentation is at {serving.url}/docs", flush=True)
-        while True:
-            serving.revive()
-            time.sleep(LOOK_EVERY_S)
 
 
 def agent(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from redsched.agent.collectors.fleet import MAX_HOSTS, fleet, parse_fleet, read_fleet, simulated
-from redsched.cli.verbs import service
+from redsched.cli.verbs import agent as agent_command
 from redsched.errors import InvalidRequest
 from redsched.model import HostReport, Inventory, Pool
 
@@ -226,10 +226,10 @@ def test_the_lease_of_the_settings_is_that_of_hosts_without_one_of_their_own(
     asked = list[list[HostReport]]()
     monkeypatch.setenv("REDSCHED_LEASE_S", "90")
     monkeypatch.setenv("REDSCHED_REDIS_URL", "redis://127.0.0.1:1")
-    monkeypatch.setattr(service, "run_agent", lambda settings, store, hosts: asked.append(hosts))
-    monkeypatch.setattr(service, "run_until_ended", lambda work: None)
+    monkeypatch.setattr(agent_command, "run_agent", lambda settings, store, hosts: asked.append(hosts))
+    monkeypatch.setattr(agent_command, "run_until_ended", lambda work: None)
     for fleet_option in (str(path), "2"):
-        service.agent(fleet=fleet_option)
+        agent_command.agent(fleet=fleet_option)
     assert [{report.name: report.lease_s for report in hosts} for hosts in asked] == [
         {"a": 90, "b": 120},
         {"sim-00001": 90, "sim-00002": 90},

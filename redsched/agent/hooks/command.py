@@ -3,20 +3,14 @@
 import asyncio
 import contextlib
 import os
-import shlex
-import shutil
-import signal
 import tempfile
 from collections.abc import Collection, Iterator
 from typing import IO
 
 from redsched.agent.hooks.base import HookFailed, HookNotRun, HookRequest, Output
 from redsched.agent.hooks.environment import hook_environment
-from redsched.aio import finish
 from redsched.errors import InvalidRequest
-
-GRACE_S = 5.0
-"""Seconds between SIGTERM and SIGKILL for a hook that timed out."""
+from redsched.subprocesses import check_command, exit_code, split_command, start
 
 
 class CommandHook:
@@ -24,10 +18,7 @@ class CommandHook:
 
     def __init__(self, command: str, timeout_s: float, variables: Collection[str] = ()) -> None:
         """`variables`: what the command gets of this process' environment beside the usual variables."""
-        try:
-            self._command = shlex.split(command)
-        except ValueError as error:
-            raise InvalidRequest(f"hook {command!r} cannot be read as a command: {error}") from error
+        self._command = split_command("hook", command)
         if not self._command:
             raise InvalidRequest("hook is blank: name a command or a URL, or leave REDSCHED_HOOK empty")
         self._timeout_s = timeout_s
@@ -35,23 +26,8 @@ class CommandHook:
 
     def check(self) -> None:
         """Raise InvalidRequest if the command cannot be started, as things are: for an agent that starts."""
-        name, path = self._command[0], hook_environment(self._passed, {}).get("PATH")
-        if shutil.which(name, path=path) is not None:
-            return
-        if "/" not in name:
-            raise InvalidRequest(
-                f"hook {name!r} is not a command in PATH, {path or 'which is not set'}: correct REDSCHED_HOOK, give "
-                "the path of the file, or install it"
-            )
-        if not os.path.exists(name):
-            here = "" if os.path.isabs(name) else f", in {os.getcwd()}"
-            raise InvalidRequest(f"hook {name!r} does not exist{here}: correct REDSCHED_HOOK, or install the file")
-        if os.path.isdir(name):
-            raise InvalidRequest(f"hook {name!r} is a directory: name an executable file in REDSCHED_HOOK")
-        raise InvalidRequest(
-            f"hook {name!r} is not executable for this user: run `chmod +x {shlex.quote(name)}`, or name another file "
-            "in REDSCHED_HOOK"
-        )
+        path = hook_environment(self._passed, {}).get("PATH")
+        check_command("hook", "REDSCHED_HOOK", self._command[0], path)
 
     async def run(self, order: HookRequest) -> bytes:
         """Run the command and return its output. Raises HookFailed."""
@@ -72,33 +48,14 @@ class CommandHook:
     async def _start(
         self, order: HookRequest, stdin: IO[bytes], stdout: int, stderr: int
     ) -> asyncio.subprocess.Process:
-        spawned = asyncio.create_task(
-            asyncio.create_subprocess_exec(
-                *self._command,
-                order.verb.value,
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                env=hook_environment(self._passed, _variables(order)),
-                start_new_session=True,
-            )
-        )
+        environment = hook_environment(self._passed, _variables(order))
         try:
-            # Shielded: uvloop ends a process whose start is cancelled, but neither reaps it nor ends its children.
-            return await asyncio.shield(spawned)
-        except asyncio.CancelledError:
-            await finish(_end_spawned(spawned))
-            raise
+            return await start([*self._command, order.verb.value], environment, stdin, stdout, stderr)
         except (OSError, ValueError) as error:
             raise HookNotRun(f"{self._describe(order)} cannot be run: {error}") from error
 
     async def _wait(self, process: asyncio.subprocess.Process) -> int:
-        """Return the exit code. On timeout, end the hook with its whole session, then raise TimeoutError."""
-        try:
-            return await asyncio.wait_for(process.wait(), self._timeout_s)
-        finally:
-            if process.returncode is None:
-                await finish(_end(process))
+        return await exit_code(process, self._timeout_s)
 
     def _describe(self, order: HookRequest) -> str:
         return f"hook {self._command[0]!r} {order.verb} for {order.work.id}"
@@ -171,32 +128,6 @@ def _stdin(body: bytes) -> Iterator[IO[bytes]]:
         file.write(body)
         file.seek(0)
         yield file
-
-
-async def _end_spawned(spawned: "asyncio.Task[asyncio.subprocess.Process]") -> None:
-    """End a hook that was cancelled while it was being started."""
-    try:
-        process = await spawned
-    except Exception:  # there is nothing to end, and the caller is to learn of the cancellation
-        return
-    await _end(process)
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End the hook's whole session: SIGTERM first, then SIGKILL."""
-    _signal(process, signal.SIGTERM)
-    try:
-        await asyncio.wait_for(process.wait(), GRACE_S)
-    except TimeoutError:
-        pass
-    finally:
-        _signal(process, signal.SIGKILL)
-        await process.wait()
-
-
-def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
 
 
 def _last_line(text: bytes | bytearray) -> str:

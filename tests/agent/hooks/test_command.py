@@ -11,8 +11,8 @@ import psutil
 import pytest
 from pydantic import ValidationError
 
+from redsched import subprocesses
 from redsched.agent.collectors.base import Named
-from redsched.agent.hooks import command
 from redsched.agent.hooks.base import (
     MAX_OUTPUT_BYTES,
     MAX_TAIL,
@@ -194,7 +194,7 @@ async def test_one_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Pa
 async def test_one_that_does_not_heed_the_first_signal_is_ended_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "GRACE_S", 0.1)
+    monkeypatch.setattr(subprocesses, "GRACE_S", 0.1)
     stubborn = Acted(tmp_path, "trap '' TERM; ACT; while :; do sleep 0.05; done", timeout_s=0.2)
     with pytest.raises(HookFailed, match="longer than"):
         await stubborn.run(START)

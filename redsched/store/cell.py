@@ -18,6 +18,7 @@ from redsched.store.commands.declared import DeclaredCommands
 from redsched.store.commands.due import DueCommands
 from redsched.store.commands.events import EventCommands
 from redsched.store.commands.feed import FeedCommands, waits_of
+from redsched.store.commands.fencing import FencingCommands
 from redsched.store.commands.gangs import GangCommands
 from redsched.store.commands.hosts import HostCommands
 from redsched.store.commands.quotas import QuotaCommands
@@ -54,6 +55,7 @@ class CellStore:
         self.summary = SummaryCommands(cell)
         self.workload = WorkloadCommands(cell)
         self.reservations = ReservationCommands(cell)
+        self.fencing = FencingCommands(cell)
         self.schema = SchemaCommands(cell)
         self.status = StatusCommands(cell)
         self.repair = RepairCommands(cell, self.hosts)

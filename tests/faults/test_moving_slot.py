@@ -16,7 +16,7 @@ script declares and a line does not create get a member that the script does not
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -32,9 +32,10 @@ from redsched.store.cell import CellStore
 from redsched.store.client.scripts import load_all
 from redsched.store.codec.keys import Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import Recorded, Replacement, ScriptResult
+from redsched.store.codec.results import FencingBegun, Recorded, Replacement, ScriptResult
 from redsched.store.codec.summary import CellSummary
 from redsched.store.codec.wire import Reply
+from redsched.store.commands.fencing import FencingLimits
 from redsched.store.commands.quotas import Transfer
 from redsched.store.commands.status import Announcement, AuditNote
 from redsched.store.commands.workload import MOST, STEP
@@ -50,6 +51,7 @@ from tests.support.builders.cells import (
     ended,
     ending,
     everything,
+    lapse,
     later_than,
     make_due,
     member,
@@ -71,6 +73,7 @@ PATIENT = Settings(cells=(CELL,), resend_for_s=60.0, reply_timeout_s=30.0)
 BRIEF = PATIENT.model_copy(update={"resend_for_s": 0.3})
 TOKEN = "1-a.1"
 FIELDS = {"state": "ended", "host": "h1", "token": TOKEN}
+FENCING = FencingLimits(after_ms=0, most=1, percent=0, within_ms=60_000)
 TRANSFER = Transfer("t", "1", 1, {"claims": 1})
 TYPES = {"hosts": "zset", "deadlines": "zset", "reconcile": "zset", "changes": "stream", "events": "stream"}
 TYPES |= {
@@ -191,6 +194,26 @@ async def counted(it: World) -> None:
 async def reserved(it: World) -> None:
     await open_host(it.cell)
     await it.cell.reservations.put("h1", "r1", {"VCPU": 1}, HOUR_S * 1000, 0, 1)
+
+
+async def lapsed_with_claim(it: World) -> None:
+    """Let a host be down that holds a claim, beside one that is up."""
+    await one(claim_on, it)
+    await open_host(it.cell, "h2")
+    await lapse(it.raw, it.cell)
+
+
+async def held(it: World) -> None:
+    """Note that the limits forbid to fence a host, and the attempt of long ago to fence another one."""
+    await lapsed_with_claim(it)
+    await it.cell.fencing.begin("h1", replace(FENCING, most=0))
+    await it.raw.hset(it.cell.keys.fencing, "began_ms.h9", "1")
+
+
+async def fail_to_fence(it: World) -> None:
+    begun = await it.cell.fencing.begin("h1", FENCING)
+    assert isinstance(begun, FencingBegun)
+    await it.cell.fencing.failed(begun, "exit code 1")
 
 
 async def announced(it: World) -> None:
@@ -380,6 +403,7 @@ LINES: dict[str, Line] = {
     "audited": Line(audited, lambda it: it.cell.status.note_audit(AuditNote(0, 1, 1, 1, 0, ("one",)))),
     "attest": Line(to_attest, lambda it: it.cell.hosts.attest("h1", "")),
     "audit": Line(partial(one, claim_on), lambda it: anext(it.cell.audit.hosts(["h1"]))),
+    "begin_fencing": Line(held, lambda it: it.cell.fencing.begin("h1", FENCING)),
     "bind": Line(bound, lambda it: it.cell.bindings.bind(BOUND, "other", 60_000), slot=f"claim:{BOUND}"),
     "claim": Line(voided, claim_again),
     "confirm": Line(partial(one, claim_on), about("confirm")),
@@ -387,6 +411,7 @@ LINES: dict[str, Line] = {
     "down": Line(lapsed, lambda it: it.cell.hosts.mark_down(["h1"])),
     "duty": Line(on_duty, lambda it: it.cell.take_duty("record", "me", 0)),
     "fail": Line(partial(one, accepted_claim), about("fail", True)),
+    "fencing_failed": Line(lapsed_with_claim, fail_to_fence),
     "forget": Line(all_of_a_gone_host, lambda it: it.cell.hosts.forget("h1", force=True)),
     "gone": Line(partial(one, ending), about("gone", EndReason.RELEASED, {})),
     "heartbeat": Line(was_down, lambda it: it.cell.hosts.heartbeat("h1", 60)),

@@ -4,11 +4,14 @@
 -- than any placement on it so far. With `evacuate`, schedulers place its claims elsewhere. Refused while the host's
 -- lease runs, unless forced: a host that is alive attests again, which undoes the write-off.
 -- KEYS meta changes hosts host draining
--- ARGV host evacuate force if_match
+-- ARGV host evacuate force if_match fenced_epoch fenced_lease_ms
 --   evacuate, force  0 or 1
 --   if_match         if_match.lua
+--   fenced_epoch     a fence command has succeeded that was called in this epoch; '' if a person writes the host off
+--   fenced_lease_ms  when the host's lease had ended by then (Unix, ms): it may not have been heard of since
 -- Reply OK | ALREADY_DONE (it was written off in this epoch and has not attested since) | UNKNOWN | ALIVE | CHANGED
---   (if_match names another tag); epoch, now_ms, then after ALIVE the rest of its lease in ms, after CHANGED the tag
+--   (if_match names another tag) | WRONG_EPOCH; epoch, now_ms, then after ALIVE the rest of its lease in ms, after
+--   CHANGED the tag
 -- include: fence
 -- include: if_match
 -- include: operator_tag
@@ -16,9 +19,15 @@
 -- include: read_hash
 -- include: settle
 -- include: to_int
+local is_fenced = ARG.fenced_epoch ~= ''
+
 local function write_off(cell, host)
   local version = text(tonumber(host.version) + 1)
-  publish(cell, 'host', ARG.host, version, 'lost', 0, {'status', 'disabled', 'alive', '0', 'epoch', 'lost'})
+  local changed = {'status', 'disabled', 'alive', '0', 'epoch', 'lost'}
+  if is_fenced then
+    changed[#changed + 1], changed[#changed + 2] = 'reason', 'fenced: the command has proved that its machine is off'
+  end
+  publish(cell, 'host', ARG.host, version, 'lost', 0, changed)
   redis.call('HSET', KEY.host, 'version', version, 'status', 'disabled', 'alive', '0', 'alive_until_ms', '0',
     'epoch', 'lost', 'written_off', cell.epoch, 'lost_token', cell.epoch .. '.' .. text(cell.seq))
   if host.epoch and host.epoch ~= 'lost' then
@@ -31,13 +40,17 @@ end
 
 local cell = fence()
 local host, known = read_hash(KEY.host)
-local evacuates = known and ARG.evacuate == '1' and host.draining ~= 'evacuate'
 local lost = host.epoch == 'lost' and host.written_off == cell.epoch
+local evacuates = known and not (lost and is_fenced) and ARG.evacuate == '1' and host.draining ~= 'evacuate'
 if not known or (lost and not evacuates) then
   return {known and 'ALREADY_DONE' or 'UNKNOWN', cell.epoch, cell.now_ms}
 end
 local lease_ms = to_int(host.alive_until_ms, 0, 0) - cell.now_ms
-if not lost and lease_ms > 0 and ARG.force ~= '1' then
+if is_fenced and ARG.fenced_epoch ~= cell.epoch then
+  return {'WRONG_EPOCH', cell.epoch, cell.now_ms}
+elseif is_fenced and ARG.fenced_lease_ms ~= host.alive_until_ms then
+  return {'ALIVE', cell.epoch, cell.now_ms, text(lease_ms)}
+elseif not lost and lease_ms > 0 and ARG.force ~= '1' then
   return {'ALIVE', cell.epoch, cell.now_ms, text(lease_ms)}
 elseif not if_match(ARG.if_match, operator_tag(host)) then
   return {'CHANGED', cell.epoch, cell.now_ms, operator_tag(host)}

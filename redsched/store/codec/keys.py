@@ -38,6 +38,7 @@ class Keys:
         "draining",
         "due",
         "events",
+        "fencing",
         "head",
         "hosts",
         "meta",
@@ -71,6 +72,7 @@ class Keys:
         self.schedulers = f"{self._prefix}schedulers"
         self.missing = f"{self._prefix}missing"
         self.audit = f"{self._prefix}audit"
+        self.fencing = f"{self._prefix}fencing"
         self.aggregates = f"{self._prefix}aggregates"
         self.server_groups = f"{self._prefix}server-groups"
         self.pools = f"{self._prefix}pools"

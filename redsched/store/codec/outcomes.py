@@ -32,6 +32,8 @@ class Outcome(StrEnum):
     """The declared state is not the one on which the call is based."""
     ALIVE = "ALIVE"
     """The host's lease still runs, so the host cannot be written off."""
+    LIMITED = "LIMITED"
+    """The limits of fencing forbid to fence the host now."""
     NOT_OWNER = "NOT_OWNER"
     """Another agent, whose lease still runs, owns this host."""
     NOT_ATTESTED = "NOT_ATTESTED"

@@ -357,6 +357,19 @@ class FeedEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class FencingBegun:
+    """A fence command that may be called for a host now: in which epoch, since when, and when the host's lease ended.
+
+    Times are Unix ms by the store's clock.
+    """
+
+    host: str
+    epoch: str
+    began_ms: int
+    lease_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class HostHashes:
     """A host as stored: the fields of both of its hashes, merged; empty if there is no such host."""
 

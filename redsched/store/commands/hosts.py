@@ -13,6 +13,7 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import (
     AttestAnswer,
     EndedPlacement,
+    FencingBegun,
     HostHashes,
     InboxEntry,
     JournaledClaim,
@@ -203,14 +204,21 @@ class HostCommands:
         )
 
     async def write_off(
-        self, host: str, evacuate: bool = False, force: bool = False, if_match: IfMatch = None
+        self,
+        host: str,
+        evacuate: bool = False,
+        force: bool = False,
+        if_match: IfMatch = None,
+        fenced: FencingBegun | None = None,
     ) -> ScriptResult:
         """Write a host off; with `evacuate`, its claims are placed elsewhere. (lost.lua)
 
-        OK | ALREADY_DONE | UNKNOWN | ALIVE | CHANGED (facts: the tag).
+        `fenced`: a fence command has succeeded that was begun then; only if the host was not heard of since.
+        OK | ALREADY_DONE | UNKNOWN | ALIVE | CHANGED (facts: the tag) | WRONG_EPOCH.
         """
+        proof = ("", "") if fenced is None else (fenced.epoch, fenced.lease_ms)
         keys = (self._cell.keys.host(host), self._cell.keys.draining)
-        return await self._cell.answer("lost", keys, (host, int(evacuate), int(force), as_argument(if_match)))
+        return await self._cell.answer("lost", keys, (host, int(evacuate), int(force), as_argument(if_match), *proof))
 
     async def forget(self, host: str, force: bool = False, if_match: IfMatch = None) -> ScriptResult:
         """Remove a host; with `force` its claims end with it. (forget.lua)

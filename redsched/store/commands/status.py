@@ -91,7 +91,10 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """A scheduler that runs, as it announced itself at `at_ms` (Unix, ms). `lag_ms`: how far its replica was behind."""
+    """A scheduler that runs, as it announced itself at `at_ms` (Unix, ms). `lag_ms`: how far its replica was behind.
+
+    `fences_after_s`: how long a host must be down before it is fenced; 0 if this scheduler fences none.
+    """
 
     id: str
     at_ms: int
@@ -99,6 +102,7 @@ class Announcement:
     node: str
     pid: int
     lag_ms: int
+    fences_after_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,7 @@ class StatusCommands:
     async def announce(self, one: Announcement) -> None:
         """Record that a scheduler runs; the store sets `at_ms`. (announce.lua)"""
         fields = {"version": one.version, "node": one.node[:64], "pid": str(one.pid), "lag_ms": str(one.lag_ms)}
+        fields["fences_after_s"] = str(one.fences_after_s)
         await self._announce(one.id, fields)
 
     async def withdraw(self, scheduler: str) -> None:
@@ -240,5 +245,7 @@ def _notification(host: str, entry_id: str, fields: Mapping[str, str]) -> Notifi
 
 def _announcement(scheduler: str, fields: Mapping[str, str]) -> Announcement:
     version, node = (fields.get(f"{name}.{scheduler}", "") for name in ("version", "node"))
-    at_ms, pid, lag_ms = (parse_int(fields.get(f"{name}.{scheduler}", ""), 0) for name in ("at_ms", "pid", "lag_ms"))
-    return Announcement(scheduler, at_ms, version, node, pid, lag_ms)
+    at_ms, pid, lag_ms, fences_after_s = (
+        parse_int(fields.get(f"{name}.{scheduler}", ""), 0) for name in ("at_ms", "pid", "lag_ms", "fences_after_s")
+    )
+    return Announcement(scheduler, at_ms, version, node, pid, lag_ms, fences_after_s)

@@ -26,6 +26,7 @@ from tests.support.builders.cells import (
     claimed,
     ending,
     fields_of,
+    lapse,
     member,
     new_epoch,
     nothing_written,
@@ -41,13 +42,6 @@ async def changes_since(cell: CellStore, seq: int) -> list[Change]:
     found = [one for one in await cell.feed.read("0-0", 1000) if one.seq > seq]
     assert [one.seq for one in found] == list(range(seq + 1, (await cell.tick()).seq + 1))
     return found
-
-
-async def lapse(raw: Any, cell: CellStore, host: str = "h1") -> None:
-    """Expire a host's lease without waiting for it."""
-    past_ms = (await cell.tick()).now_ms - 1
-    await raw.hset(cell.keys.host(host), "alive_until_ms", past_ms)
-    await raw.zadd(cell.keys.hosts, {host: past_ms})
 
 
 # Reports

@@ -246,6 +246,13 @@ async def later_than(cell: CellStore, at_ms: int) -> None:
     await wait_until(is_past, what=f"the store's clock is past {at_ms}")
 
 
+async def lapse(raw: Any, cell: CellStore, host: str = "h1", ago_ms: int = 1) -> None:
+    """Let the lease of a host have ended, without waiting for it."""
+    past_ms = (await cell.tick()).now_ms - ago_ms
+    await raw.hset(cell.keys.host(host), "alive_until_ms", past_ms)
+    await raw.zadd(cell.keys.hosts, {host: past_ms})
+
+
 async def make_due(raw: Any, cell: CellStore, claim_id: str) -> None:
     """Set the end of a claim's lease to a second ago, without waiting for it."""
     past_ms = (await cell.tick()).now_ms - 1000

@@ -39,8 +39,9 @@ from redsched.store.cell import CellStore
 from redsched.store.codec.claim_fields import FIELDS
 from redsched.store.codec.keys import CELLS, Keys, Kind
 from redsched.store.codec.outcomes import Outcome
-from redsched.store.codec.results import ClaimCall, Member, ReleaseMode, Replacement
+from redsched.store.codec.results import ClaimCall, FencingBegun, Member, ReleaseMode, Replacement
 from redsched.store.codec.summary import CellSummary, Room
+from redsched.store.commands.fencing import FencingLimits
 from redsched.store.commands.status import Announcement, AuditNote
 from redsched.store.commands.workload import STEP
 from redsched.store.embedded.server import PrivateServer
@@ -96,7 +97,7 @@ def test_every_key_that_the_code_can_build_is_documented() -> None:
     built = {CELLS, keys.meta, keys.changes, keys.hosts, keys.deadlines}
     built |= {keys.aggregates, keys.server_groups, keys.pools, keys.reconcile, keys.shelved, keys.draining}
     built |= {keys.quotas, keys.events, keys.recorder, keys.summary, keys.workload, keys.reservations}
-    built |= {keys.schedulers, keys.missing, keys.audit}
+    built |= {keys.schedulers, keys.missing, keys.audit, keys.fencing}
     named = inspect.getmembers(keys, inspect.ismethod)
     several = {"shared_object", "text", "of_host", "object_keys"}
     methods = [method for name, method in named if not name.startswith("_") and name not in several]
@@ -258,6 +259,18 @@ async def keep_up(cell: CellStore, seen: Seen) -> None:
     await seen.look()
 
 
+async def fence(cell: CellStore, seen: Seen) -> None:
+    """Let the limits forbid to fence the host, which is down, and then let its fencing fail."""
+    limits = FencingLimits(after_ms=0, most=1, percent=0, within_ms=60_000)
+    await cell.hosts.report(HostReport("h2", {}))
+    await cell.fencing.begin("h1", replace(limits, most=0))
+    await seen.look()
+    begun = await cell.fencing.begin("h1", limits)
+    assert isinstance(begun, FencingBegun)
+    await cell.fencing.failed(begun, "exit code 1")
+    await seen.look()
+
+
 async def live(cell: CellStore, seen: Seen) -> None:
     """Produce nearly all fields: a host joins, is in an aggregate, holds claims, shrinks and is written off."""
     origin.enter(Origin("cli:alice", "r1"))
@@ -293,6 +306,7 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await seen._client.hset(cell.keys.host("h1"), "alive_until_ms", "1")
     await cell.claims.release("h1", "found", how=ReleaseMode.FORCE)
     await seen.look()
+    await fence(cell, seen)
     await cell.hosts.write_off("h1", force=True)
     await seen.look()
     await seen._client.flushall()

@@ -18,6 +18,7 @@ from redsched.model import MAX_RATIO
 from redsched.model.units import plain_number
 from redsched.model.validation import check_class, check_name
 from redsched.model.workload import GPU_SHARES
+from redsched.subprocesses import split_command
 
 PREFIX = "REDSCHED_"
 MAX_CELL_NAME = 32
@@ -147,6 +148,21 @@ class Settings(BaseModel):
     )
     events_keep_s: float = Field(86_400.0, ge=0, description="How long events are kept; 0: none is recorded.")
     events_most: int = Field(100_000, ge=1000, description="Maximum number of events in the log of a cell.")
+
+    fence: str = Field(
+        "",
+        description="Command that proves that the machine of a host, its last argument, is off. "
+        "Empty: no host is written off without an operator.",
+    )
+    fence_timeout_s: Seconds = Field(60.0, description="How long the fence command may run.")
+    write_off_after_s: Seconds = Field(120.0, description="How long a host must be down before it is fenced.")
+    fence_hosts: int = Field(
+        2, ge=1, description="How many hosts of a cell may be fenced within fence_within_s; see fence_percent."
+    )
+    fence_percent: int = Field(
+        5, ge=0, le=50, description="How many, in percent of the cell's hosts, if that is more than fence_hosts."
+    )
+    fence_within_s: Seconds = Field(600.0, description="The time over which fenced hosts are counted.")
 
     auth: str = Field(
         "", description="File (YAML) of the tokens that the API accepts, and their roles. Empty: no authentication."
@@ -305,6 +321,13 @@ class Settings(BaseModel):
                     f"behind_proxy has {one[:80]!r}: use IP addresses or networks, such as 10.0.0.5,10.1.0.0/16"
                 ) from None
         return networks
+
+    @field_validator("fence")
+    @classmethod
+    def _check_fence(cls, command: str) -> str:
+        if command and not split_command("fence", command):
+            raise InvalidRequest(f"fence is blank: name a command, or leave {PREFIX}FENCE empty, which fences no host")
+        return command
 
     @field_validator("durability")
     @classmethod

@@ -28,7 +28,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from redsched.api.fleet_metrics import FleetMetrics, families
 from redsched.scheduler import Effort, Stats
-from redsched.scheduler.results import AUDITED
+from redsched.scheduler.results import AUDITED, Fenced
 
 if TYPE_CHECKING:
     from redsched.cache.fleet import FleetUsage
@@ -118,6 +118,8 @@ class Metrics:
             "audit_findings", "Problems that checks found, by the violated invariant.", ["invariant", "repaired"]
         )
         self.unmovable = self._gauge("claims_unmovable", "Claims on drained hosts that lately had no other place.")
+        self.fencing = self._counter("fencing", "Attempts to fence a host, by outcome.", ["outcome"])
+        self.fencing_held = self._gauge("fencing_held", "Hosts that should be fenced while the limits forbid it.")
         self.agent_delay = self._gauge(
             "agent_lag_seconds", "Time since the last heartbeat of the live host whose lease ends next."
         )
@@ -128,6 +130,8 @@ class Metrics:
         )
 
         # From the start: an increase from nothing to 1 is none to Prometheus.
+        for outcome in Fenced:
+            self.fencing.labels(outcome)
         for invariant in AUDITED:
             for repaired in _REPAIRED.values():
                 self.findings.labels(str(invariant), repaired)
@@ -209,6 +213,9 @@ class Metrics:
         self.workers_ready.set(ready)
         self.waiting.set(stats.waiting)
         self.unmovable.set(stats.unmovable)
+        for outcome, total in stats.fenced.items():
+            self._count(("fencing", outcome), total, self.fencing.labels(outcome))
+        self.fencing_held.set(stats.fencing_held)
         self.agent_delay.set(stats.agent_delay_s)
         self.agent_delay_part.set(stats.agent_delay_part)
         self.expiry_delay.set(stats.expiry_delay_s)

@@ -338,6 +338,16 @@ class Readiness:
     hosts: int
 
 
+class Fenced(StrEnum):
+    """How an attempt to fence a host has ended."""
+
+    WRITTEN_OFF = "written-off"
+    FAILED = "failed"
+    """The command has proved nothing."""
+    RETURNED = "returned"
+    """The command has succeeded, but the host was heard of, or the epoch has changed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stats:
     """Counts over this scheduler's cells. `lag_s` is the time since its replica last had all of the feed."""
@@ -363,6 +373,10 @@ class Stats:
     """Requests that wait for room."""
     unmovable: int = 0
     """Claims on drained or evacuated hosts for which this scheduler lately found no other place."""
+    fenced: Mapping[Fenced, int] = field(default_factory=dict)
+    """Attempts of this scheduler to fence a host, by outcome."""
+    fencing_held: int = 0
+    """Hosts that this scheduler should fence and may not."""
     agent_delay_s: float = 0.0
     agent_delay_part: float = 0.0
     expiry_delay_s: float = 0.0

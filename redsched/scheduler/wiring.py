@@ -360,6 +360,7 @@ def build_tasks(
     from redsched.scheduler.background.reconciler import Reconciler
     from redsched.scheduler.background.sweeper import Sweeper
     from redsched.scheduler.background.workload import WorkloadCounter
+    from redsched.scheduler.hosts.fencing import Fencer
     from redsched.scheduler.mirroring.cell_tasks import CellTasks
     from redsched.scheduler.mirroring.writer import SummaryWriter
     from redsched.scheduler.observe.delays import Delays
@@ -374,4 +375,15 @@ def build_tasks(
     )
     maintenance, summaries = Maintenance(cell, cells, settings), SummaryWriter(cell.store, cell.updater)
     workload = WorkloadCounter(cell.store, cell.updater, {GPU_SHARES: settings.gpu_beside, **settings.scarce})
-    return CellTasks(cell.updater, reconciler, confirmations, sweeper, maintenance, summaries, workload, drain, delays)
+    return CellTasks(
+        cell.updater,
+        reconciler,
+        confirmations,
+        sweeper,
+        maintenance,
+        summaries,
+        workload,
+        drain,
+        delays,
+        Fencer(cell, settings),
+    )

@@ -34,6 +34,7 @@ LABELS = {
     "redsched_hosts_by_status": {"status"},
     "redsched_claims": {"host_status"},
     "redsched_leases_expired_total": {"of"},
+    "redsched_fencing_total": {"outcome"},
     "redsched_audits_total": {"cell", "scope"},
     "redsched_audit_findings_total": {"invariant", "repaired"},
 }

@@ -19,14 +19,15 @@ EVERY_S = ANNOUNCED_MS / 1000 / 6
 class Announcer:
     """Announces this scheduler in one cell."""
 
-    def __init__(self, cell: Cell) -> None:
-        self._cell, self._id = cell, secrets.token_hex(8)
+    def __init__(self, cell: Cell, fences_after_s: int = 0) -> None:
+        """`fences_after_s`: how long a host must be down before this scheduler fences it; 0: it fences none."""
+        self._cell, self._id, self._fences_after_s = cell, secrets.token_hex(8), fences_after_s
 
     async def announce(self) -> None:
         """Announce this scheduler once. Raises StoreUnavailable, OutcomeUnknown."""
         lag_ms = int((self._cell.updater.lag_s() or 0.0) * 1000)
-        node, pid = socket.gethostname(), os.getpid()
-        await self._cell.store.status.announce(Announcement(self._id, 0, release(), node, pid, lag_ms))
+        found = (release(), socket.gethostname(), os.getpid(), lag_ms, self._fences_after_s)
+        await self._cell.store.status.announce(Announcement(self._id, 0, *found))
 
     async def withdraw(self) -> None:
         """Remove the announcement, if the store can be reached; otherwise it is forgotten in time. Raises nothing."""

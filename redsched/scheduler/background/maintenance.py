@@ -6,6 +6,7 @@ One scheduler at a time does both. Every scheduler checks its own replica, and a
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from math import ceil
 
 from redsched import aio, logs
 from redsched.scheduler.audit.audit import repair_cell, repair_replica, with_problems
@@ -33,7 +34,7 @@ class Maintenance:
         self._cell, self._cells, self._settings = cell, cells, settings
         self._recorder = Recorder(cell.store, settings, cell.updater, cell.own)
         self._recording, self._checking = DutyLease(cell.store, "record"), DutyLease(cell.store, "check")
-        self._announcer = Announcer(cell)
+        self._announcer = Announcer(cell, max(1, ceil(settings.write_off_after_s)) if settings.fence else 0)
         self._tasks: list[asyncio.Task[None]] = []
         self.audits = Counter[str]()
         """How many checks were made, by AUDIT_SCOPES."""

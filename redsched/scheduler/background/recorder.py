@@ -36,8 +36,10 @@ _OF_CHANGE = ("end_reason", "reason", *_ORIGIN)
 _BEGINS = frozenset(("claimed", "local"))
 """Changes that begin a placement. Amounts that the host held for the claim before belong to another placement."""
 _DECLARED = ("declared", "removed", REPAIRED)
-_NEWS_OF_HOST = ("up", "down", "attest", "status", "lost", "membership", "removed", REPAIRED)
+_NEWS_OF_HOST = ("up", "down", "attest", "status", "fencing", "fence-failed", "lost", "membership", "removed", REPAIRED)
 """Changes of hosts that become events. Reports do not: they are frequent, and record no action of a person."""
+_OF_FENCING = ("fence-failed", "lost")
+"""Changes of hosts that may have a reason, although they are no repairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,8 @@ def _of_object(change: Change) -> dict[str, str] | None:
     origin = {name: change.fields[name] for name in _ORIGIN if name in change.fields}
     if change.kind == Kind.HOST and change.op in _NEWS_OF_HOST:
         status = {"status": change.fields["status"]} if "status" in change.fields else {}
-        return {**_head(change, REPAIRED if reason else change.op), "host": change.name, **status, **reason, **origin}
+        kind = REPAIRED if reason and change.op not in _OF_FENCING else change.op
+        return {**_head(change, kind), "host": change.name, **status, **reason, **origin}
     if change.kind != Kind.HOST and change.op in _DECLARED:
         return {**_head(change, change.op), "thing": f"{change.kind}:{change.name}", **reason, **origin}
     return None

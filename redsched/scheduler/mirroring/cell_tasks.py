@@ -8,6 +8,7 @@ from redsched.scheduler.background.reconciler import Reconciler
 from redsched.scheduler.background.sweeper import Sweeper
 from redsched.scheduler.background.workload import WorkloadCounter
 from redsched.scheduler.hosts.drain import DrainWorker
+from redsched.scheduler.hosts.fencing import Fencer
 from redsched.scheduler.mirroring.writer import SummaryWriter
 from redsched.scheduler.observe.delays import Delays
 from redsched.scheduler.selection.confirmations import ConfirmationWaiter
@@ -26,15 +27,21 @@ class CellTasks:
     workload: WorkloadCounter
     drain: DrainWorker
     delays: Delays
+    fencer: Fencer
 
     def start(self) -> None:
-        """Sweep and maintain the cell, whether its replica is loaded already or not."""
+        """Sweep and maintain the cell, whether its replica is loaded already or not.
+
+        Raises InvalidRequest if there is a fence command that cannot be run.
+        """
+        self.fencer.start()
         self.sweeper.start()
         self.maintenance.start()
         self.workload.start()
 
     async def end(self) -> None:
         """Stop what `start` started, and writing summaries."""
+        await self.fencer.stop()
         await self.workload.stop()
         await self.summaries.stop()
         await self.maintenance.stop()

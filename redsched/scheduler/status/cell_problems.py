@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from redsched.model import Reason
 from redsched.scheduler.status.facts import CellFacts
+from redsched.scheduler.status.fencing_problems import fencing_advice, fencing_problems
 from redsched.scheduler.status.results import MAX_NAMED, StatusProblem, counted, duration, named
 from redsched.store.commands.status import HostHead, Notification
 
@@ -21,7 +22,8 @@ Found = Iterator[StatusProblem]
 
 def problems_of(cell: str, facts: CellFacts) -> Found:
     """Yield what is wrong in a cell, the most serious first."""
-    for find in (_schedulers, _epoch, _unsettled, _down, _unattested, _ending, _unhandled, _pending, _overdue, _audit):
+    found = (_schedulers, _epoch, _unsettled, _down, fencing_problems, _unattested, _ending, _unhandled, _pending)
+    for find in (*found, _overdue, _audit):
         yield from find(cell, facts)
 
 
@@ -102,7 +104,7 @@ def _down(cell: str, facts: CellFacts) -> Found:
     if len(down) < MANY_DOWN:
         advice = (
             "start the agent again; if the machine will not come back, make sure that it is off, then write the host "
-            "off"
+            f"off{fencing_advice(facts)}"
         )
         command = f"redsched host write-off {names[0]}" + (" --evacuate" if down[0].claims else "")
     else:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from redsched.model import Claim, ClaimStatus, Reason
 from redsched.scheduler.cells import Cell
+from redsched.store.commands.fencing import FencingNotes
 from redsched.store.commands.status import Announcement, AuditNote, CellHead, HostHead, Notification
 
 MAX_DUE = 200
@@ -21,7 +22,7 @@ class CellFacts:
 
     `overdue`: the first claims whose deadline passed, or that were due, OVERDUE_MS ago. `inboxes`: notifications that
     hosts have not handled, oldest first for each host. `recorder`: the scheduler that writes the event log. `stuck`:
-    why the work of the first claim of `ending` could not be stopped.
+    why the work of the first claim of `ending` could not be stopped. `fencing`: what is noted of the fencing of hosts.
     """
 
     head: CellHead
@@ -35,6 +36,7 @@ class CellFacts:
     audit: AuditNote | None = None
     by_name: dict[str, HostHead] = field(default_factory=dict)
     stuck: Reason | None = None
+    fencing: FencingNotes = field(default_factory=FencingNotes)
 
     @property
     def now_ms(self) -> int:
@@ -80,6 +82,7 @@ async def read_facts(cell: Cell) -> CellFacts:
         await store.status.recorder(),
         await store.status.last_audit(),
         {one.name: one for one in hosts},
+        fencing=await store.fencing.notes(),
     )
     for first in facts.ending[:1]:
         failed, stuck = await store.claims.failures([first.claim])

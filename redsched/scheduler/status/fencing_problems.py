@@ -1,0 +1,87 @@
+"""What the fencing of hosts that are down is at: commands that run, commands that failed, and limits that forbid it."""
+
+from collections.abc import Iterator, Mapping
+
+from redsched.scheduler.status.facts import CellFacts
+from redsched.scheduler.status.results import MAX_NAMED, StatusProblem, counted, duration, named
+from redsched.store.commands.fencing import FencingNote, Held, HeldNote
+
+HELD_MS = 15_000
+"""A scheduler notes every few seconds that the limits hold: an older note is of another time."""
+
+
+def fencing_problems(cell: str, facts: CellFacts) -> Iterator[StatusProblem]:
+    """Yield what is known of the fencing of hosts that are down now."""
+    down = {one.name: one for one in facts.hosts if not one.is_written_off and one.until_ms <= facts.now_ms}
+    notes = {
+        name: note for name, note in facts.fencing.hosts.items() if name in down and note.began_ms > down[name].until_ms
+    }
+    yield from _running(cell, facts, {name: one for name, one in notes.items() if one.is_running})
+    yield from _failed(cell, facts, {name: one for name, one in notes.items() if not one.is_running})
+    held = facts.fencing.held
+    if held is not None and down and held.at_ms + HELD_MS > facts.now_ms:
+        yield _held(cell, facts, held)
+
+
+def fencing_advice(facts: CellFacts) -> str:
+    """Return what happens to a host that stays down if a scheduler fences hosts; '' if none does."""
+    after_s = max((one.fences_after_s for one in facts.schedulers), default=0)
+    return f"; with claims, it is fenced once it has been down for {duration(after_s * 1000)}" if after_s else ""
+
+
+def _running(cell: str, facts: CellFacts, notes: Mapping[str, FencingNote]) -> Iterator[StatusProblem]:
+    if notes:
+        names = sorted(notes, key=lambda name: notes[name].began_ms)
+        verb = "host is" if len(names) == 1 else "hosts are"
+        yield StatusProblem(
+            "fencing",
+            cell,
+            f"{len(names)} {verb} being fenced, for up to {duration(facts.now_ms - notes[names[0]].began_ms)}: "
+            f"{named(names)}",
+            "wait: once the fence command has proved that its machine is off, a host is written off, and its claims "
+            "are placed elsewhere",
+            (f"redsched events --host {names[0]}",),
+            tuple(names[:MAX_NAMED]),
+            len(names),
+        )
+
+
+def _failed(cell: str, facts: CellFacts, notes: Mapping[str, FencingNote]) -> Iterator[StatusProblem]:
+    if notes:
+        names = sorted(notes, key=lambda name: (-notes[name].failures, name))
+        first = notes[names[0]]
+        in_a_row = f"{first.failures} times in a row, the last time " if first.failures > 1 else ""
+        ago = f"{duration(facts.now_ms - first.failed_ms)} ago"
+        others = "" if len(names) == 1 else f"; also of {named(names[1:])}"
+        yield StatusProblem(
+            "fence-failed",
+            cell,
+            f"the fence command of host {names[0]} has failed {in_a_row}{ago}: {first.problem}{others}",
+            f"the claims stay; the command is called again in {duration(first.next_ms - facts.now_ms)}. If the machine "
+            "is certainly off, write the host off",
+            (f"redsched host write-off {names[0]} --evacuate",),
+            tuple(names[:MAX_NAMED]),
+            len(names),
+        )
+
+
+def _held(cell: str, facts: CellFacts, held: HeldNote) -> StatusProblem:
+    match held.reason:
+        case Held.UNSETTLED:
+            why = "the cell is not settled"
+            advice = "wait until its hosts have attested, or their time is up"
+        case Held.MOST_DOWN:
+            why = f"{held.count} of {held.of} hosts are down, which is likely to have one cause"
+            advice = (
+                "look at their network, their power and what starts their agents; write off by hand what is certainly "
+                "off"
+            )
+        case Held.LIMIT:
+            why = f"{counted(held.count, 'host')} fenced lately, as many as may be"
+            advice = (
+                f"the next one may be in {duration(held.until_ms - facts.now_ms)} (REDSCHED_FENCE_HOSTS, _PERCENT and "
+                "_WITHIN_S); write off by hand what is certainly off"
+            )
+    return StatusProblem(
+        "fencing-held", cell, f"no host is fenced: {why}", advice, ("redsched host list --status down",)
+    )

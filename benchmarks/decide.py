@@ -138,10 +138,10 @@ def first_host(decider: Decider, request: Request, rng: Random) -> str:
     return places[0].chosen.host if places else no_room()
 
 
-def repeated(fleet: Fleet) -> Callable[[], str]:
+def repeated(fleet: Fleet, settings: Settings | None = None) -> Callable[[], str]:
     """Repeat one request and apply its claim. Picks the best host, not one of the best few, as the loop does."""
     columns, rng, request = make_columns(fleet), Random(0), Request(AMOUNTS, required=REQUIRED)
-    decider = Decider(columns, Settings(pick_from=1))
+    decider = Decider(columns, settings or Settings(pick_from=1))
 
     def once() -> str:
         host = first_host(decider, request, rng)
@@ -155,9 +155,9 @@ def repeated(fleet: Fleet) -> Callable[[], str]:
     return once
 
 
-def new_shape(fleet: Fleet) -> Callable[[], str]:
+def new_shape(fleet: Fleet, settings: Settings | None = None) -> Callable[[], str]:
     columns, rng = make_columns(fleet), Random(0)
-    decider, asked = Decider(columns, Settings(pick_from=1)), iter(range(1, 10**9))
+    decider, asked = Decider(columns, settings or Settings(pick_from=1)), iter(range(1, 10**9))
 
     def once() -> str:
         request = Request({"VCPU": 2, "MEMORY_MB": next(asked)}, required=REQUIRED)

@@ -122,6 +122,13 @@ class Settings(BaseModel):
         default_factory=dict,
         description="Scarce classes besides GPUs, each with the usual amounts requested with one of it, as JSON.",
     )
+    spare_up_to: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        allow_inf_nan=False,
+        description="A class that at most this part of the hosts have is scarce, and its hosts are spared; 0: none is.",
+    )
     nova_filters: tuple[str, ...] = Field(
         (), description="Filter classes written for Nova, by import path, comma-separated."
     )

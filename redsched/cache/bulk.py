@@ -43,6 +43,7 @@ def _put_alike(columns: Columns, fields: Sequence[str], names: list[str], flats:
         else:
             _set_single(columns, rows, kind, flats, at)
     _set_trees(columns, rows, fields, flats)
+    columns.inventory_changed()
     columns.dirty.mark_all()
 
 

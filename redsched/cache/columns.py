@@ -10,7 +10,7 @@ affects only its own host and not the scheduler.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ from redsched.store.codec.results import HostUsage
 ENABLED, DISABLED, DRAINING = 0, 1, 2
 CHECKED_VALUES = 250_000
 """How many elements of each family of columns one call of `give_back` looks at: less than a millisecond in all."""
+MAX_OF_INVENTORY = 64
+"""The most results of `of_inventory` that are cached, because most have as many elements as the fleet has hosts."""
+T = TypeVar("T")
 _STATUS = {"enabled": ENABLED, "disabled": DISABLED, "draining": DRAINING}
 
 
@@ -79,6 +82,7 @@ class Columns(Rows):
         self.tentative = 0
         self.kept = KeptRows()
         self._derived = Derived()
+        self._of_inventory: dict[Hashable, Any] = {}
         self.declared = Declared()
         self.workload = EMPTY
         self.alive = np.zeros(self.size, np.bool_)
@@ -168,6 +172,23 @@ class Columns(Rows):
             return compute(rows)
         array = self._derived.array(key, self.dirty, compute)
         return array if rows is ALL_ROWS else array[rows]
+
+    def of_inventory(self, key: Hashable, compute: "Callable[[Columns], T]") -> T:
+        """Return what `compute` gives (not None), cached by key until hosts come or go, or the capacity of one changes.
+
+        Claims change nothing of it. Equal keys must come with functions that compute the same, from nothing but
+        `present` and `capacity`. Do not write to an array that it returns.
+        """
+        found: T | None = self._of_inventory.get(key)
+        if found is None:
+            if len(self._of_inventory) >= MAX_OF_INVENTORY:
+                self._of_inventory.clear()
+            found = self._of_inventory[key] = compute(self)
+        return found
+
+    def inventory_changed(self) -> None:
+        """Have `of_inventory` compute everything again."""
+        self._of_inventory.clear()
 
     # Topology: where a host is, and its pools
 
@@ -302,6 +323,8 @@ class Columns(Rows):
         elif kind in self.keyed:
             family, parse = self.keyed[kind]
             family.set(key, row, parse(text))
+            if kind == "capacity":
+                self.inventory_changed()
         elif kind == "label":
             self.label(key).set(row, text)
 
@@ -325,6 +348,11 @@ class Columns(Rows):
 
     # Rows
 
+    def allocate(self, host: str) -> int:
+        """Give a host that is unknown a row, whose values are the defaults."""
+        self.inventory_changed()
+        return super().allocate(host)
+
     def _grow(self, size: int) -> None:
         super()._grow(size)
         self.alive, self.attested = (grown(flags, np.zeros(size, np.bool_)) for flags in (self.alive, self.attested))
@@ -338,6 +366,7 @@ class Columns(Rows):
         self.dirty.mark_all()
 
     def _clear(self, row: int) -> None:
+        self.inventory_changed()
         for field in (*NUMBERS, "zone", "epoch"):
             self._set_single(row, field, "")
         self.kept.clear(row)

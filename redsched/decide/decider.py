@@ -12,6 +12,8 @@ from functools import partial
 from random import Random
 from typing import TypeVar
 
+import numpy as np
+
 from redsched.allowance import Allowance
 from redsched.cache.columns import Columns
 from redsched.decide.aggregates import per_revision
@@ -34,6 +36,8 @@ from redsched.decide.remembered import Remembered
 from redsched.decide.reserving import Wait, wait_for, worth_waiting_for
 from redsched.decide.result import Decision, Explanation, Miss, Place
 from redsched.decide.room import HostRoom, counts_by_host, rooms
+from redsched.decide.scoring.spared import Spared
+from redsched.decide.scoring.stranding import STRANDING
 from redsched.decide.steps import Steps, Undecided, finished
 from redsched.decide.top_hosts import Entry
 from redsched.decide.work_limit import TooMuchWork, check_work
@@ -65,6 +69,7 @@ class Decider:
         self._settings = settings
         self._registry = known or plugin_registry(settings)
         self._remembered = remembered
+        self._spared = Spared(settings.spare_up_to)
         self._host_rules = HostRulesCache(columns, remembered)
         self._profiles: Remembered[tuple[Hashable, str | None], RequestProfile] = Remembered(remembered)
         self._keeping = keeping
@@ -92,7 +97,7 @@ class Decider:
             return self._refused(profile)
         # The hosts to pick from must not depend on the number of alternates.
         options = found[:looked_at]
-        first = choose(len(options), pick_from, rng)
+        first = choose(profile.alike([entry[2] for entry, _ in options[:pick_from]]), pick_from, rng)
         place = profile.places.get(first)
         if place is None:
             others = [[candidate] for number, (_, candidate) in enumerate(options) if number != first]
@@ -142,17 +147,26 @@ class Decider:
     def _explain_steps(self, request: Request, hosts: Sequence[str], effort: Effort) -> Steps[Explanation]:
         if not request.members and request.count == 1:
             profile = self._profile(request)
-            return (yield from explain_steps(profile, request, len(profile.verified(1)), hosts, effort))
+            found = yield from explain_steps(profile, request, len(profile.verified(1)), hosts, effort)
+            return replace(found, spared=self._spared_by(profile, found))
         kinds = self._kinds(request)
-        found = self._find(request, kinds, Random(0))
-        kind = kinds[found.failed]
+        gang = self._find(request, kinds, Random(0))
+        kind = kinds[gang.failed]
         repeated = replace(kind.request, count=kind.count)
-        places = kind.count if found.places else found.room
+        places = kind.count if gang.places else gang.room
         explanation = yield from explain_steps(kind.profile, repeated, places, hosts, effort)
         nearest = tuple(replace(miss, member=kind.member) for miss in explanation.nearest)
         ranked = tuple(replace(one, member=kind.member) for one in explanation.ranked)
         reasons = named(kinds, kind, explanation.reasons)
-        return replace(explanation, reasons=reasons, nearest=nearest, ranked=ranked)
+        spared = self._spared_by(kind.profile, explanation)
+        return replace(explanation, reasons=reasons, nearest=nearest, ranked=ranked, spared=spared)
+
+    def _spared_by(self, profile: RequestProfile, found: Explanation) -> dict[str, int]:
+        """Return the scarce classes that a request that fits leaves to others, with the number of their hosts."""
+        weighs = any(one.name == STRANDING and multiplier for one, multiplier in profile.weighing.items())
+        hosts = self._spared.hosts(self._columns)
+        unasked = hosts.unasked(profile.request) if found.ranked and weighs else ()
+        return {name: int(np.count_nonzero(hosts.holders[name])) for name in unasked}
 
     def may_fit_later(self, request: Request, miss: Miss) -> bool:
         """Return whether ending claims could make a near miss fit: only rules about room and affinity reject it."""

@@ -96,6 +96,7 @@ class RequestProfile:
         self._others = tuple(rule for rule in others if not rule.dynamic)
         self.rules = (*self._host_rules.rules, *self._others)
         self.weighing = weighing
+        self._tiers = [weigher.tiers for weigher in weighing if weigher.tiers]
         dependencies = {*(rule.depends for rule in self._others), *(weigher.depends for weigher in weighing)}
         self._dependencies = tuple(dependencies - {depends_on_nothing})
         self._dynamic = tuple(rule for rule in others if rule.dynamic)
@@ -363,6 +364,15 @@ class RequestProfile:
             self._ranked = ranked
         best = best_of_all(self._ranked, self.columns.order, count).tolist()
         return [(-self._ranked.item(row), self.columns.name(row), row) for row in best]
+
+    def alike(self, rows: Sequence[int]) -> int:
+        """Return how many of the first of these rows a random one may be picked from: those of one tier."""
+        count = len(rows)
+        for tiers in self._tiers if count > 1 else ():
+            if (numbers := tiers(self.columns, self.request)) is not None:
+                best = numbers.item(rows[0])
+                count = next((at for at in range(1, count) if numbers.item(rows[at]) != best), count)
+        return count
 
     def score_of(self, row: int) -> float | None:
         """Return the score of a row; None if it does not pass every rule, or if its pools are known to fail."""

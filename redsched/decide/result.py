@@ -153,7 +153,8 @@ class Explanation:
     `ranked` has the best hosts that fit, best first; () if the request is refused. `unknown` names the zones and hosts
     of the request that do not exist. `closed` has the first hosts that would take one place if they took claims now.
     `exceeded` has the limits of the project's quota that the request exceeds, independently of the hosts; None while
-    hosts may still restore claims that count.
+    hosts may still restore claims that count. `spared` has the scarce classes that the request does not ask for, whose
+    hosts come after others, with the number of these hosts; empty if it is refused.
     """
 
     hosts: int
@@ -167,3 +168,4 @@ class Explanation:
     ranked: tuple[RankedHost, ...] = ()
     unknown: Unknown = Unknown()
     closed: tuple[ClosedHost, ...] = ()
+    spared: Mapping[str, int] = field(default_factory=dict)

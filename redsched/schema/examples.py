@@ -343,6 +343,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "unsearched": 0,
         "cut_short": False,
         "ranked": [{"host": "h17", "score": 0.75, "weighers": {"spread": 0.75, "failures": 0.0}}],
+        "spared": {"CUSTOM_GPU_MILLI": 1},
         "unknown_zones": [],
         "unknown_hosts": [],
         "zones": [],

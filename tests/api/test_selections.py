@@ -264,6 +264,18 @@ async def test_explain_counts_reasons_and_checks_a_host(api: httpx.AsyncClient, 
     assert held(clean_store) == before
 
 
+async def test_explain_names_the_scarce_classes_that_a_request_leaves_to_others(api: httpx.AsyncClient) -> None:
+    for name, classes in (("h2", {}), ("h3", {"CUSTOM_SEAT": {"total": 4}})):
+        await put_host(api, name, inventories={"VCPU": {"total": 8}, **classes}, pools={}, external={})
+    found = (await api.post("/v1/explain", json={"resources": {"VCPU": 1}})).json()
+    assert found["spared"] == {"CUSTOM_SEAT": 1}
+    assert {one["host"]: one["weighers"]["stranding"] for one in found["ranked"]} == {"h1": 0, "h2": 0, "h3": -1}
+    asking = (await api.post("/v1/explain", json={"resources": {"VCPU": 1, "CUSTOM_SEAT": 1}})).json()
+    assert (asking["spared"], asking["fits"]) == ({}, 1)
+    refused = (await api.post("/v1/explain", json={"resources": {"VCPU": 9}})).json()
+    assert (refused["spared"], refused["fits"]) == ({}, 0)
+
+
 async def test_explain_of_an_unknown_host_is_404(api: httpx.AsyncClient) -> None:
     check_problem(await api.post("/v1/explain?host=h9", json=NEED), 404, "not-found")
     check_problem(await api.post("/v1/explain?host=a%20b", json=NEED), 422, "invalid-request")

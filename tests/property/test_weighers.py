@@ -17,7 +17,7 @@ from tests.support.models.plain_reading import Fields, Fleet, columns_from
 SHARES = {100: 1.0, 500: 2.0, 1000: 4.0}
 BESIDE = {"VCPU": 6.0, "MEMORY_MB": 500.0}
 SCARCE = {"FPGA": {"VCPU": 3.0}, "DISK_GB": {"MEMORY_MB": 20.0, "VCPU": 0.5}}
-WEIGHERS = plugin_registry(Settings(gpu_shares=SHARES, gpu_beside=BESIDE, scarce=SCARCE)).weighers
+WEIGHERS = plugin_registry(Settings(gpu_shares=SHARES, gpu_beside=BESIDE, scarce=SCARCE, spare_up_to=0)).weighers
 GPU = "CUSTOM_GPU_MILLI"
 READINGS: dict[str, Callable[[Fields, Request], float]] = {
     "spread": plain.spread_of,

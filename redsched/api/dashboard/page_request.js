@@ -98,6 +98,7 @@ function explained(found) {
     unknown.length ? h("p", { class: "bad" }, `Unknown: ${unknown.join(", ")}.`) : "",
     removed(reasons, hosts),
     ranking(ranked ?? []),
+    spared(found.spared),
     nearest.length ? nearestTable(nearest) : "",
     closed.length ? table("Would fit if they took claims", ["Host", "Why it takes none"],
       closed.map((one) => [hostLink(one.host), one.reason])) : "",
@@ -109,6 +110,12 @@ function explained(found) {
       ...(host.kept ? [["reserved", "", `${amounts(host.kept.slots)} ${keptFor(host.kept)}`]] : []),
     ])),
   ];
+}
+
+/** Return which hosts come last because of scarce classes that the request does not ask for. */
+function spared(classes) {
+  const found = Object.entries(classes ?? {}).map(([name, hosts]) => `${name} (${number(hosts)})`);
+  return found.length ? h("p", {}, `Spared: hosts with ${found.join(", ")}, which the request does not ask for.`) : "";
 }
 
 function nearestTable(nearest) {

@@ -145,6 +145,9 @@ def _show_explanation(found: Explanation) -> None:
     print(f"{found.fits} of {found.hosts} hosts fit{unsearched}")
     if found.ranked:
         _show_ranked(found.ranked)
+    if found.spared:
+        classes = ", ".join(f"{name} ({hosts} of {found.hosts})" for name, hosts in found.spared.items())
+        tables.say(f"spared: hosts with {classes}, which the request does not ask for")
     if found.unknown.text:
         tables.say(found.unknown.text)
     if found.reasons:

@@ -1,6 +1,7 @@
 """The ranking of the hosts that fit a request: the best of them, with their scores by weigher."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,12 @@ def merge_ranked(rankings: Iterable[Sequence[RankedHost]]) -> tuple[RankedHost, 
     return tuple(found[:RANKED])
 
 
+def merge_spared(found: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return how many hosts of several cells are spared, by class, sorted."""
+    total = sum(map(Counter, found), Counter[str]())
+    return dict(sorted(total.items()))
+
+
 def _by_weigher(profile: RequestProfile, rows: NDArray[np.intp]) -> Iterator[tuple[str, NDArray[np.float64]]]:
     """Yield each weigher that is in use, with what it adds to the scores of these rows: float64 of their shape."""
     columns, request = profile.columns, profile.request
@@ -42,7 +49,7 @@ def _by_weigher(profile: RequestProfile, rows: NDArray[np.intp]) -> Iterator[tup
     among = rows if profile.is_cached else profile.open_rows()
     at = np.searchsorted(among, rows) if among is not rows else np.arange(len(rows))
     for weigher, multiplier in profile.weighing.items():
-        if weigher.dynamic and weigher.idle(columns, request):
+        if weigher.idle(columns, request):
             continue
         check_work("ranking the hosts that fit")
         values = np.broadcast_to(weigher.weighed(columns, request, among, multiplier), among.shape)[at]

@@ -119,7 +119,9 @@ class Search:
         return self._domains(step, whole)
 
     def _assignments(self, place: int) -> Iterator[Choice]:
-        for row, candidate in self._pick.of(self._table.queue(place).options()):
+        profile = self._table.kinds[self._table.kind_of[place]].profile
+        options = self._table.queue(place).options()
+        for row, candidate in self._pick.of(options, lambda best: profile.alike([row for row, _ in best])):
             yield partial(self._table.state.assign, place, row, candidate)
 
     def _domains(self, colocation: Colocation, whole: bool) -> Iterator[Choice]:

@@ -1,6 +1,6 @@
 """All data of a search: the kinds, the state, the domains fixed so far, and a queue for each kind."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from random import Random
@@ -31,9 +31,10 @@ class PickPolicy:
     pick_from: int
     rng: Random
 
-    def of(self, options: Iterator[T]) -> Iterator[T]:
-        """Yield all options, first a random one of the best few."""
-        yield from pick(list(islice(options, self.pick_from)), self.pick_from, self.rng)
+    def of(self, options: Iterator[T], alike: Callable[[list[T]], int] = len) -> Iterator[T]:
+        """Yield all options, first a random one of the best few, as far as these are `alike`: a number of the first."""
+        best = list(islice(options, self.pick_from))
+        yield from pick(best, alike(best) if best else 0, self.rng)
         yield from options
 
 

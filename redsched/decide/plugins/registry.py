@@ -10,7 +10,7 @@ from redsched.decide.plugins.entry_points import own_code
 from redsched.decide.plugins.nova import nova_filters, nova_weighers, read_nova_conf, refuse_unusable
 from redsched.decide.rules import Filter
 from redsched.decide.scoring import POLICIES, Weigher, weighers
-from redsched.decide.scoring.registry import Policy, check_policy, check_weighers
+from redsched.decide.scoring.registry import Policy, check_policy, check_weighers, sparing
 from redsched.decide.scoring.weigher import Weighing
 from redsched.errors import InvalidRequest
 from redsched.model import Request
@@ -42,6 +42,7 @@ def plugin_registry(settings: Settings) -> PluginRegistry:
     _check_names("policy", POLICIES, own.policies, settings.policies)
     known = {**weighers(settings, own.weighers.values()), **from_nova}
     policies = {**POLICIES, **own.policies, **settings.policies}
+    policies = {name: sparing(policy, settings) for name, policy in policies.items()}
     for name, policy in policies.items():
         check_weighers(f"policy {name!r}", policy, known)
     check_weighers("the setting weights", settings.weights, known)

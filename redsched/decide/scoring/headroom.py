@@ -12,7 +12,7 @@ from redsched.decide.scoring.weigher import Score
 from redsched.model import Request
 
 DIMENSIONS = frozenset(("VCPU", "MEMORY_MB", "DISK_GB"))
-"""The classes that `balance` considers on every host, besides the requested ones."""
+"""The classes that `balance` considers on every host, besides the requested ones. They are never scarce."""
 
 
 def spread(columns: Columns, request: Request, rows: Rows) -> Score:

@@ -19,7 +19,14 @@ from redsched.decide.scoring.hosts import (
     unscaled_free_of,
 )
 from redsched.decide.scoring.named import image_props, metrics
-from redsched.decide.scoring.stranding import Scarce, depends_on_workload, stranding
+from redsched.decide.scoring.spared import Spared
+from redsched.decide.scoring.stranding import (
+    STRANDING,
+    Scarce,
+    depends_on_workload,
+    stranding,
+    stranding_weigher,
+)
 from redsched.decide.scoring.weigher import Weigher
 from redsched.errors import InvalidRequest
 from redsched.model import GroupPolicy
@@ -51,12 +58,26 @@ POLICIES: Mapping[str, Policy] = {
     },
 }
 
+NO_PREFERENCES = frozenset(("failures", "build_failure", "cross_cell"))
+"""The weighers whose multipliers say nothing about how much the room on a host matters."""
+
 _KEYS = {"cross_cell": "cross_cell_move_weight_multiplier"}
 """Nova's metadata keys that do not derive from the weigher's name."""
 _SIGNS = {"build_failure": -1.0}
 """The weighers that Nova counts against a host, though their multiplier is positive."""
 _OFF_AT_0 = frozenset(("image_props",))
 """The weighers that Nova does not evaluate while their setting is 0, whatever aggregates say."""
+
+
+def sparing(policy: Policy, settings: Settings) -> Policy:
+    """Return a policy that spares scarce classes: with `stranding`, by as much as its preferences together.
+
+    So room on other hosts goes first, whatever the policy prefers. One that names `stranding` stays as it is.
+    """
+    if not settings.spare_up_to:
+        return policy
+    preferences = sum(abs(multiplier) for name, multiplier in policy.items() if name not in NO_PREFERENCES)
+    return {STRANDING: preferences or 1.0, **policy}
 
 
 def weighers(settings: Settings, own: Iterable[Weigher] = ()) -> dict[str, Weigher]:
@@ -81,7 +102,7 @@ def _room(settings: Settings) -> tuple[Weigher, ...]:
         Weigher("balance", balance, total=True),
         Weigher("gpu_fragmentation", gpu_fragmentation(demands), depends=depends_on_workload, total=True),
         Weigher("gpu_stranding", stranding([gpus]), depends=depends_on_workload, total=True),
-        Weigher("stranding", stranding(others), depends=depends_on_workload, total=True),
+        stranding_weigher(others, Spared(settings.spare_up_to)),
         Weigher("failures", failures, of_host=True, total=True),
         Weigher("soft_spread", soft_spread, relative=True, dynamic=True),
     )

@@ -1,8 +1,11 @@
-"""The weighers `gpu_stranding` and `stranding`: keep scarce classes usable by what is left beside them.
+"""The weighers `gpu_stranding` and `stranding`: keep scarce classes usable, by what is left beside them.
 
 A free GPU on a host without free CPUs is useless to all requests that need both. The same holds for any scarce class:
 FPGAs, local SSDs, licences of a host. Both weighers estimate how much of the free amount lacks what requests for it ask
 for as well: what they have asked for until now, with the settings' values as a start.
+
+Whatever a request without a scarce class takes is taken from beside it. So `stranding` also counts against a host each
+class that it has, that few other hosts have, and that the request does not ask for: see `spared`.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -10,14 +13,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
 from redsched.decide.rules import Rows
 from redsched.decide.scoring.demand import demand, room
-from redsched.decide.scoring.weigher import Score
+from redsched.decide.scoring.spared import Spared
+from redsched.decide.scoring.weigher import Score, Weigher
 from redsched.model import Amounts, Request
 from redsched.model.workload import Workload
 
+STRANDING = "stranding"
+"""The name of the weigher of scarce classes, which every policy has."""
 PRIOR_PLACES = 200.0
 """How many requested places the settings' values count as, beside the real ones."""
 UNLIMITED = 1e18
@@ -98,3 +105,27 @@ def stranding(classes: Sequence[Scarce]) -> Callable[[Columns, Request, Rows], S
         return 0.5 - grown / 2
 
     return raw
+
+
+def stranding_weigher(classes: Sequence[Scarce], spared: Spared) -> Weigher:
+    """Make the weigher `stranding`: that of these classes, or 0 without any, less what counts against spared hosts."""
+    of_classes = stranding(classes)
+
+    def raw(columns: Columns, request: Request, rows: Rows) -> Score:
+        hosts = spared.hosts(columns)
+        value = of_classes(columns, request, rows) if classes else 0.0
+        return value - hosts.against(request)[rows] if hosts.names else value
+
+    def depends(columns: Columns) -> Hashable:
+        # A host that gets or loses a scarce class is a changed row anyway.
+        names = spared.hosts(columns).names
+        return (columns.workload, names) if classes else names
+
+    def idle(columns: Columns, _request: Request) -> bool:
+        return not classes and not spared.hosts(columns).names
+
+    def tiers(columns: Columns, request: Request) -> NDArray[np.float64] | None:
+        hosts = spared.hosts(columns)
+        return hosts.against(request) if hosts.names else None
+
+    return Weigher(STRANDING, raw, depends=depends, total=True, idle=idle, tiers=tiers)

@@ -34,11 +34,14 @@ class Weigher:
     the best of them has 1, the worst 0. `lowest` and `highest` replace the worst and the best as ends of the range;
     values beyond them are clipped. `depends` and `dynamic` have the same meaning as in a rule.
 
-    While a dynamic weigher is `idle`, it gives every host 0 and need not be called, as when a request's group has
-    another policy.
+    While a weigher is `idle`, it gives every host 0 and need not be called, as when a request's group has another
+    policy. If it is not dynamic, this may change only when `depends` does.
 
     A weigher `of_host` does not read the request, so that requests share its values. One that is `total` may also be
     called for rows that do not fit: their values are ignored, but need not be numbers.
+
+    Of several good hosts, a random one is tried first. If `tiers(columns, request)` gives numbers of all rows, it is
+    one of those with the same number as the best: to others, no request goes by chance.
 
     `multiplied(columns, rows, multiplier)` returns the multiplier of each row, if it differs between rows.
     """
@@ -54,6 +57,7 @@ class Weigher:
     idle: Callable[[Columns, Request], bool] = _never
     of_host: bool = False
     total: bool = False
+    tiers: Callable[[Columns, Request], NDArray[np.float64] | None] | None = None
 
     def value(self, columns: Columns, request: Request, rows: Rows) -> Score:
         """Return the value to multiply: the raw numbers, normalized if the weigher is relative."""
@@ -86,7 +90,7 @@ def score(
     """
     total: Score = np.float64(0.0)
     for weigher, multiplier in weighing.items():
-        if weigher.dynamic and weigher.idle(columns, request):
+        if weigher.idle(columns, request):
             part: Score = 0.0
         else:
             check_work("weighing hosts")

@@ -87,6 +87,10 @@ class ExplanationAnswer(Answer, shows=Explanation):
         list[RankedHostAnswer],
         Field(description="The best hosts that fit one place, at most five, best first; empty if it is refused."),
     ]
+    spared: Annotated[
+        Mapping[str, int],
+        Field(description="Scarce classes that it does not ask for, whose hosts come last, and how many have each."),
+    ]
     unknown_zones: Annotated[
         list[str], From("unknown.zones"), Field(description="Zones of the request that no host is in.")
     ]

@@ -28,25 +28,28 @@ NOVAS = {
 
 
 def named(request: Request, settings: Settings | None = None) -> dict[str, float]:
-    found = multipliers(request, plugin_registry(settings or Settings()))
+    found = multipliers(request, plugin_registry(settings or Settings(spare_up_to=0)))
     return {weigher.name: multiplier for weigher, multiplier in found.items()}
 
 
 def test_the_request_overrules_the_settings_and_they_the_policy() -> None:
     asked = Request({"VCPU": 1}, policy="pack", weights={"spread": 0.5})
     assert named(Request({"VCPU": 1})) == {"failures": -1.0, "spread": 1.0}
-    stronger = Settings(weights={"pack": 3.0, "spread": 9.0})
+    stronger = Settings(spare_up_to=0, weights={"pack": 3.0, "spread": 9.0})
     assert named(asked, stronger) == {"failures": -1.0, "pack": 3.0, "spread": 0.5}
     assert named(asked) == {"failures": -1.0, "pack": 1.0, "spread": 0.5}
 
 
 def test_the_policy_nova_has_all_of_novas_weighers_with_novas_multipliers() -> None:
-    assert named(Request({"VCPU": 1}), Settings(policy="nova")) == NOVAS
+    assert named(Request({"VCPU": 1}), Settings(policy="nova", spare_up_to=0)) == NOVAS
 
 
 def test_a_request_that_says_nothing_leaves_a_weigher_out_and_an_operator_leaves_it_to_aggregates() -> None:
     assert named(Request({"VCPU": 1}, weights={"spread": 0, "failures": 0})) == {}
-    assert named(Request({"VCPU": 1}), Settings(weights={"spread": 0})) == {"failures": -1.0, "spread": 0.0}
+    assert named(Request({"VCPU": 1}), Settings(spare_up_to=0, weights={"spread": 0})) == {
+        "failures": -1.0,
+        "spread": 0.0,
+    }
 
 
 def test_what_a_request_wishes_is_weighed_under_every_policy_unless_something_else_is_reported() -> None:
@@ -58,7 +61,7 @@ def test_what_a_request_wishes_is_weighed_under_every_policy_unless_something_el
 
 
 def test_policies_of_ones_own_are_chosen_like_others() -> None:
-    settings = Settings(policies={"dense": {"gpu_fragmentation": 2.0, "best_fit": 1.0}})
+    settings = Settings(policies={"dense": {"gpu_fragmentation": 2.0, "best_fit": 1.0}}, spare_up_to=0)
     assert named(Request({"VCPU": 1}, policy="dense"), settings) == {"gpu_fragmentation": 2.0, "best_fit": 1.0}
     assert named(Request({"VCPU": 1}), settings.model_copy(update={"policy": "dense"})).keys() >= {"best_fit"}
 
@@ -66,6 +69,22 @@ def test_policies_of_ones_own_are_chosen_like_others() -> None:
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_policy_names_weighers_that_there_are(name: str) -> None:
     assert named(Request({"VCPU": 1}, policy=name)) == POLICIES[name]
+
+
+@pytest.mark.parametrize(
+    ("policy", "stranding"),
+    [("spread", 1.0), ("pack", 1.0), ("balanced", 2.0), ("gpu", 1.3), ("nova", 9.0), ("dense", 3.0), ("wary", 1.0)],
+)
+def test_every_policy_spares_scarce_classes_as_much_as_it_prefers_anything(policy: str, stranding: float) -> None:
+    own = {"dense": {"gpu_fragmentation": 2.0, "best_fit": -1.0}, "wary": {"failures": -1.0}}
+    found = named(Request({"VCPU": 1}, policy=policy), Settings(policies=own))
+    assert found == {**{**POLICIES, **own}[policy], "stranding": stranding}
+
+
+def test_a_policy_and_a_request_that_name_stranding_have_their_own_multiplier_of_it() -> None:
+    settings = Settings(policies={"mine": {"pack": 1.0, "stranding": 0.2}})
+    assert named(Request({"VCPU": 1}, policy="mine"), settings) == {"pack": 1.0, "stranding": 0.2}
+    assert "stranding" not in named(Request({"VCPU": 1}, weights={"stranding": 0}), settings)
 
 
 @pytest.mark.parametrize(

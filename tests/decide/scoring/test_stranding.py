@@ -14,7 +14,8 @@ from tests.support.builders.columns import columns_of
 from tests.support.builders.weighed import raw_of, weigher
 
 GPUS = Settings(gpu_beside={"VCPU": 8.0})
-OTHERS = Settings(scarce={"FPGA": {"VCPU": 4.0}, "CUSTOM_SSD_GB": {"MEMORY_MB": 2.0}})
+OTHERS = Settings(scarce={"FPGA": {"VCPU": 4.0}, "CUSTOM_SSD_GB": {"MEMORY_MB": 2.0}}, spare_up_to=0)
+"""For what is left beside scarce classes; which hosts are spared is in test_spared.py."""
 
 
 def gpus(*left: int, vcpu: int = 64) -> dict[str, str]:
@@ -103,7 +104,7 @@ def test_several_scarce_classes_add_up_to_the_worst_of_one() -> None:
 
 def test_without_scarce_classes_all_hosts_are_equal() -> None:
     columns = columns_of(a=boards(1, VCPU=4), b=having(VCPU=4))
-    assert stranding(columns, Request({"VCPU": 4}), Settings()) == {"a": 0.5, "b": 0.5}
+    assert stranding(columns, Request({"VCPU": 4}), Settings(spare_up_to=0)) == {"a": 0.0, "b": 0.0}
 
 
 def test_a_decision_leaves_the_host_with_devices_to_requests_for_them() -> None:

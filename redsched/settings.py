@@ -18,7 +18,6 @@ from redsched.model import MAX_RATIO
 from redsched.model.units import plain_number
 from redsched.model.validation import check_class, check_name
 from redsched.model.workload import GPU_SHARES
-from redsched.subprocesses import split_command
 
 PREFIX = "REDSCHED_"
 MAX_CELL_NAME = 32
@@ -332,7 +331,11 @@ class Settings(BaseModel):
     @field_validator("fence")
     @classmethod
     def _check_fence(cls, command: str) -> str:
-        if command and not split_command("fence", command):
+        if not command:
+            return command
+        from redsched.subprocesses import split_command  # which loads asyncio
+
+        if not split_command("fence", command):
             raise InvalidRequest(f"fence is blank: name a command, or leave {PREFIX}FENCE empty, which fences no host")
         return command
 

@@ -29,6 +29,7 @@ from redsched.api.readiness import ReadinessMonitor
 from redsched.cache.fleet import FleetUsage
 from redsched.errors import InvalidRequest, StoreUnavailable
 from redsched.scheduler import Effort, Finding, Readiness, Stats
+from redsched.scheduler.results import Fenced
 from redsched.server import processes
 from redsched.server.processes import ChildProcess
 from redsched.server.registry import WorkerRegistry
@@ -208,6 +209,8 @@ async def test_totals_are_counted_once_however_often_they_are_sampled() -> None:
         claims_expired=3,
         audits={("c1", "cell"): 2, ("c1", "ids"): 0},
         findings=found,
+        fenced={Fenced.FAILED: 2},
+        fencing_held=3,
         store_s=0.001,
     )
     metrics.sample(stats, ready=True)
@@ -219,6 +222,8 @@ async def test_totals_are_counted_once_however_often_they_are_sampled() -> None:
     assert shown["redsched_audits_total", "c1", "cell"] == 2
     assert shown["redsched_audits_total", "c1", "ids"] == 0, "an increase from nothing to 1 is none to Prometheus"
     assert shown["redsched_audit_findings_total", "2", "true"] == 1
+    assert shown["redsched_fencing_total", "failed"] == 2
+    assert (shown["redsched_fencing_total", "written-off"], shown["redsched_fencing_held",]) == (0, 3)
     assert (shown["redsched_store_latency_seconds_count",], shown["redsched_store_failures_total",]) == (1, 1)
 
 

@@ -1,5 +1,7 @@
 """An agent is killed as by a power cut: its service comes up elsewhere once the machine is proved to be off."""
 
+import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from redsched.model import ClaimStatus, HostReport, Inventory, OnExit, Request
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from redsched.store.store import Store
+from tests.cli.parts import running
 from tests.support.builders.cells import lapse, raw_client
 from tests.support.processes.lone_agent import LoneAgent
 from tests.support.waiting import wait_until
@@ -80,3 +83,40 @@ async def test_a_service_moves_once_its_machine_is_off_and_not_before(
         if not is_off:
             claim = await scheduler.claims.get("web")
             assert (claim.host, claim.state) == (first, ClaimStatus.ACTIVE)
+
+
+async def test_what_a_scheduler_proved_that_is_dead_writes_nothing_off_and_another_one_fences_again(
+    clean_store: str, agents: dict[str, LoneAgent], tmp_path: Path
+) -> None:
+    """The worker of an API is killed while the command runs. The command goes on, and nobody sees that it succeeds."""
+    fence = tmp_path / "fence"
+    fence.write_text(
+        f"#!/bin/sh\ncd {tmp_path}; echo $PPID >> workers\n"
+        "[ $(wc -l < workers) = 1 ] && { while [ ! -e go ]; do sleep 0.05; done; touch gone; exit 0; }\n"
+        "while [ ! -e end ]; do sleep 0.05; done\n"
+    )
+    fence.chmod(0o755)
+    environment = {"REDSCHED_FENCE": str(fence), "REDSCHED_WRITE_OFF_AFTER_S": "0.001"}
+    async with Scheduler.connect(clean_store, Settings()) as scheduler, raw_client(clean_store) as raw:
+        first = await placed(scheduler)
+        agents[first].kill()
+        await is_down(raw, scheduler, first)
+        with running("api", "--port", "0", environment={**environment, "REDSCHED_REDIS_URL": clean_store}):
+            workers = tmp_path / "workers"
+
+            async def called(times: int) -> bool:
+                return workers.exists() and len(workers.read_text().split()) == times
+
+            await wait_until(lambda: called(1), timeout=30, what="the command runs")
+            os.kill(int(workers.read_text()), signal.SIGKILL)
+            (tmp_path / "go").touch()
+            await wait_until((tmp_path / "gone").exists, what="the first command has succeeded")
+            await wait_until(lambda: called(2), timeout=30, what="another worker calls the command")
+            assert await raw.hget(scheduler._cells.named("c1").store.keys.host(first), "epoch") != "lost"
+            (tmp_path / "end").touch()
+
+            async def has_moved() -> bool:
+                return (await scheduler.claims.get("web")).host != first
+
+            await wait_until(has_moved, timeout=30, what="the claim has moved")
+        assert len(set(workers.read_text().split())) == 2

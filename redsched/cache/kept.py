@@ -48,6 +48,10 @@ class KeptRows:
         """Return the reservation of a row; None if it has none."""
         return self._rows.get(row)
 
+    def rows(self) -> Iterator[tuple[int, Kept]]:
+        """Yield all reserved rows."""
+        return iter(self._rows.items())
+
     def of(self, reservation: str) -> Iterator[tuple[int, Kept]]:
         """Yield the rows that are reserved under this id."""
         return ((row, kept) for row, kept in self._rows.items() if kept.reservation == reservation)

@@ -307,6 +307,15 @@ class Claim:
         return tuple(one for one in self.placements if one.state in HELD and not self.is_doomed(one))
 
     @property
+    def was_active(self) -> bool:
+        """Whether it is active, or was since it was claimed or unshelved."""
+        if any(one.state is ClaimStatus.ACTIVE for one in self.placements):
+            return True
+        current = self.raw.get("current_root") or self.raw.get("current")
+        shelved = self.closed if self.closed_reason is EndReason.SHELVED else ""
+        return current is not None and not (shelved and Token.parse(current) <= Token.parse(shelved))
+
+    @property
     def is_live(self) -> bool:
         """Whether it runs, is to run or waits to be placed. False once it is released, before its host is asked."""
         return self.state is ClaimStatus.PENDING or bool(self.wanted)

@@ -15,7 +15,7 @@
 -- gang_on_exit: '' for keep.
 -- max_runtime_s: of the request, '' for no limit. The time counts from a claim's first placement on, or from the one
 -- that unshelved it: claims that replace.lua moves or retries keep the deadline that they have.
--- reservation: that of the request, if hosts are reserved for it, else ''.
+-- reservation: that of the request, if hosts are reserved for it; '*' if it may use what is kept for any; else ''.
 -- alternates: other hosts that fit, separated by spaces; of those that no member gets, the first most_alternates are
 -- stored for each claim. '' in calls of replace.lua.
 -- decisions: how the candidates were chosen: the number of the text of each member (from 1), separated by spaces, then

@@ -7,6 +7,7 @@ from typing import TypeVar
 from redsched.cache.columns import Columns
 from redsched.decide import Explanation
 from redsched.decide.lost_members import ignoring_lost_members
+from redsched.decide.recovery import before_reservations
 from redsched.decide.work_limit import TooMuchWork
 from redsched.errors import RedschedError
 from redsched.model import Claim, Request
@@ -38,13 +39,17 @@ async def decide_on(
 
 @contextmanager
 def as_if_left(columns: Columns, claims: Sequence[Claim]) -> Iterator[None]:
-    """Apply the rules of server groups, inside the context, as if these claims had left their hosts."""
+    """Apply the rules of server groups, inside the context, as if these claims had left their hosts.
+
+    If all of them are recovered, what hosts keep for requests is free.
+    """
     by_group: dict[str, list[Claim]] = {}
     for claim in claims:
         by_group.setdefault(claim.group, []).append(claim)
     with ExitStack() as stack:
         for alike in by_group.values():
             stack.enter_context(ignoring_lost_members(columns, *alike))
+        stack.enter_context(before_reservations(columns, *claims))
         yield
 
 

@@ -227,10 +227,7 @@ class MigrationService:
 
 def _is_unshelved(claim: Claim) -> bool:
     """Return whether a pending claim was unshelved and has not been active since, so that it counts as shelved."""
-    if claim.closed_reason is not EndReason.SHELVED:
-        return False
-    current = claim.raw.get("current_root") or claim.raw.get("current")
-    return current is None or Token.parse(current) <= Token.parse(claim.closed)
+    return claim.closed_reason is EndReason.SHELVED and not claim.was_active
 
 
 def _running_elsewhere(claim: Claim) -> Placement | None:
@@ -241,7 +238,7 @@ def _running_elsewhere(claim: Claim) -> Placement | None:
 
 def _is_service(claim: Claim) -> bool:
     """Return whether a pending claim has been active and its request asks to replace work that ends."""
-    return claim.on_exit is OnExit.REPLACE and "current" in claim.raw and not _is_unshelved(claim)
+    return claim.on_exit is OnExit.REPLACE and claim.was_active
 
 
 def _next_specs(claim: Claim, hosts: frozenset[str]) -> list[ReplacementSpec]:

@@ -15,6 +15,7 @@ from random import Random
 
 from redsched.decide import Decision
 from redsched.decide.lost_members import followers_on, written_off_with
+from redsched.decide.recovery import is_recovery
 from redsched.decide.work_limit import TooMuchWork
 from redsched.errors import (
     ClaimState,
@@ -34,7 +35,7 @@ from redsched.scheduler.claims.single_request import elsewhere, single_claim_req
 from redsched.scheduler.hosts.group_targets import MAX_FOLLOWERS, PlacementTarget, decided
 from redsched.scheduler.planning.limits import background_limit
 from redsched.scheduler.quotas.enforcement import Quotas
-from redsched.scheduler.selection.claim_call import replacement_call
+from redsched.scheduler.selection.claim_call import ANY_RESERVATION, replacement_call
 from redsched.scheduler.selection.references import refuse_undeclared, undeclared, with_hints, without_ended_hints
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimAnswer, Replacement
@@ -125,7 +126,15 @@ class ReplacementPlacer:
             written_off = written_off_with(cell.updater.columns, claim)
             expected_hosts = expected(target.held)
             call = replacement_call(
-                target.request, cell, decision, claim.id, replacement, written_off, *decided_on, expected_hosts
+                target.request,
+                cell,
+                decision,
+                claim.id,
+                replacement,
+                written_off,
+                *decided_on,
+                expected_hosts,
+                ANY_RESERVATION if is_recovery(cell.updater.columns, claim) else "",
             )
             answer = await self._quotas.claim(cell, call)
             cell.updater.apply_reply(answer)

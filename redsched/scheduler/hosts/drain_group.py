@@ -11,6 +11,7 @@ from random import Random
 
 from redsched.cache.entries import GroupState
 from redsched.decide import Decision
+from redsched.decide.recovery import is_recovery
 from redsched.errors import ClaimState, NotFound, NoValidHost, StoreUnavailable
 from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, GangMember, GroupPolicy, Relation, Request
 from redsched.scheduler.cells import Cell
@@ -19,7 +20,7 @@ from redsched.scheduler.claims.gang_relations import bound_to, expected, relatio
 from redsched.scheduler.claims.replacements import MAX_TRIES, ReplacementPlacer, ReplacementSpec, raise_for
 from redsched.scheduler.hosts.group_targets import PlacementTarget
 from redsched.scheduler.quotas.enforcement import Quotas
-from redsched.scheduler.selection.claim_call import claim_call
+from redsched.scheduler.selection.claim_call import ANY_RESERVATION, claim_call
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ClaimCall, Replacement
 
@@ -219,7 +220,10 @@ def _call(
     seen_seq: int,
 ) -> ClaimCall:
     """Return the call that claims all new places. What each claim stores of its own request does not change."""
-    call = claim_call(group.request, cell, decision, [one.id for one in group.claims], epoch, seen_seq)
+    recovers = all(is_recovery(cell.updater.columns, one) for one in group.claims)
+    reservation = ANY_RESERVATION if recovers else ""
+    ids = [one.id for one in group.claims]
+    call = claim_call(group.request, cell, decision, ids, epoch, seen_seq, reservation=reservation)
     pairs = zip(call.members, group.claims, strict=True)
     members = tuple(replace(member, replacement=replacement(one)) for member, one in pairs)
     return replace(

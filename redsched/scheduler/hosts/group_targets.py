@@ -13,6 +13,7 @@ from random import Random
 from redsched.cache.columns import Columns
 from redsched.decide import Decider, Decision
 from redsched.decide.lost_members import ignoring_lost_members
+from redsched.decide.recovery import before_reservations
 from redsched.model import Claim, GangMember, Request
 from redsched.scheduler.claims.gang_relations import Held
 
@@ -37,7 +38,7 @@ class PlacementTarget:
 
 def decided(decider: Decider, columns: Columns, target: PlacementTarget, rng: Random) -> Decision:
     """Return the decision on the claim's place, with its followers if all of them fit together."""
-    with ignoring_lost_members(columns, target.claim):
+    with ignoring_lost_members(columns, target.claim), before_reservations(columns, target.claim):
         state = columns.declared.groups.get(target.claim.group)
         if target.followers and state is not None and not state.members:
             decision = _for_all(decider, target, rng)

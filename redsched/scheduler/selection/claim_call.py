@@ -10,6 +10,8 @@ from redsched.scheduler.results import Selection, Selections
 from redsched.store.codec.results import ClaimAnswer, ClaimCall, Member, Replacement
 
 NO_GANG: Mapping[str, tuple[str, ...]] = {}
+ANY_RESERVATION = "*"
+"""Instead of the id of a reservation: the call may use what is kept for any request."""
 EQUAL_PLACES = "places"
 """The name of the member of a gang that consists of equal places."""
 
@@ -89,9 +91,10 @@ def replacement_call(
     epoch: str,
     seen_seq: int,
     expected: Mapping[str, tuple[str, ...]],
+    reservation: str = "",
 ) -> ClaimCall:
     """Return the call that gives a claim of this request another placement, at the decision's only place."""
-    call = claim_call(request, cell, decision, (claim_id,), epoch, seen_seq)
+    call = claim_call(request, cell, decision, (claim_id,), epoch, seen_seq, reservation=reservation)
     member = replace(call.members[0], replacement=replacement)
     return replace(
         call,

@@ -223,7 +223,7 @@ class ClaimCall:
     """For a gang with relations or `gang_on_exit`: the ids of each member's claims, stored with all of them."""
     gang_on_exit: GangOnExit = GangOnExit.KEEP
     reservation: str = ""
-    """The reservation of the request, if hosts are reserved for it: it may use what they keep for it."""
+    """The reservation of the request, if hosts are reserved for it: it may use what they keep for it; '*': for any."""
     expected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The hosts, by claim id, of other claims on which the choice of places for members placed again was based."""
     origins: tuple[Origin, ...] = ()

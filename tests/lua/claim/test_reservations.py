@@ -41,6 +41,16 @@ async def test_the_request_that_waits_gets_it(cell: CellStore) -> None:
     assert await place(cell, "a", "r1", VCPU=6) is Outcome.OK
 
 
+async def test_recovered_work_gets_what_is_kept_for_any_request(cell: CellStore) -> None:
+    """What is kept is what is left: the reservation stays."""
+    await open_host(cell, VCPU=8)
+    await reserve(cell)
+    assert await place(cell, "a", "*", VCPU=9) is Outcome.FULL
+    assert await place(cell, "a", "*", VCPU=6) is Outcome.OK
+    assert await place(cell, "b", VCPU=1) is Outcome.FULL
+    assert list(await cell.reservations.hosts()) == ["h1"]
+
+
 async def test_what_becomes_free_is_kept(cell: CellStore) -> None:
     await open_host(cell, VCPU=8)
     placed = await claim_on(cell, "old", VCPU=8)

@@ -7,6 +7,8 @@
 -- include: closed_because
 -- include: fit
 -- include: to_int
+local ANY = '*' -- a reservation: recovered work may use what is kept for any request
+
 -- Return what a host keeps for another request that waits, after its first value in the order of a list of amounts.
 -- Work that will have ended while that request certainly still waits may use it.
 local function kept_for_another(cell, host, list)
@@ -35,7 +37,8 @@ local function look(cell, host, list)
     host.claims, host.starting = to_int(values[6], 0, MOST), to_int(values[7], 0, MOST)
     host.closed = closed_because(cell, version, values[2], values[3], values[4])
   end
-  local kept = values[8] and values[8] ~= ARG.reservation and kept_for_another(cell, host, list)
+  local of_another = values[8] and ARG.reservation ~= ANY and values[8] ~= ARG.reservation
+  local kept = of_another and kept_for_another(cell, host, list)
   local slots, at = host.slots, 9
   for number = 1, #list do
     local slot = list[number].slot

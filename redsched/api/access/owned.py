@@ -4,6 +4,8 @@ To its caller another claim does not exist: the response is that for an unknown 
 read together with the owner, so that it cannot hit a claim of somebody else that has got the id in between.
 """
 
+from dataclasses import replace
+
 from starlette.requests import Request
 
 from redsched.api.access.callers import caller_of, sees_all_claims
@@ -51,13 +53,17 @@ async def require(request: Request, claim_id: str, token: str = "") -> str:
 
 
 async def shown(request: Request, claim: Claim) -> Claim:
-    """Return a claim as its caller may see it. Raises NotFound or Settling if it is not the caller's."""
+    """Return a claim as its caller may see it, without the payload of another owner.
+
+    Raises NotFound or Settling if it is not the caller's to know.
+    """
     caller = caller_of(request.scope)
     if sees_all_claims(caller):
         return claim
     if not owns(caller, claim) and not (caller.role is Role.AGENT and OWN_HOSTS in request.scope):
         await _scheduler(request).claims.refuse_unknown(claim.id)
-    return Redactor(request).claim(claim)
+    seen = Redactor(request).claim(claim)
+    return replace(seen, payload=None) if caller.own_only and claim.owner not in ("", caller.owner) else seen
 
 
 async def release(request: Request, claim_id: str, token: str, force: bool) -> bool:

@@ -141,6 +141,15 @@ async def test_all_of_a_project_see_its_claims_and_their_owners(api: Callers) ->
     assert (reused.status_code, "alice" in reused.text) == (422, False)
 
 
+async def test_a_payload_is_shown_to_the_owner_and_to_leads(api: Callers) -> None:
+    """It may have arguments of a job that are nobody else's business."""
+    token = await claim(api, "alice", "a", payload={"argv": ["train"]})
+    for who, shown in (("alice", {"argv": ["train"]}), ("bob", None), ("lead", {"argv": ["train"]})):
+        assert (await api.done(who, "GET", "/v1/claims/a"))["payload"] == shown
+        assert ("train" in (await api.send(who, "GET", "/v1/events?claim=a")).text) is False
+    await api.done("of-h1", "POST", "/v1/claims/a/confirm", json={"token": token})
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [

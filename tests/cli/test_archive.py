@@ -18,7 +18,7 @@ def _slow_machine(redsched: Redsched, store: str) -> None:
 def test_a_cell_is_exported_and_comes_back_after_a_wipe(redsched: Redsched, store: str, tmp_path: Path) -> None:
     """An empty store takes the whole archive; one that is not empty takes only the declared objects."""
     redsched("server-group", "set", "web", "--policy", "anti-affinity").check()
-    redsched("select", "VCPU=1", "--host", "h1", "--id", "mine", "--server-group", "web").check()
+    redsched("select", "VCPU=1", "--host", "h1", "--id", "mine", "--server-group", "web", "--owner", "ann").check()
     redsched("host", "drain", "h2").check()
     file = tmp_path / "cell.jsonl"
     redsched("export", "--output", str(file)).check()
@@ -31,7 +31,8 @@ def test_a_cell_is_exported_and_comes_back_after_a_wipe(redsched: Redsched, stor
         found.output
         == "cell c1: 0 aggregates, 1 server group, 0 pools, 0 quotas, 2 statuses, 2 hosts, 1 claim, 1 request\n"
     )
-    assert redsched("claim", "show", "mine", "--json").check().json()["host"] == "h1"
+    shown = redsched("claim", "show", "mine", "--json").check().json()
+    assert (shown["host"], shown["owner"]) == ("h1", "ann")
     assert redsched("host", "show", "h2", "--json").check().json()["status"] == "draining"
     redsched("import", str(file)).check_failed(3, "not empty", "--declared")
     again = redsched("import", str(file), "--declared", "--json").check().json()

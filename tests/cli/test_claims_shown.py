@@ -54,6 +54,31 @@ def test_the_list_fits_80_columns_and_cuts_nothing() -> None:
     assert {CLAIM_ID, "active", "sim-00001", "sim-00002", "MEMORY_MB=262144", "VCPU=64", "web"} <= set(words)
 
 
+def test_the_list_and_a_claim_show_the_owner() -> None:
+    one = Claim("train-1", "c1", "gpu-1", ClaimStatus.ACTIVE, TOKENS[0], {"VCPU": 4}, "lab", owner="ann")
+    listed = on_a_terminal(lambda: LISTING.show([one], dict, Form())).splitlines()
+    assert max(map(len, listed)) <= 80
+    assert [line.split()[:6] for line in listed] == [
+        ["CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT", "OWNER"],
+        ["train-1", "active", "gpu-1", "VCPU=4", "lab", "ann"],
+    ]
+    assert "owner: ann" in on_a_terminal(lambda: _show_claim(one)).splitlines()
+
+
+def test_claims_are_listed_and_released_by_owner(redsched: Redsched) -> None:
+    for owner in ("ann", "bob"):
+        redsched("select", "VCPU=1", "--id", f"of-{owner}", "--project", "web", "--owner", owner).check()
+    redsched("select", "VCPU=1", "--id", "of-nobody", "--project", "web").check()
+    assert redsched("claim", "list", "--owner", "ann", "--owner", "oidc:x y", "-o", "name").check().output == "of-ann\n"
+    assert redsched("claim", "list", "--sort", "owner", "-o", "name").check().output.split() == [
+        *("of-nobody", "of-ann", "of-bob"),
+    ]
+    redsched("claim", "list", "--owner", "@me").check_failed(2, "no owner of claims")
+    redsched("claim", "list", "--mine").check_failed(2, "name")
+    redsched("claim", "release", "--owner", "bob", "--yes").check()
+    assert set(redsched("claim", "list", "-o", "name").check().output.split()) == {"of-ann", "of-nobody"}
+
+
 def test_one_claim_fits_80_columns_with_both_tokens() -> None:
     shown = on_a_terminal(lambda: _show_claim(moving()))
     assert max(map(len, shown.splitlines())) <= 80

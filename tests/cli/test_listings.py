@@ -97,7 +97,7 @@ def test_columns_without_room_are_left_out_and_named(full: Redsched, store: str)
     assert roomy[0].split() == ["CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT", "AGE", "EXPIRES"]
     assert len(roomy) == 2
     heads, row = lines_of(store, "claim", "list", "-o", "wide")
-    assert heads.split() == [*roomy[0].split()[:-2], "CONSUMER", "CLAIMED", "EXPIRES", "TOKEN", "CELL"]
+    assert heads.split() == [*roomy[0].split()[:-2], "OWNER", "CONSUMER", "CLAIMED", "EXPIRES", "TOKEN", "CELL"]
     assert len(row) > 200
     assert full("claim", "list", "-o", "wide").check().output.splitlines()[0].split("\t") == heads.split()
 

@@ -170,6 +170,28 @@ def test_a_token_decides_what_a_command_may_do(redsched: Redsched, store: str, c
         assert "ours-2" in made
 
 
+@pytest.mark.usefixtures("redsched", "config")
+def test_a_command_changes_the_claims_of_its_caller(store: str, tmp_path: Path) -> None:
+    """And says which these are before it asks. Those of others are listed, and refused with what to ask for."""
+    own = {"role": "tenant", "projects": ["web"], "project_wide": False}
+    file = write(tmp_path / "tokens.yaml", document(entry(token("ann"), **own), entry(token("bob"), **own)))
+    with served(Settings(redis_url=store), authenticator(file)) as url:
+        asked = {}
+        for name in ("ann", "bob"):
+            write(tmp_path / name, token(name))
+            asked[name] = ("--api", url, "--token-file", str(tmp_path / name))
+            run("select", "VCPU=1", "--id", f"of-{name}", *asked[name]).check()
+        assert run("claim", "list", "-o", "name", *asked["ann"]).check().output.split() == ["of-ann", "of-bob"]
+        assert run("claim", "list", "--mine", "-o", "name", *asked["ann"]).check().output == "of-ann\n"
+        run("claim", "release", "of-bob", *asked["ann"]).check_failed(6, "belongs to 'bob'", "project-wide")
+        run("claim", "release", "--owner", "bob", "--yes", *asked["ann"]).check_failed(6, "'bob'")
+        run("select", "VCPU=1", "--owner", "bob", *asked["ann"]).check_failed(6, "'bob'")
+        said = "1 claim will be released: of-ann (1 of web)"
+        run("claim", "release", "--project", "web", *asked["ann"]).check_failed(2, said)
+        run("claim", "release", "--mine", "--yes", *asked["ann"]).check()
+        assert run("claim", "list", "-o", "name", *asked["ann"]).check().output == "of-bob\n"
+
+
 def test_nothing_of_the_store_is_loaded_over_an_api(api: str, config: Path) -> None:
     """So that the command line works where only the client is installed."""
     for words in (("host", "list"), ("claim", "show", "placed"), ("status",), ("explain", "VCPU=1")):

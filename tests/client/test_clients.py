@@ -6,6 +6,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, assert_type
 
@@ -327,6 +328,26 @@ async def test_a_tenant_with_a_prefix_needs_no_ids(settings: Settings, tmp_path:
         async with AsyncClient(url, token=token("web")) as client:
             made = await client.select(TWO)
             assert made.selections[0].claim_id.startswith("web-key-")
+
+
+async def test_claims_are_listed_by_owner(settings: Settings, tmp_path: Path) -> None:
+    """An operator names the owner of what it claims, and `@me` is the caller."""
+    tokens = write(tmp_path / "tokens.yaml", document(entry(token("me")), entry(token("boss"))))
+
+    def by_owner(client: Client) -> list[list[str]]:
+        client.select(replace(TWO, owner="ann", claim_ids=("b",)))
+        return [[one.claim_id for one in client.claims.list(owner=owner)] for owner in ("ann", "@me")]
+
+    async with serving(settings, authenticator(tokens)) as url:
+        async with httpx.AsyncClient(
+            base_url=url, headers={"Authorization": f"Bearer {token('me')}"}, timeout=patience_s(20)
+        ) as operator:
+            await put_host(operator, "h1")
+        async with AsyncClient(url, token=token("me")) as client:
+            await client.select(replace(TWO, claim_ids=("a",)))
+            assert await blocked(url, by_owner, token=token("boss")) == [["b"], []]
+            found = [one async for one in client.claims.list(owner=["ann", "@me"])]
+            assert [(one.claim_id, one.owner) for one in found] == [("a", "me"), ("b", "ann")]
 
 
 def test_both_clients_have_every_call_of_the_table() -> None:

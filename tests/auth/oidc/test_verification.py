@@ -54,6 +54,16 @@ async def test_the_claims_give_role_and_projects(oidc: Provider, tmp_path: Path)
     assert 0 < caller.expires_at_s - time.time() <= 600 + LEEWAY_S
 
 
+async def test_the_subject_owns_claims_and_the_role_says_which_it_changes(oidc: Provider, tmp_path: Path) -> None:
+    """Without `project_wide` a role is as it was before claims had owners."""
+    tenant = {"role": "tenant", "projects": ["web"]}
+    roles = {"lead": {**tenant, "project_wide": True}, "team": {**tenant, "project_wide": False}, "old": tenant}
+    auth = of(oidc, tmp_path, roles=roles)
+    callers = {name: await auth.identify(oidc.token(groups=[name], sub="ann")) for name in roles}
+    assert {one.owner for one in callers.values()} == {"oidc:ann"}
+    assert {name: one.own_only for name, one in callers.items()} == {"lead": False, "team": True, "old": False}
+
+
 async def test_a_role_claim_may_be_one_text_or_a_name_with_dots(oidc: Provider, tmp_path: Path) -> None:
     auth = of(oidc, tmp_path, role_claim="https://example.com/role")
     assert (await auth.identify(oidc.token(**{"https://example.com/role": "ops"}))).role is Role.OPERATOR

@@ -13,7 +13,7 @@ from tests.support.builders.placements import let_settle
 from tests.support.fleets.hosts import speak_all
 from tests.support.waiting import wait_until
 
-MINE = Request({"VCPU": 2}, claim_ids=("mine",), project="web", consumer="job")
+MINE = Request({"VCPU": 2}, claim_ids=("mine",), project="web", owner="ann", consumer="job")
 
 
 async def brought_back(work: Work, url: str, request: Request = MINE) -> Claim:
@@ -43,7 +43,7 @@ async def is_on_h1(work: Work) -> None:
 
     await wait_until(is_so, timeout=30, what="it runs on h1 alone")
     claim = await work.scheduler.claims.get("mine")
-    assert (claim.amounts, claim.project, claim.consumer) == ({"VCPU": 2}, "web", "job")
+    assert (claim.amounts, claim.project, claim.owner, claim.consumer) == ({"VCPU": 2}, "web", "ann", "job")
     await work.is_sound()
 
 

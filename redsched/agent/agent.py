@@ -28,7 +28,7 @@ from redsched.agent.link import AgentLink, CellLink, InboxWatch
 from redsched.agent.monitor import HostMonitor
 from redsched.agent.timers import TimerQueue
 from redsched.aio import end_all, finish
-from redsched.errors import OtherAgent, RedschedError, Unavailable
+from redsched.errors import Forbidden, OtherAgent, RedschedError, Unauthenticated, Unavailable
 from redsched.model import Claim
 from redsched.model.limits import MAX_CALL_CLAIMS, MAX_CALL_HOSTS
 from redsched.origin import Origin, agent_of
@@ -92,7 +92,8 @@ class Agent:
     async def run(self) -> None:
         """Run until cancelled.
 
-        Raises OtherAgent when other agents have taken over every host, JournalBroken when the journal fails.
+        Raises OtherAgent when other agents have taken over every host, JournalBroken when the journal fails, Forbidden
+        or Unauthenticated when the API refuses the first report of a host.
         """
         loops = [self._each(self._beats, self._sync), self._each(self._looks, self._observe), self._prune()]
         for name, hosts in self._by_cell.items():
@@ -151,6 +152,9 @@ class Agent:
             next_s = await act(host)
         except OtherAgent as error:
             self._stop_host(host, error)
+            return
+        except (Unauthenticated, Forbidden) as error:  # raised only for a token that was never accepted
+            self._end(error)
             return
         except Unavailable as error:
             self.backoff.failed(error)

@@ -48,7 +48,7 @@ async def run(
     When the agent ends, work keeps running, and the next process with the same journal finds it. Raises OtherAgent if
     other agents have all of the hosts, InvalidRequest for invalid hosts or settings, JournalBroken, and what
     connecting raises: Unavailable if the store or API cannot be used at the start, and Unauthenticated, Forbidden or
-    NotFound if the API refuses the agent. During later outages the agent retries, and also at the start while its
+    NotFound if the API refuses the agent, or the first report of a host. During later outages the agent retries, and also at the start while its
     journal has work that it must stop in time.
     """
     collectors: list[Collector] = [StaticCollector(host) if isinstance(host, HostReport) else host for host in hosts]
@@ -62,7 +62,7 @@ async def run(
     try:
         limits = OfflineLimits(pages, hook, {one.name: one.cell for one in collectors}, asyncio.Semaphore(MAX_HOOKS))
         async with AsyncExitStack() as stack:
-            link = await _connected(stack, limits, lambda: _link(settings, url, collectors))
+            link = await _connected(stack, limits, lambda: _link(settings, url, collectors, not limits.has_work))
             _log.info("agent started", **_identity(settings, url, collectors, path, pages))
             stack.callback(_log.info, "agent stopped, its work continues", **_hosts(collectors))
             agent = Agent(link, pages, settings, hook, collectors, ready or asyncio.Event(), local)
@@ -118,7 +118,9 @@ async def _connected(
 
 
 @asynccontextmanager
-async def _link(settings: Settings, url: str, collectors: Sequence[Collector]) -> AsyncIterator[AgentLink]:
+async def _link(
+    settings: Settings, url: str, collectors: Sequence[Collector], ends_if_refused: bool
+) -> AsyncIterator[AgentLink]:
     """Connect to the API, if the settings name one, or else to the store."""
     if not settings.api:
         async with Store.connect(url, settings) as store:
@@ -126,7 +128,7 @@ async def _link(settings: Settings, url: str, collectors: Sequence[Collector]) -
         return
     from redsched.agent.rest import RestLink  # most agents use the store
 
-    async with RestLink.connect(settings, {one.cell for one in collectors}) as link:
+    async with RestLink.connect(settings, {one.cell for one in collectors}, ends_if_refused) as link:
         yield link
 
 

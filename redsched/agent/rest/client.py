@@ -62,11 +62,14 @@ class ApiClient:
         body: object = None,
         query: Sequence[tuple[str, str]] = (),
         timeout_s: float = 0.0,
+        *,
+        is_first: bool = False,
     ) -> Mapping[str, Any]:
         """Return the reply to a request; `timeout_s` is how long the API may wait before it replies.
 
         Raises OutcomeUnknown if it was sent and no reply came, StoreUnavailable, and what the reply says. A refused
-        token is an outage too: the agent goes on once there is another one.
+        token is an outage too: the agent goes on once there is another one. Only with `is_first`, the refusal of a
+        token that was never accepted here, it is raised as it is.
         """
         try:
             if timeout_s:
@@ -75,6 +78,8 @@ class ApiClient:
                 return await self._call(method, path, body, query)
         except _REFUSED as error:
             self._token.look_again()
+            if is_first:
+                raise
             raise StoreUnavailable(f"the API at {self.url} refuses this agent: {error.detail}") from error
 
     async def _call(

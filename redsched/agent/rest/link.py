@@ -30,14 +30,19 @@ _log = logs.get_logger("redsched.agent")
 class RestLink:
     """A connection to the API, opened by `RestLink.connect`."""
 
-    def __init__(self, client: ApiClient) -> None:
-        self._client = client
+    def __init__(self, client: ApiClient, ends_if_refused: bool) -> None:
+        self._client, self._ends_if_refused = client, ends_if_refused
         self._cells: dict[str, RestCellLink] = {}
 
     @classmethod
     @asynccontextmanager
-    async def connect(cls, settings: Settings, cells: Collection[str]) -> AsyncIterator["RestLink"]:
+    async def connect(
+        cls, settings: Settings, cells: Collection[str], ends_if_refused: bool = True
+    ) -> AsyncIterator["RestLink"]:
         """Open a connection, and check that the API accepts the token and has these cells.
+
+        `ends_if_refused`: the first report of a host raises Forbidden or Unauthenticated if the API refuses it: the
+        token is not that of this host. Later refusals, or without it all, are outages.
 
         Raises InvalidRequest, Unauthenticated, Forbidden, NotFound, StoreUnavailable, and OutcomeUnknown if the API
         accepts the connection but does not reply.
@@ -46,7 +51,7 @@ class RestLink:
             known = (await client.first())["cells"]
             if missing := sorted(set(cells) - set(known)):
                 raise NotFound(f"the API at {client.url} has no cell {missing[0]!r}: it serves {', '.join(known)}")
-            link = cls(client)
+            link = cls(client, ends_if_refused)
             try:
                 yield link
             finally:
@@ -59,15 +64,17 @@ class RestLink:
     def cell(self, name: str) -> "RestCellLink":
         """Return the calls to one cell."""
         if name not in self._cells:
-            self._cells[name] = RestCellLink(self._client, name)
+            self._cells[name] = RestCellLink(self._client, name, self._ends_if_refused)
         return self._cells[name]
 
 
 class RestCellLink:
     """The calls to one cell over REST. `redsched.agent.link.CellLink` describes them."""
 
-    def __init__(self, client: ApiClient, name: str) -> None:
-        self._client = client
+    def __init__(self, client: ApiClient, name: str, ends_if_refused: bool = False) -> None:
+        self._client, self._ends_if_refused = client, ends_if_refused
+        self._accepted: set[str] = set()
+        """The hosts of which the API has accepted a report."""
         self.name = name
         self._query = (("cell", name),)
         self._heartbeats = HeartbeatBatcher(self._send_heartbeats)
@@ -79,7 +86,10 @@ class RestCellLink:
     async def report(self, report: HostReport, stamp: AgentStamp) -> ReportAnswer:
         """PUT .../report."""
         path, body = f"/v1/agent/hosts/{report.name}/report", wire.report_body(report, stamp)
-        return wire.reported_from(await self._client.call("PUT", path, body))
+        is_first = self._ends_if_refused and report.name not in self._accepted
+        answer = wire.reported_from(await self._client.call("PUT", path, body, is_first=is_first))
+        self._accepted.add(report.name)
+        return answer
 
     async def attest(
         self,

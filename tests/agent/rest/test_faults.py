@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from redsched.errors import OtherAgent, OutcomeUnknown, Unauthenticated
-from redsched.model import ClaimStatus
+from redsched.errors import Forbidden, OtherAgent, OutcomeUnknown, Unauthenticated
+from redsched.model import ClaimStatus, HostReport, Inventory
 from redsched.server.supervisor import Workers
 from redsched.store.commands.claims import ClaimCommands
 from redsched.store.store import Store
@@ -141,6 +141,15 @@ async def test_an_agent_whose_token_is_refused_at_the_start_says_so(clean_store:
             world.token.write("unknown")
             with pytest.raises(Unauthenticated):
                 await world.start()
+
+
+async def test_an_agent_with_the_token_of_another_host_ends(clean_store: str, tmp_path: Path) -> None:
+    """The API accepts the token, and refuses the first report."""
+    async with rest_world(clean_store, tmp_path) as world:
+        assert world.token is not None
+        async with serving(api_settings(clean_store), world.token.authenticator) as world.api:
+            with pytest.raises(Forbidden, match="host 'foreign' is none of this token's hosts"):
+                await world.start([HostReport("foreign", {"VCPU": Inventory(8)})])
 
 
 async def test_of_two_agents_for_one_host_the_second_ends(clean_store: str, tmp_path: Path) -> None:

@@ -29,8 +29,9 @@ def view_of(answer: Answer) -> Any:
 
 def _event(answer: EventAnswer) -> EventView:
     """Return an event: every further member of its response is one of its facts."""
-    known = {name: getattr(answer, name) for name in ("id", "cell", "at_ms", "seq", "kind", "slots")}
-    return EventView(**known, facts=dict(answer.model_extra or {}))
+    known = {name: getattr(answer, name) for name in EventAnswer.model_fields}
+    facts = {name: str(getattr(answer, name)) for name in answer.model_fields_set - known.keys()}
+    return EventView(**known, facts=facts)
 
 
 def _usage(answer: UsageRowAnswer) -> UsageRow:
@@ -59,8 +60,8 @@ OWN: Mapping[type[Answer], Read] = {
 @cache
 def _maker(model: type[Answer]) -> Read:
     """Return the function that restores the dataclass from a response."""
-    if model in OWN:
-        return OWN[model]
+    if own := next((one for one in model.__mro__ if one in OWN), None):
+        return OWN[own]
     shown = next(one.shown for one in model.__mro__ if issubclass(one, Answer) and one.shown is not None)
     hints, names = get_type_hints(shown), {one.name for one in fields(shown)}
     parts = _parts(model, hints)

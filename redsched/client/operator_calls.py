@@ -54,9 +54,14 @@ def disable_host(host: str) -> Call[None]:
     return _host_verb(host, "disable")
 
 
-def drain_host(host: str, move: bool = False, deadline_s: int = 0, then: AtDeadline | None = None) -> Call[None]:
-    """Stop new claims on a host and empty it; with `move`, its claims are moved to other hosts."""
-    return _host_verb(host, "drain", move=move, deadline_s=deadline_s, then=then)
+def drain_host(
+    host: str, move: bool = False, deadline_s: int = 0, then: AtDeadline | None = None, reason: str = ""
+) -> Call[None]:
+    """Stop new claims on a host and empty it; with `move`, its claims are moved to other hosts.
+
+    `reason` is shown with the host until it is enabled.
+    """
+    return _host_verb(host, "drain", move=move, deadline_s=deadline_s, then=then, reason=reason)
 
 
 def write_off_host(host: str, evacuate: bool = False, force: bool = False) -> Call[None]:

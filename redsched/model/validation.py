@@ -21,6 +21,8 @@ OWNER_PATTERN = r"^[A-Za-z0-9][ -~]{0,254}$"
 """For owners of claims: the ids of tokens, and subjects of OpenID Connect, which have all printable characters."""
 
 CUSTOM_PATTERN = r"^CUSTOM_[A-Z0-9_]{1,57}$"
+MAX_STATUS_REASON = 200
+"""The longest reason of a host's status."""
 MAX_LABEL_LENGTH = 2047
 """The longest value of a label: the flags of a CPU are about 1,900 characters."""
 LABEL_VALUE_PATTERN = rf"^[ -~]{{0,{MAX_LABEL_LENGTH}}}$"
@@ -139,6 +141,14 @@ def check_label_value(key: str, value: str) -> str:
             f"label {key!r} has the value {value[:80]!r}: use up to {MAX_LABEL_LENGTH} printable ASCII characters"
         )
     return value
+
+
+def check_status_reason(text: str) -> None:
+    """Raise InvalidRequest unless this may be the reason of a host's status: one line of printable characters."""
+    if len(text) > MAX_STATUS_REASON:
+        raise InvalidRequest(f"reason has {len(text)} characters: shorten it to {MAX_STATUS_REASON}")
+    if not text.isprintable():
+        raise InvalidRequest(f"reason must be one line of printable characters, not {text[:80]!r}")
 
 
 def check_metadata(key: str, value: str) -> None:

@@ -135,6 +135,8 @@ class HostView:
     """Claims that have no other place now, and why. Filled in when reading a single host, not in lists."""
     failed_moves: Mapping[str, FailedMoves] = field(default_factory=dict)
     """Claims whose last move failed at its target. Filled in when reading a single host, not in lists."""
+    status_reason: str = ""
+    """Why an operator gave it a status in which it takes no claims; '' if nobody said."""
     written_off: bool = False
     """Whether an operator wrote it off and it has not returned since."""
     reservation: str = ""

@@ -123,6 +123,7 @@ HOST: dict[str, Any] = {
     "draining": "",
     "drain_deadline_ms": None,
     "drain_then": "",
+    "status_reason": "",
     "unmovable": [],
     "failed_moves": [],
     "reservation": "",

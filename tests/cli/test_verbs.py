@@ -177,3 +177,13 @@ def test_a_drain_says_what_becomes_of_the_rest_at_its_deadline(redsched: Redsche
 )
 def test_malformed_is_exit_code_2(redsched: Redsched, arguments: tuple[str, ...], word: str) -> None:
     redsched(*arguments).check_failed(2, word)
+
+
+def test_the_reason_of_a_drain_is_shown_until_the_host_is_enabled(redsched: Redsched) -> None:
+    redsched("host", "drain", "h1", "--reason", "new GPUs").check()
+    assert "reason: new GPUs" in redsched("host", "show", "h1").check().output.splitlines()
+    assert redsched("host", "list", "--json").check().json()["hosts"][0]["status_reason"] == "new GPUs"
+    heads, first, second = (line.split("\t") for line in redsched("host", "list").check().output.splitlines())
+    assert (first[heads.index("REASON")], second[heads.index("REASON")]) == ("new GPUs", "-")
+    redsched("host", "enable", "h1").check()
+    assert "new GPUs" not in redsched("host", "show", "h1").check().output

@@ -28,7 +28,7 @@ async function read(name, session) {
       ["State", stateOf(host)], ["Zone", host.zone], ["Cell", host.cell], ["Claims", number(host.claims)],
       ["Reserved for", reservedFor(host)], ["Reserved until", time(host.reservation_until_ms)],
       ["Kept", amounts(host.kept)],
-      ["How claims leave", host.draining], ["Drain until", time(host.drain_deadline_ms)],
+      ["Reason", host.status_reason], ["How claims leave", host.draining], ["Drain until", time(host.drain_deadline_ms)],
       ["Aggregates", host.aggregates.join(", ")], ["Labels", pairs(host.labels)], ["Metrics", pairs(host.metrics)],
     ]),
     h("h2", {}, "Pools"), ...pools(host, claims),

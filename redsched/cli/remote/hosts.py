@@ -37,6 +37,8 @@ class RemoteHosts(Part):
         move: bool = False,
         deadline_s: int = 0,
         then: AtDeadline | None = None,
+        *,
+        reason: str = "",
     ) -> None:
         """Enable, disable or drain a host."""
         match status:
@@ -45,7 +47,7 @@ class RemoteHosts(Part):
             case HostStatus.DISABLED:
                 await self.client.run(operator_calls.disable_host(name))
             case HostStatus.DRAINING:
-                await self.client.run(operator_calls.drain_host(name, move, deadline_s, then))
+                await self.client.run(operator_calls.drain_host(name, move, deadline_s, then, reason))
 
     async def lost(self, name: str, evacuate: bool = False, force: bool = False) -> None:
         """Write a host off."""

@@ -8,6 +8,7 @@ import typer
 from redsched.cli import confirmation, formats, options, tables
 from redsched.cli.confirmation import Yes
 from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.natural import in_names
 from redsched.cli.options import AsJson, HostArgument, about, seconds
 from redsched.cli.verbs.drain_progress import until_empty
 from redsched.cli.where import ANYWHERE, Where
@@ -37,10 +38,12 @@ def show(name: HostArgument, as_json: AsJson = False, where: Where = ANYWHERE) -
         return tables.show_json(responses.HostAnswer.of(view))
     claims = counted(view.claims, "claim")
     tables.say(f"{view.name}  cell {view.cell}  zone {view.zone}  {view.status}  {_state(view)}  {claims}")
+    if view.status_reason:
+        tables.say(f"reason: {view.status_reason}")
     _show_draining(view)
-    tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in sorted(view.slots.items())), "no slots")
+    tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in in_names(view.slots)), "no slots")
     if view.pools:
-        rows = ((name, pool.parent, " ".join(sorted(pool.traits))) for name, pool in view.pools.items())
+        rows = ((name, pool.parent, " ".join(sorted(pool.traits))) for name, pool in in_names(view.pools))
         tables.show_table(POOL_HEADS, rows, "")
     if view.reservation:
         until = formats.time_and_age(view.reservation_until_ms or 0)
@@ -75,9 +78,9 @@ def _show_moving(found: HostView) -> None:
         deadline = formats.time_and_age(found.drain_deadline_ms)
         print(f"drain deadline: {deadline}, then {found.drain_then} the remaining claims")
     if found.unmovable:
-        tables.show_table(UNMOVABLE_HEADS, sorted(found.unmovable.items()), "")
+        tables.show_table(UNMOVABLE_HEADS, in_names(found.unmovable), "")
     if found.failed_moves:
-        moves = sorted(found.failed_moves.items())
+        moves = in_names(found.failed_moves)
         rows = ((one, m.count, formats.At(m.next_at_ms), tables.first_line(m.reason)) for one, m in moves)
         tables.show_table(FAILED_HEADS, rows, "")
 
@@ -93,6 +96,9 @@ def drain(
         AtDeadline | None,
         typer.Option("--then", help="What to do with the remaining claims at the deadline. Default: keep."),
     ] = None,
+    reason: Annotated[
+        str, typer.Option("--reason", help="Why, as one line: shown until the host is enabled.", show_default=False)
+    ] = "",
     wait: UntilEmpty = 0,
     where: Where = ANYWHERE,
 ) -> None:
@@ -104,7 +110,7 @@ def drain(
     _refuse_half(name, move, deadline, then)
 
     async def drained(fleet: Fleet) -> None:
-        await fleet.hosts.set_status(name, HostStatus.DRAINING, move, deadline, then)
+        await fleet.hosts.set_status(name, HostStatus.DRAINING, move, deadline, then, reason=reason)
         print(f"{name} is draining", flush=True)
         await _watch(fleet, name, move, wait)
 

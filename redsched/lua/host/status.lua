@@ -2,10 +2,11 @@
 -- status: set a host's status: enabled, disabled or draining. Its claims stay; with `move`, schedulers place them
 -- elsewhere. An evacuation continues until the host is enabled.
 -- KEYS meta changes hosts host draining
--- ARGV host status move deadline_ms after if_match
+-- ARGV host status move deadline_ms after reason if_match
 --   move         0 or 1
 --   deadline_ms  of a drain with moves: the time from now during which claims are moved; '' for no limit
 --   after        stop or keep: what happens to claims that are left after the deadline; '' without one
+--   reason       why, as text; '' for the present one. A host that is enabled has none.
 --   if_match     if_match.lua
 -- Reply OK | ALREADY_DONE (nothing changed) | UNKNOWN | CHANGED (if_match names another tag); epoch, now_ms, then after
 --   CHANGED the tag
@@ -14,9 +15,10 @@
 -- include: operator_tag
 -- include: publish
 local cell = fence()
-local found = redis.call('HMGET', KEY.host, 'version', 'status', 'draining', 'drain_deadline_ms', 'drain_then', 'epoch')
+local found = redis.call('HMGET', KEY.host, 'version', 'status', 'draining', 'drain_deadline_ms', 'drain_then', 'epoch',
+  'status_reason')
 local host = {version = found[1], status = found[2], draining = found[3], drain_deadline_ms = found[4],
-  drain_then = found[5], epoch = found[6]}
+  drain_then = found[5], epoch = found[6], status_reason = found[7]}
 if not host.version then
   return {'UNKNOWN', cell.epoch, cell.now_ms}
 end
@@ -24,15 +26,21 @@ local draining = ARG.move == '1' and 'move' or false
 if host.draining == 'evacuate' and ARG.status ~= 'enabled' then
   draining = 'evacuate'
 end
+local reason = ARG.status ~= 'enabled' and (ARG.reason ~= '' and ARG.reason or host.status_reason)
 local drain_deadline_ms = draining == 'move' and ARG.deadline_ms ~= '' and text(cell.now_ms + tonumber(ARG.deadline_ms))
-if host.status == ARG.status and host.draining == draining and not host.drain_deadline_ms and not drain_deadline_ms then
+if host.status == ARG.status and host.draining == draining and host.status_reason == reason
+  and not host.drain_deadline_ms and not drain_deadline_ms then
   return {'ALREADY_DONE', cell.epoch, cell.now_ms}
 elseif not if_match(ARG.if_match, operator_tag(host)) then
   return {'CHANGED', cell.epoch, cell.now_ms, operator_tag(host)}
 end
 if host.status ~= ARG.status then
   local version = tonumber(host.version) + 1
-  publish(cell, 'host', ARG.host, version, 'status', 0, {'status', ARG.status})
+  local fields = {'status', ARG.status}
+  if reason then
+    fields[3], fields[4] = 'status_reason', reason
+  end
+  publish(cell, 'host', ARG.host, version, 'status', 0, fields)
   redis.call('HSET', KEY.host, 'status', ARG.status, 'version', text(version))
   finish(cell)
 end
@@ -47,5 +55,10 @@ if drain_deadline_ms then
   redis.call('HSET', KEY.host, 'drain_deadline_ms', drain_deadline_ms, 'drain_then', ARG.after)
 else
   redis.call('HDEL', KEY.host, 'drain_deadline_ms', 'drain_then')
+end
+if reason then
+  redis.call('HSET', KEY.host, 'status_reason', reason)
+else
+  redis.call('HDEL', KEY.host, 'status_reason')
 end
 return {'OK', cell.epoch, cell.now_ms}

@@ -180,6 +180,8 @@ def _of_object(change: Change) -> dict[str, str] | None:
     if change.kind == Kind.HOST and change.op in _NEWS_OF_HOST:
         status = {"status": change.fields["status"]} if "status" in change.fields else {}
         kind = REPAIRED if reason and change.op not in _OF_FENCING else change.op
+        if "status_reason" in change.fields:  # not `reason`, which only a repair has
+            reason = {"reason": change.fields["status_reason"]}
         return {**_head(change, kind), "host": change.name, **status, **reason, **origin}
     if change.kind != Kind.HOST and change.op in _DECLARED:
         return {**_head(change, change.op), "thing": f"{change.kind}:{change.name}", **reason, **origin}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from redsched import aio
 from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent
 from redsched.model import AgentStamp, Amounts, AtDeadline, Claim, EndReason, HostReport, HostStatus, OneOf, Request
-from redsched.model.validation import MAX_AMOUNT, parse_int
+from redsched.model.validation import MAX_AMOUNT, check_status_reason, parse_int
 from redsched.scheduler.cells import Cell, Cells, no_such_host
 from redsched.scheduler.hosts.column_limit import refuse_too_many_columns
 from redsched.scheduler.hosts.fields import keyed, number, slot_views, status_from
@@ -170,20 +170,24 @@ class HostService:
         deadline_s: int = 0,
         then: AtDeadline | None = None,
         if_match: IfMatch = None,
+        reason: str = "",
     ) -> None:
         """Enable, disable or drain a host; with `move`, its claims are placed elsewhere, a few each second.
 
         Moves stop after `deadline_s` (0: when the host is enabled); `then` says what happens to the remaining claims,
-        by default KEEP. With `if_match`, only if the host has one of these tags. Raises NotFound, InvalidRequest,
-        PreconditionFailed.
+        by default KEEP. `reason` says why a host takes no claims; it is kept until the host is enabled. With
+        `if_match`, only if the host has one of these tags. Raises NotFound, InvalidRequest, PreconditionFailed.
         """
+        check_status_reason(reason)
+        if reason and status is HostStatus.ENABLED:
+            raise InvalidRequest("reason is for a host that takes no claims: leave it out to enable one")
         if deadline_s and not move:
             raise InvalidRequest("deadline_s limits how long claims are moved off a host: set move too")
         if then and not deadline_s:
             raise InvalidRequest(f"then ({then}) applies at the deadline: set deadline_s too")
         cell, _ = await self._find(name)
         end = then or AtDeadline.KEEP
-        _known(await cell.store.hosts.set_status(name, status, move, deadline_s, end, if_match), name)
+        _known(await cell.store.hosts.set_status(name, status, move, deadline_s, end, if_match, reason), name)
 
     async def lost(self, name: str, evacuate: bool = False, force: bool = False, if_match: IfMatch = None) -> None:
         """Write a host off: disable it, mark it down, and end its ending claims.
@@ -311,6 +315,7 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         draining=draining_of(fields, cell.updater.now_ms()),
         drain_deadline_ms=parse_int(fields.get("drain_deadline_ms", ""), 0) or None,
         drain_then=fields.get("drain_then", ""),
+        status_reason=fields.get("status_reason", ""),
         reservation=fields.get("reservation", ""),
         reservation_request=fields.get("reservation_request", ""),
         reservation_project=fields.get("reservation_project", ""),

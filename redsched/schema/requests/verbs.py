@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field
 from redsched.model import MAX_ALTERNATES, MAX_DEADLINE_S, MAX_WAIT_S, AtDeadline
 from redsched.model.request_fields import QUEUE_TIMEOUT
 from redsched.model.types import Amount, GivenName, GivenToken, ResourceClass
+from redsched.model.validation import MAX_STATUS_REASON
 from redsched.schema.types import GivenLeaseS, GivenSlot, Strict
 
 QueueTimeoutS = Annotated[int, Field(ge=0, le=MAX_WAIT_S, description=QUEUE_TIMEOUT)]
@@ -102,8 +103,14 @@ class DrainBody(Strict):
     then: Annotated[
         AtDeadline | None, Field(description="What happens to the remaining claims at the deadline. null: keep.")
     ] = None
+    reason: Annotated[
+        str,
+        Field(max_length=MAX_STATUS_REASON, description="Why, as one line. Kept and shown until the host is enabled."),
+    ] = ""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"move": True, "deadline_s": 600, "then": "stop"}]})
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"move": True, "deadline_s": 600, "then": "stop", "reason": "new GPUs"}]}
+    )
 
 
 class LostBody(Strict):

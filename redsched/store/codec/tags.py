@@ -41,7 +41,8 @@ def is_definition(field: str) -> bool:
 def operator_tag(fields: Mapping[str, str]) -> str:
     """Return the tag of what operators set on a host; its reports and claims do not affect it."""
     lost = WRITTEN_OFF if fields.get("epoch") == WRITTEN_OFF else ""
-    return digest("\0".join((*(fields.get(name, "") for name in _OF_OPERATORS), lost)))
+    reason = fields.get("status_reason", "")
+    return digest("\0".join((*(fields.get(name, "") for name in _OF_OPERATORS), lost, *([reason] if reason else []))))
 
 
 def is_match(wanted: IfMatch, tag: str) -> bool:

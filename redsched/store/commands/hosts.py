@@ -191,16 +191,17 @@ class HostCommands:
         deadline_s: int = 0,
         then: AtDeadline = AtDeadline.KEEP,
         if_match: IfMatch = None,
+        reason: str = "",
     ) -> ScriptResult:
         """Set a host's status; with `move` its claims are placed elsewhere. (status.lua)
 
         OK | ALREADY_DONE | UNKNOWN | CHANGED (facts: the tag). `deadline_s`: how long claims are moved (0: until the
-        host is enabled); `then`: what happens to the rest.
+        host is enabled); `then`: what happens to the rest. `reason`: why; '' for the present one.
         """
         deadline = (deadline_s * 1000, then.value) if deadline_s else ("", "")
         keys = (self._cell.keys.host(host), self._cell.keys.draining)
         return await self._cell.answer(
-            "status", keys, (host, status.value, int(move), *deadline, as_argument(if_match))
+            "status", keys, (host, status.value, int(move), *deadline, reason, as_argument(if_match))
         )
 
     async def write_off(

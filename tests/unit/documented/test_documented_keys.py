@@ -301,7 +301,7 @@ async def live(cell: CellStore, seen: Seen) -> None:
     await cell.hosts.report(shrunk, AgentStamp("journal", "nonce", 3))
     await cell.declared.put_pool(SharedPool("licences", {"CUSTOM_SEAT": Inventory(1)}))
     await seen.look()
-    await cell.hosts.set_status("h1", HostStatus.DRAINING)
+    await cell.hosts.set_status("h1", HostStatus.DRAINING, reason="new GPUs")
     await keep_up(cell, seen)
     await seen._client.hset(cell.keys.host("h1"), "alive_until_ms", "1")
     await cell.claims.release("h1", "found", how=ReleaseMode.FORCE)

@@ -48,8 +48,8 @@ async def run(
     When the agent ends, work keeps running, and the next process with the same journal finds it. Raises OtherAgent if
     other agents have all of the hosts, InvalidRequest for invalid hosts or settings, JournalBroken, and what
     connecting raises: Unavailable if the store or API cannot be used at the start, and Unauthenticated, Forbidden or
-    NotFound if the API refuses the agent, or the first report of a host. During later outages the agent retries, and also at the start while its
-    journal has work that it must stop in time.
+    NotFound if the API refuses the agent, or the first report of a host. During later outages the agent retries, and
+    also at the start while its journal has work that it must stop in time.
     """
     collectors: list[Collector] = [StaticCollector(host) if isinstance(host, HostReport) else host for host in hosts]
     _check(collectors, settings)

@@ -217,6 +217,28 @@ PANELS: Mapping[str, tuple[str, ...]] = {
 }
 """The commands under the heads of `redsched --help`, in its order."""
 
+ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("sinfo", "node", "nodes", "machines", "pestat", "hinfo"), ("host list",)),
+    **dict.fromkeys(
+        ("squeue", "ps", "job", "jobs", "pod", "pods", "qstat", "bjobs", "queue", "alloc"), ("claim list",)
+    ),
+    **dict.fromkeys(("sbatch", "salloc", "qsub", "bsub", "submit", "apply", "create"), ("select",)),
+    **dict.fromkeys(("srun",), ("select --until active",)),
+    **dict.fromkeys(("scancel", "qdel", "bkill", "cancel", "kill", "stop", "rm"), ("claim release",)),
+    **dict.fromkeys(("sacct", "logs", "history"), ("events",)),
+    **dict.fromkeys(("sshare", "sreport", "sacctmgr"), ("capacity --by project", "quota list")),
+    **dict.fromkeys(("kubectl", "nomad", "scontrol", "get", "ls"), ("host list", "claim list")),
+    **dict.fromkeys(("describe", "inspect"), ("host show", "claim show")),
+    **dict.fromkeys(("cordon", "eligibility"), ("host disable",)),
+    "uncordon": ("host enable",),
+    "fence": ("host write-off",),
+    "df": ("capacity",),
+    "htop": ("top",),
+    "health": ("status",),
+    "namespace": ("quota list",),
+}
+"""Words of Slurm, Kubernetes, Nomad and others that people type as a command, with the commands for them here."""
+
 
 def plural(noun: str) -> str:
     """Return the plural of a noun, which may be typed instead of it."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from redsched.cli.context import run_loop
+from redsched.cli.natural import natural
 from redsched.cli.where import Where, settings_of
 from redsched.settings import Settings
 
@@ -39,7 +40,7 @@ def _completion(read: Read, names: str) -> Complete:
             settings = settings_of(Where(**options))
             names_of = _remote(settings, names) if settings.api else _stored(settings, read)
             run_loop(_collect(names_of, incomplete, found))
-        return sorted(found)[:MAX_NAMES]
+        return sorted(found, key=natural)[:MAX_NAMES]
 
     return complete
 

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from redsched.cli.commands import NOUNS, PANELS, VERBS, Entry, Noun, plural
+from redsched.cli.commands import ELSEWHERE, NOUNS, PANELS, VERBS, Entry, Noun, plural
 
 CLOSEST = 3
 """The most commands that are suggested for an unknown one."""
@@ -80,8 +80,12 @@ class Group(WithoutPythonTypes, TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Find a command by its name. Raises typer's usage error, with suggestions."""
         if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {args[0]!r}.{_suggestion(nearest(args[0], self.reachable()))}")
+            ctx.fail(f"No such command {args[0]!r}.{self.suggestion(args[0])}")
         return super().resolve_command(ctx, args)
+
+    def suggestion(self, typed: str) -> str:
+        """Return a sentence with the nearest commands, after a space; '' if none is close."""
+        return _suggestion(nearest(typed, self.reachable()))
 
     def reachable(self) -> Mapping[str, list[str]]:
         """Return the words that may be typed, each with the commands that it may mean."""
@@ -122,6 +126,12 @@ class RootGroup(Group):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command or group of a name, which may be a noun's plural; None if there is none."""
         return self._plurals.get(cmd_name) or super().get_command(ctx, cmd_name)
+
+    def suggestion(self, typed: str) -> str:
+        """Return a sentence with the commands for a word of another scheduler, or else with the nearest ones."""
+        if commands := ELSEWHERE.get(typed):
+            return f" Use {' or '.join(f'`redsched {one}`' for one in commands)}."
+        return super().suggestion(typed)
 
     def reachable(self) -> Mapping[str, list[str]]:
         """Return the words that may be typed; a verb without its noun may mean that verb of any noun."""

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
@@ -160,15 +160,17 @@ async def sorted_page(
     sort: str,
     limit: int,
     after: str,
+    usual: Callable[[Item], Any],
 ) -> "Page[Item]":
     """Return the page after a cursor or, with `--sort`, the first `limit` of all items in that order.
 
-    `fetch` returns the page with a limit and after a cursor. Raises InvalidRequest.
+    `fetch` returns the page with a limit and after a cursor. `usual` is the sort key within a page, and of items that
+    are equal by `--sort`. Raises InvalidRequest.
     """
     from redsched.scheduler import Page  # which commands without a store need not load
 
     if not sort:
-        return await fetch(limit, after)
+        return in_order(await fetch(limit, after), usual)
     if after:
         raise InvalidRequest("--sort sorts all items, and --after reads them in their own order: give one of them")
     key, descending = sort_key(orders, sort)
@@ -181,7 +183,12 @@ async def sorted_page(
         cursor = page.next
     if len(found) > limit:
         print(f"the first {limit} of {len(found)}: --limit shows more", file=sys.stderr)
-    return Page(tuple(sorted(found, key=key, reverse=descending)[:limit]))
+    return Page(tuple(sorted(sorted(found, key=usual), key=key, reverse=descending)[:limit]))
+
+
+def in_order(page: "Page[Item]", key: Callable[[Item], Any]) -> "Page[Item]":
+    """Return a page with its items in this order. Pages follow each other in the order of the store."""
+    return replace(page, items=tuple(sorted(page.items, key=key)))
 
 
 def _show_more_apart(after: str | None) -> None:

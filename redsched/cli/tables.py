@@ -9,6 +9,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from redsched.cli.formats import BETWEEN, NOTHING, TableStyle, shown, wrapped
+from redsched.cli.natural import in_names
 
 SEPARATOR = "\t"
 """Between two columns where stdout is not a terminal: no value of a table contains it."""
@@ -85,7 +86,7 @@ def say(line: str) -> None:
 
 def amounts(found: Mapping[str, int]) -> str:
     """Format amounts for one cell: `MEMORY_MB=4096 VCPU=2`."""
-    return " ".join(f"{slot}={amount}" for slot, amount in sorted(found.items()))
+    return " ".join(f"{slot}={amount}" for slot, amount in in_names(found))
 
 
 def first_line(text: str) -> str:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from redsched.cli.commands import NOUNS, PANELS, VERBS, entries, plural
+from redsched.cli.commands import ELSEWHERE, NOUNS, PANELS, VERBS, entries, plural
 from redsched.cli.main import run as run_here
 from tests.cli.conftest import Redsched
 from tests.cli.parts import run
@@ -73,6 +73,32 @@ def test_a_plural_takes_verbs_and_lists_without_one(redsched: Redsched) -> None:
 @pytest.mark.parametrize(("words", "meant"), UNKNOWN.values(), ids=UNKNOWN)
 def test_an_unknown_command_suggests_the_nearest(words: tuple[str, ...], meant: str) -> None:
     run(*words).check_failed(2, "No such command", f"Did you mean {meant}", "--help` shows how")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    {
+        "squeue": "`redsched claim list`",
+        "sinfo": "`redsched host list`",
+        "nodes": "`redsched host list`",
+        "ps": "`redsched claim list`",
+        "sbatch": "`redsched select`",
+        "scancel": "`redsched claim release`",
+        "kubectl": "`redsched host list` or `redsched claim list`",
+        "cordon": "`redsched host disable`",
+    }.items(),
+)
+def test_a_command_of_another_scheduler_is_translated(typed: str, meant: str) -> None:
+    run(typed, "--wide").check_failed(2, f"No such command {typed!r}", f"Use {meant}")
+
+
+@pytest.mark.parametrize("typed", ELSEWHERE)
+def test_words_of_other_schedulers_lead_to_commands_that_exist(typed: str) -> None:
+    assert typed not in {*NOUNS, *VERBS, *map(plural, NOUNS)}
+    for command in ELSEWHERE[typed]:
+        words, _, option = command.partition(" --")
+        said = run(*words.split(), "--help").check().output
+        assert not option or f"--{option.split()[0]}" in said
 
 
 def test_an_unknown_command_that_is_like_no_other_suggests_none() -> None:

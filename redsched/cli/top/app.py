@@ -12,6 +12,7 @@ from textual.events import Resize
 from textual.widgets import DataTable, Footer, Input, Static
 
 from redsched.cli.fleet import Fleet
+from redsched.cli.natural import natural
 from redsched.cli.top import pictures
 from redsched.cli.top.host_screen import HostScreen
 from redsched.cli.top.reading import State, read_hosts, read_state, repeat
@@ -211,7 +212,7 @@ class TopApp(App[None]):
     def _chosen(self) -> list[HostView]:
         by = pictures.ORDERS[self._order]
         found = [one for one in self._hosts or () if pictures.matches(one, self._filter.value)]
-        return sorted(found, key=lambda one: (by(one), one.name))
+        return sorted(found, key=lambda one: (by(one), natural(one.name)))
 
     def _show_title(self) -> None:
         if self._hosts is None:

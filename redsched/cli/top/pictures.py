@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from redsched.cli import formats, tables
+from redsched.cli.natural import in_names, natural
 from redsched.cli.top.reading import HostState, State
 from redsched.model import Claim, HostStatus, ListedStatus
 from redsched.scheduler import CapacityRow, EventView, HostView
@@ -129,8 +130,8 @@ ORDERS: Mapping[str, Callable[[HostView], Any]] = {
     "fullest": lambda one: -fullest(one)[0],
     "state": lambda one: STATES.index(state_of(one)),
     "claims": lambda one: -one.claims,
-    "zone": lambda one: one.zone,
-    "name": lambda one: one.name,
+    "zone": lambda one: natural(one.zone),
+    "name": lambda one: natural(one.name),
 }
 """What hosts can be sorted by, each then by name."""
 
@@ -172,7 +173,7 @@ def _slots(view: HostView, width: int) -> Table:
     table.add_column(f"{CLAIMED} CLAIMED {EXTERNAL} EXTERNAL", no_wrap=True)
     for head in ("USED", "FREE", "CAPACITY"):
         table.add_column(head, justify="right", no_wrap=True)
-    for name, one in sorted(view.slots.items()):
+    for name, one in in_names(view.slots):
         parts = share(one.claimed, one.capacity), share(one.external, one.capacity)
         used = Text(percent(sum(parts)), _colour(sum(parts)))
         table.add_row(name, bar(*parts, _bar_width(width)), used, str(one.free), str(one.capacity))

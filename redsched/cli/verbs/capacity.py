@@ -7,6 +7,7 @@ import typer
 
 from redsched.cli import tables
 from redsched.cli.fleet import with_fleet
+from redsched.cli.natural import natural
 from redsched.cli.options import AsJson
 from redsched.cli.where import ANYWHERE, Where
 from redsched.scheduler import CapacityBy, CapacityRow, ClassCapacity
@@ -36,7 +37,7 @@ def capacity(
 
 
 def _rows(rows: Sequence[CapacityRow], cells: int, grouped: bool) -> Iterator[tuple[object, ...]]:
-    for row in rows:
+    for row in sorted(rows, key=lambda one: natural(one.name)):
         for name, one in row.classes.items():
             yield (*([row.name] if grouped else []), name, *_cells(one)[: cells - 1])
 

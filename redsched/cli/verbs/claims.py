@@ -10,6 +10,7 @@ import typer
 from redsched.cli import completion, confirmation, formats, options, tables
 from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.listings import Column, Form, Listing, SortOption, show_page, sorted_page
+from redsched.cli.natural import natural
 from redsched.cli.options import (
     After,
     AsJson,
@@ -68,7 +69,7 @@ def list_claims(
         async def fetch(most: int, cursor: str) -> Page[Claim]:
             return await fleet.claims.list(**wanted, state=state, limit=most, after=cursor)
 
-        return await sorted_page(fetch, ORDERS, sort, limit, after)
+        return await sorted_page(fetch, ORDERS, sort, limit, after, lambda one: (natural(one.host), natural(one.id)))
 
     def show_found(page: Page[Claim]) -> None:
         show_page(LISTING, page, lambda one: responses.ClaimsAnswer.of(one), form)
@@ -272,11 +273,11 @@ LISTING: Listing[Claim] = Listing(
     empty="no claims",
 )
 ORDERS: Mapping[str, Callable[[Claim], Any]] = {
-    "claim": lambda one: one.id,
+    "claim": lambda one: natural(one.id),
     "state": lambda one: one.state,
-    "host": lambda one: one.host,
-    "project": lambda one: one.project,
-    "owner": lambda one: one.owner,
+    "host": lambda one: natural(one.host),
+    "project": lambda one: natural(one.project),
+    "owner": lambda one: natural(one.owner),
     "age": lambda one: -(one.claimed_at_ms or 0),
     "expires": lambda one: one.expires_at_ms or math.inf,
 }

@@ -9,6 +9,7 @@ import typer
 from redsched.cli import contexts, tables
 from redsched.cli.contexts import Context
 from redsched.cli.listings import Column, Form, Listing
+from redsched.cli.natural import in_names
 from redsched.cli.options import named, takes
 from redsched.errors import InvalidRequest
 from redsched.store.topology.url import without_password
@@ -28,7 +29,7 @@ Name = Annotated[str, named("NAME", "The context's name.", "context", _names)]
 def list_contexts(form: Form) -> None:
     """List the contexts, and which one commands use."""
     found = contexts.read()
-    rows = [(name, one, name == found.current) for name, one in sorted(found.contexts.items())]
+    rows = [(name, one, name == found.current) for name, one in in_names(found.contexts)]
     shown = {"current": found.current, "contexts": [{"name": name, **_shown(one)} for name, one, _ in rows]}
     LISTING.show(rows, lambda: shown, form)
 

@@ -11,7 +11,8 @@ import typer
 
 from redsched.cli import completion, formats, options, tables
 from redsched.cli.fleet import Fleet, with_fleet
-from redsched.cli.listings import Column, Form, Listing, NoHeaders, OutputOption, show_page
+from redsched.cli.listings import Column, Form, Listing, NoHeaders, OutputOption, in_order, show_page
+from redsched.cli.natural import in_names, natural
 from redsched.cli.options import After, AsJson, Limit, RequestFile, about
 from redsched.cli.verbs.hosts import SLOT_HEADS, slot_row
 from redsched.cli.watching import WatchOption, find_and_show
@@ -112,7 +113,10 @@ class _Kind(Generic[View]):
         async def find(fleet: Fleet) -> Page[View]:
             return await self.service(fleet).list(limit=limit, after=after)
 
-        find_and_show(where, watch, find, lambda page: show_page(self.listing, page, self.page, form))
+        def show_found(page: Page[View]) -> None:
+            show_page(self.listing, in_order(page, lambda one: natural(self.listing.name(one))), self.page, form)
+
+        find_and_show(where, watch, find, show_found)
 
     def show_one(self, name: Name, as_json: AsJson = False, where: Where = ANYWHERE) -> None:
         """Show one."""
@@ -204,7 +208,7 @@ def set_shared_pool(
 def _show_aggregate(found: AggregateView) -> None:
     print(f"{found.name}  {counted(len(found.hosts), 'host')}")
     print("metadata:", _words(found.metadata))
-    print("hosts:", " ".join(found.hosts) or formats.NOTHING)
+    print("hosts:", " ".join(sorted(found.hosts, key=natural)) or formats.NOTHING)
 
 
 def _show_server_group(found: ServerGroupView) -> None:
@@ -212,13 +216,13 @@ def _show_server_group(found: ServerGroupView) -> None:
     print(
         f"{group.name}  {group.policy} by {group.by}, at most {group.max_per_host}  {counted(found.members, 'member')}"
     )
-    rows = ((by, where, count) for by, counted in found.counts.items() for where, count in sorted(counted.items()))
+    rows = ((by, where, count) for by, counted in found.counts.items() for where, count in in_names(counted))
     tables.show_table(("BY", "WHERE", "MEMBERS"), rows, "no members")
 
 
 def _show_pool(found: SharedPoolView) -> None:
     print(f"{found.name}  cell {found.cell}  for {' '.join(sorted(found.aggregates)) or 'all hosts'}")
-    tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in found.slots.items()), "no slots")
+    tables.show_table(SLOT_HEADS, (slot_row(slot, one) for slot, one in in_names(found.slots)), "no slots")
     print("traits:", " ".join(sorted(found.traits)) or formats.NOTHING)
 
 

@@ -8,6 +8,7 @@ import typer
 from redsched.cli import completion, formats, options, tables
 from redsched.cli.fleet import Fleet
 from redsched.cli.listings import Column, Form, Listing, SortOption, show_page, sorted_page
+from redsched.cli.natural import natural
 from redsched.cli.options import After, Limit, Many, filter_names, many, takes
 from redsched.cli.watching import WatchOption, find_and_show
 from redsched.cli.where import ANYWHERE, Where
@@ -51,7 +52,7 @@ def list_hosts(
         async def fetch(most: int, cursor: str) -> Page[HostView]:
             return await fleet.hosts.list(**wanted, limit=most, after=cursor)
 
-        return await sorted_page(fetch, ORDERS, sort, limit, after)
+        return await sorted_page(fetch, ORDERS, sort, limit, after, lambda one: natural(one.name))
 
     def show_found(page: Page[HostView]) -> None:
         none = NONE_LEFT if after or any(wanted.values()) else NONE
@@ -78,6 +79,7 @@ LISTING: Listing[HostView] = Listing(
         Column("STATUS", _status, leave=4),
         Column("ALIVE", lambda one: one.alive or formats.bad("no"), leave=5),
         Column("CLAIMS", lambda one: one.claims, leave=2),
+        Column("REASON", lambda one: one.status_reason, leave=1),
         Column("FREE", _free, leave=3),
         Column("CELL", lambda one: one.cell, only_wide=True),
         Column("AGGREGATES", lambda one: " ".join(sorted(one.aggregates)), only_wide=True),
@@ -90,8 +92,8 @@ LISTING: Listing[HostView] = Listing(
     empty=NONE,
 )
 ORDERS: Mapping[str, Callable[[HostView], Any]] = {
-    "host": lambda one: one.name,
-    "zone": lambda one: one.zone,
+    "host": lambda one: natural(one.name),
+    "zone": lambda one: natural(one.zone),
     "status": lambda one: str(_status(one)),
     "alive": lambda one: one.alive,
     "claims": lambda one: one.claims,

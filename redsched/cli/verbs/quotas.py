@@ -8,7 +8,8 @@ import typer
 
 from redsched.cli import completion, formats, options, tables
 from redsched.cli.fleet import with_fleet
-from redsched.cli.listings import Column, Form, Listing
+from redsched.cli.listings import Column, Form, Listing, in_order
+from redsched.cli.natural import natural
 from redsched.cli.options import After, AsJson, Limit, named, takes
 from redsched.cli.watching import WatchOption, find_and_show
 from redsched.cli.where import ANYWHERE, Where
@@ -26,7 +27,8 @@ def list_quotas(
     """List the quotas of projects with their usage."""
 
     def show_found(page: Page[QuotaView]) -> None:
-        LISTING.show(_rows(page.items), lambda: responses.QuotasAnswer.of(page), form, page.next)
+        shown = in_order(page, lambda one: natural(one.project))
+        LISTING.show(_rows(shown.items), lambda: responses.QuotasAnswer.of(shown), form, shown.next)
 
     find_and_show(where, watch, lambda s: s.quotas.list(limit=limit, after=after), show_found)
 

@@ -17,6 +17,7 @@ from redsched.auth.token_text import keeps_comments, with_entry, without_entry
 from redsched.cli import formats
 from redsched.cli.context import settings_for
 from redsched.cli.listings import Column, Form, Listing
+from redsched.cli.natural import natural
 from redsched.cli.options import takes
 from redsched.errors import InvalidRequest, NotFound
 from redsched.model.units import parse_seconds
@@ -113,7 +114,9 @@ def new(
 @takes(Form, "form")
 def list_tokens(form: Form, file: File = None) -> None:
     """List the access tokens of the token file, without their digests."""
-    callers = [one.caller for one in read_token_file(_path(file)).tokens.values()]
+    callers = sorted(
+        (one.caller for one in read_token_file(_path(file)).tokens.values()), key=lambda one: natural(one.id)
+    )
     LISTING.show(callers, lambda: {"tokens": [_as_json(one) for one in callers]}, form)
 
 

@@ -58,7 +58,14 @@ def test_sets_and_tuples_are_restored() -> None:
 
 def test_a_refusal_in_a_bulk_result_is_its_error() -> None:
     problem = {"type": "/problems/stale-token", "title": "x", "status": 409, "detail": "too old", "current": "1-a.2"}
-    given = {"claim_id": "a", "host": "h1", "state": "active", "outcome": "refused", "problem": problem}
+    given = {
+        "claim_id": "a",
+        "project": "web",
+        "host": "h1",
+        "state": "active",
+        "outcome": "refused",
+        "problem": problem,
+    }
     view: BulkResult = view_of(read("BulkClaimAnswer", given))
     assert (view.claim.id, view.outcome) == ("a", BulkOutcome.REFUSED)
     assert view.error is not None

@@ -277,6 +277,6 @@ def test_a_call_without_conditions_carries_nothing_for_them() -> None:
     """An ordinary call does not pay for conditions that it does not use."""
     call = call_of(Clock("1-a", 1, 1, True), member("a", "h1"))
     wire = ClaimWire(Keys("c1"), call)
-    assert (len(wire.keys), len(wire.arguments), wire.objects) == (8, 28, ())
+    assert (len(wire.keys), len(wire.arguments), wire.objects) == (8, 31, ())
     limited = ClaimWire(Keys("c1"), replace(call, limits={"h1": HostLimit(1)}))
-    assert limited.arguments[:28] == wire.arguments
+    assert limited.arguments[:31] == wire.arguments

@@ -39,7 +39,10 @@ def status() -> Call[StatusAnswer]:
 
 
 def capacity(by: str = "") -> Call[list[CapacityRowAnswer]]:
-    """Return how much there is, claimed and free by class, and by `zone`, `aggregate` or `project` if wanted."""
+    """Return how much there is, claimed and free by class, and by `zone`, `aggregate`, `project` or `consumer`.
+
+    Tenants get what is free to each of their projects, within its quota.
+    """
     read = reader(CapacityAnswer)
     return Call("GET", "/v1/capacity", lambda content: read(content).capacity, query(by=by))
 

@@ -160,3 +160,4 @@ class CapacityBy(StrEnum):
     ZONE = "zone"
     AGGREGATE = "aggregate"
     PROJECT = "project"
+    CONSUMER = "consumer"

@@ -494,9 +494,10 @@ class ClassCapacity:
 
 @dataclass(frozen=True, slots=True)
 class CapacityRow:
-    """The amounts by class of a zone, aggregate or project: `name` is its name; '' for all, and for hosts in none.
+    """The amounts by class of a zone, aggregate, project or consumer.
 
-    A project has no capacity of its own: `total` is that of all hosts, and only `claimed` is the project's.
+    `name` is its name; '' for all, and for hosts or claims in none. Projects and consumers have no capacity of their
+    own: `total` is that of all hosts, and only `claimed` is theirs.
     """
 
     name: str

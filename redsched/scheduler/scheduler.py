@@ -348,14 +348,21 @@ class Scheduler:
 
         return await usage(self._cells, (UsageBy.CLASS,) if by is None else by, project)
 
-    async def capacity(self, by: "CapacityBy | None" = None) -> "tuple[CapacityRow, ...]":
-        """Return the amounts of all hosts and shared pools by class, or also by zone, aggregate or project.
+    async def capacity(
+        self, by: "CapacityBy | None" = None, within: "Sequence[str] | None" = None
+    ) -> "tuple[CapacityRow, ...]":
+        """Return the amounts of all hosts and shared pools by class, or also by zone, aggregate, project or consumer.
 
-        Raises StoreUnavailable.
+        `within`: return what is free to each of these projects instead, within its quota and without names of hosts,
+        or what their claims take by consumer. Raises StoreUnavailable.
         """
         from redsched.scheduler.observe.capacity import capacity
 
-        return await capacity(self._cells, self.pools, by)
+        if within is None:
+            return await capacity(self._cells, self.pools, by)
+        from redsched.scheduler.observe.own_capacity import own_capacity
+
+        return await own_capacity(self._cells, self.pools, self.quotas, within, by)
 
     async def export(self, cell: str = "") -> "Archive":
         """Export a cell, named if there are several. Raises NotFound, InvalidRequest, StoreUnavailable."""

@@ -1,5 +1,9 @@
 """`redsched capacity`: its table, on a terminal too, and its JSON."""
 
+import pytest
+
+from redsched.cli.verbs import capacity as verb
+from redsched.scheduler import CapacityRow, ClassCapacity
 from tests.cli.conftest import Redsched, reserve
 from tests.cli.test_terminal import on_a_terminal
 
@@ -16,6 +20,18 @@ def test_the_table(redsched: Redsched) -> None:
     ]
     lines = [line.split() for line in redsched("capacity", "--by", "project").check().output.splitlines()]
     assert lines == [["PROJECT", "RESOURCE", "TOTAL", "CLAIMED"], ["web", "VCPU", "12", "3", "25%"]]
+
+
+def test_the_sums_of_consumers(redsched: Redsched) -> None:
+    redsched("select", "VCPU=3", "--project", "web", "--consumer", "ci").check()
+    redsched("select", "VCPU=1", "--project", "db", "--consumer", "ci").check()
+    redsched("select", "VCPU=2", "--project", "db").check()
+    lines = [line.split("\t") for line in redsched("capacity", "--by", "consumer").check().output.splitlines()]
+    assert lines == [
+        ["CONSUMER", "RESOURCE", "TOTAL", "CLAIMED"],
+        ["-", "VCPU", "12", "2 17%"],
+        ["ci", "VCPU", "12", "4 33%"],
+    ]
 
 
 def test_it_fits_a_terminal(redsched: Redsched, store: str) -> None:
@@ -44,3 +60,21 @@ def test_json(redsched: Redsched) -> None:
 
 def test_another_dimension_is_refused(redsched: Redsched) -> None:
     redsched("capacity", "--by", "host").check_failed(2, "--by", "zone", "aggregate", "project")
+
+
+def test_a_tenant_gets_a_row_for_each_project(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without columns that are empty for tenants."""
+    rows = [
+        CapacityRow("p10", {"VCPU": ClassCapacity(total=8, claimed=2, free=6, largest=4)}),
+        CapacityRow("p2", {"VCPU": ClassCapacity(total=4, claimed=4)}),
+    ]
+    monkeypatch.setattr(verb, "with_fleet", lambda *_, **__: rows)
+    verb.capacity()
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        ["PROJECT", "RESOURCE", "TOTAL", "CLAIMED", "FREE", "LARGEST"],
+        ["p2", "VCPU", "4", "4 100%", "0", "0"],
+        ["p10", "VCPU", "8", "2 25%", "6 75%", "4"],
+    ]

@@ -10,7 +10,7 @@ from redsched.errors import Forbidden, InvalidRequest
 from redsched.model import Request, values_of
 from redsched.scheduler import ClaimFilter, EventFilter
 from redsched.scheduler.claims.service import ClaimService
-from redsched.scheduler.queries import ME
+from redsched.scheduler.queries import ME, CapacityBy
 from redsched.schema.requests.queries import BulkQuery, ClaimsQuery, ExplainQuery
 
 HOST_VARIABLE = "$host"
@@ -88,6 +88,13 @@ def bulk_filter(caller: Caller, query: BulkQuery, force: bool = False) -> ClaimF
 def visible_projects(caller: Caller) -> tuple[str, ...] | None:
     """Return the projects that a caller is restricted to; None for no restriction, and for none one that nobody has."""
     return None if sees_all_claims(caller) else tuple(caller.projects) or (NOBODY,)
+
+
+def capacity_by(caller: Caller, by: CapacityBy | None) -> CapacityBy | None:
+    """Return what capacity is summed by. Raises Forbidden if a tenant asks for parts of the fleet."""
+    if not sees_all_claims(caller) and by in (CapacityBy.ZONE, CapacityBy.AGGREGATE):
+        raise Forbidden(f"a tenant sees what is free to its projects: leave out by={by}, or sum by project or consumer")
+    return by
 
 
 def event_filter(caller: Caller, wanted: EventFilter) -> EventFilter:

@@ -142,7 +142,7 @@ SCOPES: Mapping[tuple[str, str], RoutePolicy] = {
     ("POST", "/v1/plans/rebalance/apply"): OPERATORS,
     ("GET", "/v1/status"): READ,
     ("GET", "/v1/usage"): READ_OWN_PROJECTS,
-    ("GET", "/v1/capacity"): READ,
+    ("GET", "/v1/capacity"): READ_OWN_PROJECTS,
     ("GET", "/v1/changes"): READ_OWN_PROJECTS,
     ("GET", "/v1/events"): READ_OWN_PROJECTS,
     ("GET", "/metrics"): READ,

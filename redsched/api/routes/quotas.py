@@ -50,6 +50,10 @@ async def get_usage(request: Request, query: Annotated[UsageQuery, Query()]) -> 
 
 @router.get("/capacity", summary="Get capacity", responses=answers({200: CapacityAnswer}, InvalidRequest))
 async def get_capacity(request: Request, query: Annotated[CapacityQuery, Query()]) -> Response:
-    """Return by class how much there is, is claimed and is free, and the most one claim can take; `by` adds rows."""
-    rows = await scheduler(request).capacity(query.by)
+    """Return by class how much there is, is claimed and is free, and the most one claim can take; `by` adds rows.
+
+    Tenants get what is free to each of their projects, within its quota; no hosts are named.
+    """
+    who = caller(request)
+    rows = await scheduler(request).capacity(restrict.capacity_by(who, query.by), restrict.visible_projects(who))
     return responses.answer(CapacityAnswer.of_rows(query.by, rows))

@@ -14,14 +14,15 @@ from redsched.scheduler import CapacityBy, CapacityRow, ClassCapacity
 from redsched.schema import responses
 
 HEADS = ("RESOURCE", "TOTAL", "CLAIMED", "EXTERNAL", "KEPT", "FREE", "AWAY", "LARGEST", "AT")
-OF_PROJECT = ("RESOURCE", "TOTAL", "CLAIMED")
+OF_CLAIMS = ("RESOURCE", "TOTAL", "CLAIMED")
+OF_TENANT = ("RESOURCE", "TOTAL", "CLAIMED", "FREE", "LARGEST")
 NONE = "no hosts: start an agent with `redsched agent`, or report one"
 
 
 def capacity(
     by: Annotated[
         CapacityBy | None,
-        typer.Option("--by", help="Sum by zone, aggregate or project too.", show_default=False),
+        typer.Option("--by", help="Sum by this too.", show_default=False),
     ] = None,
     as_json: AsJson = False,
     where: Where = ANYWHERE,
@@ -30,10 +31,19 @@ def capacity(
     rows = with_fleet(where, lambda s: s.capacity(by), read_only=True)
     if as_json:
         return tables.show_json(responses.CapacityAnswer.of_rows(by, rows))
+    if by is None and any(row.name for row in rows):
+        return tables.show_table(("PROJECT", *OF_TENANT), _of_tenant(rows), NONE)
     group = () if by is None else (by.value.upper(),)
-    of_project = by is CapacityBy.PROJECT
-    heads, none = (OF_PROJECT, "no claims") if of_project else (HEADS, NONE)
+    of_claims = by in (CapacityBy.PROJECT, CapacityBy.CONSUMER)
+    heads, none = (OF_CLAIMS, "no claims") if of_claims else (HEADS, NONE)
     return tables.show_table((*group, *heads), _rows(rows, len(heads), bool(group)), none)
+
+
+def _of_tenant(rows: Sequence[CapacityRow]) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of what is free to projects, as tenants get it."""
+    for row in sorted(rows, key=lambda one: natural(one.name)):
+        for name, one in row.classes.items():
+            yield (row.name, name, one.total, _part(one.claimed, one.total), _part(one.free, one.total), one.largest)
 
 
 def _rows(rows: Sequence[CapacityRow], cells: int, grouped: bool) -> Iterator[tuple[object, ...]]:

@@ -1,22 +1,24 @@
-"""Sum up the amounts of all hosts and shared pools by class: in all, or by zone, aggregate or project.
+"""Sum up the amounts of all hosts and shared pools by class: in all, or by zone, aggregate, project or consumer.
 
-Hosts are read in pages, so that no read blocks the store for long. Claims are read for the sums of projects only.
+Hosts are read in pages, so that no read blocks the store for long. Claims are read only for the sums of projects and
+consumers.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from redsched.model import CLAIMS
+from redsched.model import CLAIMS, Claim, OneOf
 from redsched.model.validation import SHARED_POOL, split_slot
 from redsched.scheduler.cells import Cells
 from redsched.scheduler.mirroring.parts import columns_in_parts
-from redsched.scheduler.observe.usage import usage
-from redsched.scheduler.queries import CapacityBy, UsageBy
+from redsched.scheduler.observe.usage import claimed_by
+from redsched.scheduler.queries import CapacityBy
 from redsched.scheduler.results import CapacityRow, ClassCapacity
 
 if TYPE_CHECKING:
     from redsched.cache.columns import Columns
+    from redsched.decide.rules import Mask
     from redsched.scheduler.declared.service import SharedPoolService
 
 PAGE = 500
@@ -25,7 +27,7 @@ PAGE = 500
 async def capacity(cells: Cells, pools: "SharedPoolService", by: CapacityBy | None = None) -> tuple[CapacityRow, ...]:
     """Return the amounts, sorted by name. Raises StoreUnavailable.
 
-    Shared pools belong to no zone or aggregate: only the sums over everything, and those of projects, have them. A host
+    Shared pools belong to no zone or aggregate: only the sums over everything, and those of claims, have them. A host
     that is in several aggregates counts in each of them.
     """
     await cells.catch_up()
@@ -33,30 +35,40 @@ async def capacity(cells: Cells, pools: "SharedPoolService", by: CapacityBy | No
     sums: dict[str, dict[str, ClassCapacity]] = {}
     for cell in cells:
         async for columns in columns_in_parts(cell):
-            for of, name, found in _sums(columns, groups):
+            for of, name, found in sums_of(columns, groups):
                 classes = sums.setdefault(of, {})
                 classes[name] = classes.get(name, ClassCapacity()) + found
     if groups is None:
         everything = sums.setdefault("", {})
-        async for name, found in _shared(pools):
+        async for name, found in amounts_of_shared_pools(pools):
             everything[name] = everything.get(name, ClassCapacity()) + found
-    if by is CapacityBy.PROJECT:
-        return await _by_project(cells, sums[""])
+    if by in KEYS:
+        return await by_claims(cells, sums[""], KEYS[by])
     return tuple(CapacityRow(of, dict(sorted(classes.items()))) for of, classes in sorted(sums.items()))
 
 
-async def _by_project(cells: Cells, everything: Mapping[str, ClassCapacity]) -> tuple[CapacityRow, ...]:
-    rows = await usage(cells, (UsageBy.CLASS, UsageBy.PROJECT))
+async def by_claims(
+    cells: Cells, everything: Mapping[str, ClassCapacity], key: Callable[[Claim], str], project: OneOf = None
+) -> tuple[CapacityRow, ...]:
+    """Return what claims take, by a key of theirs; with `project`, only the claims of that project, or of several."""
+    found = await claimed_by(cells, key, project)
     totals = {name: ClassCapacity(total=one.total) for name, one in everything.items()}
 
     def classes(used: Mapping[str, int]) -> dict[str, ClassCapacity]:
         claimed = sorted((name, amount) for name, amount in used.items() if name != CLAIMS)
         return {name: replace(totals.get(name, ClassCapacity()), claimed=amount) for name, amount in claimed}
 
-    return tuple(CapacityRow(one.of["project"], classes(one.used)) for one in rows)
+    return tuple(CapacityRow(name, classes(used)) for name, used in sorted(found.items()))
 
 
-async def _shared(pools: "SharedPoolService") -> Any:
+KEYS: Mapping[CapacityBy | None, Callable[[Claim], str]] = {
+    CapacityBy.PROJECT: lambda claim: claim.project,
+    CapacityBy.CONSUMER: lambda claim: claim.consumer,
+}
+"""What of a claim the sums over claims are made by."""
+
+
+async def amounts_of_shared_pools(pools: "SharedPoolService") -> AsyncIterator[tuple[str, ClassCapacity]]:
     """Yield the amounts of the shared pools, by class."""
     from redsched.decide.fit import largest_fit
 
@@ -72,8 +84,13 @@ async def _shared(pools: "SharedPoolService") -> Any:
         after = page.next
 
 
-def _sums(columns: "Columns", by: CapacityBy | None) -> Iterator[tuple[str, str, ClassCapacity]]:
-    """Yield the amounts of each slot on the hosts of each group: the name of the group, the class, the amounts."""
+def sums_of(
+    columns: "Columns", by: CapacityBy | None, among: "Mask | None" = None
+) -> Iterator[tuple[str, str, ClassCapacity]]:
+    """Yield the amounts of each slot on the hosts of each group: the name of the group, the class, the amounts.
+
+    `among`: only these hosts count.
+    """
     import numpy as np
 
     from redsched.decide.fit import largest_fit
@@ -84,7 +101,7 @@ def _sums(columns: "Columns", by: CapacityBy | None) -> Iterator[tuple[str, str,
             kept_of.setdefault(slot, none.copy())[row] = amount
     ready = columns.present & columns.alive & columns.attested & (columns.status == 0)
     for of, members in _groups(columns, by):
-        rows = np.flatnonzero(columns.present & members)
+        rows = np.flatnonzero(columns.present & members if among is None else columns.present & members & among)
         if not len(rows):
             continue
         for slot in columns.capacity:

@@ -6,7 +6,7 @@ may or may not be counted.
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from redsched.model import CLAIMS, Claim, OneOf, accepts
@@ -41,6 +41,20 @@ async def usage(cells: Cells, by: Sequence[UsageBy], project: OneOf = None) -> t
         UsageRow(dict(zip(groups, key, strict=True)), found if shown else {CLAIMS: found[CLAIMS]})
         for key, found in sorted(sums.items())
     )
+
+
+async def claimed_by(cells: Cells, key: Callable[[Claim], str], project: OneOf = None) -> dict[str, Counter[str]]:
+    """Return what claims take by a key of theirs: amounts by class, and the number of claims. Raises StoreUnavailable.
+
+    With `project`, only the claims of that project, or of several.
+    """
+    await cells.catch_up()
+    sums: dict[str, Counter[str]] = {}
+    for cell in cells:
+        async for columns in columns_in_parts(cell):
+            async for _, claim in _claims(cell, columns, project):
+                sums.setdefault(key(claim), Counter()).update(quota_usage(claim.amounts))
+    return sums
 
 
 async def _claims(cell: Cell, columns: "Columns", project: OneOf) -> AsyncIterator[tuple[str, Claim]]:

@@ -192,4 +192,6 @@ class CapacityQuery(Strict):
 
     model_config = ConfigDict(strict=False, extra="forbid")
 
-    by: Annotated[CapacityBy | None, Field(description="zone, aggregate or project. Default: all in one row.")] = None
+    by: Annotated[
+        CapacityBy | None, Field(description="zone, aggregate, project or consumer. Default: all in one row.")
+    ] = None

@@ -25,14 +25,17 @@ class ClassCapacityAnswer(Answer, shows=ClassCapacity):
 
 
 class CapacityRowAnswer(Answer, shows=CapacityRow):
-    """The amounts of a zone, aggregate or project; an empty name: of all, or of the hosts in none."""
+    """The amounts of a zone, aggregate, project or consumer; an empty name: of all, or of what is in none."""
 
     name: str
     classes: dict[str, ClassCapacityAnswer]
 
 
 class CapacityAnswer(Answer):
-    """Amounts by class, with a row for each zone, aggregate or project; without `by`, one row."""
+    """Amounts by class, with a row for each zone, aggregate, project or consumer.
+
+    Without `by`: one row, or for tenants one for each of their projects.
+    """
 
     by: CapacityBy | None
     capacity: list[CapacityRowAnswer]

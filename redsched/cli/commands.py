@@ -181,6 +181,7 @@ VERBS: Mapping[str, Entry] = {
         "verbs.agent:agent", "Run the agent of this machine until Ctrl-C: report the host and run its claims."
     ),
     "select": Entry("verbs.selection:select", "Select hosts and claim the amounts on them."),
+    "run": Entry("job.command:run", "Run a command on a host that fits: redsched run VCPU=4 -- train.sh --epochs 3."),
     "explain": Entry("verbs.selection:explain", "Explain why hosts fit a request or not. Writes nothing."),
     "status": Entry("verbs.status:status", "Show what runs, what is wrong or stuck, and what to do about it."),
     "top": Entry(
@@ -209,7 +210,7 @@ VERBS: Mapping[str, Entry] = {
 
 PANELS: Mapping[str, tuple[str, ...]] = {
     "Look": ("status", "top", "host", "claim", "capacity", "events"),
-    "Place": ("select", "explain", "plan"),
+    "Place": ("run", "select", "explain", "plan"),
     "Declare": ("quota", "aggregate", "server-group", "shared-pool"),
     "Run": ("up", "api", "agent"),
     "Access": ("context", "token", "acl"),

@@ -26,7 +26,7 @@ def load(name: str, entry: Entry) -> Any:
     if "where" in signature(function).parameters:
         function = with_where(function)
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command(name, cls=Command)(function)
+    app.command(name, cls=WithCommandLine if "command" in signature(function).parameters else Command)(function)
     return get_command(app)
 
 
@@ -60,6 +60,19 @@ def _label(type_: Any) -> str | None:
 
 class Command(WithoutPythonTypes, TyperCommand):
     """A command."""
+
+
+class WithCommandLine(Command):
+    """A command that takes a command line behind `--`, as its parameter `command`."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the usage, with the command line at its end."""
+        return [*super().collect_usage_pieces(ctx), "-- COMMAND [ARGUMENT]..."]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments before `--`; all words behind it are the command line's, also those with dashes."""
+        at = args.index("--") if "--" in args else len(args)
+        return super().parse_args(ctx, [*args[:at], *(f"--command={word}" for word in args[at + 1 :])])
 
 
 class LazyCommand(Command):

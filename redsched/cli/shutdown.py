@@ -5,10 +5,12 @@ import signal
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from redsched import aio
 from redsched.cli.context import run_loop
+
+Result = TypeVar("Result")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -31,10 +33,14 @@ def until_ended() -> Iterator[None]:
 
 def run_until_ended(work: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine until it returns, or until Ctrl-C, SIGTERM or SIGHUP cancels it, which ends it normally."""
-    run_loop(_until_cancelled(work))
+    run_loop(result_unless_ended(work))
 
 
-async def _until_cancelled(work: Coroutine[Any, Any, None]) -> None:
+async def result_unless_ended(work: Coroutine[Any, Any, Result]) -> Result | None:
+    """Return the result of a coroutine; None if Ctrl-C, SIGTERM or SIGHUP came first and has cancelled it.
+
+    Later signals are ignored until the loop ends.
+    """
     ended = asyncio.Event()
     for one in SIGNALS:
         asyncio.get_running_loop().add_signal_handler(one, ended.set)
@@ -42,8 +48,7 @@ async def _until_cancelled(work: Coroutine[Any, Any, None]) -> None:
     await asyncio.wait([signalled, task], return_when=asyncio.FIRST_COMPLETED)
     await aio.end(signalled)
     await aio.end(task, ORDERLY_S)
-    if not task.cancelled():
-        task.result()
+    return None if task.cancelled() else task.result()
 
 
 class _Ended(BaseException):

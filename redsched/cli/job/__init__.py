@@ -1,0 +1,1 @@
+"""`redsched run`: place a job, follow its log, and end with its exit status."""

@@ -1,0 +1,132 @@
+"""`redsched run`: place a job, follow its log, and end with its exit status."""
+
+import os
+import sys
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from redsched.cli import context, options
+from redsched.cli.fleet import opened
+from redsched.cli.job.following import Follower, follow, say
+from redsched.cli.options import seconds
+from redsched.cli.request_options import RequestOptions, about, request_of, takes_asked
+from redsched.cli.shutdown import result_unless_ended
+from redsched.cli.where import ANYWHERE, Where, settings_of
+from redsched.errors import InvalidRequest
+from redsched.model import MAX_RUNTIME_S, MAX_WAIT_S, GangOnExit, OnExit, Request
+from redsched.model.validation import check_name
+from redsched.settings import Settings
+
+INTERRUPTED = 130
+
+
+@takes_asked
+def run(
+    asked: RequestOptions,
+    command: Annotated[list[str], typer.Option(hidden=True)] = [],  # noqa: B006 - the words behind `--`
+    detach: Annotated[bool, typer.Option("--detach", help="Print the ids of the claims, and end at once.")] = False,
+    requeue: Annotated[
+        bool,
+        typer.Option("--requeue", help="Start the job again, elsewhere if possible, if it fails or its host is lost."),
+    ] = False,
+    env: Annotated[
+        list[str],
+        typer.Option(
+            "--env",
+            metavar="NAME=VALUE",
+            help="A variable of the job; NAME alone: as it is here. Repeatable.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006 - typer reads it, nobody writes it
+    cwd: Annotated[
+        str | None,
+        typer.Option(
+            "--cwd",
+            metavar="DIR",
+            help="Folder in which the job starts; '': one of its own. Default: this one, or that of the image.",
+            show_default=False,
+        ),
+    ] = None,
+    image: Annotated[
+        str, typer.Option("--image", help="The image, on hosts that run jobs in containers.", show_default=False)
+    ] = "",
+    queue_timeout_s: Annotated[int | None, seconds("--wait", most=MAX_WAIT_S, help=options.WAIT)] = None,
+    max_runtime_s: Annotated[
+        int | None,
+        seconds(
+            "--max-runtime",
+            most=MAX_RUNTIME_S,
+            help="Time from the claim until its host stops the job, such as 90 or 8h. Default: no limit.",
+        ),
+    ] = None,
+    consumer: Annotated[str, typer.Option(help=about("consumer"), show_default=False)] = "",
+    claim_id: Annotated[
+        str,
+        typer.Option("--id", help="The claim's id; of several places, what theirs begin with.", show_default=False),
+    ] = "",
+    where: Where = ANYWHERE,
+) -> int:
+    """Run a command on a host that fits: redsched run VCPU=4 -- train.sh --epochs 3.
+
+    The hosts need a hook for jobs, such as deploy/hooks/job. Ctrl-C releases the claim, which stops the job.
+    """
+    if not command:
+        raise InvalidRequest(
+            "which command is to run is missing: put it behind --, as in `redsched run VCPU=1 -- date`"
+        )
+    more = {"queue_timeout_s": queue_timeout_s, "max_runtime_s": max_runtime_s, "consumer": consumer}
+    request = request_of(asked, **more, on_exit=OnExit.REPLACE if requeue else None)
+    if requeue and request.places > 1:
+        request = replace(request, gang_on_exit=GangOnExit.REPLACE)
+    ids = request.claim_ids or _ids(claim_id or f"job-{uuid.uuid4().hex[:8]}", request.places)
+    payload = {"argv": command, "env": _variables(env), "cwd": _folder(cwd, image), "image": image}
+    if len(ids) > 1:
+        payload["claims"] = list(ids)
+    job = replace(request, claim_ids=ids, payload={name: value for name, value in payload.items() if value})
+    return context.run(_run(settings_of(where), job, detach))
+
+
+def _ids(base: str, places: int) -> tuple[str, ...]:
+    check_name("claim id", base)
+    return (base,) if places == 1 else tuple(f"{base}-{number}" for number in range(places))
+
+
+def _variables(given: Sequence[str]) -> dict[str, str]:
+    """Return variables by name. Raises InvalidRequest for one without a value that is not set here."""
+    for one in given:
+        if "=" not in one and one not in os.environ:
+            raise InvalidRequest(f"--env {one} has no value, and {one} is not set here: give --env {one}=VALUE")
+    return options.pairs("variable", [one if "=" in one else f"{one}={os.environ[one]}" for one in given])
+
+
+def _folder(cwd: str | None, image: str) -> str:
+    if cwd is None:
+        return "" if image else os.getcwd()
+    return os.path.abspath(cwd) if cwd and not image else cwd
+
+
+async def _run(settings: Settings, job: Request, detach: bool) -> int:
+    """Run a job until it or this command is ended, which releases its claims. Returns the exit status."""
+    status = await result_unless_ended(_place_and_follow(settings, job, detach))
+    if status is not None:
+        return status
+    say(f"stopping {' '.join(job.claim_ids)}")
+    async with opened(settings, on_demand=True) as fleet:
+        for one in job.claim_ids:
+            await fleet.claims.release(one)
+    return INTERRUPTED
+
+
+async def _place_and_follow(settings: Settings, job: Request, detach: bool) -> int:
+    async with opened(settings) as fleet:
+        found = await fleet.select(job)
+    ids = [one.claim_id or "" for one in found.selections]
+    if detach:
+        print("\n".join(ids))
+        return 0
+    async with opened(settings, read_only=True) as fleet:
+        return await follow(fleet, [Follower(one, settings.job_folder, sys.stdout.buffer) for one in ids])

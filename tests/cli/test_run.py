@@ -1,0 +1,310 @@
+"""`redsched run` with an agent and the hook for jobs: log, exit status, Ctrl-C, and jobs that do not run."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from redsched.cli.fleet import Fleet
+from redsched.cli.job import following
+from redsched.cli.job.following import Follower, follow
+from redsched.errors import NotFound, RedschedError, SchemaMismatch, StoreUnavailable
+from redsched.model import Claim, ClaimStatus, EndReason, Placement, Reason
+from redsched.settings import Settings
+from tests.cli.conftest import REST, STORE, served
+from tests.cli.parts import Ran, Running, run, running
+from tests.support.waiting import wait_until_sync
+
+HOOK = Path(__file__).parents[2] / "deploy" / "hooks" / "job"
+FLEET = """
+hosts:
+  - name: h1
+    inventories: {VCPU: {total: 4}}
+    pools: {gpu0: &gpu {inventories: {CUSTOM_GPU_MILLI: {total: 1000}}}, gpu1: *gpu}
+"""
+TIME_IS_UP, NO_STATUS = 124, 125
+TOKEN = "1790000000000-9f3a12cd.4711"
+
+
+@dataclass
+class Lab:
+    """A host with an agent and the hook for jobs, and how commands reach the fleet."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def command(self, *arguments: str) -> Ran:
+        """Run another command to its end."""
+        return run(*arguments, environment=self.environment)
+
+    def run(self, *arguments: str) -> Ran:
+        """Run `redsched run` to its end."""
+        with self.running(*arguments) as process:
+            return process.wait()
+
+    def running(self, *arguments: str) -> AbstractContextManager[Running]:
+        return running("run", *arguments, environment=self.environment)
+
+    def claim(self, claim_id: str) -> dict[str, Any]:
+        return self.command("claim", "show", claim_id, "--json").check().json()
+
+    def reaches(self, claim_id: str, state: str) -> dict[str, Any]:
+        """Wait until a claim is in a state, and return it."""
+        wait_until_sync(lambda: self.claim(claim_id)["state"] == state, timeout=60, what=f"{claim_id} is {state}")
+        return self.claim(claim_id)
+
+
+@pytest.fixture(params=[STORE, REST])
+def link(request: pytest.FixtureRequest) -> str:
+    """Return how commands reach the fleet, over the store and over REST; tests override it to use one."""
+    return str(request.param)
+
+
+@pytest.fixture
+def lab(store: str, link: str, tmp_path: Path) -> Iterator[Lab]:
+    """Yield a host that runs jobs."""
+    (tmp_path / "fleet.yaml").write_text(FLEET)
+    of_agent = {
+        "REDSCHED_REDIS_URL": store,
+        "REDSCHED_HOOK": f"{HOOK} --grace 1 processes",
+        "REDSCHED_JOB_FOLDER": str(tmp_path / "jobs"),
+        "REDSCHED_JOURNAL": str(tmp_path / "agent.sqlite"),
+        "REDSCHED_WORK_WATCH_S": "0.1",
+        "REDSCHED_POLL_S": "0.02",
+    }
+    run("init", environment={"REDSCHED_REDIS_URL": store}).check()
+    with contextlib.ExitStack() as stack:
+        agent = running("agent", "--fleet", str(tmp_path / "fleet.yaml"), environment=of_agent)
+        stack.enter_context(agent)
+        reach = {"REDSCHED_REDIS_URL": store}
+        if link == REST:
+            api = stack.enter_context(served(Settings(redis_url=store, pick_from=1)))
+            reach = {"REDSCHED_REDIS_URL": "", "REDSCHED_API": api}
+        made = Lab(tmp_path, {**reach, "REDSCHED_JOB_FOLDER": of_agent["REDSCHED_JOB_FOLDER"]})
+        wait_until_sync(lambda: "h1" in made.command("host", "list", "--fits", "VCPU=1").output, timeout=60)
+        yield made
+        made.command("claim", "release", "--project", "lab", "--yes")
+        for folder in (tmp_path / "jobs").glob("*/order"):
+            wait_until_sync((folder.parent / "stopped").exists, timeout=60, what="the job has been stopped")
+
+
+only_store = pytest.mark.parametrize("link", [STORE])
+MINE = ("VCPU=1", "--project", "lab", "--id", "mine")
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_it_prints_the_log_and_ends_with_the_exit_status(lab: Lab, status: int) -> None:
+    ran = lab.run(*MINE, "--", "sh", "-c", f"echo one; echo two >&2; exit {status}")
+    assert (ran.exit_code, sorted(ran.output.splitlines())) == (status, ["one", "two"])
+    ended = lab.claim("mine")
+    assert (ended["state"], ended["end_reason"]) == ("ended", "work-ended")
+    assert ended["reason"]["text"].startswith(f"work-ended: exit status {status}, ")
+
+
+def test_ctrl_c_stops_the_job(lab: Lab) -> None:
+    """The log is followed while the job runs."""
+    with lab.running(*MINE, "--", "sh", "-c", "echo begun; exec sleep 600") as process:
+        wait_until_sync(lambda: process.lines == ["begun\n"], timeout=60, what="the log is shown")
+        ran = process.end(signal.SIGINT)
+    assert ran.exit_code == 130
+    assert ran.errors.splitlines()[-1] == "redsched: stopping mine"
+    assert lab.reaches("mine", "ended")["end_reason"] == "released"
+
+
+def test_detached_it_prints_the_id_and_the_job_goes_on(lab: Lab) -> None:
+    ran = lab.run("VCPU=1", "--project", "lab", "--detach", "--", "sleep", "600").check()
+    assert lab.reaches(ran.output.strip(), "active")["payload"]["argv"] == ["sleep", "600"]
+
+
+# -- what the job gets
+
+
+@only_store
+def test_the_job_has_its_folder_its_variables_and_its_gpus(lab: Lab) -> None:
+    gpu = ("--group", "{name: a, resources: {CUSTOM_GPU_MILLI: 1000}}")
+    words = (*MINE, *gpu, "--env", "A=b c", "--env", "REDSCHED_JOB_FOLDER")
+    shown = "pwd; echo $A.$REDSCHED_JOB_FOLDER.$CUDA_VISIBLE_DEVICES"
+    ran = lab.run(*words, "--", "sh", "-c", shown)
+    assert ran.exit_code == 0
+    folder, variables = ran.output.splitlines()
+    assert folder == os.getcwd()
+    assert variables in [f"b c.{lab.folder / 'jobs'}.{gpu}" for gpu in (0, 1)]
+    ran = lab.run("VCPU=1", "--project", "lab", "--cwd", "", "--", "pwd")
+    assert Path(ran.output.strip()).parent == lab.folder / "jobs"
+
+
+@only_store
+def test_words_behind_the_dashes_are_the_jobs_own(lab: Lab) -> None:
+    ran = lab.run(*MINE, "--", "printf", "%s\\n", "--detach", "--", "VCPU=2", "-n", "")
+    assert (ran.exit_code, ran.output) == (0, "--detach\n--\nVCPU=2\n-n\n\n")
+
+
+@only_store
+def test_several_places_are_one_job(lab: Lab) -> None:
+    """Each knows its number; the exit status is the highest."""
+    ran = lab.run(*MINE, "-n", "2", "--", "sh", "-c", "echo $JOB_CLAIM $JOB_RANK of $JOB_SIZE; exit $((4 + JOB_RANK))")
+    assert (ran.exit_code, sorted(ran.output.splitlines())) == (5, ["mine-0 0 of 2", "mine-1 1 of 2"])
+
+
+# -- jobs that do not end by themselves, or do not begin
+
+
+@pytest.mark.parametrize("link", [REST])
+def test_a_job_that_fails_is_run_again_until_it_succeeds(lab: Lab) -> None:
+    """The scheduler of the API places it again."""
+    job = f"cd {lab.folder}; echo try >> tries; echo $(wc -l < tries); [ $(wc -l < tries) = 2 ]"
+    ran = lab.run(*MINE, "--requeue", "--", "sh", "-c", job)
+    assert (ran.exit_code, ran.output) == (0, "1\n2\n")
+    assert "mine waits to be placed again: work-ended: exit status 1" in ran.errors
+    assert (lab.claim("mine")["on_exit"], lab.claim("mine")["gang_on_exit"]) == ("replace", "keep")
+
+
+@only_store
+def test_a_gang_is_run_again_as_a_whole(lab: Lab) -> None:
+    lab.run(*MINE, "-n", "2", "--requeue", "--detach", "--", "sleep", "600").check()
+    found = lab.reaches("mine-1", "active")
+    assert (found["on_exit"], found["gang_on_exit"]) == ("replace", "replace")
+
+
+@only_store
+def test_a_job_whose_time_is_up_ends_with_124(lab: Lab) -> None:
+    ran = lab.run(*MINE, "--max-runtime", "1", "--", "sleep", "600")
+    assert ran.exit_code == TIME_IS_UP
+    assert "mine has ended, max-runtime: its max_runtime_s of 1 s has passed" in ran.errors
+
+
+@pytest.mark.parametrize("link", [REST])
+def test_a_job_that_cannot_be_started_says_why(lab: Lab) -> None:
+    ran = lab.run(*MINE, "--", "no-such-command")
+    assert ran.exit_code == NO_STATUS
+    assert "mine has ended, failed: " in ran.errors
+    assert "could not be started: no-such-command: [Errno 2]" in ran.errors
+
+
+@only_store
+def test_a_job_that_fits_nowhere_is_refused(lab: Lab) -> None:
+    lab.run("VCPU=64", "--", "true").check_failed(3, "none of 1 hosts can take 64 VCPU")
+
+
+@only_store
+def test_a_log_that_cannot_be_read_here_is_named(lab: Lab) -> None:
+    lab.environment["REDSCHED_JOB_FOLDER"] = "/no/such/folder"
+    go = lab.folder / "go"
+    with lab.running(*MINE, "--", "sh", "-c", f"echo unseen; until [ -e {go} ]; do sleep 0.05; done") as process:
+        wait_until_sync(lambda: "cannot be read here" in "".join(process.error_lines), timeout=60)
+        go.touch()
+        ran = process.wait()
+    token = lab.claim("mine")["token"]
+    assert (ran.exit_code, ran.output) == (0, "")
+    assert f"redsched: mine runs on h1. Its log cannot be read here: /no/such/folder/{token}/log on h1\n" in ran.errors
+
+
+# -- without an agent
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("VCPU=1",), "which command is to run is missing"),
+        (("VCPU=1", "--"), "which command is to run is missing"),
+        (("VCPU=1", "--env", "NOT_SET_HERE", "--", "true"), "--env NOT_SET_HERE has no value"),
+        (("VCPU=1", "--id", "a/b", "--", "true"), "claim id 'a/b'"),
+        (("--", "true"), "the request is empty"),
+        (("VCPU=1", "--", "x" * 16_384), "at most 16384 are allowed"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(arguments: tuple[str, ...], says: str) -> None:
+    run("run", *arguments, environment={"REDSCHED_REDIS_URL": "redis://127.0.0.1:1"}).check_failed(2, says)
+
+
+class Answers:
+    """A fleet that answers with these claims, one after the other."""
+
+    def __init__(self, *answers: Claim | RedschedError) -> None:
+        self._answers = iter(answers)
+
+    async def get(self, _: str) -> Claim:
+        answer = next(self._answers)
+        if isinstance(answer, RedschedError):
+            raise answer
+        return answer
+
+    @property
+    def fleet(self) -> Fleet:
+        made: Any = SimpleNamespace(claims=self)
+        return made  # type: ignore[no-any-return]
+
+
+def claim(state: ClaimStatus, end_reason: EndReason | None = None, reason: str = "") -> Claim:
+    placement = Placement(TOKEN, TOKEN, TOKEN, "h1", state, {"VCPU": 1})
+    return Claim(
+        "mine",
+        "c1",
+        "h1",
+        state,
+        TOKEN,
+        {"VCPU": 1},
+        end_reason=end_reason,
+        reason=Reason(1, "h1", TOKEN, reason) if reason else None,
+        placements=() if state is ClaimStatus.ENDED else (placement,),
+    )
+
+
+ACTIVE = claim(ClaimStatus.ACTIVE)
+DONE = claim(ClaimStatus.ENDED, EndReason.WORK_ENDED, "work-ended: exit status 7, no process 5 is left")
+
+
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
+    """Return a function that follows a fleet's answers, without pauses, and returns exit status and output."""
+    monkeypatch.setattr(following, "EVERY_S", 0)
+
+    async def run_through(*answers: Claim | RedschedError) -> tuple[int, str]:
+        output = BytesIO()
+        status = await follow(Answers(*answers).fleet, [Follower("mine", str(tmp_path), output)])
+        return status, output.getvalue().decode()
+
+    return run_through
+
+
+async def test_a_job_that_ended_before_it_was_looked_at_shows_its_log(followed: Any, tmp_path: Path) -> None:
+    (tmp_path / TOKEN).mkdir()
+    (tmp_path / TOKEN / "log").write_text("all of it\n")
+    assert await followed(DONE) == (7, "all of it\n")
+
+
+async def test_an_outage_is_said_once_and_passes(followed: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    away = StoreUnavailable("away")
+    assert (await followed(ACTIVE, away, away, DONE))[0] == 7
+    assert capsys.readouterr().err.count("redsched: trying again, and the job goes on: away\n") == 1
+
+
+@pytest.mark.parametrize("error", [SchemaMismatch("another release"), NotFound("gone")], ids=type)
+async def test_what_does_not_pass_ends_it(followed: Any, error: RedschedError) -> None:
+    with pytest.raises(type(error)):
+        await followed(ACTIVE, error)
+
+
+@pytest.mark.parametrize(
+    ("end_reason", "reason", "status"),
+    [
+        (EndReason.WORK_ENDED, "work-ended: no process 5 is left", NO_STATUS),
+        (EndReason.RELEASED, "work-ended: exit status 0", NO_STATUS),
+        (EndReason.MAX_RUNTIME, "its max_runtime_s of 5 s has passed", TIME_IS_UP),
+        (EndReason.FAILED, "", NO_STATUS),
+    ],
+)
+async def test_only_a_job_that_ended_by_itself_has_a_status(
+    followed: Any, capsys: pytest.CaptureFixture[str], end_reason: EndReason, reason: str, status: int
+) -> None:
+    """The last reason of a claim that was released may be that of an earlier run."""
+    assert (await followed(claim(ClaimStatus.ENDED, end_reason, reason)))[0] == status
+    assert f"mine has ended, {end_reason}" in capsys.readouterr().err

@@ -23,7 +23,7 @@ from tests.support import evidence, secret_watch
 from tests.support.waiting import wait_until_sync
 
 COMMAND = (sys.executable, "-m", "redsched.cli")
-SERVES = ("up", "api", "agent")
+SERVES = ("up", "api", "agent", "run")
 """Commands that handle signals, and so need a process."""
 
 

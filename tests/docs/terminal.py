@@ -82,7 +82,7 @@ class Terminal:
         if lapse := LAPSE.fullmatch(command):
             asyncio.run(_lapse(self.environment()["REDSCHED_REDIS_URL"], lapse[1]))
             return Ran(0, "")
-        command = re.sub(r"^scripts/", f"{ROOT}/scripts/", command.replace(REST, self._api))
+        command = re.sub(r"(?<![\w./-])(scripts|deploy)/", rf"{ROOT}/\1/", command.replace(REST, self._api))
         environment = self.environment() if PLAIN.fullmatch(command) else {}
         if environment and command.split()[1] not in SERVES and "PYTHONPATH" not in environment:
             arguments = shlex.split(command, comments=True)[1:]

@@ -102,7 +102,7 @@ async def test_requests_that_share_calls_keep_their_own_ids(clean_store: str, mo
 
     async def watched(self: PipelineExecutor, connection: Any, batch: Sequence[Any]) -> None:
         origins.add(origin.current())
-        members.extend(int(call.command[3 + call.command[2] + 8]) for call in batch if call.script.name == "claim")
+        members.extend(int(call.command[3 + call.command[2] + 10]) for call in batch if call.script.name == "claim")
         await send(self, connection, batch)
 
     monkeypatch.setattr(PipelineExecutor, "send", watched)

@@ -5,7 +5,7 @@ import sys
 import venv
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from email.parser import Parser
 from functools import cache
 from importlib.metadata import Distribution, distribution, distributions
@@ -119,11 +119,11 @@ def _is_left_out(file: PurePath) -> bool:
     return file.parts[0] in ("..", "__pycache__") or file.suffix == ".pth"
 
 
-def write_index(folder: Path, stand_ins: Iterable[str] = ()) -> None:
+def write_index(folder: Path) -> None:
     """Write a wheel for each distribution of this environment but redsched, from which pip can install offline.
 
     A wheel has the metadata of its distribution, and instead of the code a path to links to it: pip resolves and
-    installs as from an index, and copies nothing. `stand_ins`: requirements for which there shall be empty wheels.
+    installs as from an index, and copies nothing.
     """
     for one in distributions():
         if canonicalize_name(one.name) != "redsched":
@@ -131,20 +131,25 @@ def write_index(folder: Path, stand_ins: Iterable[str] = ()) -> None:
             link_files(one, code := folder / "code" / name)
             for info in code.glob("*.dist-info"):
                 info.unlink()
-            _write_wheel(folder, name, one.version, one.read_text("METADATA") or "", {f"{name}.pth": f"{code}\n"})
-    for asked in map(Requirement, stand_ins):
+            texts = {file: one.read_text(file) for file in ("METADATA", "entry_points.txt")}
+            _write_wheel(folder, name, one.version, {file: text for file, text in texts.items() if text}, str(code))
+
+
+def write_stand_ins(folder: Path, requirements: Iterable[str]) -> None:
+    """Write an empty wheel for each requirement, with the version that it names."""
+    for asked in map(Requirement, requirements):
         version = max(spec.version for spec in asked.specifier)
         name = _wheel_name(asked.name)
-        _write_wheel(folder, name, version, f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", {})
+        _write_wheel(folder, name, version, {"METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"})
 
 
 def _wheel_name(name: str) -> str:
     return canonicalize_name(name).replace("-", "_")
 
 
-def _write_wheel(folder: Path, name: str, version: str, metadata: str, files: dict[str, str]) -> None:
+def _write_wheel(folder: Path, name: str, version: str, about: Mapping[str, str], code: str = "") -> None:
     info = f"{name}-{version}.dist-info"
-    files = {**files, f"{info}/METADATA": metadata, f"{info}/WHEEL": WHEEL}
+    files = {f"{info}/{file}": text for file, text in {**about, "WHEEL": WHEEL}.items()} | {f"{name}.pth": code}
     record = "".join(f"{path},,\n" for path in (*files, f"{info}/RECORD"))
     with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
         for path, text in {**files, f"{info}/RECORD": record}.items():

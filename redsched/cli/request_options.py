@@ -3,19 +3,22 @@
 The options are merged over the body in `--request`, and REST's model parses the result, so both have the same checks.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
 
 import typer
 
-from redsched.cli import completion, options
+from redsched.cli import completion, options, tables
+from redsched.cli.classes import UnknownClass, naming_classes
 from redsched.cli.completion import Complete
 from redsched.cli.options import Many
+from redsched.cli.short_forms import Same, parts_of
 from redsched.errors import InvalidRequest
 from redsched.model import Request
 from redsched.model.units import without_units
+from redsched.model.validation import is_class
 
 NOT_GIVEN: tuple[object, ...] = ([], {}, "", None)
 
@@ -38,10 +41,19 @@ class RequestOptions:
     resources: Annotated[
         Many,
         typer.Argument(
-            metavar="CLASS=AMOUNT...", help="Amounts by class, such as VCPU=2 MEMORY_MB=4Gi.", show_default=False
+            metavar="CLASS=AMOUNT...",
+            help="Amounts by class, such as VCPU=2 MEMORY_MB=4Gi. GPU=2 takes two whole GPUs, and GPU=0.5 half of one.",
+            show_default=False,
         ),
     ] = field(default_factory=list)
     request: options.RequestFile = ""
+    same: Annotated[
+        Same | None, _one("Take the GPUs, other devices and groups from one NUMA node.", "--same", metavar="numa")
+    ] = None
+    show_request: Annotated[
+        bool | None,
+        typer.Option("--show-request", help="Print the request as JSON for REST, and do nothing.", show_default=False),
+    ] = None
     require: Annotated[Many, _many(about("required"), "--require", metavar="TRAIT")] = field(default_factory=list)
     forbid: Annotated[Many, _many(about("forbidden"), "--forbid", metavar="TRAIT")] = field(default_factory=list)
     any_of: Annotated[Many, _many(about("any_of"), "--any-of", metavar="TRAIT,TRAIT...")] = field(default_factory=list)
@@ -101,8 +113,12 @@ class RequestOptions:
     project: Annotated[str, _one(about("project"), "--project")] = ""
 
 
-takes_asked = options.takes(RequestOptions, "asked")
-"""Decorator that gives a command every option of `RequestOptions`, as its argument `asked`."""
+_takes_options = options.takes(RequestOptions, "asked")
+
+
+def takes_asked(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command every option of `RequestOptions`, as its argument `asked`, and errors that name the classes."""
+    return _takes_options(naming_classes(command))
 
 
 def request_of(asked: RequestOptions, **more: Any) -> Request:
@@ -112,12 +128,26 @@ def request_of(asked: RequestOptions, **more: Any) -> Request:
     body |= {name: value for name, value in said.items() if value not in NOT_GIVEN}
     if not body.keys() & {"resources", "groups", "numa", "pci", "members"}:
         raise InvalidRequest("the request is empty: give CLASS=AMOUNT, --group, --numa, --pci or --request")
-    return options.as_model(body, Request)
+    _check_classes(body)
+    request = options.as_model(body, Request)
+    if asked.show_request:
+        tables.show_json(body)
+        raise typer.Exit
+    return request
+
+
+def _check_classes(body: Mapping[str, Any]) -> None:
+    """Raise UnknownClass for the first class that is none, before the types of all fields are checked."""
+    groups = body.get("groups", ())
+    parts = [body, *(groups if isinstance(groups, list) else ())]
+    for resources in (part.get("resources") for part in parts if isinstance(part, dict)):
+        for name in resources if isinstance(resources, dict) else ():
+            if isinstance(name, str) and not is_class(name):
+                raise UnknownClass(name)
 
 
 def _plain(asked: RequestOptions) -> dict[str, Any]:
     return {
-        "resources": options.amounts(asked.resources),
         "required": asked.require,
         "forbidden": asked.forbid,
         "any_of": _lists(asked.any_of),
@@ -138,7 +168,7 @@ def _plain(asked: RequestOptions) -> dict[str, Any]:
 
 def _parts(asked: RequestOptions) -> dict[str, Any]:
     return {
-        "groups": [without_units(options.written("--group", one)) for one in asked.group],
+        **parts_of(asked.resources, map(_group, asked.group), asked.same),
         "numa": without_units(options.written("--numa", asked.numa)) if asked.numa else None,
         "pci": [_devices(one) for one in asked.pci],
         "query": options.written("--query", asked.query) if asked.query else None,
@@ -146,6 +176,10 @@ def _parts(asked: RequestOptions) -> dict[str, Any]:
         + [_spread(one, hard=False) for one in asked.soft_spread],
         "hints": _hints(asked.hint),
     }
+
+
+def _group(text: str) -> Any:
+    return without_units(options.written("--group", text))
 
 
 def _lists(given: Iterable[str]) -> list[list[str]]:

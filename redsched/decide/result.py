@@ -7,6 +7,7 @@ from redsched.model import Candidate, ClaimRule, Exceeded
 from redsched.model import RankedHost as RankedHost
 from redsched.model import ReasonCount as ReasonCount
 from redsched.model.kept_for import KeptFor
+from redsched.model.nearest_names import those_there
 from redsched.model.record import record
 
 MAX_ZONES = 10
@@ -86,19 +87,25 @@ class Miss:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The zones and hosts that a request names and a cell does not have.
+    """The zones, hosts and classes that a request names and a cell does not have.
 
-    `there`: the first zones that its hosts are in, sorted, if a zone is unknown.
+    `there`: the first zones that its hosts are in, sorted, if a zone is unknown. `have`: the classes of its hosts and
+    shared pools, if a class is unknown.
     """
 
     zones: frozenset[str] = frozenset()
     hosts: frozenset[str] = frozenset()
     there: tuple[str, ...] = ()
+    classes: frozenset[str] = frozenset()
+    have: frozenset[str] = frozenset()
 
     @property
     def text(self) -> str:
-        """Which zones and hosts are unknown, and which zones there are; '' if all are known."""
-        return "; ".join(filter(None, (self._zones(), self._hosts())))
+        """Which zones, hosts and classes are unknown, and which zones and classes there are; '' if all are known."""
+        return "; ".join(filter(None, (self._zones(), self._hosts(), *map(self._class, sorted(self.classes)))))
+
+    def _class(self, name: str) -> str:
+        return f"no host has {those_there(name, self.have)}" if self.have else ""
 
     def _zones(self) -> str:
         if not self.zones:

@@ -51,6 +51,11 @@ def parse_amount(name: str, text: str) -> int:
     raise InvalidRequest(f"{name} is counted in pieces and takes no unit: give a whole number, not {text!r}")
 
 
+def is_in_pieces(name: str) -> bool:
+    """Return whether a class counts pieces, and has no unit."""
+    return not any(_ends_with(name, ending) for ending, *_ in _COUNTED)
+
+
 def parse_seconds(name: str, text: str) -> int:
     """Parse a time into seconds: `90`, `90s`, `5m`, `1h30m`, `2d`. Raises InvalidRequest if malformed or not whole."""
     if _WHOLE.match(text):

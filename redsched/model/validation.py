@@ -10,6 +10,7 @@ import os_resource_classes
 import os_traits
 
 from redsched.errors import InvalidRequest
+from redsched.model.nearest_names import nearest_parts, one_of
 
 MAX_AMOUNT = 2**53 - 1
 """The largest amount: Lua's numbers are doubles, which are exact only up to this."""
@@ -39,6 +40,8 @@ _METADATA_KEY = re.compile(METADATA_KEY_PATTERN[:-1] + r"\Z")
 _METADATA_VALUE = re.compile(METADATA_VALUE_PATTERN[:-1] + r"\Z")
 
 STANDARD_CLASSES: frozenset[str] = frozenset(os_resource_classes.STANDARDS)
+OWN_CLASSES = ("CUSTOM_GPU_MILLI", "CUSTOM_GPU_MEMORY_MB")
+"""The classes of our own that agents report."""
 STANDARD_TRAITS: frozenset[str] = frozenset(os_traits.get_traits())
 
 
@@ -64,12 +67,18 @@ def check_owner(value: str) -> str:
 
 def check_class(value: str) -> str:
     """Return `value` if it is a resource class of os-resource-classes or a CUSTOM_ one, else raise InvalidRequest."""
-    if value not in STANDARD_CLASSES and not _CUSTOM.match(value):
+    if not is_class(value):
+        near = nearest_parts(value[:80], (*STANDARD_CLASSES, *OWN_CLASSES))
         raise InvalidRequest(
-            f"unknown resource class {value[:80]!r}: use one of os-resource-classes (VCPU, MEMORY_MB, ...) "
-            "or your own as CUSTOM_[A-Z0-9_]+"
+            f"unknown resource class {value[:80]!r}: {f'did you mean {one_of(near)}? U' if near else 'u'}se one of "
+            "os-resource-classes (VCPU, MEMORY_MB, ...) or your own as CUSTOM_[A-Z0-9_]+"
         )
     return value
+
+
+def is_class(value: str) -> bool:
+    """Return whether a text is a resource class of os-resource-classes or a CUSTOM_ one."""
+    return value in STANDARD_CLASSES or bool(_CUSTOM.match(value))
 
 
 SHARED_POOL = "pool:"

@@ -347,6 +347,8 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "spared": {"CUSTOM_GPU_MILLI": 1},
         "unknown_zones": [],
         "unknown_hosts": [],
+        "unknown_classes": [],
+        "classes": [],
         "zones": [],
         "closed": [{"host": "h5", "reason": "draining"}],
         "reasons": [{"reason": "VCPU", "hosts": 1}],

@@ -91,7 +91,8 @@ class RequestPage {
 
 function explained(found) {
   const { hosts, unsearched, reasons, ranked, nearest, closed, exceeded, checks, cut_short: isCut } = found;
-  const unknown = [...found.unknown_zones.map((name) => `zone ${name}`), ...found.unknown_hosts.map((name) => `host ${name}`)];
+  const unknown = [...found.unknown_zones.map((name) => `zone ${name}`), ...found.unknown_hosts.map((name) => `host ${name}`),
+    ...found.unknown_classes.map((name) => `class ${name}`)];
   const about = unsearched ? `The pools of ${number(unsearched)} of these were not searched: fewer may fit.` : "";
   return [
     about || isCut ? h("p", {}, about, isCut ? " The search for changes was cut short." : "") : "",

@@ -72,6 +72,10 @@ def run(
 ) -> int:
     """Run a command on a host that fits: redsched run VCPU=4 -- train.sh --epochs 3.
 
+    \b
+    Two GPUs of one NUMA node:  redsched run GPU=2 --same numa -- train.sh
+    Half a GPU:                 redsched run VCPU=2 GPU=0.5 -- notebook.sh
+
     The hosts need a hook for jobs, such as deploy/hooks/job. Ctrl-C releases the claim, which stops the job.
     """
     if not command:

@@ -66,6 +66,9 @@ def capacity(
 ) -> None:
     """Show how many more of a request fit, and what runs out.
 
+    \b
+    Two GPUs of one NUMA node:  redsched plan capacity VCPU=8 GPU=2 --same numa
+
     Nothing is written. With --n-plus-one, also show without which host, zone or label value some claims have no place.
     """
     request = planned_request(asked)

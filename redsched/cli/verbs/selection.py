@@ -73,7 +73,16 @@ def select(
     as_json: AsJson = False,
     where: Where = ANYWHERE,
 ) -> None:
-    """Select hosts and claim the amounts on them."""
+    """Select hosts and claim the amounts on them.
+
+    \b
+    Two GPUs of one NUMA node:   redsched select VCPU=8 GPU=2 --same numa
+    A whole box of four:         redsched select VCPU=64 MEMORY_MB=240Gi GPU=4
+    Half a GPU:                  redsched select VCPU=4 GPU=0.5
+    A GPU with its NIC:          redsched select GPU=1 SRIOV_NET_VF=1 --same numa
+
+    --show-request shows the groups that these make.
+    """
     request = request_of(
         asked,
         mode=mode,
@@ -111,6 +120,10 @@ def explain(
     where: Where = ANYWHERE,
 ) -> int:
     """Explain why hosts fit a request or not. Writes nothing.
+
+    \b
+    Two GPUs of one NUMA node:       redsched explain VCPU=8 GPU=2 --same numa
+    Half a GPU, on one of the hosts: redsched explain GPU=0.5 --on gpu-1
 
     The exit code is 1 if the request would be refused: no host fits, or its quota does not allow it.
     """

@@ -1,4 +1,4 @@
-"""Zones and hosts that a request names and no cell has: mistyped names, or hosts that have not reported yet."""
+"""Zones, hosts and classes that a request names and no cell has: mistyped names, or hosts that have not reported."""
 
 from collections.abc import Iterable
 
@@ -7,22 +7,41 @@ import numpy as np
 from redsched.cache.arrays import UNHELD
 from redsched.cache.columns import Columns
 from redsched.decide.result import MAX_ZONES, Unknown
+from redsched.decide.scoring.demand import demand
 from redsched.model import Request
+from redsched.model.validation import split_slot
 
 
 def unknown(columns: Columns, request: Request) -> Unknown:
-    """Return the zones and hosts of a request that the cell does not have, and the first zones that there are."""
+    """Return what a request names and the cell does not have, with the first zones and all classes that there are."""
     zones = frozenset(zone for zone in request.zones if columns.zones.code(zone) == UNHELD)
     hosts = frozenset(host for host in request.hosts if host not in columns)
     there = sorted(columns.zones.among(np.flatnonzero(columns.present))) if zones else []
-    return Unknown(zones, hosts, tuple(there[: MAX_ZONES + 1]))
+    classes = frozenset(name for name in demand(request) if not _has(columns, name))
+    have = _classes(columns) if classes else frozenset()
+    return Unknown(zones, hosts, tuple(there[: MAX_ZONES + 1]), classes, have)
 
 
 def merge_unknown(cells: Iterable[Unknown]) -> Unknown:
-    """Return what is unknown in every cell, and the first zones of all cells."""
+    """Return what is unknown in every cell, with the first zones and the classes of all cells."""
     found = list(cells)
     if not found:
         return Unknown()
     zones = frozenset.intersection(*(one.zones for one in found))
     there = sorted({zone for one in found for zone in one.there}) if zones else []
-    return Unknown(zones, frozenset.intersection(*(one.hosts for one in found)), tuple(there[: MAX_ZONES + 1]))
+    classes = frozenset.intersection(*(one.classes for one in found))
+    have = frozenset[str]().union(*(one.have for one in found)) if classes else frozenset[str]()
+    hosts = frozenset.intersection(*(one.hosts for one in found))
+    return Unknown(zones, hosts, tuple(there[: MAX_ZONES + 1]), classes, have)
+
+
+def _has(columns: Columns, name: str) -> bool:
+    """Return whether a host or a shared pool has a class, whether or not anything of it is left."""
+    if any(name in pool.slots for pool in columns.declared.pools.values()):
+        return True
+    return any(columns.capacity[slot].any() for slot in (name, *columns.pool_slots(name)))
+
+
+def _classes(columns: Columns) -> frozenset[str]:
+    of_hosts = {split_slot(slot)[1] for slot in columns.capacity if columns.capacity[slot].any()}
+    return frozenset(of_hosts.union(*(pool.slots for pool in columns.declared.pools.values())))

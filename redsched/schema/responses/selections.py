@@ -97,6 +97,12 @@ class ExplanationAnswer(Answer, shows=Explanation):
     unknown_hosts: Annotated[
         list[str], From("unknown.hosts"), Field(description="Hosts of the request that do not exist.")
     ]
+    unknown_classes: Annotated[
+        list[str], From("unknown.classes"), Field(description="Classes of the request that no host or shared pool has.")
+    ]
+    classes: Annotated[
+        list[str], From("unknown.have"), Field(description="The classes that there are, if some are unknown.")
+    ]
     zones: Annotated[
         list[str],
         From("unknown.there"),

@@ -164,7 +164,7 @@ def test_a_gang_is_claimed_from_a_file(redsched: Redsched, tmp_path: Path) -> No
     ("command", "option", "said"),
     [
         ("select", "--require", "Traits that the host must have. Repeatable."),
-        ("explain", "--project", "The owner of the claims. Quotas apply to projects."),
+        ("explain", "--project", "The project that the claims belong to. Quotas apply to projects."),
         ("server-group set", "--by", "What members share or do not share: host, zone or label:<key>."),
         ("shared-pool set", "--cell", "The cell whose hosts may use the pool."),
         ("host drain", "--move", "Move its claims to other hosts, a few each second."),

@@ -32,6 +32,7 @@ OR_API = "or use the API of a fleet with --api"
 COMMANDS: Mapping[str, str] = {
     "init": "",
     "select": "VCPU=1 --id vm --host h1",
+    "run": "VCPU=1 --detach --id job -- true",
     "explain": "VCPU=1",
     "status": "",
     "capacity": "",

@@ -39,11 +39,13 @@ from redsched.model.hosts import (
     NUMA_NODE,
     AgentStamp,
     AtDeadline,
+    HostCondition,
     HostReport,
     HostStatus,
     Inventory,
     ListedStatus,
     Pool,
+    condition_of,
 )
 from redsched.model.kept_decision import KeptDecision, RankedHost, ReasonCount
 from redsched.model.limits import (
@@ -97,6 +99,7 @@ __all__ = [
     "Group",
     "GroupPolicy",
     "Hints",
+    "HostCondition",
     "HostLimit",
     "HostReport",
     "HostStatus",
@@ -125,5 +128,6 @@ __all__ = [
     "Spread",
     "Token",
     "accepts",
+    "condition_of",
     "values_of",
 ]

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from redsched.model.hosts import HostCondition
 from redsched.model.kept_decision import KeptDecision
 from redsched.model.tokens import Token
 
@@ -249,6 +250,10 @@ class Claim:
     """What its request gives to the hook, a JSON value. Present only if requested."""
     next_attempt_at_ms: int | None = None
     """While pending: when the next placement is attempted. Present only if requested."""
+    host_condition: HostCondition | None = None
+    """The condition of `host`. Present only if requested, and while the claim has a placement."""
+    host_down_since_ms: int | None = None
+    """When the lease of `host` ran out; None while it runs, and if that is not known. Present only if requested."""
     raw: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """The hash as read."""
 

@@ -49,6 +49,31 @@ class ListedStatus(StrEnum):
     DOWN = "down"
 
 
+class HostCondition(StrEnum):
+    """A host in one word: UP if it takes claims, else what keeps it from that. The most urgent comes first."""
+
+    DOWN = "down"
+    """Its lease has run out: nothing is heard of it."""
+    UNATTESTED = "unattested"
+    """It has not attested to the present epoch."""
+    LOST = "lost"
+    """It was written off, and has not returned."""
+    DRAINING = "draining"
+    DISABLED = "disabled"
+    UP = "up"
+
+
+def condition_of(status: HostStatus, alive: bool, attested: bool, written_off: bool) -> HostCondition:
+    """Return a host in one word. fleet.js of the dashboard has the same for hosts that it follows in the feed."""
+    if written_off:
+        return HostCondition.LOST
+    if not alive:
+        return HostCondition.DOWN
+    if not attested:
+        return HostCondition.UNATTESTED
+    return HostCondition.UP if status is HostStatus.ENABLED else HostCondition(status.value)
+
+
 class AtDeadline(StrEnum):
     """What happens to the claims still on a drained host when the drain's deadline passes."""
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from redsched.errors import RedschedError
-from redsched.model import Amounts, Claim, ClaimStatus, HostStatus, ServerGroup
+from redsched.model import Amounts, Claim, ClaimStatus, HostCondition, HostStatus, ServerGroup, condition_of
 from redsched.model.kept_for import KeptFor
 from redsched.model.record import record
 
@@ -149,11 +149,18 @@ class HostView:
     """That request: the claim id that it asks for, else its request id, else the id of the reservation."""
     reservation_project: str = ""
     """The project of that request."""
+    down_since_ms: int | None = None
+    """When its lease ran out (Unix ms); None while it runs."""
 
     @property
     def kept_for(self) -> KeptFor:
         """What it keeps, and for whom."""
         return KeptFor(self.kept, self.reservation_request, self.reservation_project)
+
+    @property
+    def condition(self) -> HostCondition:
+        """The host in one word: `up`, or what keeps it from taking claims."""
+        return condition_of(self.status, self.alive, self.attested, self.written_off)
 
     @property
     def drain_state(self) -> DrainState:

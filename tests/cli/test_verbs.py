@@ -127,13 +127,14 @@ def test_a_drained_host_says_which_moves_failed_and_why(redsched: Redsched, stor
 def test_a_drain_waits_until_the_host_is_empty_and_says_how_far_it_is(redsched: Redsched) -> None:
     """It prints its progress in lines; the exit code is 3 if the host is not empty in time."""
     redsched("select", "VCPU=6", "--id", "mine").check()
+    redsched("claim", "confirm", "mine").check()
     shown = redsched("host", "drain", "h1", "--move", "--wait", "1")
     assert (shown.exit_code, "h1 is not empty after 1 s" in shown.errors) == (3, True)
     head, progress = shown.output.splitlines()[:2]
     assert head == "h1 is draining"
     assert progress.startswith("h1: 1 claim left, 1 unmovable: mine: none of")
     assert progress.endswith("nearest h2: 2 VCPU less")
-    redsched("claim", "release", "mine").check()
+    redsched("claim", "release", "mine", "--force", "--yes").check()
     assert redsched("host", "drain", "h1", "--wait", "60").check().output == "h1 is draining\nh1 is empty\n"
 
 

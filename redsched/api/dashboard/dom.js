@@ -66,6 +66,13 @@ export function claimLink(id) {
   return h("a", { href: `#/claim/${encodeURIComponent(id)}` }, id);
 }
 
+/** Return the state of a claim, and whether its host is down or lost: then nothing is known of its work. */
+export function stateOnHost(state, { host_condition, host_down_since_ms }) {
+  if (!["down", "lost"].includes(host_condition)) return state;
+  const since = host_down_since_ms ? ` since ${time(host_down_since_ms)}` : "";
+  return `${state}, host ${host_condition === "lost" ? "written off" : `down${since}`}`;
+}
+
 /** Return a number with its noun: `1 claim`, `2 claims`. */
 export function count(value, noun) {
   return `${number(value)} ${noun}${value === 1 ? "" : "s"}`;

@@ -227,12 +227,12 @@ export function obstacles(host) {
   return found;
 }
 
-/** Return the state of a host in one word, the worst first. */
+/** Return a host in one word, as `condition` of the API: the map follows the feed, which has only what it follows from. */
 export function condition(host) {
   if (host.lost) return "lost";
   if (!host.alive) return "down";
   if (!host.attested) return "unattested";
-  return host.status;
+  return host.status === "enabled" ? "up" : host.status;
 }
 
 function sleep(ms) {

@@ -38,7 +38,7 @@ export function palette() {
 export function colourOf(host, resource, colours) {
   const state = condition(host);
   if (["lost", "down", "unattested"].includes(state)) return colours.away;
-  if (state !== "enabled") return colours.closed;
+  if (state !== "up") return colours.closed;
   const part = usedPart(host, resource);
   if (part === null) return colours.none;
   if (part > 1) return colours.over;
@@ -103,7 +103,7 @@ export class ZoneMap {
       const [x, y] = this.#at(place);
       this.context.fillStyle = colourOf(host, this.#resource, this.colours);
       this.context.fillRect(x, y, side - 1, side - 1);
-      if (condition(host) !== "enabled" && side >= 8) this.#strike(x, y, side - 1);
+      if (condition(host) !== "up" && side >= 8) this.#strike(x, y, side - 1);
     });
     if (this.#cursor < 0) return;
     const [x, y] = this.#at(this.#cursor);

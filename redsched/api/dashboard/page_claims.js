@@ -1,7 +1,7 @@
 // Claims: a list with filters, a page at a time, and the page of one claim.
 
 import { get, pages, Problem } from "/assets/api.js";
-import { amounts, claimLink, count, facts, field, h, hostLink, meter, number, ranking, table, time } from "/assets/dom.js";
+import { amounts, claimLink, count, facts, field, h, hostLink, meter, number, ranking, stateOnHost, table, time } from "/assets/dom.js";
 import { eventTable } from "/assets/events.js";
 import { load } from "/assets/load.js";
 
@@ -67,7 +67,7 @@ function capital(word) {
 }
 
 function claimTable(claims) {
-  const rows = claims.map((claim) => [claimLink(claim.claim_id), claim.state, hostLink(claim.host), claim.project,
+  const rows = claims.map((claim) => [claimLink(claim.claim_id), stateOnHost(claim.state, claim), hostLink(claim.host), claim.project,
     claim.owner, claim.consumer, amounts(claim.slots), time(claim.claimed_at_ms), time(claim.expires_at_ms)]);
   const headings = ["Claim", "State", "Host", "Project", "Owner", "Consumer", "Amounts", "Claimed", "Lease until"];
   return table("Claims", headings, rows, { empty: "no claim matches" });
@@ -87,7 +87,7 @@ async function read(id, session) {
     one.end_reason ?? "", time(one.expires_at_ms), time(one.move_deadline_ms)]);
   return [
     facts([
-      ["State", claim.state], ["Host", hostLink(claim.host)], ["Amounts", amounts(claim.slots)],
+      ["State", stateOnHost(claim.state, claim)], ["Host", hostLink(claim.host)], ["Amounts", amounts(claim.slots)],
       ["Resizing to", amounts(claim.resizing_to)], ["Project", claim.project], ["Owner", claim.owner],
       ["Consumer", claim.consumer], ["Server group", claim.server_group], ["Made by", claim.actor], ["Request", claim.request_id],
       ["Claimed", time(claim.claimed_at_ms)], ["Lease until", time(claim.expires_at_ms)],

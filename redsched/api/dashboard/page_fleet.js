@@ -137,7 +137,7 @@ function grouped(hosts) {
 
 function totalOf(hosts, fleet) {
   if (!hosts.length) return nothing(fleet);
-  const open = hosts.filter((host) => condition(host) === "enabled").length;
+  const open = hosts.filter((host) => condition(host) === "up").length;
   const claims = hosts.reduce((sum, host) => sum + host.claims, 0);
   return `${count(hosts.length, "host")}, ${number(open)} open for claims; ${count(claims, "claim")}.`;
 }
@@ -157,7 +157,7 @@ function zoneTable(byZone) {
       sum.capacity += found ? found.capacity : 0;
       sum.used += found ? found.claimed + found.external : 0;
     }
-    const open = hosts.filter((host) => condition(host) === "enabled").length;
+    const open = hosts.filter((host) => condition(host) === "up").length;
     const part = sum.capacity ? percent(sum.used / sum.capacity) : "";
     const shown = resource ? [number(sum.capacity), number(sum.used), part] : [];
     return [zone || "no zone", number(hosts.length), number(open), ...shown];

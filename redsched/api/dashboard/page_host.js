@@ -1,8 +1,8 @@
 // A host: why it takes no claims, its pools with what sits in them, its claims and their history.
 
 import { get, path } from "/assets/api.js";
-import { classOf, condition, obstacles } from "/assets/fleet.js";
-import { amounts, claimLink, count, facts, h, number, refresh, table, time } from "/assets/dom.js";
+import { classOf, obstacles } from "/assets/fleet.js";
+import { amounts, claimLink, count, facts, h, number, refresh, stateOnHost, table, time } from "/assets/dom.js";
 import { eventTable } from "/assets/events.js";
 import { load } from "/assets/load.js";
 
@@ -111,7 +111,7 @@ function leaving(host) {
 function claimTable(name, claims, next) {
   const rows = claims.map((claim) => {
     const here = claim.placements.find((placement) => placement.host === name) ?? claim;
-    return [claimLink(claim.claim_id), here.state, claim.project, claim.consumer, amounts(here.slots),
+    return [claimLink(claim.claim_id), stateOnHost(here.state, claim), claim.project, claim.consumer, amounts(here.slots),
       time(claim.claimed_at_ms)];
   });
   const caption = next ? `The first ${claims.length} claims` : count(claims.length, "claim");
@@ -122,9 +122,9 @@ function pairs(values) {
   return Object.entries(values).map(([key, value]) => `${key}=${value}`).join(", ");
 }
 
-/** Return the state of a host as the API returns it, in words. */
-function stateOf(host) {
-  const words = { enabled: "up", unattested: "up, but not attested", lost: "written off" };
-  const found = condition({ ...host, lost: host.written_off });
-  return words[found] ?? (found === host.status ? `up, ${found}` : found);
+/** Return the state of a host in words, and since when it is down. */
+function stateOf({ condition, status, down_since_ms }) {
+  const words = { unattested: "up, but not attested", lost: "written off", draining: "up, draining", disabled: "up, disabled" };
+  if (condition !== "down") return words[condition] ?? condition;
+  return `down since ${time(down_since_ms)}${status === "enabled" ? "" : `, ${status}`}`;
 }

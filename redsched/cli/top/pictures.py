@@ -7,9 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from redsched.cli import formats, tables
+from redsched.cli.host_condition import claim_text
+from redsched.cli.host_condition import host_text as condition
 from redsched.cli.natural import in_names, natural
 from redsched.cli.top.reading import HostState, State
-from redsched.model import Claim, HostStatus, ListedStatus
+from redsched.model import Claim, HostCondition
 from redsched.scheduler import CapacityRow, EventView, HostView
 from redsched.scheduler.status.results import counted
 
@@ -101,26 +103,15 @@ def fullest(view: HostView) -> tuple[float, str]:
     return max(slots, default=(0.0, ""))
 
 
-STATES = ("down", "not attested", "lost", "draining", "disabled", "up")
-"""What `state_of` returns, the most urgent first."""
-
-
-def state_of(view: HostView) -> str:
-    """Return why a host takes no claims, or `up`."""
-    if view.written_off:
-        return ListedStatus.LOST
-    if not view.alive:
-        return "down"
-    if not view.attested:
-        return "not attested"
-    return "up" if view.status is HostStatus.ENABLED else str(view.status)
+_CONDITIONS = {HostCondition.UP: "", HostCondition.DRAINING: "yellow", HostCondition.DISABLED: "yellow"}
+"""The colours of hosts that are not in red."""
 
 
 def host_row(view: HostView, width: int) -> tuple[Text | str, ...]:
     """Return the cells of a host under HOST_HEADS."""
     part, slot = fullest(view)
-    state = state_of(view)
-    colour = {"up": "", HostStatus.DRAINING: "yellow", HostStatus.DISABLED: "yellow"}.get(state, "red")
+    state = view.condition
+    colour = _CONDITIONS.get(state, "red")
     used = Text(f"{percent(part):>4} {slot}" if slot else "", _colour(part))
     bars = bar(part, 0.0, LEAST_BAR) if width >= 100 else ""
     return Text(view.name, no_wrap=True), view.zone, Text(state, colour), Text(str(view.claims)), used, bars
@@ -128,7 +119,7 @@ def host_row(view: HostView, width: int) -> tuple[Text | str, ...]:
 
 ORDERS: Mapping[str, Callable[[HostView], Any]] = {
     "fullest": lambda one: -fullest(one)[0],
-    "state": lambda one: STATES.index(state_of(one)),
+    "state": lambda one: list(HostCondition).index(one.condition),
     "claims": lambda one: -one.claims,
     "zone": lambda one: natural(one.zone),
     "name": lambda one: natural(one.name),
@@ -138,7 +129,7 @@ ORDERS: Mapping[str, Callable[[HostView], Any]] = {
 
 def matches(view: HostView, text: str) -> bool:
     """Return whether every word of a filter is a part of a host's name, zone or state."""
-    words = f"{view.name} {view.zone} {state_of(view)}".lower()
+    words = f"{view.name} {view.zone} {view.condition}".lower()
     return all(word in words for word in text.lower().split())
 
 
@@ -156,7 +147,7 @@ def events(found: Sequence[EventView], lines: int) -> Table:
 def host_text(found: HostState, width: int) -> list[Text | Table]:
     """Return the parts of the screen of one host."""
     view = found.view
-    head = f"{view.name}  cell {view.cell}  zone {view.zone}  {view.status}  {state_of(view)}"
+    head = f"{view.name}  cell {view.cell}  zone {view.zone}  {condition(view)}"
     more = len(found.claims) < view.claims
     title = f"\n{counted(view.claims, 'claim')}{f', of which the first {len(found.claims)}' * more}"
     facts = (
@@ -185,5 +176,5 @@ def _claims(found: Sequence[Claim]) -> Table:
     for head in ("CLAIM", "STATE", "PROJECT", "AMOUNTS"):
         table.add_column(head, overflow="fold")
     for one in found:
-        table.add_row(one.id, str(one.state), one.project or formats.NOTHING, tables.amounts(one.amounts))
+        table.add_row(one.id, claim_text(one), one.project or formats.NOTHING, tables.amounts(one.amounts))
     return table

@@ -9,6 +9,7 @@ import typer
 
 from redsched.cli import completion, confirmation, formats, options, tables
 from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.host_condition import GONE, claim_text
 from redsched.cli.listings import Column, Form, Listing, SortOption, show_page, sorted_page
 from redsched.cli.natural import natural
 from redsched.cli.options import (
@@ -28,7 +29,17 @@ from redsched.cli.options import (
 from redsched.cli.verbs import bulk
 from redsched.cli.watching import WatchOption, find_and_show
 from redsched.cli.where import ANYWHERE, Where
-from redsched.model import ENDING_OR_ENDED, Claim, ClaimStatus, EndReason, KeptDecision, ListedState, Placement, Token
+from redsched.model import (
+    ENDING_OR_ENDED,
+    HELD,
+    Claim,
+    ClaimStatus,
+    EndReason,
+    KeptDecision,
+    ListedState,
+    Placement,
+    Token,
+)
 from redsched.model.claims import plain_text
 from redsched.model.validation import check_name
 from redsched.scheduler import BulkResult, Page
@@ -217,10 +228,12 @@ def _runtime(found: Claim) -> str:
 
 
 def _state(one: Claim) -> object:
-    """Return a claim's state, and for an active claim whether its work has ended."""
-    if one.state is ClaimStatus.ACTIVE and one.work_ended_at_ms is not None:
-        return formats.caution(f"{one.state} (work ended)")
-    return formats.caution(one.state) if one.state is ClaimStatus.PENDING else one.state
+    """Return a claim's state, and for an active claim whether its work has ended, or its host is down."""
+    text = claim_text(one)
+    if one.host_condition in GONE and one.state in HELD:
+        return formats.bad(text)
+    worries = one.state is ClaimStatus.PENDING or text != one.state
+    return formats.caution(text) if worries else text
 
 
 def _why(one: Placement) -> object:

@@ -7,12 +7,13 @@ import typer
 
 from redsched.cli import completion, formats, options, tables
 from redsched.cli.fleet import Fleet
+from redsched.cli.host_condition import host_text
 from redsched.cli.listings import Column, Form, Listing, SortOption, show_page, sorted_page
 from redsched.cli.natural import natural
 from redsched.cli.options import After, Limit, Many, filter_names, many, takes
 from redsched.cli.watching import WatchOption, find_and_show
 from redsched.cli.where import ANYWHERE, Where
-from redsched.model import HostStatus, ListedStatus
+from redsched.model import HostCondition, ListedStatus
 from redsched.scheduler import HostView, Page
 from redsched.schema import responses
 
@@ -62,9 +63,11 @@ def list_hosts(
 
 
 def _status(one: HostView) -> object:
-    if one.written_off:
-        return formats.bad(ListedStatus.LOST)
-    return formats.caution(one.status) if one.status is HostStatus.DRAINING else one.status
+    """Return a host in one word, and since when it is down."""
+    text = host_text(one)
+    if one.condition in (HostCondition.DRAINING, HostCondition.DISABLED):
+        return formats.caution(text)
+    return text if one.condition is HostCondition.UP else formats.bad(text)
 
 
 def _free(one: HostView) -> object:
@@ -77,7 +80,6 @@ LISTING: Listing[HostView] = Listing(
         Column("HOST", lambda one: one.name),
         Column("ZONE", lambda one: one.zone, leave=1),
         Column("STATUS", _status, leave=4),
-        Column("ALIVE", lambda one: one.alive or formats.bad("no"), leave=5),
         Column("CLAIMS", lambda one: one.claims, leave=2),
         Column("REASON", lambda one: one.status_reason, leave=1),
         Column("FREE", _free, leave=3),
@@ -94,8 +96,7 @@ LISTING: Listing[HostView] = Listing(
 ORDERS: Mapping[str, Callable[[HostView], Any]] = {
     "host": lambda one: natural(one.name),
     "zone": lambda one: natural(one.zone),
-    "status": lambda one: str(_status(one)),
-    "alive": lambda one: one.alive,
+    "status": lambda one: list(HostCondition).index(one.condition),
     "claims": lambda one: one.claims,
 }
 """What hosts can be sorted by."""

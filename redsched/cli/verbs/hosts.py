@@ -8,12 +8,13 @@ import typer
 from redsched.cli import confirmation, formats, options, tables
 from redsched.cli.confirmation import Yes
 from redsched.cli.fleet import Fleet, with_fleet
+from redsched.cli.host_condition import host_text
 from redsched.cli.natural import in_names
 from redsched.cli.options import AsJson, HostArgument, about, seconds
 from redsched.cli.verbs.drain_progress import until_empty
 from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import ClaimState, InvalidRequest
-from redsched.model import MAX_DEADLINE_S, AtDeadline, HostStatus, ListedStatus
+from redsched.model import MAX_DEADLINE_S, AtDeadline, HostStatus
 from redsched.scheduler import HostView, SlotView
 from redsched.scheduler.status.results import counted
 from redsched.schema import responses
@@ -37,7 +38,7 @@ def show(name: HostArgument, as_json: AsJson = False, where: Where = ANYWHERE) -
     if as_json:
         return tables.show_json(responses.HostAnswer.of(view))
     claims = counted(view.claims, "claim")
-    tables.say(f"{view.name}  cell {view.cell}  zone {view.zone}  {view.status}  {_state(view)}  {claims}")
+    tables.say(f"{view.name}  cell {view.cell}  zone {view.zone}  {host_text(view)}  {claims}")
     if view.status_reason:
         tables.say(f"reason: {view.status_reason}")
     _show_draining(view)
@@ -220,14 +221,6 @@ async def _watch(fleet: Fleet, name: str, moving: bool, timeout_s: int) -> None:
 def _set_status(where: Where, name: str, status: HostStatus) -> None:
     with_fleet(where, lambda s: s.hosts.set_status(name, status), on_demand=True)
     print(f"{name} is {status}")
-
-
-def _state(found: HostView) -> str:
-    if found.written_off:
-        return ListedStatus.LOST
-    if not found.attested:
-        return "not attested"
-    return "alive" if found.alive else "down"
 
 
 def slot_row(slot: str, one: SlotView) -> tuple[object, ...]:

@@ -11,11 +11,13 @@ from redsched.model import (
     Claim,
     ClaimStatus,
     EndReason,
+    HostCondition,
     Reason,
     accepts,
 )
 from redsched.pacing import in_order, paced
 from redsched.scheduler.cells import Cell
+from redsched.scheduler.hosts.fields import LEASE_FIELDS, condition_from
 from redsched.scheduler.mirroring.parts import host_names
 from redsched.scheduler.queries import ClaimFilter
 from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
@@ -113,6 +115,21 @@ async def with_reasons(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":
     """Return the claims, each with its stored reason if that still applies."""
     failed, stuck = await cell.store.claims.failures(one.id for one in claims)
     return [_with_reason(one, failed.get(one.id), stuck.get(one.id)) for one in claims]
+
+
+async def with_host_conditions(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":
+    """Return the claims, each with the condition of its host: an active claim on a host that is down may not run."""
+    names = list(dict.fromkeys(one.host for one in claims if one.placements))
+    found = await cell.store.hosts.fields_of(names, LEASE_FIELDS)
+    epoch, now_ms = cell.updater.epoch, cell.updater.now_ms()
+    known = {name: condition_from(fields, epoch, now_ms) for name, fields in found.items() if fields}
+    return [_at_host(one, known.get(one.host)) for one in claims]
+
+
+def _at_host(claim: Claim, host: tuple[HostCondition, int | None] | None) -> Claim:
+    if host is None or not claim.placements:
+        return claim
+    return replace(claim, host_condition=host[0], host_down_since_ms=host[1])
 
 
 def _with_reason(claim: Claim, failure: Reason | None, stuck: Reason | None) -> Claim:

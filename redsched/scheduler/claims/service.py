@@ -11,7 +11,7 @@ from typing import NoReturn
 from redsched.errors import InvalidRequest, NotFound, NoValidHost
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, OneOf, Token, values_of
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.claims.listing import cursor, walk_claims, with_reasons
+from redsched.scheduler.claims.listing import cursor, walk_claims, with_host_conditions, with_reasons
 from redsched.scheduler.claims.outcomes import check_outcome
 from redsched.scheduler.claims.resize import absolute
 from redsched.scheduler.queries import ME, ClaimFilter
@@ -39,7 +39,7 @@ class ClaimService:
         claim = replace(claim, decision=decision, payload=payload)
         if claim.state is ClaimStatus.PENDING:
             claim = replace(claim, next_attempt_at_ms=await cell.store.due.reconcile_at_ms(claim.id))
-        return (await with_reasons(cell, [claim]))[0]
+        return (await with_reasons(cell, await with_host_conditions(cell, [claim])))[0]
 
     async def find(self, claim_id: str) -> Claim:
         """Return the claim as `get` does, without its reason. Raises NotFound, Settling."""
@@ -74,7 +74,8 @@ class ClaimService:
         page = await self.page(wanted, limit, after)
         by_id: dict[str, Claim] = {}
         for one in self._cells:
-            claims = await with_reasons(one, [claim for claim in page.items if claim.cell == one.name])
+            here = await with_host_conditions(one, [claim for claim in page.items if claim.cell == one.name])
+            claims = await with_reasons(one, here)
             by_id.update((claim.id, claim) for claim in claims)
         return Page(tuple(by_id[claim.id] for claim in page.items), page.next)
 

@@ -19,7 +19,7 @@ from redsched.errors import Conflict, NotFound, NoValidHost, TooHard
 from redsched.model import HELD, LEASED, Claim, ClaimStatus, EndReason, GangOnExit, Reason
 from redsched.scheduler.cells import Cell
 from redsched.scheduler.claims.replacements import ReplacementPlacer, ReplacementSpec
-from redsched.scheduler.hosts.drain_group import GroupDrain
+from redsched.scheduler.hosts.drain_group import GroupDrain, GroupOnItsWay
 from redsched.scheduler.hosts.move_backoff import LONGEST_PAUSE_S, MoveBackoff
 from redsched.scheduler.results import FailedMoves
 from redsched.store.codec.claim_codec import counted_by
@@ -90,10 +90,10 @@ class DrainWorker:
             await self._end_overdue(claim)
         elif claim.state is ClaimStatus.ENDING:
             await self._cell.store.claims.reconcile([claim.id], counted_by(claim))
-        elif how == EVACUATE and claim.gang_on_exit is GangOnExit.RELEASE:
+        elif _goes_with_gang(claim, how) and claim.gang_on_exit is GangOnExit.RELEASE:
             lost = f"its host {claim.host} was written off, and its gang ends with a member that is lost"
             await self._release(claim, EndReason.FAILED, lost)
-        elif claim.state in LEASED or (how == EVACUATE and claim.gang_on_exit is GangOnExit.REPLACE):
+        elif claim.state in LEASED or _goes_with_gang(claim, how):
             # The claim was never active at this placement, so this is another attempt and not a move. An active member
             # of a gang that is placed again as a whole must not be moved alone.
             await self._cell.store.claims.requeue(claim.host, claim.id, claim.token, counted_by(claim))
@@ -148,6 +148,11 @@ def _is_due(claim: Claim, how: str, now_ms: int) -> bool:
     return claim.state in states and claim.target is None
 
 
+def _goes_with_gang(claim: Claim, how: str) -> bool:
+    """Return whether a claim that is lost with its host is not placed again alone: its gang ends or restarts."""
+    return how == EVACUATE and claim.gang_on_exit is not GangOnExit.KEEP
+
+
 def next_move_at_ms(claim: Claim) -> int:
     """Return when a claim whose last move failed may be moved off its host again (Unix ms); 0: at once."""
     if not claim.failed_moves:
@@ -176,12 +181,21 @@ def _elsewhere(claim: Claim) -> ReplacementSpec:
 async def unmovable_reasons(
     cell: Cell, replacements: ReplacementPlacer, group_drain: GroupDrain, claims: Sequence[Claim]
 ) -> dict[str, str]:
-    """Return the claims of a drained or evacuated host that have no other place now, and why, by claim id."""
+    """Return the claims of a drained or evacuated host that have no other place now, and why, by claim id.
+
+    Nothing is said while that may change without anybody's help: while others are on their way, they count at both
+    hosts, in their groups and in shared pools. Nor of a claim that is not to be moved yet.
+    """
     reasons: dict[str, str] = {}
+    if any(one.target is not None for one in claims):
+        return reasons
+    now_ms = cell.updater.now_ms()
+    leaving = await cell.store.hosts.draining(now_ms)
     wholes: dict[tuple[str, str, str], str | None] = {}
     """Why server groups and gangs cannot move as a whole: results of `_group_unmovable`."""
     for claim in claims:
-        if claim.state not in HELD or claim.target is not None:
+        how = leaving.get(claim.host, "")
+        if not _is_due(claim, how, now_ms) or claim.state not in HELD or _goes_with_gang(claim, how):
             continue
         try:
             await replacements.check_movable(cell, claim, _elsewhere(claim))
@@ -199,5 +213,7 @@ async def _group_unmovable(cell: Cell, group_drain: GroupDrain, claim: Claim) ->
     """Return why the claim's group or gang cannot move as a whole; '' if it never moves as a whole, None if it can."""
     try:
         return None if await group_drain.check_movable(cell, claim) else ""
+    except GroupOnItsWay:
+        return None
     except (Conflict, NotFound, TooHard) as error:
         return error.detail

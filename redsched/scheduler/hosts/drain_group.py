@@ -31,6 +31,10 @@ Found = tuple[str, Sequence[Claim]]
 _Seat = tuple[str, str]
 
 
+class GroupOnItsWay(ClaimState):
+    """The group moves once all of it is active."""
+
+
 @dataclass(frozen=True, slots=True)
 class GroupTarget:
     """Claims that move together, in the order of the places of `request`. `what` describes them in messages.
@@ -158,10 +162,10 @@ def leaves_as_a_whole(state: GroupState, drained: Set[str]) -> bool:
 
 
 def refuse_group(what: str, claims: Sequence[Claim]) -> None:
-    """Raise ClaimState if a group cannot move as a whole, now or ever."""
+    """Raise ClaimState if a group cannot move as a whole, now (GroupOnItsWay) or ever."""
     on_its_way = next((one for one in claims if one.state is not ClaimStatus.ACTIVE or len(one.placements) > 1), None)
     if on_its_way is not None:
-        raise ClaimState(
+        raise GroupOnItsWay(
             f"{what} moves as a whole once all of it is active: claim {on_its_way.id} is "
             f"{'moving' if len(on_its_way.placements) > 1 else on_its_way.state}"
         )

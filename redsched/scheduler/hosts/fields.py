@@ -1,11 +1,12 @@
 """Parse fields of stored hashes for views: slots of hosts and shared pools, host status, quotas, prefixed names."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from redsched.model import HostStatus, Quota
+from redsched.model import HostCondition, HostStatus, Quota, condition_of
 from redsched.model.validation import MAX_AMOUNT, parse_int
 from redsched.scheduler.results import SlotView
-from redsched.store.codec.fields import LIMIT
+from redsched.store.codec.fields import LIMIT, WRITTEN_OFF
 
 
 def slot_views(fields: Mapping[str, str]) -> dict[str, SlotView]:
@@ -23,6 +24,37 @@ def status_from(fields: Mapping[str, str]) -> HostStatus:
     """Return the status that an operator gave a host; DISABLED if a manual edit made the field unreadable."""
     message = fields.get("status", "")
     return HostStatus(message) if message in set(HostStatus) else HostStatus.DISABLED
+
+
+@dataclass(frozen=True, slots=True)
+class HostLease:
+    """Whether a host is heard of: `until_ms` is when its lease runs out (Unix ms)."""
+
+    alive: bool
+    until_ms: int
+    written_off: bool
+
+    @property
+    def down_since_ms(self) -> int | None:
+        """When its lease ran out (Unix ms); None while it runs, and if that is not known."""
+        return None if self.alive else self.until_ms or None
+
+
+LEASE_FIELDS = ("status", "epoch", "alive", "alive_until_ms")
+
+
+def lease_of(fields: Mapping[str, str], now_ms: int) -> HostLease:
+    """Return the lease of a host. Until a scheduler notices that it has run out, the host is marked as alive."""
+    until_ms = parse_int(fields.get("alive_until_ms", ""), 0)
+    alive = fields.get("alive") == "1" and until_ms > now_ms
+    return HostLease(alive, until_ms, fields.get("epoch") == WRITTEN_OFF)
+
+
+def condition_from(fields: Mapping[str, str], epoch: str, now_ms: int) -> tuple[HostCondition, int | None]:
+    """Return a host in one word, from LEASE_FIELDS of its hash, and since when it is down."""
+    lease = lease_of(fields, now_ms)
+    attested = fields.get("epoch") == epoch
+    return condition_of(status_from(fields), lease.alive, attested, lease.written_off), lease.down_since_ms
 
 
 def quota_from(project: str, fields: Mapping[str, str]) -> Quota | None:

@@ -9,14 +9,14 @@ from redsched.model import AgentStamp, Amounts, AtDeadline, Claim, EndReason, Ho
 from redsched.model.validation import MAX_AMOUNT, check_status_reason, parse_int
 from redsched.scheduler.cells import Cell, Cells, no_such_host
 from redsched.scheduler.hosts.column_limit import refuse_too_many_columns
-from redsched.scheduler.hosts.fields import keyed, number, slot_views, status_from
+from redsched.scheduler.hosts.fields import keyed, lease_of, number, slot_views, status_from
 from redsched.scheduler.mirroring.parts import host_names
 from redsched.scheduler.preconditions import refuse_changed
 from redsched.scheduler.results import HostView, Page, PoolView, ReportResult
 from redsched.store.codec.attested import check_attested
 from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.claim_fields import AMOUNT, alternates_name, alternates_text, amounts_in
-from redsched.store.codec.fields import WRITTEN_OFF, draining_of
+from redsched.store.codec.fields import draining_of
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import (
     EndedPlacement,
@@ -294,17 +294,19 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
     """Build a view from a host's hashes. A field that a manual edit made unreadable is shown as admitting nothing."""
     fields = hashes.fields
     traits = keyed("trait.", fields)
+    lease = lease_of(fields, cell.updater.now_ms())
     return HostView(
         name=hashes.name,
         cell=cell.name,
         zone=fields.get("zone", ""),
         status=status_from(fields),
-        alive=fields.get("alive") == "1",
+        alive=lease.alive,
         attested=fields.get("epoch") == cell.updater.epoch,
-        written_off=fields.get("epoch") == WRITTEN_OFF,
+        written_off=lease.written_off,
         version=parse_int(fields.get("version", ""), 0),
         lease_s=parse_int(fields.get("lease_ms", ""), 0) // 1000,
-        alive_until_ms=parse_int(fields.get("alive_until_ms", ""), 0),
+        alive_until_ms=lease.until_ms,
+        down_since_ms=lease.down_since_ms,
         slots=slot_views(fields),
         traits=frozenset(one for one in traits if "/" not in one),
         labels=keyed("label.", fields),

@@ -14,6 +14,9 @@ MAX_SEARCHES = 3
 """A pending claim is stuck after this many searches without a result."""
 MANY_DOWN = 3
 """So many hosts that are down at once are likely to have one cause."""
+MAX_CLAIMS = 3
+"""How many claims on hosts that are down or lost are named."""
+EVACUATE = "evacuate"
 MAX_LAG_MS = 5_000
 """A replica further behind than this is reported, as by /readyz."""
 
@@ -22,8 +25,8 @@ Found = Iterator[StatusProblem]
 
 def problems_of(cell: str, facts: CellFacts) -> Found:
     """Yield what is wrong in a cell, the most serious first."""
-    found = (_schedulers, _epoch, _unsettled, _down, fencing_problems, _unattested, _ending, _unhandled, _pending)
-    for find in (*found, _overdue, _audit):
+    of_hosts = (_down, fencing_problems, _lost, _unattested)
+    for find in (_schedulers, _epoch, _unsettled, *of_hosts, _ending, _unhandled, _pending, _overdue, _audit):
         yield from find(cell, facts)
 
 
@@ -96,11 +99,11 @@ def _down(cell: str, facts: CellFacts) -> Found:
     if not down:
         return
     down.sort(key=lambda one: (-one.claims, one.name))
-    names, claims = [one.name for one in down], sum(one.claims for one in down)
+    names = [one.name for one in down]
     since = duration(facts.now_ms - down[0].until_ms)
     subject = f"host {names[0]} has been down for {since}" if len(down) == 1 else f"{len(down)} hosts are down"
     others = "" if len(down) == 1 else f": {named(names)}"
-    detail = f"{subject}, with {counted(claims, 'claim')}: no report within the lease{others}"
+    detail = f"{subject}, with {_claims_of(facts, down)}: no report within the lease{others}"
     if len(down) < MANY_DOWN:
         advice = (
             "start the agent again; if the machine will not come back, make sure that it is off, then write the host "
@@ -114,6 +117,39 @@ def _down(cell: str, facts: CellFacts) -> Found:
         )
         command = "redsched host list --status down"
     yield _problem("host-down", cell, names, detail, advice, (command,))
+
+
+def _lost(cell: str, facts: CellFacts) -> Found:
+    """Find hosts that were written off and still have claims: nothing is known of the work of these."""
+    lost = [one for one in facts.gone if one.is_written_off]
+    for leaving in (False, True):
+        hosts = [one for one in lost if (one.draining == EVACUATE) is leaving]
+        if not hosts:
+            continue
+        names = [one.name for one in hosts]
+        subject = f"{_count(names, 'host')} written off, and still {'has' if len(names) == 1 else 'have'}"
+        detail = f"{subject} {_claims_of(facts, hosts)}, of whose work nothing is known: {named(names)}"
+        if leaving:
+            advice = "schedulers place these claims elsewhere; for those that stay, see why they have no other place"
+            commands: tuple[str, ...] = (f"redsched host show {names[0]}",)
+        else:
+            advice = "have them placed elsewhere, or release them; they stay where they are otherwise"
+            commands = (
+                f"redsched host write-off {names[0]} --evacuate",
+                f"redsched claim release --host {names[0]}",
+            )
+        yield _problem("host-lost", cell, names, detail, advice, commands)
+
+
+def _claims_of(facts: CellFacts, hosts: Sequence[HostHead]) -> str:
+    """Return the number of claims on these hosts, and the first of them, unless they are on many hosts."""
+    number = sum(one.claims for one in hosts)
+    ids = [one for host in hosts for one in facts.claims_on.get(host.name, ())]
+    text = counted(number, "claim")
+    if not ids or len(hosts) >= MANY_DOWN:
+        return text
+    more = number - MAX_CLAIMS
+    return f"{text} ({', '.join(ids[:MAX_CLAIMS])}{f' and {more} more' if more > 0 else ''})"
 
 
 def _unattested(cell: str, facts: CellFacts) -> Found:

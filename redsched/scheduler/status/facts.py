@@ -1,6 +1,6 @@
 """What is read of a cell for its status. Claims are read through indexes only, and only the first of each."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from redsched.model import Claim, ClaimStatus, Reason
@@ -12,6 +12,8 @@ MAX_DUE = 200
 """How many of the claims that a scheduler has to deal with are read."""
 MAX_NOTIFICATIONS = 100
 """How many notifications are read of each host that has any."""
+MAX_GONE = 20
+"""Of how many hosts that are down or lost the claims are named."""
 OVERDUE_MS = 30_000
 """A deadline that passed this long ago should have been acted upon."""
 
@@ -23,6 +25,7 @@ class CellFacts:
     `overdue`: the first claims whose deadline passed, or that were due, OVERDUE_MS ago. `inboxes`: notifications that
     hosts have not handled, oldest first for each host. `recorder`: the scheduler that writes the event log. `stuck`:
     why the work of the first claim of `ending` could not be stopped. `fencing`: what is noted of the fencing of hosts.
+    `claims_on`: the ids of the claims on the first hosts that are down or lost.
     """
 
     head: CellHead
@@ -37,6 +40,7 @@ class CellFacts:
     by_name: dict[str, HostHead] = field(default_factory=dict)
     stuck: Reason | None = None
     fencing: FencingNotes = field(default_factory=FencingNotes)
+    claims_on: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def now_ms(self) -> int:
@@ -53,6 +57,12 @@ class CellFacts:
         """What hosts that are up have yet to end, told the longest ago first."""
         here = (one for one in self.inboxes if one.op == "end" and self.is_up(one.host))
         return sorted(here, key=lambda one: one.at_ms)
+
+    @property
+    def gone(self) -> list[HostHead]:
+        """The hosts that are down or lost and have claims, those with the most first."""
+        gone = (one for one in self.hosts if one.claims and not self.is_up(one.name))
+        return sorted(gone, key=lambda one: (-one.claims, one.name))
 
     def is_up(self, name: str) -> bool:
         """Return whether a host exists, was not written off, and its lease runs."""
@@ -84,6 +94,9 @@ async def read_facts(cell: Cell) -> CellFacts:
         {one.name: one for one in hosts},
         fencing=await store.fencing.notes(),
     )
+    away = [one.name for one in facts.gone[:MAX_GONE]]
+    ids = await store.hosts.claim_ids_of(away)
+    facts = replace(facts, claims_on={name: sorted(some) for name, some in zip(away, ids, strict=True)})
     for first in facts.ending[:1]:
         failed, stuck = await store.claims.failures([first.claim])
         if first.claim in stuck:

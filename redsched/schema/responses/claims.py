@@ -5,7 +5,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from redsched.model import Amounts, Claim, ClaimStatus, EndReason, GangOnExit, KeptDecision, OnExit, Placement, Reason
+from redsched.model import (
+    Amounts,
+    Claim,
+    ClaimStatus,
+    EndReason,
+    GangOnExit,
+    HostCondition,
+    KeptDecision,
+    OnExit,
+    Placement,
+    Reason,
+)
 from redsched.scheduler import BulkOutcome, BulkResult, Page
 from redsched.schema.answer import Answer, From
 from redsched.schema.problem import members
@@ -81,6 +92,14 @@ class ClaimAnswer(Answer, shows=Claim):
     host: str
     state: ClaimStatus
     token: str
+    host_condition: Annotated[
+        HostCondition | None,
+        Field(description="Its host in one word. Null without a placement, and in responses to calls of agents."),
+    ]
+    host_down_since_ms: Annotated[
+        int | None,
+        Field(description="When the lease of its host ran out, Unix ms: since then nothing is known of its work."),
+    ]
     slots: Annotated[Amounts, From("amounts")]
     project: str
     consumer: str

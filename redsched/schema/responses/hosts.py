@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from redsched.model import HostStatus
+from redsched.model import HostCondition, HostStatus
 from redsched.scheduler import DrainState, HostView, InboxEntry, Page, PoolView, ReportResult, SlotView
 from redsched.scheduler.results import FailedMoves
 from redsched.schema.answer import Answer, From
@@ -73,6 +73,11 @@ class HostAnswer(Answer, shows=HostView):
     status: HostStatus
     alive: bool
     attested: bool
+    condition: Annotated[
+        HostCondition,
+        Field(description="The host in one word: up, or what keeps it from taking claims. Follows from the others."),
+    ]
+    down_since_ms: Annotated[int | None, Field(description="When its lease ran out, Unix ms. Null while it runs.")]
     written_off: Annotated[bool, Field(description="Whether it was written off and has not returned since.")]
     version: int
     lease_s: int

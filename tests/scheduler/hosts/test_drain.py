@@ -1,5 +1,7 @@
 """Hosts that are being emptied, by a drain with moves or an evacuation. Their claims keep their constraints."""
 
+from dataclasses import replace
+
 import pytest
 
 from redsched.errors import InvalidRequest
@@ -152,6 +154,45 @@ async def test_what_finds_no_place_is_shown_with_the_reason_and_tried_again(clea
         async with raw_client(clean_store) as raw:
             await raw.delete(work.store.keys.request(large.digest))
         assert "does not have the request" in (await work.scheduler.hosts.get("h0")).unmovable["large"]
+
+
+async def unmovable(work: Work) -> list[str]:
+    return list((await work.scheduler.hosts.get("h0")).unmovable)
+
+
+async def test_nothing_is_unmovable_while_another_claim_is_on_its_way(clean_store: str) -> None:
+    """That one counts at both hosts, so what has no place now may have one when it has arrived."""
+    async with at_work(clean_store, 8, 4) as work:
+        await work.active(Request({"VCPU": 2}, claim_ids=("small",)))
+        await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.sweep()
+        assert await work.held() == {"h0": ["large", "small"], "h1": ["small"]}
+        assert await unmovable(work) == []
+        await work.settle()
+        assert await unmovable(work) == ["large"]
+
+
+async def test_a_claim_is_not_unmovable_before_it_is_to_be_moved(clean_store: str) -> None:
+    async with at_work(clean_store, 8, 4) as work:
+        await work.scheduler.select(Request({"VCPU": 6}, claim_ids=("large",)))
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        assert await unmovable(work) == []
+        await work.work()
+        assert await unmovable(work) == ["large"]
+
+
+async def test_a_group_is_not_unmovable_before_all_of_it_is_active(clean_store: str) -> None:
+    """It moves as a whole then."""
+    async with at_work(clean_store, 8, 8) as work:
+        await group(work.store, policy=GroupPolicy.AFFINITY)
+        joins = Request({"VCPU": 2}, server_group="web", hosts=frozenset({"h0", "h1"}))
+        await work.active(replace(joins, claim_ids=("one",)))
+        await work.scheduler.select(replace(joins, claim_ids=("two",)))
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        assert await unmovable(work) == []
+        await work.work()
+        await empty(work, "h0")
 
 
 async def test_what_could_not_be_moved_moves_when_there_is_room(clean_store: str) -> None:

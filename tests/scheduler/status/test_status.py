@@ -163,9 +163,23 @@ async def test_a_host_that_is_down_with_its_claims(watched: Watched) -> None:
     report = await watched.status()
     (problem,) = report.problems
     assert (problem.kind, problem.about) == ("host-down", ("h1",))
-    assert "with 1 claim:" in problem.detail
+    assert "with 1 claim (web):" in problem.detail
     assert problem.commands == ("redsched host write-off h1 --evacuate",)
     assert (report.cells[0].hosts.up, report.cells[0].hosts.down) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("evacuate", "command"), [(False, "redsched host write-off h1 --evacuate"), (True, "redsched host show h1")]
+)
+async def test_a_host_that_was_written_off_and_still_has_claims(watched: Watched, evacuate: bool, command: str) -> None:
+    """Nothing is healthy while work that is lost counts as active."""
+    for number in range(5):
+        await active(watched.store, f"web-{number}", "h1")
+    await watched.scheduler.hosts.lost("h1", evacuate=evacuate, force=True)
+    report = await watched.status()
+    (problem,) = report.problems
+    assert (problem.kind, problem.about, problem.commands[0]) == ("host-lost", ("h1",), command)
+    assert "1 host is written off, and still has 5 claims (web-0, web-1, web-2 and 2 more)" in problem.detail
 
 
 async def test_agents_are_counted_by_release(watched: Watched) -> None:

@@ -1,0 +1,68 @@
+"""Hosts that are down or lost, and the claims that are there, as lists, pages and the status show them."""
+
+from datetime import UTC, datetime
+
+import pytest
+import redis
+
+from tests.cli.conftest import Redsched
+from tests.cli.parts import announce
+
+BOTH_LINKS = True
+MINUTES = 5
+
+
+@pytest.fixture
+def down(redsched: Redsched, store: str) -> Redsched:
+    """The command line to a fleet whose host h1 has been down for some minutes, with the active claim web."""
+    token = (
+        redsched("select", "VCPU=1", "--host", "h1", "--id", "web", "--json").check().json()["selections"][0]["token"]
+    )
+    redsched("claim", "confirm", "web", "--token", token).check()
+    ended_ms = int(datetime.now(UTC).timestamp() * 1000) - MINUTES * 60_000 - 1000
+    with redis.Redis.from_url(store, protocol=2, decode_responses=True) as client:
+        announce(client)
+        client.hset("rs:{c1}:host:h1", mapping={"alive": "0", "alive_until_ms": ended_ms})
+        client.zadd("rs:{c1}:hosts", {"h1": ended_ms})
+    return redsched
+
+
+def test_a_host_that_is_down_says_since_when(down: Redsched) -> None:
+    rows = [line.split("\t") for line in down("host", "list").check().output.splitlines()]
+    status = rows[0].index("STATUS")
+    assert [(row[0], row[status]) for row in rows[1:]] == [("h1", "down 5m"), ("h2", "up")]
+    assert "  down 5m  1 claim" in down("host", "show", "h1").check().output
+    down("host", "drain", "h1").check()
+    assert "  down 5m, draining  1 claim" in down("host", "show", "h1").check().output
+    found = down("host", "show", "h1", "--json").check().json()
+    assert (found["condition"], found["status"], found["down_since_ms"] > 0) == ("down", "draining", True)
+
+
+def test_a_claim_is_seen_through_its_host(down: Redsched) -> None:
+    """The stored state remains what it is."""
+    assert "\tactive, host down 5m\t" in down("claim", "list").check().output
+    assert "\tactive, host down 5m\t" in down("claim", "show", "web").check().output
+    found = down("claim", "show", "web", "--json").check().json()
+    assert (found["state"], found["host_condition"], found["host_down_since_ms"] > 0) == ("active", "down", True)
+    down("host", "write-off", "h1", "--yes").check()
+    assert "\tactive, host lost\t" in down("claim", "list").check().output
+    found = down("claim", "list", "--json").check().json()["claims"][0]
+    assert (found["state"], found["host_condition"], found["host_down_since_ms"]) == ("active", "lost", None)
+
+
+def test_a_claim_on_a_host_that_is_up_has_its_state_alone(redsched: Redsched) -> None:
+    redsched("select", "VCPU=1", "--host", "h1", "--id", "web").check()
+    assert "\tclaimed\t" in redsched("claim", "list").check().output
+    found = redsched("claim", "show", "web", "--json").check().json()
+    assert (found["host_condition"], found["host_down_since_ms"]) == ("up", None)
+
+
+def test_the_status_names_the_claims_and_what_to_do(down: Redsched) -> None:
+    ran = down("status")
+    assert ran.exit_code == 1
+    assert "with 1 claim (web)" in ran.output
+    down("host", "write-off", "h1", "--yes").check()
+    ran = down("status")
+    assert ran.exit_code == 1
+    assert "! cell c1: 1 host is written off, and still has 1 claim (web)" in ran.output
+    assert "    redsched host write-off h1 --evacuate\n    redsched claim release --host h1\n" in ran.output

@@ -184,7 +184,8 @@ def test_the_reason_of_a_drain_is_shown_until_the_host_is_enabled(redsched: Reds
     redsched("host", "drain", "h1", "--reason", "new GPUs").check()
     assert "reason: new GPUs" in redsched("host", "show", "h1").check().output.splitlines()
     assert redsched("host", "list", "--json").check().json()["hosts"][0]["status_reason"] == "new GPUs"
-    heads, first, second = (line.split("\t") for line in redsched("host", "list").check().output.splitlines())
+    shown = redsched("host", "list", "-o", "wide").check().output
+    heads, first, second = (line.split("\t") for line in shown.splitlines())
     assert (first[heads.index("REASON")], second[heads.index("REASON")]) == ("new GPUs", "-")
     redsched("host", "enable", "h1").check()
     assert "new GPUs" not in redsched("host", "show", "h1").check().output

@@ -1,6 +1,8 @@
 """`redsched host list`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -8,12 +10,13 @@ import typer
 from redsched.cli import completion, formats, options, tables
 from redsched.cli.fleet import Fleet
 from redsched.cli.host_condition import host_text
-from redsched.cli.listings import Column, Form, Listing, SortOption, show_page, sorted_page
-from redsched.cli.natural import natural
+from redsched.cli.listings import Column, Form, Listing, Output, SortOption, show_page, sorted_page
+from redsched.cli.natural import Key, natural
 from redsched.cli.options import After, Limit, Many, filter_names, many, takes
 from redsched.cli.watching import WatchOption, find_and_show
 from redsched.cli.where import ANYWHERE, Where
 from redsched.model import HostCondition, ListedStatus
+from redsched.model.validation import split_slot
 from redsched.scheduler import HostView, Page
 from redsched.schema import responses
 
@@ -57,7 +60,8 @@ def list_hosts(
 
     def show_found(page: Page[HostView]) -> None:
         none = NONE_LEFT if after or any(wanted.values()) else NONE
-        show_page(LISTING, page, lambda one: responses.HostsAnswer.of(one), form, none)
+        wide = form.chosen is Output.WIDE
+        show_page(listing_of(page.items, wide), page, lambda one: responses.HostsAnswer.of(one), form, none)
 
     find_and_show(where, watch, find, show_found)
 
@@ -75,14 +79,52 @@ def _free(one: HostView) -> object:
     return formats.bad(free) if any(found.free < 0 for found in one.slots.values()) else free
 
 
+def listing_of(hosts: Iterable[HostView], wide: bool) -> Listing[HostView]:
+    """Return how hosts are listed: where a table is fitted to the terminal, each class is a column: free/total."""
+    if not tables.is_fitted(wide):
+        return LISTING
+    names = {split_slot(slot)[1] for one in hosts for slot in one.slots}
+    of_classes = [Column(_head(name), partial(_part, name), leave=FREE) for name in sorted(names, key=_rank)]
+    first, last = LISTING.columns[:AT_FREE], LISTING.columns[AT_FREE + 1 :]
+    return replace(LISTING, columns=(*first, *of_classes, *last))
+
+
+def _rank(name: str) -> tuple[int, Key]:
+    """Return the sort key of a class: what jobs ask for first, and what is hardly ever scarce last."""
+    return FIRST.index(name) if name in FIRST else len(FIRST) + (name in LAST), natural(name)
+
+
+def _head(name: str) -> str:
+    """Return the name of a class without what all of its kind have: `GPU` for CUSTOM_GPU_MILLI."""
+    return name.removeprefix("CUSTOM_").removesuffix(MILLI)
+
+
+def _part(name: str, one: HostView) -> object:
+    """Return what is free of a class of a host, and how much there is: `3/4`; of thousandths in whole units."""
+    found = [slot for full, slot in one.slots.items() if split_slot(full)[1] == name]
+    if not found:
+        return None
+    unit = 1000 if name.endswith(MILLI) else 1
+    free, total = (
+        sum(amounts) / unit for amounts in ((slot.free for slot in found), (slot.capacity for slot in found))
+    )
+    text = f"{free:.15g}/{total:.15g}"
+    return formats.bad(text) if any(slot.free < 0 for slot in found) else text
+
+
+MILLI = "_MILLI"
+FIRST, LAST = ("CUSTOM_GPU_MILLI", "VCPU", "PCPU", "MEMORY_MB"), ("DISK_GB",)
+FREE = 3
+"""When a column about free amounts is left out, among those of LISTING."""
 LISTING: Listing[HostView] = Listing(
     (
         Column("HOST", lambda one: one.name),
         Column("ZONE", lambda one: one.zone, leave=1),
         Column("STATUS", _status, leave=4),
         Column("CLAIMS", lambda one: one.claims, leave=2),
-        Column("REASON", lambda one: one.status_reason, leave=1),
-        Column("FREE", _free, leave=3),
+        Column("REASON", lambda one: one.status_reason, leave=1, only_fitted=True),
+        Column("FREE", _free, leave=FREE),
+        Column("REASON", lambda one: one.status_reason, only_wide=True),
         Column("CELL", lambda one: one.cell, only_wide=True),
         Column("AGGREGATES", lambda one: " ".join(sorted(one.aggregates)), only_wide=True),
         Column("TRAITS", lambda one: " ".join(sorted(one.traits)), only_wide=True),
@@ -93,6 +135,7 @@ LISTING: Listing[HostView] = Listing(
     name=lambda one: one.name,
     empty=NONE,
 )
+AT_FREE = next(at for at, column in enumerate(LISTING.columns) if column.head == "FREE")
 ORDERS: Mapping[str, Callable[[HostView], Any]] = {
     "host": lambda one: natural(one.name),
     "zone": lambda one: natural(one.zone),

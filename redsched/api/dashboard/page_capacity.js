@@ -1,4 +1,4 @@
-// The capacity: amounts by class and by zone, aggregate or project, and how many more of a request fit.
+// The capacity: amounts by class and by zone, aggregate, project or consumer, and how many more of a request fit.
 
 import { call, get } from "/assets/api.js";
 import { claimLink, count, field, h, hostLink, number, percent, stacked, table } from "/assets/dom.js";
@@ -6,7 +6,7 @@ import { load } from "/assets/load.js";
 import { freeTable, planned } from "/assets/plan.js";
 import { parsedAmounts } from "/assets/amounts.js";
 
-const BY = ["", "zone", "aggregate", "project"];
+const BY = ["", "zone", "aggregate", "project", "consumer"];
 
 /** Show the page in `main`. */
 export function capacityPage(main, { show }, _, query) {
@@ -20,18 +20,18 @@ export function capacityPage(main, { show }, _, query) {
 }
 
 function amountsTable({ by, capacity }) {
-  const isProject = by === "project";
+  const isOfClaims = by === "project" || by === "consumer";
   const rows = capacity.flatMap(({ name, classes }) => Object.entries(classes).map(([resource, one]) => [
     ...(by ? [name || "none"] : []), resource, stacked(one.claimed / one.total, one.external / one.total),
     one.total ? percent((one.claimed + one.external) / one.total) : "", number(one.claimed),
-    ...(isProject ? [] : [number(one.external), number(one.kept), number(one.free), number(one.away)]), number(one.total),
-    ...(isProject ? [] : [number(one.largest), largestAt(one.largest_at)]),
+    ...(isOfClaims ? [] : [number(one.external), number(one.kept), number(one.free), number(one.away)]), number(one.total),
+    ...(isOfClaims ? [] : [number(one.largest), largestAt(one.largest_at)]),
   ]));
   const first = by ? [by[0].toUpperCase() + by.slice(1)] : [];
-  const headings = isProject ? [...first, "Class", "", "Used", "Claimed", "Total"]
+  const headings = isOfClaims ? [...first, "Class", "", "Used", "Claimed", "Total"]
     : [...first, "Class", "", "Used", "Claimed", "External", "Kept", "Free", "Away", "Total", "Largest", "At"];
-  const numeric = headings.map((_, column) => column).slice(first.length + 2, isProject ? undefined : -1);
-  const about = isProject ? "The total is that of all hosts."
+  const numeric = headings.map((_, column) => column).slice(first.length + 2, isOfClaims ? undefined : -1);
+  const about = isOfClaims ? "The total is that of all hosts."
     : "Kept is free, but for requests that wait. Away is free on hosts that take no claims. Largest is the most that one request can get in one place.";
   const shown = table(`Amounts by ${by ? `${by} and ` : ""}class`, headings, rows, { numeric, empty: "no hosts" });
   return h("div", {}, shown, h("p", { class: "faint" }, about));

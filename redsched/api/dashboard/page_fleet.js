@@ -1,11 +1,13 @@
 // The fleet: a heat map by zone, a table of the zones, and a table of the hosts in the same order.
 
 import { amountsOf, classes, condition, usedPart } from "/assets/fleet.js";
-import { palette, sideFor, ZoneMap } from "/assets/heat_map.js";
+import { cellFor, palette, ZoneMap } from "/assets/heat_map.js";
 import { count, field, h, hostLink, number, percent, refresh, table } from "/assets/dom.js";
 
 const REDRAW_MS = 250;
 const ROWS = 200;
+/** Numbers in names count as numbers: ci-2 comes before ci-10. */
+const NATURAL = new Intl.Collator("en", { numeric: true });
 const LEGEND = [
   ["heat-0", "under 20 %"], ["heat-1", "20 to 40"], ["heat-2", "40 to 60"], ["heat-3", "60 to 80"],
   ["heat-4", "80 to 100"], ["heat-over", "over 100"], ["heat-closed", "disabled, draining", true],
@@ -99,9 +101,9 @@ class FleetPage {
         h("section", {}, h("h2", {}, zone || "no zone"), this.#zones.get(zone).canvas)));
     }
     const width = this.map.clientWidth;
-    const side = sideFor([...byZone.values()].map((hosts) => hosts.length), width);
+    const cell = cellFor([...byZone.values()], width);
     const colours = palette();
-    for (const [zone, hosts] of byZone) this.#zones.get(zone).draw(hosts, resource, side, width, colours);
+    for (const [zone, hosts] of byZone) this.#zones.get(zone).draw(hosts, resource, cell, width, colours);
   }
 
   #drawList(hosts) {
@@ -129,10 +131,10 @@ function freeText(host, chosen) {
 
 function grouped(hosts) {
   const parts = new Map(order === "name" ? [] : hosts.map((host) => [host, usedPart(host, resource) ?? -1]));
-  const byName = (one, other) => (one.name < other.name ? -1 : 1);
+  const byName = (one, other) => NATURAL.compare(one.name, other.name);
   hosts.sort((one, other) => (parts.get(other) ?? 0) - (parts.get(one) ?? 0) || byName(one, other));
   const zones = Map.groupBy(hosts, (host) => host.zone);
-  return new Map([...zones].sort(([one], [other]) => (one < other ? -1 : 1)));
+  return new Map([...zones].sort(([one], [other]) => NATURAL.compare(one, other)));
 }
 
 function totalOf(hosts, fleet) {

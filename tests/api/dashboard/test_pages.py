@@ -338,3 +338,45 @@ def test_nothing_fails_in_the_console(page: Browser, url: str) -> None:
         page.wait_for("document.querySelector('h1') && !document.querySelector('#error')")
         shows(page, {"#/request": "Explain", "#/fleet": "4 hosts"}.get(place, "web"))
     assert page.log() == []
+
+
+def test_the_map_shows_names_where_all_of_them_fit(page: Browser, url: str) -> None:
+    """Each cell is as wide as the longest name, and has more than one colour; many hosts have squares without names."""
+    enter(page, url, "reader")
+    shows(page, "4 hosts")
+    page.wait_for("document.querySelector('#map canvas')?.dataset.names === 'shown'")
+    colours = """
+        const canvas = document.querySelector("#map canvas");
+        const {data} = canvas.getContext("2d").getImageData(3, 3, 22, 22);
+        return new Set(new Uint32Array(data.buffer)).size;
+    """
+    assert page.run(colours) > 1
+    cell = """
+        const [zones, width] = arguments;
+        const {cellFor} = await import("/assets/heat_map.js");
+        return cellFor(zones.map((names) => names.map((name) => ({ name }))), width);
+    """
+    short, long = (page.run(cell, [[name] * 3], 900) for name in ("h1", "compute-17.rack-4"))
+    assert short["isNamed"]
+    assert long["isNamed"]
+    assert short["height"] == long["height"] < long["width"]
+    assert short["width"] < long["width"]
+    assert not page.run(cell, [["compute-17.rack-4"] * 2000], 900)["isNamed"]
+    assert not page.run(cell, [["compute-17.rack-4" * 20]], 900)["isNamed"]
+
+
+def test_the_map_is_in_natural_order(page: Browser, url: str, client: Client) -> None:
+    try:
+        for name in ("ci-10", "ci-2"):
+            client.put_host(name)
+        enter(page, url, "reader")
+        shows(page, "6 hosts")
+        page.run("document.querySelector('#hosts summary').click()")
+        shows(page, "ci-10", selector="#hosts table")
+        names = page.run(
+            "return [...document.querySelectorAll('#hosts tbody tr')].map((row) => row.cells[0].innerText)"
+        )
+        assert names.index("ci-2") < names.index("ci-10")
+    finally:
+        for name in ("ci-10", "ci-2"):
+            client.send("DELETE", f"/v1/hosts/{name}?force=true")

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -13,14 +14,18 @@ from typing import Any
 
 import pytest
 
+from redsched.auth.access_token import new_token
+from redsched.auth.authenticator import Authenticator
+from redsched.auth.watched_file import WatchedTokenFile
 from redsched.cli.fleet import Fleet
 from redsched.cli.job import following
 from redsched.cli.job.following import Follower, follow
 from redsched.errors import NotFound, RedschedError, SchemaMismatch, StoreUnavailable
 from redsched.model import Claim, ClaimStatus, EndReason, Placement, Reason
 from redsched.settings import Settings
+from tests.auth.parts import document, entry, write
 from tests.cli.conftest import REST, STORE, served
-from tests.cli.parts import Ran, Running, run, running
+from tests.cli.parts import COMMAND, Ran, Running, run, running
 from tests.support.waiting import wait_until_sync
 
 HOOK = Path(__file__).parents[2] / "deploy" / "hooks" / "job"
@@ -31,6 +36,8 @@ hosts:
     pools: {gpu0: &gpu {inventories: {CUSTOM_GPU_MILLI: {total: 1000}}}, gpu1: *gpu}
 """
 TIME_IS_UP, NO_STATUS = 124, 125
+TENANT = "tenant"
+"""Over REST, as a tenant."""
 TOKEN = "1790000000000-9f3a12cd.4711"
 
 
@@ -62,6 +69,14 @@ class Lab:
         return self.claim(claim_id)
 
 
+def tenant(folder: Path) -> tuple[Authenticator, dict[str, str]]:
+    """Return what knows the token of a tenant who does not see hosts, and the variable that names the token's file."""
+    write(folder / "token", new_token("ann"))
+    about = {"id": "ann", "role": "tenant", "projects": ["lab"], "project_wide": False}
+    write(folder / "tokens.yaml", document(entry((folder / "token").read_text(), **about)))
+    return Authenticator(WatchedTokenFile(folder / "tokens.yaml")), {"REDSCHED_TOKEN_FILE": str(folder / "token")}
+
+
 @pytest.fixture(params=[STORE, REST])
 def link(request: pytest.FixtureRequest) -> str:
     """Return how commands reach the fleet, over the store and over REST; tests override it to use one."""
@@ -85,13 +100,16 @@ def lab(store: str, link: str, tmp_path: Path) -> Iterator[Lab]:
         agent = running("agent", "--fleet", str(tmp_path / "fleet.yaml"), environment=of_agent)
         stack.enter_context(agent)
         reach = {"REDSCHED_REDIS_URL": store}
-        if link == REST:
-            api = stack.enter_context(served(Settings(redis_url=store, pick_from=1)))
-            reach = {"REDSCHED_REDIS_URL": "", "REDSCHED_API": api}
+        if link != STORE:
+            authenticator, of_tenant = tenant(tmp_path) if link == TENANT else (None, {})
+            api = stack.enter_context(served(Settings(redis_url=store, pick_from=1), authenticator))
+            reach = {"REDSCHED_REDIS_URL": "", "REDSCHED_API": api, **of_tenant}
         made = Lab(tmp_path, {**reach, "REDSCHED_JOB_FOLDER": of_agent["REDSCHED_JOB_FOLDER"]})
-        wait_until_sync(lambda: "h1" in made.command("host", "list", "--fits", "VCPU=1").output, timeout=60)
+        looks = ("host", "list", "--fits", "VCPU=1")
+        reads = {"REDSCHED_REDIS_URL": store}
+        wait_until_sync(lambda: "h1" in run(*looks, environment=reads).output, timeout=60, what="h1 takes claims")
         yield made
-        made.command("claim", "release", "--project", "lab", "--yes")
+        run("claim", "release", "--project", "lab", "--yes", environment={"REDSCHED_REDIS_URL": store})
         for folder in (tmp_path / "jobs").glob("*/order"):
             wait_until_sync((folder.parent / "stopped").exists, timeout=60, what="the job has been stopped")
 
@@ -119,9 +137,31 @@ def test_ctrl_c_stops_the_job(lab: Lab) -> None:
     assert lab.reaches("mine", "ended")["end_reason"] == "released"
 
 
+@only_store
+def test_a_job_whose_log_nobody_reads_any_more_is_stopped(lab: Lab) -> None:
+    """As with `| head -1`."""
+    job = ["run", *MINE, "--", "sh", "-c", "while echo on; do sleep 0.05; done"]
+    command = subprocess.Popen([*COMMAND, *job], env={**os.environ, **lab.environment}, stdout=subprocess.PIPE)
+    with command as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"on\n"
+        process.stdout.close()
+    assert lab.reaches("mine", "ended")["end_reason"] == "released"
+
+
 def test_detached_it_prints_the_id_and_the_job_goes_on(lab: Lab) -> None:
     ran = lab.run("VCPU=1", "--project", "lab", "--detach", "--", "sleep", "600").check()
     assert lab.reaches(ran.output.strip(), "active")["payload"]["argv"] == ["sleep", "600"]
+
+
+@pytest.mark.parametrize("link", [TENANT])
+def test_a_tenant_who_sees_no_hosts_runs_jobs(lab: Lab) -> None:
+    ran = lab.run(*MINE, "--", "sh", "-c", "echo seen; exit 3")
+    assert (ran.exit_code, ran.output) == (3, "seen\n")
+    with lab.running(*MINE[:3], "--id", "other", "--", "sleep", "600") as process:
+        wait_until_sync(lambda: "other runs on h1" in "".join(process.error_lines), timeout=60)
+        assert process.end(signal.SIGTERM).exit_code == 130
+    assert lab.reaches("other", "ended")["end_reason"] == "released"
 
 
 # -- what the job gets

@@ -4,6 +4,7 @@ import os
 import sys
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from redsched.cli.options import seconds
 from redsched.cli.request_options import RequestOptions, about, request_of, takes_asked
 from redsched.cli.shutdown import result_unless_ended
 from redsched.cli.where import ANYWHERE, Where, settings_of
-from redsched.errors import InvalidRequest
+from redsched.errors import InvalidRequest, NotFound
 from redsched.model import MAX_RUNTIME_S, MAX_WAIT_S, GangOnExit, OnExit, Request
 from redsched.model.validation import check_name
 from redsched.settings import Settings
@@ -115,13 +116,17 @@ def _folder(cwd: str | None, image: str) -> str:
 
 async def _run(settings: Settings, job: Request, detach: bool) -> int:
     """Run a job until it or this command is ended, which releases its claims. Returns the exit status."""
-    status = await result_unless_ended(_place_and_follow(settings, job, detach))
+    try:
+        status = await result_unless_ended(_place_and_follow(settings, job, detach))
+    except BrokenPipeError:  # nobody reads the log any more
+        status = None
     if status is not None:
         return status
     say(f"stopping {' '.join(job.claim_ids)}")
     async with opened(settings, on_demand=True) as fleet:
         for one in job.claim_ids:
-            await fleet.claims.release(one)
+            with suppress(NotFound):  # it had not been placed yet
+                await fleet.claims.release(one)
     return INTERRUPTED
 
 

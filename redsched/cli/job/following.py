@@ -17,6 +17,8 @@ from redsched.model.claims import exit_status_in
 
 EVERY_S = 0.5
 """The time between two looks at the claims and their logs."""
+MOST_AT_ONCE = 1_048_576
+"""The most bytes of a log that are read at once."""
 USUAL_FOLDER = "~/.local/state/redsched/jobs"
 TIME_IS_UP = 124
 """The exit status for a job that was stopped because its time was up, as of timeout(1)."""
@@ -33,15 +35,20 @@ class LogFile:
 
     def copy_new(self, output: BinaryIO) -> None:
         """Write what the log has got since the last call to the output."""
+        while True:
+            part = self._next()
+            output.write(part)
+            self._read += len(part)
+            if len(part) < MOST_AT_ONCE:  # all of it, while the job may go on writing
+                return output.flush()
+
+    def _next(self) -> bytes:
         try:
             with self.path.open("rb") as file:
                 file.seek(self._read)
-                while part := file.read(65_536):
-                    output.write(part)
-                    self._read += len(part)
+                return file.read(MOST_AT_ONCE)
         except OSError:  # it is on another machine, or not there yet
-            return
-        output.flush()
+            return b""
 
     @property
     def can_be_read(self) -> bool:
@@ -69,18 +76,20 @@ class Follower:
     def look(self, claim: Claim) -> None:
         """Say what has become of the claim, and copy what its logs have got."""
         for placed in [one.placed for one in claim.placements] or [claim.token]:
-            path = Path(self._folder).expanduser() / placed / "log"
-            self._logs.setdefault(placed, LogFile(path))
+            self._log_of(placed)
         self._tell(claim)
         for log in self._logs.values():
             log.copy_new(self._output)
         if claim.state is ClaimStatus.ENDED:
             self.exit_status = self._end(claim)
 
+    def _log_of(self, placed: str) -> LogFile:
+        return self._logs.setdefault(placed, LogFile(Path(self._folder).expanduser() / placed / "log"))
+
     def _tell(self, claim: Claim) -> None:
-        text = _becomes(claim)
-        if claim.state is ClaimStatus.ACTIVE and not self._logs[claim.placed].can_be_read:
-            text += f". Its log cannot be read here: {self._folder}/{claim.placed}/log on {claim.host}"
+        text, placed = _becomes(claim), claim.placed or claim.token
+        if claim.state is ClaimStatus.ACTIVE and not self._log_of(placed).can_be_read:
+            text += f". Its log cannot be read here: {self._folder}/{placed}/log on {claim.host}"
         if text and text != self._told:
             self._told = text
             say(f"{self.claim_id} {text}")

@@ -86,6 +86,26 @@ def test_a_weigher_is_its_plain_reading(name: str, fleet: Fleet, request_: Reque
         assert all(-1e-12 <= value <= 1 + 1e-12 for value in together)
 
 
+_SPECIAL = ("DISK_GB", "FPGA", "board0/FPGA", "board1/FPGA", "gpu0/CUSTOM_GPU_MILLI", "CUSTOM_SEAT")
+
+
+@given(
+    hosts=st.lists(st.frozensets(st.sampled_from(_SPECIAL), max_size=3), min_size=1, max_size=6),
+    asked=st.frozensets(st.sampled_from(("FPGA", "CUSTOM_GPU_MILLI", "CUSTOM_SEAT")), max_size=2),
+    up_to=st.sampled_from((0.0, 0.3, 0.5, 1.0)),
+)
+def test_what_counts_against_the_hosts_of_scarce_classes_is_its_plain_reading(
+    hosts: list[frozenset[str]], asked: frozenset[str], up_to: float
+) -> None:
+    fleet = {f"h{number}": {f"capacity.{slot}": "4" for slot in {"VCPU", *slots}} for number, slots in enumerate(hosts)}
+    columns, request = columns_from(fleet), Request(dict.fromkeys(("VCPU", *asked), 1))
+    one = plugin_registry(Settings(spare_up_to=up_to)).weighers["stranding"]
+    rows = [row for host in fleet if (row := columns.row(host)) is not None]
+    expected = [-plain.against_of(fleet, fields, request, up_to) for fields in fleet.values()]
+    assert np.broadcast_to(one.raw(columns, request, np.array(rows)), len(rows)).tolist() == pytest.approx(expected)
+    assert [float(one.raw(columns, request, row)) for row in rows] == pytest.approx(expected)
+
+
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8), st.one_of(st.none(), st.floats(-1e6, 1e6)))
 def test_stretching_is_novas(values: list[float], lowest: float | None) -> None:
     assert normalized(np.array(values), lowest).tolist() == plain.stretched_of(values, lowest)

@@ -13,7 +13,7 @@ from itertools import islice
 from redsched.decide.gang.order import Step
 from redsched.decide.gang.relations import Colocation
 from redsched.decide.gang.repair import Budget, Repair
-from redsched.decide.gang.table import PickPolicy, Table
+from redsched.decide.gang.table import Hosts, PickPolicy, Table
 from redsched.decide.work_limit import check_work, work_at_place
 
 MAX_DOMAINS = 32
@@ -126,8 +126,15 @@ class Search:
 
     def _domains(self, colocation: Colocation, whole: bool) -> Iterator[Choice]:
         domains = self._table.domains(colocation, whole)
-        for hosts in islice(self._pick.of(domains) if colocation.by == "host" else domains, MAX_DOMAINS):
+        if colocation.by == "host":
+            domains = self._pick.of(domains, partial(self._alike, colocation))
+        for hosts in islice(domains, MAX_DOMAINS):
             yield partial(self._table.fix, colocation, hosts)
+
+    def _alike(self, colocation: Colocation, best: Sequence[Hosts]) -> int:
+        """Return how many of the first of these hosts a random one may be picked from for all places together."""
+        rows = [int(hosts.argmax()) for hosts in best]
+        return min(self._table.kinds[number].profile.alike(rows) for number in colocation.kinds)
 
     def _undo(self, step: Step) -> None:
         if isinstance(step, int):

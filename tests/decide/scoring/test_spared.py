@@ -8,7 +8,7 @@ from redsched.cache.columns import Columns
 from redsched.decide import Decider
 from redsched.decide.scoring import POLICIES
 from redsched.decide.scoring.spared import Spared
-from redsched.model import Candidate, GangMember, Group, Request
+from redsched.model import Candidate, GangMember, Group, Relation, RelationType, Request
 from redsched.settings import Settings
 from redsched.store.codec.results import HostUsage
 from tests.support.builders.columns import columns_of
@@ -79,6 +79,16 @@ def test_members_of_a_gang_spare_the_boxes_each_by_what_it_asks_for() -> None:
     decision = Decider(lab(), Settings()).decide(Request(members=members), Random(3))
     on = {(place.member, place.chosen.host in BOXES) for place in decision.places}
     assert on == {("train", True), ("test", False)}
+
+
+def test_places_that_go_together_spare_the_boxes_too() -> None:
+    together = (Relation(RelationType.TOGETHER, ("a", "b")),)
+    members = (GangMember("a", Request(JOB)), GangMember("b", Request({"VCPU": 1})))
+    decider, call = Decider(lab(machines=5), Settings()), Request(members=members, relations=together)
+    hosts = {decider.decide(call, Random(seed)).places[0].chosen.host for seed in range(30)}
+    assert hosts == {"ci-0", "ci-1", "ci-2", "ci-3"}
+    few = Decider(lab(boxes=2, machines=2), Settings())
+    assert {few.decide(call, Random(seed)).places[0].chosen.host for seed in range(30)} == {"ci-0", "ci-1"}
 
 
 def test_a_setting_turns_it_off() -> None:

@@ -127,6 +127,18 @@ def stranding_of(fields: Fields, request: Request, scarce: Mapping[str, Mapping[
     return 0.5 - min(1.0, max(-1.0, grown)) / 2
 
 
+def against_of(fleet: Mapping[str, Fields], fields: Fields, request: Request, up_to: float) -> float:
+    """Return what counts against a host of the fleet for its scarce classes that the request does not ask for."""
+    names = {field.rpartition("/")[2].removeprefix("capacity.") for field in fields if field.startswith("capacity.")}
+    scarce = 0
+    for name in (
+        names - {"VCPU", "MEMORY_MB", "DISK_GB"} - {name for name, amount in asked_of(request).items() if amount}
+    ):
+        having = sum(total_of(one, name) > 0 for one in fleet.values())
+        scarce += total_of(fields, name) > 0 and having <= up_to * len(fleet)
+    return 2 * scarce / (scarce + 1)
+
+
 def stretched_of(values: Sequence[float], lowest: float | None = None) -> list[float]:
     """Normalize to 0..1 between the lowest and the highest; all 0 if these are equal."""
     values = [value if lowest is None else max(value, lowest) for value in values]

@@ -1,7 +1,7 @@
 """Fixtures for the command line: a store with two hosts, which commands use directly or over the REST API."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Thread
@@ -14,7 +14,6 @@ from redsched.cli import context
 from redsched.model import HostReport, Inventory
 from redsched.scheduler import Scheduler
 from redsched.settings import Settings
-from redsched.store.codec.outcomes import Outcome
 from tests.cli.parts import Ran, run
 from tests.support.builders.cells import usual_settings
 from tests.support.processes.served_api import serving
@@ -93,18 +92,6 @@ def served(settings: Settings, authenticator: Authenticator | None = None) -> It
         loop.call_soon_threadsafe(ended.set)
         thread.join()
         loop.close()
-
-
-def reserve(url: str, host: str, amounts: Mapping[str, int], request: str = "big", project: str = "web") -> None:
-    """Keep amounts of a host for a request that waits."""
-
-    async def put() -> None:
-        async with Scheduler.connect(url, usual_settings()) as scheduler:
-            cell = scheduler._cells.named("c1").store
-            outcome = await cell.reservations.put(host, "r1", amounts, 3_600_000, 0, 9, request, project)
-            assert outcome is Outcome.OK, outcome
-
-    asyncio.run(put())
 
 
 async def _report(url: str) -> None:

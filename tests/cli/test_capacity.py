@@ -4,8 +4,9 @@ import pytest
 
 from redsched.cli.verbs import capacity as verb
 from redsched.scheduler import CapacityRow, ClassCapacity
-from tests.cli.conftest import Redsched, reserve
+from tests.cli.conftest import Redsched
 from tests.cli.test_terminal import on_a_terminal
+from tests.support.builders.reservations import reserved
 
 BOTH_LINKS = True
 
@@ -44,10 +45,10 @@ def test_it_fits_a_terminal(redsched: Redsched, store: str) -> None:
 def test_what_is_kept_has_a_column_of_its_own(redsched: Redsched, store: str) -> None:
     """As much of it as is free: it counts neither as external nor as free."""
     redsched("select", "VCPU=3", "--host", "h1").check()
-    reserve(store, "h1", {"VCPU": 6})
-    lines = [line.split() for line in redsched("capacity").check().output.splitlines()]
+    with reserved(store, "h1", {"VCPU": 6}):
+        lines = [line.split() for line in redsched("capacity").check().output.splitlines()]
+        found = redsched("capacity", "--json").check().json()["capacity"][0]["classes"]["VCPU"]
     assert lines[2] == ["VCPU", "12", "3", "25%", "0", "5", "42%", "4", "33%", "0", "4", "h2"]
-    found = redsched("capacity", "--json").check().json()["capacity"][0]["classes"]["VCPU"]
     assert found["claimed"] + found["external"] + found["kept"] + found["free"] + found["away"] == found["total"]
 
 

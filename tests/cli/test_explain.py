@@ -6,8 +6,9 @@ import pytest
 
 from redsched.model import Request
 from redsched.scheduler import Scheduler
-from tests.cli.conftest import Redsched, reserve
+from tests.cli.conftest import Redsched
 from tests.support.builders.cells import usual_settings
+from tests.support.builders.reservations import reserved
 from tests.support.fleets.gpu_lab import GPU, gpus, reports
 
 BOTH_LINKS = True
@@ -91,15 +92,15 @@ def test_many_claims_in_the_way_are_counted(lab: Redsched, store: str) -> None:
 def test_what_is_kept_for_another_request_is_named_everywhere(lab: Redsched, store: str) -> None:
     """By explain, by each check of a host, and by the host's page."""
     slots = {f"gpu{number}/{GPU}": 1000 for number in range(4)}
-    reserve(store, "gpu-1", slots)
     kept = f"gpu0/{GPU}=1000 gpu1/{GPU}=1000 gpu2/{GPU}=1000 gpu3/{GPU}=1000 kept for request big of project web"
-    ran = lab("explain", *GROUPS[:2], "--host", "gpu-1", "--on", "gpu-1")
+    with reserved(store, "gpu-1", slots):
+        ran = lab("explain", *GROUPS[:2], "--host", "gpu-1", "--on", "gpu-1")
+        page = lab("host", "show", "gpu-1").check().output
     assert ran.exit_code == 1
     shown = " ".join(ran.output.split())
     assert f"nearest: gpu-1 needs {GPU}=1000, free {GPU}=1000; {kept}; no change found to fit" in shown
     assert f"gpu-1: group:a {kept}" in shown
     assert f"best is gpu0 with 1000 {GPU} free, of which 1000 {GPU} are kept for a request that waits" in shown
-    page = lab("host", "show", "gpu-1").check().output
     assert f"{kept} that waits" in " ".join(page.split())
     heads, *rows = (line.split("\t") for line in page.splitlines() if "\t" in line)
     gpu0 = next(dict(zip(heads, row, strict=True)) for row in rows if row[0] == f"gpu0/{GPU}")

@@ -92,8 +92,8 @@ def test_the_capacity_is_that_of_the_api_by_class_and_zone(page: Browser, url: s
     for zone in client.send("GET", "/v1/capacity?by=zone").json()["capacity"]:
         for name, one in zone["classes"].items():
             shown = rows[zone["name"], name]
-            expected = [one["claimed"], one["external"], one["free"], one["away"], one["total"], one["largest"]]
-            assert [int(text.replace(",", "")) for text in shown[4:10]] == expected
+            columns = ("claimed", "external", "kept", "free", "away", "total", "largest")
+            assert [int(text.replace(",", "")) for text in shown[4:11]] == [one[column] for column in columns]
     page.run("document.querySelector('select[name=by]').value = 'project'")
     page.run("document.querySelector('select[name=by]').dispatchEvent(new Event('change'))")
     shows(page, "Amounts by project and class", "The total is that of all hosts.")

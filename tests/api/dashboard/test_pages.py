@@ -5,9 +5,11 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
+from redsched.store.embedded.server import PrivateServer
 from tests.api.dashboard.parts import HOSTILE, Client, enter, open_without_token
 from tests.auth.parts import token
 from tests.support.browser import ENTER, RIGHT, TAB, Browser, shows
+from tests.support.builders.reservations import reserved
 from tests.support.waiting import patience_s, wait_until_sync
 
 
@@ -190,6 +192,18 @@ def test_the_page_of_a_claim_says_why_it_is_on_its_host(page: Browser, url: str)
     host, score, bar, *parts = page.run(f"return {cells}")
     assert (host, bar) == ("gpu1", "")
     assert abs(float(score) - sum(map(float, parts))) < 0.01
+
+
+def test_what_a_host_keeps_and_the_claims_in_the_way_are_shown(page: Browser, url: str, server: PrivateServer) -> None:
+    """With the request and its project, on the host's page and for near hosts."""
+    with reserved(server.url, "h1", {"VCPU": 6}):
+        enter(page, url, "operator", "#/host/h1")
+        shows(page, "request big of project web", "6 kept")
+        page.run("location.hash = '#/request'")
+        page.wait_for("document.querySelector('input[name=resources]')")
+        page.type("input[name=resources]", "VCPU=27")
+        page.press(ENTER)
+        shows(page, "VCPU=6 kept for request big of project web", "the end of web-2", selector="#findings")
 
 
 def test_a_request_is_taken_apart_and_then_claimed(page: Browser, url: str, client: Client) -> None:

@@ -18,6 +18,7 @@ from tests.support.builders.decisions import hosts_of
 from tests.support.fleets.random_fleets import NAMES, fleets, hosts, patches, random_request, requests, seeds
 from tests.support.models.plain_reading import (
     Fleet,
+    amount_of,
     columns_from,
     in_units,
     lack_of,
@@ -76,10 +77,12 @@ def without_limit(fields: dict[str, str], slot: str) -> dict[str, str]:
 
 @given(fleets, requests())
 def test_the_nearest_misses_are_those_that_lack_amounts_alone_and_the_least(fleet: Fleet, request: Request) -> None:
+    """Of the hosts that have some of each class, used or not."""
     lacking = {
         name: lack_of(fields, request)
         for name, fields in fleet.items()
         if not reasons_besides_amounts(name, fields, request)
+        and all(amount_of(fields, "capacity", slot) for slot in request.resources)
         and all(in_units(without_limit(fields, slot), slot, amount) for slot, amount in request.resources.items())
         and lack_of(fields, request) > 0
     }

@@ -94,7 +94,8 @@ def take(fields: dict[str, str], request: Request) -> None:
 
 
 def lack_of(fields: Fields, request: Request) -> Fraction:
-    """Return the relative shortage of a host, up to each max_unit, summed over the classes; 0 for none."""
+    """Return the part of each amount that a host lacks, up to each max_unit, summed over the classes; 0 for none."""
     most = {slot: int(fields.get(f"max.{slot}") or 2**53) for slot in request.resources}
-    lacks = (Fraction(max(0, n - min(free_of(fields, slot), most[slot])), n) for slot, n in request.resources.items())
+    left = {slot: max(0, min(free_of(fields, slot), most[slot])) for slot in request.resources}
+    lacks = (Fraction(max(0, amount - left[slot]), amount) for slot, amount in request.resources.items())
     return sum(lacks, Fraction(0))

@@ -336,7 +336,7 @@ def test_a_unit_has_the_limits_of_its_claim(hook: Hook, cpus: str) -> None:
     assert named["cgroup"] == "redsched.slice/job.service"
     assert hook.status() == 3
     words = hook.commands()[0].split()
-    assert words[: words.index("--")].count(f"--unit=redsched-{PLACED}") == 1
+    assert words[: words.index("--")].count(f"--unit=redsched-{PLACED}.service") == 1
     wanted = ["Slice=redsched-a_team.slice", "MemoryMax=1024M", "CPUQuota=300%"]
     wanted += [f"AllowedCPUs={cpus}", "AllowedMemoryNodes=0", f"StandardOutput=append:{hook.of('log')}"]
     assert {f"--property={one}" for one in wanted} <= set(words)

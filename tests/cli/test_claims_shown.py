@@ -122,3 +122,13 @@ def test_what_did_not_become_active_is_shown_by_attempt(redsched: Redsched) -> N
     assert headline == "redsched: claim mine was not active in time; everything that was claimed is released"
     assert heads.split() == ["TIME", "CLAIM", "HOST", "KIND"]
     assert attempt.split()[1:] == ["mine", "h1", "not-confirmed", "within", "1", "s"]
+
+
+def test_a_claim_shows_what_its_end_means_for_its_gang(redsched: Redsched) -> None:
+    on_exit = ("--on-exit", "replace", "--gang-on-exit", "replace")
+    redsched("select", "VCPU=1", "--count", "2", "--id", "a", "--id", "b", *on_exit).check()
+    redsched("select", "VCPU=1", "--id", "alone", *on_exit).check()
+    assert "gang_on_exit: replace" in redsched("claim", "show", "a").check().output.splitlines()
+    assert redsched("claim", "show", "a", "--json").check().json()["gang_on_exit"] == "replace"
+    assert "gang_on_exit" not in redsched("claim", "show", "alone").check().output
+    redsched("select", "VCPU=1", "--count", "2", *on_exit[2:]).check_failed(2, "gang_on_exit replace requires on_exit")

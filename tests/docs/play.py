@@ -25,7 +25,8 @@ LOOKS = re.compile(
     r"|curl -s localhost:8080/\S+$|curl -s -o \S+|tail |grep |cat |ls"
 )
 """Read-only commands, which are repeated until their output matches."""
-ERROR = "redsched: "
+ERROR = re.compile(r"redsched: (?!\S+ (starts|runs|has ended)\b)")
+"""The beginning of the line of an error, and not of what `redsched run` says about its job."""
 
 VOLATILE = (
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
@@ -80,7 +81,7 @@ class Playing:
             raise AssertionError(found)
 
     def _come_up(self, command: str) -> Ran:
-        stack = self.stacks.of(command, self.folder)
+        stack = self.stacks.of(command, self.folder, self.terminal.exported())
         self.terminal.use(stack)
         return Ran(0, banner(stack))
 
@@ -99,7 +100,7 @@ class Playing:
 def problem(step: Step, ran: Ran) -> str:
     """Return what is wrong with a command's exit code or output; '' for nothing."""
     shown = step.shown or []
-    fails = any(line.startswith(ERROR) for line in shown)
+    fails = any(map(ERROR.match, shown))
     if (ran.exit_code != 0) != fails:
         return f"$ {step.command}\n{ran.shown}\nended with exit code {ran.exit_code}"
     if step.shown is not None and not re.fullmatch(pattern_of(shown), plain(ran.shown)):
@@ -119,7 +120,7 @@ def play(page: str, stacks: Stacks, folder: Path, record: Record | None = None) 
     steps = [step for block in blocks(page) if block.is_run or block.file for step in block.steps()]
     with terminal(folder) as opened:
         if not any(UP.fullmatch(step.command) for step in steps):
-            opened.use(stacks.of(USUAL, folder))
+            opened.use(stacks.of(USUAL, folder, {}))
         playing = Playing(stacks, opened, folder, record)
         for step in steps:
             playing.play(step)

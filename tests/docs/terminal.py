@@ -31,12 +31,15 @@ COLUMNS = 80
 DONE = re.compile(r"-- done (\d+) --\n$")
 PLAIN = re.compile(r"redsched [^|&;<>$()`\n\\]*")
 """A command without shell syntax."""
+CHECKOUT = re.compile(r"(?<![\w./-])(?:\$PWD/)?(scripts|deploy)/")
+"""What of the checkout a page names: it is played in an empty folder."""
 UP = re.compile(r"((?:\w+=\S+ )*)(scripts/|redsched )up\b(.*)")
 """The command that starts a stack."""
 RELEASE_S, RELEASE_PAUSE_S = 60.0, 0.1
 """How long a stack's hosts have for ending the claims of a page."""
 LAPSE = re.compile(r"lapse (\S+)")
 """A command of set-ups: it ends the lease of a host. A short lease could also end while its agent runs."""
+URL = "REDSCHED_REDIS_URL"
 REST = "localhost:8080"
 """The address of the API in pages."""
 
@@ -75,14 +78,14 @@ class Terminal:
     def use(self, stack: Up) -> None:
         """Make the following commands use a stack."""
         self._api = stack.api.removeprefix("http://")
-        self._ask(f"export REDSCHED_REDIS_URL={stack.store}")
+        self._ask(f"export {URL}={stack.store}")
 
     def run(self, command: str) -> Ran:
         """Run a command to its end. Plain commands of redsched run in this process, which saves their start."""
         if lapse := LAPSE.fullmatch(command):
-            asyncio.run(_lapse(self.environment()["REDSCHED_REDIS_URL"], lapse[1]))
+            asyncio.run(_lapse(self.environment()[URL], lapse[1]))
             return Ran(0, "")
-        command = re.sub(r"(?<![\w./-])(scripts|deploy)/", rf"{ROOT}/\1/", command.replace(REST, self._api))
+        command = CHECKOUT.sub(rf"{ROOT}/\1/", command.replace(REST, self._api))
         environment = self.environment() if PLAIN.fullmatch(command) else {}
         if environment and command.split()[1] not in SERVES and "PYTHONPATH" not in environment:
             arguments = shlex.split(command, comments=True)[1:]
@@ -95,6 +98,11 @@ class Terminal:
         """Return the variables that bash has exported so far."""
         lines = self._ask("env -0 | tr '\\0\\n' '\\n\\1'").shown.splitlines()
         return dict(line.replace("\1", "\n").split("=", 1) for line in lines)
+
+    def exported(self) -> dict[str, str]:
+        """Return the settings that the page has exported so far, without the store."""
+        settings = {name: value for name, value in self.environment().items() if name.startswith("REDSCHED_")}
+        return {name: value for name, value in settings.items() if name != URL and os.environ.get(name) != value}
 
     def end(self) -> None:
         """End bash, which must have no children any more."""
@@ -218,24 +226,28 @@ class Stack:
 
 @dataclass(slots=True)
 class Stacks:
-    """Stacks by the command that started them. Each serves many pages, and is tidied between them."""
+    """Stacks by the command and settings that started them. Each serves many pages, and is tidied between them."""
 
     _folder: Path
     _open: ExitStack
-    _running: dict[str, Stack] = field(default_factory=dict)
+    _running: dict[tuple[str, ...], Stack] = field(default_factory=dict)
 
-    def of(self, command: str, folder: Path) -> Up:
-        """Return the tidied stack of `VARIABLE=value redsched up ...`, started in a folder if it does not run yet."""
-        if command in self._running:
-            self._running[command].tidy()
+    def of(self, command: str, folder: Path, settings: Mapping[str, str]) -> Up:
+        """Return the tidied stack of `VARIABLE=value redsched up ...`, started in a folder if it does not run yet.
+
+        `settings` are those that the page has exported before.
+        """
+        name = (command, *(f"{variable}={value}" for variable, value in sorted(settings.items())))
+        if name in self._running:
+            self._running[name].tidy()
         else:
-            started = self._open.enter_context(self._up(command, folder))
+            started = self._open.enter_context(self._up(command, folder, settings))
             names = run("host", "list", "--json", "--url", started.store).check().json()["hosts"]
-            self._running[command] = Stack(started, frozenset(host["name"] for host in names))
-        return self._running[command].up
+            self._running[name] = Stack(started, frozenset(host["name"] for host in names))
+        return self._running[name].up
 
-    def _up(self, command: str, folder: Path) -> AbstractContextManager[Up]:
+    def _up(self, command: str, folder: Path, settings: Mapping[str, str]) -> AbstractContextManager[Up]:
         variables, _, arguments = UP.fullmatch(command).groups()  # type: ignore[union-attr]
         home = {"HOME": str(self._folder), "XDG_STATE_HOME": str(self._folder / f"state-{len(self._running)}")}
         there = [str(folder / word) if (folder / word).exists() else word for word in shlex.split(arguments)]
-        return up(*there, environment=home | dict(word.split("=") for word in shlex.split(variables)))
+        return up(*there, environment={**home, **settings, **dict(word.split("=") for word in shlex.split(variables))})

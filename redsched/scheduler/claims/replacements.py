@@ -210,7 +210,7 @@ def raise_for(answer: ClaimAnswer, claim: Claim) -> None:
         )
     if outcome is Outcome.GANG:
         raise ClaimState(
-            f"claim {claim.id} belongs to a gang that is not active yet: it cannot be placed alone",
+            f"claim {claim.id} belongs to a gang that is not active yet, or starts again: it cannot be placed alone",
             {"claim_id": claim.id, "state": claim.state},
         )
     if outcome is Outcome.NO_CLAIM:

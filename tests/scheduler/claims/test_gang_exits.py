@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from redsched.errors import NoValidHost
+from redsched.errors import ClaimState, NoValidHost
 from redsched.model import (
     Claim,
     ClaimStatus,
@@ -18,6 +18,7 @@ from redsched.model import (
     Request,
 )
 from redsched.scheduler import Scheduler
+from redsched.scheduler.claims.replacements import ReplacementSpec
 from redsched.store.codec.claim_codec import counted_by
 from tests.scheduler.working import BY_HAND, QUICK, Work, at_work, empty
 from tests.support.builders.cells import raw_client
@@ -202,6 +203,32 @@ async def test_the_gang_waits_until_there_is_room_for_all_of_it(clean_store: str
         await work.scheduler.claims.release(other.claim_id or "")
         await runs_again(work)
         await work.is_sound()
+
+
+async def test_another_scheduler_finishes_a_restart_that_one_has_begun(clean_store: str) -> None:
+    """The first one dies when it has stopped one of the others, which waits for the rest like the one that failed."""
+    async with at_work(clean_store, 2, 2, 2) as work:
+        before = await start(work, REPLACE)
+        await fails(work, before["a"])
+        b = before["b"]
+        await work.store.claims.requeue_with_gang(b.host, "b", b.token, "a has ended", counted_by(b))
+        assert await states(work) == {"a": "pending failed", "b": "pending failed", "c": "active"}
+        async with Scheduler.connect(clean_store, BY_HAND) as other:
+            after = await runs_again(Work(other, work.store, work.hosts))
+        assert all(after[one].token != before[one].token for one in IDS)
+        await work.is_sound()
+
+
+async def test_a_member_whose_gang_starts_again_is_not_placed_alone(clean_store: str) -> None:
+    """The script refuses it: a scheduler of an earlier moment does not know of the restart."""
+    async with at_work(clean_store, 2, 2, 2, 2) as work:
+        before = await start(work, REPLACE)
+        await fails(work, before["a"])
+        cell, claim = work.scheduler._cells.named("c1"), (await claims(work))["a"]
+        alone = ReplacementSpec(EndReason.FAILED)
+        with pytest.raises(ClaimState, match="belongs to a gang"):
+            await work.scheduler.migrations._replacements.place(cell, claim, alone)
+        await runs_again(work)
 
 
 async def test_two_schedulers_place_a_gang_again_once(clean_store: str) -> None:

@@ -177,7 +177,11 @@ class AsyncPlans(_Group):
 
 
 class AsyncClient(BaseClient[httpx.AsyncBaseTransport]):
-    """A client of the API for one event loop. The arguments are those of `BaseClient`."""
+    """A client for asyncio, for one event loop: `AsyncClient("http://localhost:8080", token_file="token")`.
+
+    Calls about claims are in `claims`, about hosts in `hosts`; the other groups are `quotas`, `bulk`, `aggregates`,
+    `server_groups`, `shared_pools` and `plans`. `BaseClient` describes the arguments.
+    """
 
     about = _Method(calls.about)
     select = _Method(calls.select)

@@ -176,7 +176,11 @@ class Plans(_Group):
 
 
 class Client(BaseClient[httpx.BaseTransport]):
-    """A client of the API that blocks. It may be used by several threads. The arguments are those of `BaseClient`."""
+    """A client that blocks, for one or several threads: `Client("http://localhost:8080", token_file="token")`.
+
+    Calls about claims are in `claims`, about hosts in `hosts`; the other groups are `quotas`, `bulk`, `aggregates`,
+    `server_groups`, `shared_pools` and `plans`. `BaseClient` describes the arguments.
+    """
 
     about = _Method(calls.about)
     select = _Method(calls.select)

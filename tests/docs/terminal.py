@@ -57,6 +57,7 @@ class Terminal:
 
     def __init__(self, folder: Path) -> None:
         self._api = REST
+        self._variables = folder / ".bin" / "variables"
         ours, its = pty.openpty()
         modes = termios.tcgetattr(its)
         modes[1] &= ~termios.ONLCR
@@ -95,9 +96,9 @@ class Terminal:
         return self._ask(command)
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that bash has exported so far."""
-        lines = self._ask("env -0 | tr '\\0\\n' '\\n\\1'").shown.splitlines()
-        return dict(line.replace("\1", "\n").split("=", 1) for line in lines)
+        """Return the variables that bash has exported so far. Processes in the background may print meanwhile."""
+        self._ask(f"env -0 > {shlex.quote(str(self._variables))}")
+        return dict(one.split("=", 1) for one in self._variables.read_text().split("\0") if one)
 
     def exported(self) -> dict[str, str]:
         """Return the settings that the page has exported so far, without the store."""

@@ -126,7 +126,7 @@ def test_each_command_is_listed_here_or_writes() -> None:
             for noun in ("quota", "aggregate", "server-group", "shared-pool")
             for verb in ("set", "delete")
         ),
-        *("function install", "api", "agent", "select", "import", "init", "upgrade"),
+        *("function install", "api", "agent", "select", "run", "import", "init", "upgrade"),
     }
 
 

@@ -44,7 +44,7 @@ def hosts_of(text: str) -> list[str]:
 def test_a_person_looks_around(environment: dict[str, str]) -> None:
     """Over the store, and over REST: the order, a filter, a host and back, and the end."""
     with drawn(environment, "top", "--interval", "1") as terminal:
-        text = terminal.until_seen("2 hosts by fullest", "2 hosts up, 1 claim", "h1")
+        text = terminal.until_seen("2 hosts by fullest", "2 hosts up, 1 claim", " h1 ", " h2 ")
         [vcpu] = [line for line in text.splitlines() if line.startswith("VCPU")]
         assert vcpu.split()[2:] == ["50%", "6", "0", "12"]
         [row] = [line for line in text.splitlines() if line.startswith(" h1 ")]

@@ -196,7 +196,7 @@ async def test_what_an_operator_has_written_off_meanwhile_is_not_evacuated(cell:
 
 async def test_failures_in_a_row_are_counted_once_each(cell: CellStore, raw: Any) -> None:
     await fleet(cell)
-    await lapse(raw, cell)
+    await lapse(raw, cell, "h1", 5000)
     first = await begin(cell)
     seq = (await cell.tick()).seq
     assert await cell.fencing.failed(first, "exit code 1: no route") is Outcome.OK

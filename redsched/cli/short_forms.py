@@ -10,10 +10,12 @@ from enum import StrEnum
 from typing import Any
 
 from redsched.cli import options
+from redsched.cli.classes import UnknownClass
 from redsched.errors import InvalidRequest
 from redsched.model import NUMA_NODE
 from redsched.model.limits import MAX_PARTS
 from redsched.model.units import is_in_pieces
+from redsched.model.validation import is_class
 from redsched.model.workload import GPU_SHARES, WHOLE_GPU
 
 GPU = "GPU"
@@ -43,6 +45,8 @@ def parts_of(amounts: Iterable[str], groups: Iterable[Any] = (), same: Same | No
     """
     texts = options.pairs("amount", amounts)
     gpus = _gpus(texts.pop(GPU)) if GPU in texts else []
+    if unknown := [name for name in texts if not is_class(name)]:
+        raise UnknownClass(unknown[0])  # before its unit is judged: `MEM=4Gi`
     resources = options.amounts(f"{name}={text}" for name, text in texts.items())
     if gpus and GPU_MEMORY in resources:
         memory = {GPU_MEMORY: resources.pop(GPU_MEMORY)}

@@ -11,6 +11,10 @@ from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import InvalidRequest
 from redsched.model.nearest_names import those_there
 from redsched.model.validation import check_class
+from redsched.model.workload import GPU_SHARES
+
+GPU = "GPU"
+"""Stands for GPU_SHARES on the command line, in GPUs and not in thousandths."""
 
 
 class UnknownClass(InvalidRequest):
@@ -35,6 +39,7 @@ def naming_classes(command: Callable[..., Any]) -> Callable[..., Any]:
             return command(**given)
         except UnknownClass as error:
             if classes := _classes(given.get("where", ANYWHERE)):
+                classes += [GPU] * (GPU_SHARES in classes)
                 raise InvalidRequest(f"unknown resource class {those_there(error.name, classes)}") from None
             raise
 

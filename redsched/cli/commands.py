@@ -223,8 +223,9 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("squeue", "ps", "job", "jobs", "pod", "pods", "qstat", "bjobs", "queue", "alloc"), ("claim list",)
     ),
-    **dict.fromkeys(("sbatch", "salloc", "qsub", "bsub", "submit", "apply", "create"), ("select",)),
-    **dict.fromkeys(("srun",), ("select --until active",)),
+    **dict.fromkeys(("sbatch", "qsub", "bsub", "submit"), ("run --detach",)),
+    **dict.fromkeys(("salloc", "apply", "create"), ("select",)),
+    "srun": ("run",),
     **dict.fromkeys(("scancel", "qdel", "bkill", "cancel", "kill", "stop", "rm"), ("claim release",)),
     **dict.fromkeys(("sacct", "logs", "history"), ("events",)),
     **dict.fromkeys(("sshare", "sreport", "sacctmgr"), ("capacity --by project", "quota list")),

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from redsched.cli import options
-from redsched.cli.classes import UnknownClass
+from redsched.cli.classes import GPU, UnknownClass
 from redsched.errors import InvalidRequest
 from redsched.model import NUMA_NODE
 from redsched.model.limits import MAX_PARTS
@@ -18,8 +18,6 @@ from redsched.model.units import is_in_pieces
 from redsched.model.validation import is_class
 from redsched.model.workload import GPU_SHARES, WHOLE_GPU
 
-GPU = "GPU"
-"""Stands for GPU_SHARES, in GPUs and not in thousandths."""
 GPU_MEMORY = "CUSTOM_GPU_MEMORY_MB"
 NODE = "node"
 """The group without amounts that the NUMA node of `--same numa` is."""

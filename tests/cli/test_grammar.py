@@ -82,7 +82,7 @@ def test_an_unknown_command_suggests_the_nearest(words: tuple[str, ...], meant: 
         "sinfo": "`redsched host list`",
         "nodes": "`redsched host list`",
         "ps": "`redsched claim list`",
-        "sbatch": "`redsched select`",
+        "sbatch": "`redsched run --detach`",
         "scancel": "`redsched claim release`",
         "kubectl": "`redsched host list` or `redsched claim list`",
         "cordon": "`redsched host disable`",

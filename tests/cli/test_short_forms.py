@@ -173,7 +173,7 @@ def test_a_shown_request_can_be_sent_as_it_is(lab: Redsched, tmp_path: Path, com
 def test_a_job_takes_short_forms(lab: Redsched) -> None:
     shown = lab("run", "GPU=0.5", "VCPU=2", "--show-request", "--", "true").check().json()
     assert shown == {"resources": {"VCPU": 2}, "groups": [{"name": "gpu0", "resources": {MILLI: 500}}]}
-    lab("run", "GPU_MILLI=500", "--", "true").check_failed(2, "did you mean CUSTOM_GPU_MILLI?")
+    lab("run", "GPU_MILLI=500", "--", "true").check_failed(2, "did you mean CUSTOM_GPU_MILLI or GPU?")
 
 
 def test_commands_that_plan_take_short_forms(lab: Redsched) -> None:
@@ -187,7 +187,8 @@ def test_commands_that_plan_take_short_forms(lab: Redsched) -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        ("GPU_MILLI=500", "'GPU_MILLI': did you mean CUSTOM_GPU_MILLI? There are CUSTOM_GPU_MILLI, "),
+        ("GPU_MILLI=500", "'GPU_MILLI': did you mean CUSTOM_GPU_MILLI or GPU? There are CUSTOM_GPU_MILLI, "),
+        ("gpu=1", "'gpu': did you mean GPU"),
         ("MEM=4Gi", "'MEM': did you mean MEMORY_MB? There are MEMORY_MB, "),
         ("vcpu=1", "'vcpu': did you mean VCPU? There are VCPU, "),
         ("VPCU=1", "'VPCU': did you mean VCPU? There are VCPU, "),

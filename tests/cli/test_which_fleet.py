@@ -181,7 +181,7 @@ def test_a_command_changes_the_claims_of_its_caller(store: str, tmp_path: Path) 
             write(tmp_path / name, token(name))
             asked[name] = ("--api", url, "--token-file", str(tmp_path / name))
             run("select", "VCPU=1", "--id", f"of-{name}", *asked[name]).check()
-        assert run("claim", "list", "-o", "name", *asked["ann"]).check().output.split() == ["of-ann", "of-bob"]
+        assert sorted(run("claim", "list", "-o", "name", *asked["ann"]).check().output.split()) == ["of-ann", "of-bob"]
         assert run("claim", "list", "--mine", "-o", "name", *asked["ann"]).check().output == "of-ann\n"
         run("claim", "release", "of-bob", *asked["ann"]).check_failed(6, "belongs to 'bob'", "project-wide")
         run("claim", "release", "--owner", "bob", "--yes", *asked["ann"]).check_failed(6, "'bob'")

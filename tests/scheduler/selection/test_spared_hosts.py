@@ -16,10 +16,11 @@ async def report_lab(scheduler: Scheduler) -> None:
     gpus = {f"gpu{number}": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)}) for number in range(4)}
     large = {"VCPU": Inventory(64), "MEMORY_MB": Inventory(262_144)}
     small = {"VCPU": Inventory(8), "MEMORY_MB": Inventory(16_384)}
-    for number in range(4):
-        await scheduler.hosts.report(HostReport(f"box-{number}", large, lease_s=3600, pools=gpus))
+    # Machines first: a replica that is a moment behind knows no box without them.
     for number in range(20):
         await scheduler.hosts.report(HostReport(f"ci-{number}", small, lease_s=3600))
+    for number in range(4):
+        await scheduler.hosts.report(HostReport(f"box-{number}", large, lease_s=3600, pools=gpus))
 
 
 @pytest.mark.parametrize("policy", POLICIES)

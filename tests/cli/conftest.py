@@ -1,7 +1,7 @@
 """Fixtures for the command line: a store with two hosts, which commands use directly or over the REST API."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Thread
@@ -61,7 +61,7 @@ def needs_store() -> None:
 @pytest.fixture
 def redsched(store: str, link: str) -> Iterator[Redsched]:
     """Yield a function that runs a command on a store with hosts h1 and h2, over the link of the test."""
-    asyncio.run(_report(store))
+    report_all(store, REPORTS)
     with redis.Redis.from_url(store, protocol=2) as client:
         # No scheduler ticks the clock between two commands, and on a busy machine a command is slow to start.
         client.hset("rs:{c1}:meta", "jump_s", "600")
@@ -94,8 +94,13 @@ def served(settings: Settings, authenticator: Authenticator | None = None) -> It
         loop.close()
 
 
-async def _report(url: str) -> None:
-    async with Scheduler.connect(url, usual_settings()) as scheduler:
-        await scheduler.init()
-        for report in REPORTS:
-            await scheduler.hosts.report(report)
+def report_all(url: str, hosts: Sequence[HostReport]) -> None:
+    """Report hosts to a store."""
+
+    async def report() -> None:
+        async with Scheduler.connect(url, usual_settings()) as scheduler:
+            await scheduler.init()
+            for one in hosts:
+                await scheduler.hosts.report(one)
+
+    asyncio.run(report())

@@ -6,7 +6,7 @@ import pytest
 
 from redsched.model import Request
 from redsched.scheduler import Scheduler
-from tests.cli.conftest import Redsched
+from tests.cli.conftest import Redsched, report_all
 from tests.support.builders.cells import usual_settings
 from tests.support.builders.reservations import reserved
 from tests.support.fleets.gpu_lab import GPU, gpus, reports
@@ -19,13 +19,7 @@ BOXES = [f"gpu-{number}" for number in range(1, 5)]
 @pytest.fixture
 def lab(store: str, redsched: Redsched) -> Redsched:
     """Return the function that runs commands, on a store with four boxes and twenty machines too."""
-
-    async def report() -> None:
-        async with Scheduler.connect(store, usual_settings()) as scheduler:
-            for one in reports():
-                await scheduler.hosts.report(one)
-
-    asyncio.run(report())
+    report_all(store, reports())
     return redsched
 
 

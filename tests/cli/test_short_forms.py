@@ -1,6 +1,5 @@
 """`GPU=2`, `GPU=0.5` and `--same numa` make the parts of a request, and unknown classes name those of the fleet."""
 
-import asyncio
 import json
 import re
 import shlex
@@ -15,9 +14,7 @@ from redsched.cli.short_forms import Same
 from redsched.errors import InvalidRequest
 from redsched.model import NUMA_NODE, Group, HostReport, Inventory, Request
 from redsched.model.hosts import Pool
-from redsched.scheduler import Scheduler
-from tests.cli.conftest import Redsched
-from tests.support.builders.cells import usual_settings
+from tests.cli.conftest import Redsched, report_all
 
 BOTH_LINKS = True
 MILLI, MEMORY, NIC = "CUSTOM_GPU_MILLI", "CUSTOM_GPU_MEMORY_MB", "SRIOV_NET_VF"
@@ -110,13 +107,7 @@ def reports() -> list[HostReport]:
 @pytest.fixture
 def lab(store: str, redsched: Redsched) -> Redsched:
     """Return the function that runs commands, on a store with the boxes and machines too."""
-
-    async def report() -> None:
-        async with Scheduler.connect(store, usual_settings()) as scheduler:
-            for one in reports():
-                await scheduler.hosts.report(one)
-
-    asyncio.run(report())
+    report_all(store, reports())
     return redsched
 
 

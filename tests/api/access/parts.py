@@ -27,6 +27,16 @@ TOKENS: Mapping[str, dict[str, Any]] = {
 }
 """The fields of each token, by its id."""
 
+VERBS: dict[str, dict[str, Any]] = {
+    "confirm": {},
+    "renew": {},
+    "fail": {},
+    "move": {},
+    "resize": {"resources": {"VCPU": 2}},
+    "shelve": {},
+}
+"""The body of each verb of one claim, besides the token."""
+
 Headers = list[tuple[str, str]]
 
 

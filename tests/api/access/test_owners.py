@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from redsched.settings import Settings
-from tests.api.access.parts import Callers, bearer, callers, put_host, token_file
+from tests.api.access.parts import VERBS, Callers, bearer, callers, put_host, token_file
 from tests.api.parts import check_problem, client_of, held
 from tests.api.parts import put_host as put
 from tests.support.waiting import wait_until
@@ -68,16 +68,6 @@ async def test_a_tenant_does_not_claim_for_others(api: Callers, clean_store: str
     )
     assert held(clean_store) == before
     await claim(api, "alice", "a", owner="alice")
-
-
-VERBS: dict[str, dict[str, Any]] = {
-    "confirm": {},
-    "renew": {},
-    "fail": {},
-    "move": {},
-    "resize": {"resources": {"VCPU": 2}},
-    "shelve": {},
-}
 
 
 async def change(api: Callers, who: str, verb: str, claim_id: str, token: str) -> httpx.Response:

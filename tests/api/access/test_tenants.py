@@ -6,18 +6,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.access.parts import Callers, settle
+from tests.api.access.parts import VERBS, Callers, settle
 from tests.api.parts import check_problem, held
 from tests.auth.parts import token
 
-VERBS: dict[str, dict[str, Any]] = {
-    "confirm": {},
-    "renew": {},
-    "fail": {},
-    "move": {},
-    "resize": {"resources": {"VCPU": 2}},
-    "shelve": {},
-}
 TOO_MUCH = {"resources": {"VCPU": 1000}}
 HOSTS = ("h1", "h2", "h3")
 

@@ -4,9 +4,10 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
-from concurrent.futures import CancelledError, Future, wait
-from contextlib import AbstractAsyncContextManager
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import copy_context
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from redsched.aio import end_all
@@ -19,6 +20,8 @@ CLOSE_S = 10.0
 """How long closing waits for the loop to end."""
 CANCEL_S = 2.0
 """How long a call that Ctrl-C has interrupted waits for its coroutine to end."""
+NOTICE_S = 1.0
+"""How often a thread that waits looks for signals: one that arrives just before it sleeps does not wake it."""
 
 
 class LoopThread(Generic[T]):
@@ -45,7 +48,7 @@ class LoopThread(Generic[T]):
         Ctrl-C cancels it, and waits up to CANCEL_S for its clean-up. Raises what it raises; InvalidRequest if the loop
         is closed or belongs to another process, and OutcomeUnknown if it is closed meanwhile.
         """
-        done: Future[R] = Future()
+        ended = SimpleQueue[asyncio.Task[R]]()  # a Future's lock is Python: a signal in its midst leaves it locked
         context, tasks = copy_context(), list[asyncio.Task[R]]()
 
         def begin() -> None:
@@ -53,7 +56,7 @@ class LoopThread(Generic[T]):
             tasks.append(task)
             self._calls.add(task)
             task.add_done_callback(self._calls.discard)
-            task.add_done_callback(lambda ended: _settle(ended, done))
+            task.add_done_callback(lambda task: _hand_over(task, ended))
 
         try:
             loop = self._schedule(begin)
@@ -61,14 +64,16 @@ class LoopThread(Generic[T]):
             work.close()
             raise
         try:
-            return done.result()
-        except CancelledError:
-            raise OutcomeUnknown("the scheduler was closed during the call: whether it was done is not known") from None
-        except BaseException:
-            if not done.done():  # a signal has interrupted the wait
+            task = _wait(ended)
+        except BaseException:  # a signal has interrupted the wait
+            if not (tasks and tasks[0].done()):
                 loop.call_soon_threadsafe(lambda: tasks[0].cancel())
-                wait([done], CANCEL_S)  # what comes next, such as closing an iterator, finds it ended
+                with suppress(Empty):  # what comes next, such as closing an iterator, finds it ended
+                    ended.get(timeout=CANCEL_S)
             raise
+        if task.cancelled():
+            raise OutcomeUnknown("the scheduler was closed during the call: whether it was done is not known")
+        return task.result()
 
     def iterate(self, items: AsyncIterator[R]) -> Iterator[R]:
         """Return the items as they come; leaving the iteration ends it."""
@@ -133,15 +138,17 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-def _settle(task: "asyncio.Task[T]", done: "Future[T]") -> None:
-    """Give the outcome of a task to the thread that waits for it."""
-    if task.cancelled():
-        done.cancel()
-        done.set_running_or_notify_cancel()
-    elif (error := task.exception()) is not None:
-        done.set_exception(error)
-    else:
-        done.set_result(task.result())
+def _wait(ended: "SimpleQueue[T]") -> T:
+    while True:
+        with suppress(Empty):
+            return ended.get(timeout=NOTICE_S)
+
+
+def _hand_over(task: "asyncio.Task[T]", ended: "SimpleQueue[asyncio.Task[T]]") -> None:
+    """Give a task that has ended to the thread that waits for it."""
+    if not task.cancelled():
+        task.exception()  # asyncio logs an exception that nobody has read, and the thread may have been interrupted
+    ended.put(task)
 
 
 async def _next(items: AsyncIterator[T]) -> tuple[T] | None:

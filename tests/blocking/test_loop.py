@@ -2,9 +2,12 @@
 
 import asyncio
 import signal
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from queue import SimpleQueue
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -100,3 +103,50 @@ def test_ctrl_c_in_an_iteration_closes_it_after_its_clean_up() -> None:
         list(one.iterate(items()))
     assert ended == ["cleaned up"]
     one.close()
+
+
+def test_ctrl_c_at_any_step_of_the_wait_leaves_a_loop_that_closes() -> None:
+    """A lock that is taken in Python, as a Future's is, stays taken if the signal comes just then."""
+    steps = 0
+    while _interrupted(steps):
+        steps += 1
+    assert steps > 2
+
+
+def _interrupted(step: int) -> bool:
+    """Interrupt the wait of a call at its n-th step, a line or a return of a function. False if it has fewer."""
+    one, begun = LoopThread(_nothing), SimpleQueue[None]()
+    schedule, left = one._schedule, step
+
+    def trace(frame: FrameType, *_: object) -> Any:
+        nonlocal left
+        if frame.f_globals["__name__"] == "_weakrefset":
+            return None  # a task has been freed: the interpreter ignores what is raised there
+        if left == 0:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        left -= 1
+        return trace
+
+    def schedule_and_trace(begin: Callable[[], None]) -> asyncio.AbstractEventLoop:
+        loop = schedule(begin)
+        begun.get()
+        sys.settrace(trace)
+        sys._getframe(1).f_trace = trace
+        return loop
+
+    async def work() -> None:
+        begun.put(None)
+        await asyncio.sleep(0.05)
+
+    one.resource()
+    one._schedule = schedule_and_trace  # type: ignore[method-assign]
+    try:
+        one.call(work())
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+        one.close()
+        assert not one._thread.is_alive()
+    return False

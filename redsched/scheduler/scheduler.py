@@ -337,7 +337,7 @@ class Scheduler:
         """Return the state of the store and of all cells, and what is wrong. Raises StoreUnavailable."""
         from redsched.scheduler.status.service import status
 
-        return await status(self._store, self._components.settings, self._cells)
+        return await status(self._store, self._components.settings, self._cells, self._components.unmovable)
 
     async def usage(self, by: "Sequence[UsageBy] | None" = None, project: OneOf = None) -> tuple[UsageRow, ...]:
         """Return the total amounts of all claims, or those of a project, by class or by these dimensions.

@@ -148,7 +148,7 @@ class Components:
         """Reads and verbs of hosts."""
         from redsched.scheduler.hosts.service import HostService
 
-        return HostService(self.cells, self._unmovable)
+        return HostService(self.cells, self.unmovable)
 
     @cached_property
     def agents(self) -> "AgentService":
@@ -157,7 +157,8 @@ class Components:
 
         return AgentService(self.cells, self.hosts, self.settings.poll_s)
 
-    async def _unmovable(self, cell: Cell, claims: Sequence[Claim]) -> dict[str, str]:
+    async def unmovable(self, cell: Cell, claims: Sequence[Claim]) -> dict[str, str]:
+        """Return the claims that have to leave their hosts and have no other place now, and why."""
         from redsched.scheduler.hosts.drain import unmovable_reasons
 
         return await unmovable_reasons(cell, self.replacements, self.group_drain, claims)

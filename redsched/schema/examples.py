@@ -244,7 +244,7 @@ STATUS = {
                 "written_off": 0,
                 "unattested": 0,
                 "disabled": 0,
-                "draining": 0,
+                "draining": 1,
                 "with_agent": 2,
                 "slowest": "h18",
                 "slowest_ms": 4000,
@@ -253,6 +253,7 @@ STATUS = {
             "claims": {"active": 1, "ending": 0, "pending": 0, "shelved": 0, "starting": 0},
             "at_least": [],
             "draining": [],
+            "closed": [{"name": "h18", "status": "draining", "claims": 0, "moves": False, "reason": "new GPUs"}],
             "schedulers": [
                 {"id": "4f2a", "version": "1.2.0", "node": "n1", "pid": 4711, "lag_ms": 10, "seen_ms": 2000}
             ],

@@ -8,12 +8,14 @@ from redsched.cli.fleet import with_fleet
 from redsched.cli.options import AsJson
 from redsched.cli.where import ANYWHERE, Where
 from redsched.scheduler import CellStatus, StatusProblem, StatusReport
-from redsched.scheduler.status.results import HostCounts, ServerStatus, counted, duration, named
+from redsched.scheduler.status.results import ClosedHost, HostCounts, ServerStatus, counted, duration
 
 UNHEALTHY = 1
 COLUMNS = 80
 LABEL = 14
 """The width of the labels before the lines of a section."""
+MAX_CLOSED = 5
+"""How many hosts that are disabled or drained have a line."""
 MAX_SCHEDULERS = 5
 """How many schedulers have a line."""
 
@@ -66,8 +68,7 @@ def _cell(cell: CellStatus) -> Iterator[str]:
     yield from _line("epoch", f"{cell.epoch} since {_began(cell)}, {_settled(cell)}")
     yield from _line("hosts", _hosts(cell))
     yield from _line("agents", _agents(cell.hosts))
-    if cell.draining:
-        yield from _line("draining", f"{named(cell.draining)}: `redsched host show HOST` shows what is left")
+    yield from _closed(cell)
     counts = (f"{'at least ' * (name in cell.at_least)}{number} {name}" for name, number in cell.claims.items())
     yield from _line("claims", ", ".join(counts))
     yield from _schedulers(cell)
@@ -94,6 +95,23 @@ def _hosts(cell: CellStatus) -> str:
     if any(closed.values()):
         parts.append(f"of them {_amounts(closed)}")
     return "; ".join(parts)
+
+
+def _closed(cell: CellStatus) -> Iterator[str]:
+    for one in cell.closed[:MAX_CLOSED]:
+        reason = f" ({one.reason})" if one.reason else ""
+        yield from _line(one.status, f"{one.name}{reason}: {_left_on(one)}")
+    if (more := cell.hosts.disabled + cell.hosts.draining - len(cell.closed[:MAX_CLOSED])) > 0 and cell.closed:
+        yield from _line("", f"and {more} more: `redsched host list --status disabled --status draining`")
+
+
+def _left_on(one: ClosedHost) -> str:
+    if not one.claims:
+        return "no claims are left"
+    claims, verb = counted(one.claims, "claim"), "is" if one.claims == 1 else "are"
+    if one.moves:
+        return f"{claims} {verb} being moved, see `redsched host show {one.name}`"
+    return f"{claims} stay{'s' * (one.claims == 1)} until {'it ends' if one.claims == 1 else 'they end'}"
 
 
 def _amounts(numbers: Mapping[str, int]) -> str:

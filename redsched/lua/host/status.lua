@@ -16,9 +16,11 @@
 -- include: publish
 local cell = fence()
 local found = redis.call('HMGET', KEY.host, 'version', 'status', 'draining', 'drain_deadline_ms', 'drain_then', 'epoch',
-  'status_reason')
+  'status_reason', 'written_off_by')
 local host = {version = found[1], status = found[2], draining = found[3], drain_deadline_ms = found[4],
   drain_then = found[5], epoch = found[6], status_reason = found[7]}
+-- Once the host is back, its status is the operator's again.
+local decides = found[8] and (ARG.status == 'enabled' or host.epoch ~= 'lost')
 if not host.version then
   return {'UNKNOWN', cell.epoch, cell.now_ms}
 end
@@ -29,7 +31,7 @@ end
 local reason = ARG.status ~= 'enabled' and (ARG.reason ~= '' and ARG.reason or host.status_reason)
 local drain_deadline_ms = draining == 'move' and ARG.deadline_ms ~= '' and text(cell.now_ms + tonumber(ARG.deadline_ms))
 if host.status == ARG.status and host.draining == draining and host.status_reason == reason
-  and not host.drain_deadline_ms and not drain_deadline_ms then
+  and not host.drain_deadline_ms and not drain_deadline_ms and not decides then
   return {'ALREADY_DONE', cell.epoch, cell.now_ms}
 elseif not if_match(ARG.if_match, operator_tag(host)) then
   return {'CHANGED', cell.epoch, cell.now_ms, operator_tag(host)}
@@ -55,6 +57,9 @@ if drain_deadline_ms then
   redis.call('HSET', KEY.host, 'drain_deadline_ms', drain_deadline_ms, 'drain_then', ARG.after)
 else
   redis.call('HDEL', KEY.host, 'drain_deadline_ms', 'drain_then')
+end
+if decides then
+  redis.call('HDEL', KEY.host, 'written_off_by')
 end
 if reason then
   redis.call('HSET', KEY.host, 'status_reason', reason)

@@ -189,14 +189,18 @@ class HostService:
         end = then or AtDeadline.KEEP
         _known(await cell.store.hosts.set_status(name, status, move, deadline_s, end, if_match, reason), name)
 
-    async def lost(self, name: str, evacuate: bool = False, force: bool = False, if_match: IfMatch = None) -> None:
+    async def lost(
+        self, name: str, evacuate: bool = False, force: bool = False, if_match: IfMatch = None, reason: str = ""
+    ) -> None:
         """Write a host off: disable it, mark it down, and end its ending claims.
 
-        With `evacuate`, its claims are placed elsewhere, and the host drops them if it returns. Raises NotFound,
-        PreconditionFailed, and, unless `force`, ClaimState while the host's lease runs.
+        With `evacuate`, its claims are placed elsewhere, and the host drops them if it returns. `reason` says why, and
+        is kept until the host is enabled. Raises NotFound, InvalidRequest, PreconditionFailed, and, unless `force`,
+        ClaimState while the host's lease runs.
         """
+        check_status_reason(reason)
         cell, _ = await self._find(name)
-        answer = _known(await cell.store.hosts.write_off(name, evacuate, force, if_match), name)
+        answer = _known(await cell.store.hosts.write_off(name, evacuate, force, if_match, reason=reason), name)
         if answer.outcome is Outcome.ALIVE:
             raise _alive(name, int(answer.facts[0]))
         # A repeated call does this again, because an earlier one may have failed before this step.

@@ -1,22 +1,16 @@
 """What is wrong in a cell, and what is stuck in it: why, and what to do."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from redsched.model import Reason
 from redsched.scheduler.status.facts import CellFacts
-from redsched.scheduler.status.fencing_problems import fencing_advice, fencing_problems
-from redsched.scheduler.status.results import MAX_NAMED, StatusProblem, counted, duration, named
-from redsched.store.commands.status import HostHead, Notification
+from redsched.scheduler.status.fencing_problems import fencing_problems
+from redsched.scheduler.status.host_problems import down, lost, returned
+from redsched.scheduler.status.results import StatusProblem, are, counted, duration, named, problem_about
+from redsched.store.commands.status import Notification
 
 WAITS_MS = 60_000
 """A notification that a host has not handled for this long is stuck."""
-MAX_SEARCHES = 3
-"""A pending claim is stuck after this many searches without a result."""
-MANY_DOWN = 3
-"""So many hosts that are down at once are likely to have one cause."""
-MAX_CLAIMS = 3
-"""How many claims on hosts that are down or lost are named."""
-EVACUATE = "evacuate"
 MAX_LAG_MS = 5_000
 """A replica further behind than this is reported, as by /readyz."""
 
@@ -25,7 +19,7 @@ Found = Iterator[StatusProblem]
 
 def problems_of(cell: str, facts: CellFacts) -> Found:
     """Yield what is wrong in a cell, the most serious first."""
-    of_hosts = (_down, fencing_problems, _lost, _unattested)
+    of_hosts = (down, fencing_problems, lost, returned, _unattested)
     for find in (_schedulers, _epoch, _unsettled, *of_hosts, _ending, _unhandled, _pending, _overdue, _audit):
         yield from find(cell, facts)
 
@@ -42,11 +36,11 @@ def _schedulers(cell: str, facts: CellFacts) -> Found:
     behind = [one for one in facts.schedulers if one.lag_ms > MAX_LAG_MS]
     if behind:
         names = [f"{one.node} (process {one.pid})" for one in behind]
-        yield _problem(
+        yield problem_about(
             "scheduler-behind",
             cell,
             names,
-            f"{_count(names, 'scheduler')} more than {duration(MAX_LAG_MS)} behind the changes of the store: "
+            f"{are(names, 'scheduler')} more than {duration(MAX_LAG_MS)} behind the changes of the store: "
             f"{named(names)}",
             "look at its log and at the load of its machine",
         )
@@ -78,11 +72,11 @@ def _unsettled(cell: str, facts: CellFacts) -> Found:
         )
         return
     waiting = [one.name for one in facts.hosts if one.delays(head.epoch)]
-    yield _problem(
+    yield problem_about(
         "unsettled",
         cell,
         waiting,
-        f"{why}; {_count(waiting, 'host')} missing: {named(waiting)}",
+        f"{why}; {are(waiting, 'host')} missing: {named(waiting)}",
         "start their agents; a host that is certainly off need not be waited for once it is written off",
         (f"redsched host write-off {waiting[0]}",) if waiting else (),
     )
@@ -94,74 +88,16 @@ def _after_a_wipe(missing: int) -> str:
     return f"of the hosts that schedulers remember from before the wipe, {missing} are missing"
 
 
-def _down(cell: str, facts: CellFacts) -> Found:
-    down = [one for one in facts.hosts if is_down(one, facts.now_ms)]
-    if not down:
-        return
-    down.sort(key=lambda one: (-one.claims, one.name))
-    names = [one.name for one in down]
-    since = duration(facts.now_ms - down[0].until_ms)
-    subject = f"host {names[0]} has been down for {since}" if len(down) == 1 else f"{len(down)} hosts are down"
-    others = "" if len(down) == 1 else f": {named(names)}"
-    detail = f"{subject}, with {_claims_of(facts, down)}: no report within the lease{others}"
-    if len(down) < MANY_DOWN:
-        advice = (
-            "start the agent again; if the machine will not come back, make sure that it is off, then write the host "
-            f"off{fencing_advice(facts)}"
-        )
-        command = f"redsched host write-off {names[0]}" + (" --evacuate" if down[0].claims else "")
-    else:
-        advice = (
-            "so many at once are likely to have one cause: look at their network, their power and what starts their "
-            "agents before you write any of them off"
-        )
-        command = "redsched host list --status down"
-    yield _problem("host-down", cell, names, detail, advice, (command,))
-
-
-def _lost(cell: str, facts: CellFacts) -> Found:
-    """Find hosts that were written off and still have claims: nothing is known of the work of these."""
-    lost = [one for one in facts.gone if one.is_written_off]
-    for leaving in (False, True):
-        hosts = [one for one in lost if (one.draining == EVACUATE) is leaving]
-        if not hosts:
-            continue
-        names = [one.name for one in hosts]
-        subject = f"{_count(names, 'host')} written off, and still {'has' if len(names) == 1 else 'have'}"
-        detail = f"{subject} {_claims_of(facts, hosts)}, of whose work nothing is known: {named(names)}"
-        if leaving:
-            advice = "schedulers place these claims elsewhere; for those that stay, see why they have no other place"
-            commands: tuple[str, ...] = (f"redsched host show {names[0]}",)
-        else:
-            advice = "have them placed elsewhere, or release them; they stay where they are otherwise"
-            commands = (
-                f"redsched host write-off {names[0]} --evacuate",
-                f"redsched claim release --host {names[0]}",
-            )
-        yield _problem("host-lost", cell, names, detail, advice, commands)
-
-
-def _claims_of(facts: CellFacts, hosts: Sequence[HostHead]) -> str:
-    """Return the number of claims on these hosts, and the first of them, unless they are on many hosts."""
-    number = sum(one.claims for one in hosts)
-    ids = [one for host in hosts for one in facts.claims_on.get(host.name, ())]
-    text = counted(number, "claim")
-    if not ids or len(hosts) >= MANY_DOWN:
-        return text
-    more = number - MAX_CLAIMS
-    return f"{text} ({', '.join(ids[:MAX_CLAIMS])}{f' and {more} more' if more > 0 else ''})"
-
-
 def _unattested(cell: str, facts: CellFacts) -> Found:
     if not facts.head.settled:
         return
     names = [one.name for one in facts.hosts if facts.is_up(one.name) and one.epoch != facts.head.epoch]
     if names:
-        yield _problem(
+        yield problem_about(
             "host-unattested",
             cell,
             names,
-            f"{_count(names, 'host')} up but not attested to the epoch, and so without new claims: {named(names)}",
+            f"{are(names, 'host')} up but not attested to the epoch, and so without new claims: {named(names)}",
             "its agent attests within seconds; if not, look at its log (a host without an agent: POST "
             "/v1/hosts/HOST/attest)",
             (f"redsched host show {names[0]}",),
@@ -215,7 +151,7 @@ def _waiting_claims(
     since = duration(facts.now_ms - first.at_ms)
     have = "has" if len(ids) == 1 else "have"
     detail = f"{which} {have} been ending for up to {since}, on {first.host}, {why}"
-    return _problem(kind, cell, ids, detail, advice, commands)
+    return problem_about(kind, cell, ids, detail, advice, commands)
 
 
 def _unhandled(cell: str, facts: CellFacts) -> Found:
@@ -224,11 +160,11 @@ def _unhandled(cell: str, facts: CellFacts) -> Found:
     late = [one for one in late if facts.by_name[one.host].has_agent]
     if late:
         hosts = list(dict.fromkeys(one.host for one in late))
-        yield _problem(
+        yield problem_about(
             "notifications",
             cell,
             hosts,
-            f"{_count(hosts, 'host')} up but without an answer to claims for {duration(facts.now_ms - late[0].at_ms)}: "
+            f"{are(hosts, 'host')} up but without an answer to claims for {duration(facts.now_ms - late[0].at_ms)}: "
             f"{named(hosts)}",
             "look at the log of the agent; a start hook may hang",
             (f"redsched claim show {late[0].claim}",),
@@ -241,14 +177,16 @@ def _late(facts: CellFacts) -> list[Notification]:
 
 
 def _pending(cell: str, facts: CellFacts) -> Found:
-    stuck = [one for one in facts.pending if int(one.raw.get("searches", "0")) >= MAX_SEARCHES]
+    stuck = facts.stuck_pending
     if stuck:
         ids = [one.id for one in stuck]
-        yield _problem(
+        why = facts.why_pending.get(ids[0])
+        yield problem_about(
             "pending",
             cell,
             ids,
-            f"{_count(ids, 'claim')} without a place after several searches: {named(ids)}",
+            f"{are(ids, 'claim')} without a place after several searches: {named(ids)}"
+            f"{f'. {ids[0]}: {why.line}' if why else ''}",
             "see why it fits nowhere, and make room",
             (f"redsched claim show {ids[0]}", "redsched host list"),
         )
@@ -256,11 +194,11 @@ def _pending(cell: str, facts: CellFacts) -> Found:
 
 def _overdue(cell: str, facts: CellFacts) -> Found:
     if facts.overdue and facts.head.settled:
-        yield _problem(
+        yield problem_about(
             "overdue",
             cell,
             facts.overdue,
-            f"{_count(facts.overdue, 'claim')} overdue: a deadline passed and no scheduler could act: "
+            f"{are(facts.overdue, 'claim')} overdue: a deadline passed and no scheduler could act: "
             f"{named(facts.overdue)}",
             "a host that is down or has not attested holds this up, or no scheduler runs",
             (f"redsched claim show {facts.overdue[0]}",),
@@ -279,20 +217,3 @@ def _audit(cell: str, facts: CellFacts) -> Found:
             ("redsched audit", "redsched audit --repair"),
             count=note.broken,
         )
-
-
-def _problem(
-    kind: str, cell: str, about: Iterable[str], detail: str, advice: str, commands: tuple[str, ...] = ()
-) -> StatusProblem:
-    names = tuple(about)
-    return StatusProblem(kind, cell, detail, advice, commands, names[:MAX_NAMED], len(names))
-
-
-def _count(names: Sequence[str], what: str) -> str:
-    """Return the number of things with the verb: `1 host is`, `3 hosts are`."""
-    return f"{counted(len(names), what)} {'is' if len(names) == 1 else 'are'}"
-
-
-def is_down(host: HostHead, now_ms: int) -> bool:
-    """Return whether the lease of a host has expired, and it was not written off."""
-    return not host.is_written_off and host.until_ms <= now_ms

@@ -1,9 +1,13 @@
 """What is read of a cell for its status. Claims are read through indexes only, and only the first of each."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from redsched.errors import RedschedError
 from redsched.model import Claim, ClaimStatus, Reason
+from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell
 from redsched.store.commands.fencing import FencingNotes
 from redsched.store.commands.status import Announcement, AuditNote, CellHead, HostHead, Notification
@@ -12,6 +16,12 @@ MAX_DUE = 200
 """How many of the claims that a scheduler has to deal with are read."""
 MAX_NOTIFICATIONS = 100
 """How many notifications are read of each host that has any."""
+MAX_SEARCHES = 3
+"""A pending claim is stuck after this many searches without a result."""
+MAX_UNPLACED = 3
+"""For how many claims of hosts that are evacuated is found out why they have no other place."""
+UNPLACED_S = 2.0
+"""The longest time for that."""
 MAX_GONE = 20
 """Of how many hosts that are down or lost the claims are named."""
 OVERDUE_MS = 30_000
@@ -25,7 +35,8 @@ class CellFacts:
     `overdue`: the first claims whose deadline passed, or that were due, OVERDUE_MS ago. `inboxes`: notifications that
     hosts have not handled, oldest first for each host. `recorder`: the scheduler that writes the event log. `stuck`:
     why the work of the first claim of `ending` could not be stopped. `fencing`: what is noted of the fencing of hosts.
-    `claims_on`: the ids of the claims on the first hosts that are down or lost.
+    `claims_on`: the ids of the claims on the first hosts that are down or lost. `unplaced`: why some of those that
+    leave such a host have no other place now. `why_pending`: the last failure of the first claim of `stuck_pending`.
     """
 
     head: CellHead
@@ -41,6 +52,8 @@ class CellFacts:
     stuck: Reason | None = None
     fencing: FencingNotes = field(default_factory=FencingNotes)
     claims_on: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unplaced: Mapping[str, str] = field(default_factory=dict)
+    why_pending: Mapping[str, Reason] = field(default_factory=dict)
 
     @property
     def now_ms(self) -> int:
@@ -51,6 +64,11 @@ class CellFacts:
     def pending(self) -> list[Claim]:
         """Those of the due claims that wait for another place."""
         return [claim for claim in self.due if claim.state is ClaimStatus.PENDING]
+
+    @property
+    def stuck_pending(self) -> list[Claim]:
+        """Those of them for which several searches have found no place."""
+        return [one for one in self.pending if parse_int(one.raw.get("searches", ""), 0) >= MAX_SEARCHES]
 
     @property
     def ending(self) -> list[Notification]:
@@ -70,7 +88,11 @@ class CellFacts:
         return host is not None and not host.is_written_off and host.until_ms > self.now_ms
 
 
-async def read_facts(cell: Cell) -> CellFacts:
+Unmovable = Callable[[Cell, Sequence[Claim]], Awaitable[dict[str, str]]]
+"""Return the claims that have to leave their hosts and have no other place now, and why."""
+
+
+async def read_facts(cell: Cell, unmovable: Unmovable) -> CellFacts:
     """Read a cell. Raises StoreUnavailable."""
     store = cell.store
     head = await store.status.head()
@@ -97,8 +119,23 @@ async def read_facts(cell: Cell) -> CellFacts:
     away = [one.name for one in facts.gone[:MAX_GONE]]
     ids = await store.hosts.claim_ids_of(away)
     facts = replace(facts, claims_on={name: sorted(some) for name, some in zip(away, ids, strict=True)})
+    facts = replace(facts, unplaced=await _unplaced(cell, facts, unmovable))
+    facts = replace(facts, why_pending=await store.claims.reasons(one.id for one in facts.stuck_pending[:1]))
     for first in facts.ending[:1]:
         failed, stuck = await store.claims.failures([first.claim])
         if first.claim in stuck:
             return replace(facts, stuck=stuck[first.claim].after(failed.get(first.claim)))
     return facts
+
+
+async def _unplaced(cell: Cell, facts: CellFacts, unmovable: Unmovable) -> Mapping[str, str]:
+    """Return why the first claims on lost hosts have no other place, as far as that is found out in time."""
+    leaving = [one.name for one in facts.gone if one.is_evacuated]
+    ids = [claim for name in leaving for claim in facts.claims_on.get(name, ())][:MAX_UNPLACED]
+    if not ids:
+        return {}
+    claims = await cell.store.claims.read(ids)
+    with suppress(TimeoutError, RedschedError):
+        async with asyncio.timeout(UNPLACED_S):
+            return await unmovable(cell, tuple(claims.values()))
+    return {}

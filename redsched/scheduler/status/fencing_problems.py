@@ -1,6 +1,6 @@
 """What the fencing of hosts that are down is at: commands that run, commands that failed, and limits that forbid it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from redsched.scheduler.status.facts import CellFacts
 from redsched.scheduler.status.results import MAX_NAMED, StatusProblem, counted, duration, named
@@ -23,10 +23,14 @@ def fencing_problems(cell: str, facts: CellFacts) -> Iterator[StatusProblem]:
         yield _held(cell, facts, held)
 
 
-def fencing_advice(facts: CellFacts) -> str:
-    """Return what happens to a host that stays down if a scheduler fences hosts; '' if none does."""
+def fencing_advice(facts: CellFacts, fenced: Sequence[str], of: int) -> str:
+    """Return when a scheduler fences these hosts, of so many that are down; '' if none does, or there are none."""
     after_s = max((one.fences_after_s for one in facts.schedulers), default=0)
-    return f"; with claims, it is fenced once it has been down for {duration(after_s * 1000)}" if after_s else ""
+    if not after_s or not fenced:
+        return ""
+    which = named(fenced) if of > 1 else "it"
+    is_fenced = f"{'is' if len(fenced) == 1 else 'are'} fenced"
+    return f"; {which} {is_fenced} once down for {duration(after_s * 1000)}"
 
 
 def _running(cell: str, facts: CellFacts, notes: Mapping[str, FencingNote]) -> Iterator[StatusProblem]:

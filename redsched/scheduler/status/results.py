@@ -1,6 +1,6 @@
 """The status of a store and its cells, as plain data. Times are Unix ms by the store's clock, ages in ms."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 MAX_NAMED = 100
@@ -94,11 +94,25 @@ class AuditStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ClosedHost:
+    """A host that takes no claims because of its `status`: disabled or draining. `reason`: why, if that is known.
+
+    `claims`: those that are left there; `moves`: whether schedulers move them to other hosts.
+    """
+
+    name: str
+    status: str
+    claims: int
+    moves: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class CellStatus:
     """A cell. `settle_at_ms`: when it settles at the latest, None if it is settled.
 
     `claims` has placements by state, and pending and shelved claims. `at_least`: the states of which only the first
-    were counted.
+    were counted. `closed`: the first hosts that an operator has closed, those with the most claims first.
     """
 
     name: str
@@ -113,6 +127,7 @@ class CellStatus:
     claims: Mapping[str, int] = field(default_factory=dict)
     at_least: tuple[str, ...] = ()
     draining: tuple[str, ...] = ()
+    closed: tuple[ClosedHost, ...] = ()
     schedulers: tuple[SchedulerStatus, ...] = ()
     audit: AuditStatus | None = None
 
@@ -135,6 +150,14 @@ class StatusReport:
         return not self.problems
 
 
+def problem_about(
+    kind: str, cell: str, about: Iterable[str], detail: str, advice: str, commands: tuple[str, ...] = ()
+) -> StatusProblem:
+    """Return a problem about hosts or claims, of which the first are named."""
+    names = tuple(about)
+    return StatusProblem(kind, cell, detail, advice, commands, names[:MAX_NAMED], len(names))
+
+
 def duration(ms: int) -> str:
     """Format a duration with its largest unit: `45 s`, `12 min`, `3 h`, `4 days`."""
     seconds = max(0, ms) // 1000
@@ -148,6 +171,11 @@ def duration(ms: int) -> str:
 def counted(number: int, what: str) -> str:
     """Return the number of things: `1 host`, `3 hosts`."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def are(names: Sequence[str], what: str) -> str:
+    """Return the number of things with the verb: `1 host is`, `3 hosts are`."""
+    return f"{counted(len(names), what)} {'is' if len(names) == 1 else 'are'}"
 
 
 def named(names: Sequence[str], most: int = 5) -> str:

@@ -9,14 +9,16 @@ from collections import Counter
 
 from redsched import aio
 from redsched.errors import StoreUnavailable
+from redsched.model import HostStatus
 from redsched.model.tokens import began_ms
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.status import cell_problems
-from redsched.scheduler.status.facts import MAX_DUE, MAX_NOTIFICATIONS, CellFacts, read_facts
+from redsched.scheduler.status.facts import MAX_DUE, MAX_NOTIFICATIONS, CellFacts, Unmovable, read_facts
 from redsched.scheduler.status.results import (
     MAX_NAMED,
     AuditStatus,
     CellStatus,
+    ClosedHost,
     HostCounts,
     SchedulerStatus,
     StatusProblem,
@@ -27,32 +29,33 @@ from redsched.settings import Settings
 from redsched.store.commands.status import AuditNote, HostHead
 from redsched.store.store import Store
 
+_CLOSED = (HostStatus.DISABLED, HostStatus.DRAINING)
 STATUS_S = 5.0
 """The longest reading of a status."""
 
 
-async def status(store: Store, settings: Settings, cells: Cells) -> StatusReport:
+async def status(store: Store, settings: Settings, cells: Cells, unmovable: Unmovable) -> StatusReport:
     """Return the state of the store and of all cells, and what is wrong.
 
     Raises StoreUnavailable, also if the store has not replied within STATUS_S.
     """
     try:
         async with asyncio.timeout(STATUS_S):
-            return await _read(store, settings, cells)
+            return await _read(store, settings, cells, unmovable)
     except TimeoutError as error:
         raise StoreUnavailable(f"the store did not give its status within {STATUS_S:g} s; try again") from error
 
 
-async def _read(store: Store, settings: Settings, cells: Cells) -> StatusReport:
+async def _read(store: Store, settings: Settings, cells: Cells, unmovable: Unmovable) -> StatusReport:
     servers = [server_of(name, info) for name, info in (await store.servers()).items()]
-    found = await aio.gather(_cell(cell) for cell in cells)
+    found = await aio.gather(_cell(cell, unmovable) for cell in cells)
     of_servers = [problem for server in servers for problem in problems_of(server, settings)]
     of_cells = [problem for _, problems in found for problem in problems]
     return StatusReport(servers, str(settings.durability), [one for one, _ in found], [*of_servers, *of_cells])
 
 
-async def _cell(cell: Cell) -> tuple[CellStatus, list[StatusProblem]]:
-    facts = await read_facts(cell)
+async def _cell(cell: Cell, unmovable: Unmovable) -> tuple[CellStatus, list[StatusProblem]]:
+    facts = await read_facts(cell, unmovable)
     return _status(cell.name, facts), list(cell_problems.problems_of(cell.name, facts))
 
 
@@ -71,11 +74,20 @@ def _status(name: str, facts: CellFacts) -> CellStatus:
         claims=claims,
         at_least=at_least,
         draining=tuple(one.name for one in facts.hosts if one.draining and one.claims)[:MAX_NAMED],
+        closed=_closed(facts),
         schedulers=tuple(
             SchedulerStatus(one.id, one.version, one.node, one.pid, one.lag_ms, max(0, now_ms - one.at_ms))
             for one in facts.schedulers
         ),
         audit=None if facts.audit is None else _audit(facts.audit),
+    )
+
+
+def _closed(facts: CellFacts) -> tuple[ClosedHost, ...]:
+    closed = [one for one in facts.hosts if one.status in _CLOSED and not one.is_written_off]
+    closed.sort(key=lambda one: (-one.claims, one.name))
+    return tuple(
+        ClosedHost(one.name, one.status, one.claims, bool(one.draining), one.reason) for one in closed[:MAX_NAMED]
     )
 
 

@@ -96,7 +96,9 @@ class HostAnswer(Answer, shows=HostView):
     drain_then: Annotated[
         Literal["", "stop", "keep"], Field(description="What happens to the remaining claims at that deadline.")
     ]
-    status_reason: Annotated[str, Field(description="Why an operator drains it, or disabled it; empty if nobody said.")]
+    status_reason: Annotated[
+        str, Field(description="Why it takes no claims, if an operator said so, or it was fenced.")
+    ]
     unmovable: Annotated[
         list[UnmovableAnswer],
         From(_unmovable, "unmovable", lambda claims: {one.claim_id: one.reason for one in claims}),

@@ -8,6 +8,7 @@ from pydantic import Field
 from redsched.scheduler.status.results import (
     AuditStatus,
     CellStatus,
+    ClosedHost,
     HostCounts,
     SchedulerStatus,
     ServerStatus,
@@ -85,6 +86,16 @@ class AuditStatusAnswer(Answer, shows=AuditStatus):
     problems: list[str]
 
 
+class ClosedHostAnswer(Answer, shows=ClosedHost):
+    """A host that takes no claims because an operator has disabled or drained it."""
+
+    name: str
+    status: Annotated[str, Field(description="`disabled` or `draining`.")]
+    claims: Annotated[int, Field(description="Those that are left there.")]
+    moves: Annotated[bool, Field(description="Whether they are being moved to other hosts. Otherwise they stay.")]
+    reason: Annotated[str, Field(description="Why, if that is known.")]
+
+
 class CellStatusAnswer(Answer, shows=CellStatus):
     """A cell."""
 
@@ -107,6 +118,13 @@ class CellStatusAnswer(Answer, shows=CellStatus):
     claims: Annotated[Mapping[str, int], Field(description="Numbers by state.")]
     at_least: Annotated[list[str], Field(description="States of which there may be more.")]
     draining: Annotated[list[str], Field(description="Hosts whose claims are being moved, and have claims left.")]
+    closed: Annotated[
+        list[ClosedHostAnswer],
+        Field(
+            default_factory=list,
+            description="The first 100 hosts that are disabled or drained, those with the most claims first.",
+        ),
+    ]
     schedulers: list[SchedulerStatusAnswer]
     audit: AuditStatusAnswer | None
 

@@ -222,15 +222,18 @@ class HostCommands:
         force: bool = False,
         if_match: IfMatch = None,
         fenced: FencingBegun | None = None,
+        reason: str = "",
     ) -> ScriptResult:
         """Write a host off; with `evacuate`, its claims are placed elsewhere. (lost.lua)
 
-        `fenced`: a fence command has succeeded that was begun then; only if the host was not heard of since.
+        `fenced`: a fence command has succeeded that was begun then; only if the host was not heard of since. `reason`:
+        why; '' for the present one, or that of a fenced host.
         OK | ALREADY_DONE | UNKNOWN | ALIVE | CHANGED (facts: the tag) | WRONG_EPOCH.
         """
         proof = ("", "") if fenced is None else (fenced.epoch, fenced.lease_ms)
         keys = (self._cell.keys.host(host), self._cell.keys.draining)
-        return await self._cell.answer("lost", keys, (host, int(evacuate), int(force), as_argument(if_match), *proof))
+        arguments = (host, int(evacuate), int(force), as_argument(if_match), *proof, reason)
+        return await self._cell.answer("lost", keys, arguments)
 
     async def forget(self, host: str, force: bool = False, if_match: IfMatch = None) -> ScriptResult:
         """Remove a host; with `force` its claims end with it. (forget.lua)

@@ -21,8 +21,14 @@ MAX_PROBLEMS = 20
 MAX_TEXT = 300
 """The length of a problem's text, in characters."""
 
+EVACUATE = "evacuate"
+"""How claims leave a host that was written off."""
+FENCE = "fence"
+"""What has written a host off whose machine the fence command has proved to be off."""
+
 _META = ("epoch", "settled", "settle_at_ms", "unattested", "missing", "replid", "run_id")
 _HOST = ("epoch", "since", "written_off", "status", "alive_until_ms", "lease_ms", "claims", "starting", "draining")
+_WHY = ("written_off_by", "status_reason")
 _AGENT = ("agent.journal", "agent.version")
 _PROBLEM = "problem."
 
@@ -51,8 +57,9 @@ class HostHead:
     """A host in short. `claims`: placements on it; `starting`: those that are not active yet.
 
     `epoch`: that it attested to. `until_ms`: when its lease ends (Unix, ms). `has_agent`: whether an agent reports it.
-    `agent_version`: the release of the agent, if known.
-    `notified`: whether its inbox has notifications.
+    `agent_version`: the release of the agent, if known. `notified`: whether its inbox has notifications.
+    `written_off_by`: FENCE or `operator`, until an operator has set its status after it has returned; '' otherwise.
+    `reason`: why it takes no claims, if that is known.
     """
 
     name: str
@@ -68,11 +75,23 @@ class HostHead:
     has_agent: bool
     agent_version: str
     notified: bool
+    written_off_by: str = ""
+    reason: str = ""
 
     @property
     def is_written_off(self) -> bool:
-        """Whether an operator wrote it off, and it has not come back."""
+        """Whether it was written off, and has not come back."""
         return self.epoch == WRITTEN_OFF
+
+    @property
+    def is_evacuated(self) -> bool:
+        """Whether it was written off, and schedulers place its claims elsewhere."""
+        return self.is_written_off and self.draining == EVACUATE
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether it was written off because the fence command proved that its machine was off."""
+        return self.written_off_by == FENCE
 
     def delays(self, epoch: str) -> bool:
         """Return whether the cell waits, or waited, for it to attest to an epoch."""
@@ -148,7 +167,7 @@ class StatusCommands:
         with self._cell.reading():
             names = sorted(await self._cell.reader.zrange(keys.hosts, 0, -1))
             for some in chunks(names) if names else ():
-                reads = [("HMGET", keys.host(name), *_HOST, *_AGENT) for name in some]
+                reads = [("HMGET", keys.host(name), *_HOST, *_AGENT, *_WHY) for name in some]
                 replies = await exchange(self._cell.reader, [*reads, *(("EXISTS", keys.inbox(name)) for name in some)])
                 heads = zip(some, replies, replies[len(some) :], strict=False)
                 found += (_host(name, values, bool(inbox)) for name, values, inbox in heads if any(values))
@@ -221,7 +240,8 @@ def has_own_data(replication: Mapping[str, str]) -> bool:
 
 
 def _host(name: str, values: Sequence[str | None], notified: bool) -> HostHead:
-    epoch, since, written_off, status, until_ms, lease_ms, claims, starting, draining, journal, version = values
+    epoch, since, written_off, status, until_ms, lease_ms, claims, starting, draining, *others = values
+    journal, version, written_off_by, reason = others
     return HostHead(
         name=name,
         epoch=epoch or "",
@@ -236,6 +256,8 @@ def _host(name: str, values: Sequence[str | None], notified: bool) -> HostHead:
         has_agent=bool(journal),
         agent_version=version or "",
         notified=notified,
+        written_off_by=written_off_by or "",
+        reason=reason or "",
     )
 
 

@@ -155,9 +155,10 @@ async def test_a_fenced_host_is_written_off_and_evacuated_with_the_reason(cell: 
     seq = (await cell.tick()).seq
     assert (await cell.hosts.write_off("h1", evacuate=True, fenced=begun)).outcome is Outcome.OK
     host = await fields_of(raw, cell.keys.host("h1"))
-    assert (host["epoch"], host["draining"]) == ("lost", "evacuate")
+    assert (host["epoch"], host["draining"], host["written_off_by"]) == ("lost", "evacuate", "fence")
     (entry,) = [one for one in await cell.feed.read("0-0", 1000) if one.seq > seq]
-    assert (entry.op, entry.fields["reason"][:7]) == ("lost", "fenced:")
+    assert (entry.op, entry.fields["status_reason"]) == ("lost", host["status_reason"])
+    assert host["status_reason"].startswith("fenced: ")
     assert (await cell.hosts.write_off("h1", evacuate=True, fenced=begun)).outcome is Outcome.ALREADY_DONE
 
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from redsched.errors import InvalidRequest
-from redsched.model import ClaimStatus, EndReason, Request
+from redsched.model import ClaimStatus, EndReason, HostStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.hosts.fence_command import FenceCommand, FenceFailed
@@ -116,7 +116,7 @@ async def test_a_host_whose_machine_is_off_is_written_off_and_its_claims_move(
         web = await work.scheduler.claims.get("web")
         assert (web.state, web.host != "h0") == (ClaimStatus.ACTIVE, True)
         assert [kind for kind, _ in await fleet.events()] == ["fencing", "lost"]
-        assert (await fleet.events())[1][1] == "fenced: the command has proved that its machine is off"
+        assert (await fleet.events())[1][1] == "fenced: the command proved that its machine was off"
         assert fencer.outcomes == {Fenced.WRITTEN_OFF: 1}
         moved = [one for one in await work.scheduler.events.newest() if one.kind == EndReason.MOVED]
         assert [one.facts["reason"] for one in moved] == ["host h0 was written off"]
@@ -325,16 +325,23 @@ async def test_a_scheduler_fences_in_the_background_and_announces_it(
 
 
 async def test_the_status_says_what_happens_to_a_host_that_stays_down(clean_store: str, script: Script) -> None:
-    settings = Settings(fence=script("exit 0"), write_off_after_s=600, tick_s=3600)
+    settings = Settings(fence=script("exit 0"), write_off_after_s=600, tick_s=3600, pick_from=1)
     async with at_work(clean_store, 8, 8, settings=settings) as work, raw_client(clean_store) as raw:
         fleet = Fleet(work, raw)
+        await work.active(Request({"VCPU": 2}, claim_ids=("web",)))
         await fleet.die("h0")
 
         async def is_said() -> bool:
-            found = (await fleet.problems())["host-down"]
-            return str(found.advice).endswith("; with claims, it is fenced once it has been down for 10 min")
+            return (await advice()).endswith("; it is fenced once down for 10 min")
+
+        async def advice() -> str:
+            return str((await fleet.problems())["host-down"].advice)
 
         await wait_until(is_said, what="the scheduler has announced that it fences")
+        await work.scheduler.hosts.set_status("h0", HostStatus.DISABLED)
+        assert (await advice()).endswith("; its claims stay there until then")
+        await work.scheduler.claims.release("web", force=True)
+        assert (await advice()).endswith("; without claims, nothing waits for it")
 
 
 async def test_a_command_that_hangs_has_proved_nothing(script: Script) -> None:
@@ -376,3 +383,45 @@ async def test_a_scheduler_with_a_command_that_does_not_exist_does_not_start(cle
             pass
     async with asyncio.timeout(60), Scheduler.connect(clean_store, Settings(fence="/nowhere/fence"), on_demand=True):
         pass
+
+
+async def test_the_status_says_that_a_fenced_host_is_off_and_for_what_its_claims_wait(
+    fleet: Fleet, script: Script
+) -> None:
+    for number in range(1, 5):
+        await fleet.work.scheduler.select(Request({"VCPU": 4}, hosts=frozenset({f"h{number}"})))
+    await fleet.work.active(Request({"VCPU": 5}, claim_ids=("big",)))
+    await fleet.die("h0")
+    async with fencing(fleet.fencer(settings_of(script("exit 0")))):
+        pass
+    problem = (await fleet.problems())["host-lost"]
+    assert problem.detail.startswith(
+        "1 host is fenced, its machine proved to be off, and still has 2 claims (big, of-h0), which wait for another "
+        "place: h0. big: none of 5 hosts can take 5 VCPU"
+    )
+    assert problem.commands == ("redsched host show h0",)
+    assert (await fleet.work.scheduler.hosts.get("h0")).status_reason.startswith("fenced: ")
+
+
+@pytest.mark.parametrize("is_fenced", [True, False])
+async def test_a_host_that_has_returned_is_named_until_an_operator_decides(
+    fleet: Fleet, script: Script, is_fenced: bool
+) -> None:
+    hosts = fleet.work.scheduler.hosts
+    await fleet.die("h0")
+    if is_fenced:
+        async with fencing(fleet.fencer(settings_of(script("exit 0")))):
+            pass
+    else:
+        await hosts.lost("h0")
+    assert "host-returned" not in await fleet.problems()
+    await fleet.work.hosts[0].speak()
+    problem = (await fleet.problems())["host-returned"]
+    how = "fenced" if is_fenced else "written off"
+    assert problem.detail == f"1 host was {how} and is back, but takes no claims: h0"
+    assert (problem.about, problem.commands) == (("h0",), ("redsched host enable h0",))
+    await hosts.set_status("h0", HostStatus.DISABLED)
+    assert await fleet.problems() == {}
+    await hosts.lost("h0", force=True)
+    await fleet.work.hosts[0].speak()
+    assert await fleet.problems() == {}  # it was disabled before

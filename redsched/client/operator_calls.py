@@ -52,9 +52,9 @@ def enable_host(host: str) -> Call[None]:
     return _host_verb(host, "enable")
 
 
-def disable_host(host: str) -> Call[None]:
-    """Stop new claims on a host; existing claims stay."""
-    return _host_verb(host, "disable")
+def disable_host(host: str, reason: str = "") -> Call[None]:
+    """Stop new claims on a host; existing claims stay. `reason` is shown with the host until it is enabled."""
+    return _host_verb(host, "disable", **({"reason": reason} if reason else {}))
 
 
 def drain_host(
@@ -67,9 +67,12 @@ def drain_host(
     return _host_verb(host, "drain", move=move, deadline_s=deadline_s, then=then, reason=reason)
 
 
-def write_off_host(host: str, evacuate: bool = False, force: bool = False) -> Call[None]:
-    """Declare a host dead; with `evacuate`, its claims are placed on other hosts. `force`: while its lease is valid."""
-    return _host_verb(host, "write-off", evacuate=evacuate, force=force)
+def write_off_host(host: str, evacuate: bool = False, force: bool = False, reason: str = "") -> Call[None]:
+    """Declare a host dead; with `evacuate`, its claims are placed on other hosts. `force`: while its lease is valid.
+
+    `reason` is shown with the host until it is enabled.
+    """
+    return _host_verb(host, "write-off", evacuate=evacuate, force=force, reason=reason)
 
 
 def remove_host(host: str, force: bool = False) -> Call[None]:

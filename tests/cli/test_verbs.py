@@ -180,6 +180,34 @@ def test_malformed_is_exit_code_2(redsched: Redsched, arguments: tuple[str, ...]
     redsched(*arguments).check_failed(2, word)
 
 
+@pytest.mark.parametrize("word", ["drain", "disable"])
+def test_what_stays_on_a_host_that_takes_no_claims_is_said_and_the_status_names_it(
+    redsched: Redsched, word: str
+) -> None:
+    redsched("select", "VCPU=1", "--host", "h1", "--id", "web").check()
+    first, second = redsched("host", word, "h1", "--reason", "new GPUs").check().output.splitlines()
+    status = "draining" if word == "drain" else "disabled"
+    assert first == f"h1 is {status}"
+    assert second == (
+        "its claim stays until it ends: `redsched claim list --host h1` shows it; `redsched host drain h1 --move` "
+        "moves it to other hosts"
+    )
+    lines = redsched("status").output.splitlines()
+    assert f"  {status:<12}h1 (new GPUs): 1 claim stays until it ends" in lines
+    assert redsched("status", "--json").json()["cells"][0]["closed"] == [
+        {"name": "h1", "status": status, "claims": 1, "moves": False, "reason": "new GPUs"}
+    ]
+    redsched("host", "enable", "h1").check()
+    assert not [line for line in redsched("status").output.splitlines() if line.startswith(f"  {status}")]
+
+
+def test_a_host_is_written_off_with_a_reason(redsched: Redsched) -> None:
+    redsched("host", "write-off", "h1", "--force", "--yes", "--reason", "its mainboard is broken").check()
+    assert "reason: its mainboard is broken" in redsched("host", "show", "h1").check().output.splitlines()
+    redsched("host", "write-off", "h1", "--force", "--yes", "--reason", "sold").check()
+    assert "reason: sold" in redsched("host", "show", "h1").check().output.splitlines()
+
+
 def test_the_reason_of_a_drain_is_shown_until_the_host_is_enabled(redsched: Redsched) -> None:
     redsched("host", "drain", "h1", "--reason", "new GPUs").check()
     assert "reason: new GPUs" in redsched("host", "show", "h1").check().output.splitlines()

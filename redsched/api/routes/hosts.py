@@ -12,7 +12,7 @@ from redsched.api.routes.common import KNOWN_QUERY, HostName, scheduler
 from redsched.errors import ClaimState, InvalidRequest, NotFound, OutcomeUnknown, PreconditionFailed, Settling
 from redsched.model import HostStatus
 from redsched.schema.requests.queries import ForgetQuery, HostsQuery
-from redsched.schema.requests.verbs import DrainBody, LostBody
+from redsched.schema.requests.verbs import DisableBody, DrainBody, LostBody
 from redsched.schema.responses import AcceptedAnswer, DrainAnswer, HostAnswer, HostsAnswer
 
 router = APIRouter(prefix="/v1/hosts", tags=["hosts"], dependencies=[KNOWN_QUERY])
@@ -70,15 +70,24 @@ async def drain_host(request: Request, host: HostName) -> Response:
 @router.post("/{host}/enable", status_code=204, summary="Enable a host", responses=WORD, dependencies=[etags.IF_MATCH])
 async def enable_host(request: Request, host: HostName) -> Response:
     """Allow new claims on a host again."""
-    return await _set_status(request, host, HostStatus.ENABLED)
+    await scheduler(request).hosts.set_status(host, HostStatus.ENABLED, if_match=etags.if_match(request))
+    return responses.nothing()
 
 
 @router.post(
-    "/{host}/disable", status_code=204, summary="Disable a host", responses=WORD, dependencies=[etags.IF_MATCH]
+    "/{host}/disable",
+    status_code=204,
+    summary="Disable a host",
+    dependencies=[etags.IF_MATCH],
+    responses=answers({204: None}, *BODY, NotFound, ClaimState, Settling, OutcomeUnknown, PreconditionFailed),
+    openapi_extra=body(DisableBody, required=False),
 )
 async def disable_host(request: Request, host: HostName) -> Response:
     """Stop new claims on a host. Its existing claims stay."""
-    return await _set_status(request, host, HostStatus.DISABLED)
+    asked = await read_if_any(request, DisableBody)
+    tags = etags.if_match(request)
+    await scheduler(request).hosts.set_status(host, HostStatus.DISABLED, if_match=tags, reason=asked.reason)
+    return responses.nothing()
 
 
 @router.post(
@@ -96,7 +105,7 @@ async def write_off_host(request: Request, host: HostName) -> Response:
     host's lease is valid, unless `force`. 202 with `evacuate`: watch `GET /v1/hosts/{host}/drain`.
     """
     asked = await read_if_any(request, LostBody)
-    await scheduler(request).hosts.lost(host, asked.evacuate, asked.force, etags.if_match(request))
+    await scheduler(request).hosts.lost(host, **asked.model_dump(), if_match=etags.if_match(request))
     return _goes_on(host) if asked.evacuate else responses.nothing()
 
 
@@ -109,8 +118,3 @@ async def remove_host(request: Request, host: HostName, query: Annotated[ForgetQ
 
 def _goes_on(host: str) -> Response:
     return responses.accepted({}, f"/v1/hosts/{host}/drain")
-
-
-async def _set_status(request: Request, host: str, status: HostStatus) -> Response:
-    await scheduler(request).hosts.set_status(host, status, if_match=etags.if_match(request))
-    return responses.nothing()

@@ -45,13 +45,13 @@ class RemoteHosts(Part):
             case HostStatus.ENABLED:
                 await self.client.run(operator_calls.enable_host(name))
             case HostStatus.DISABLED:
-                await self.client.run(operator_calls.disable_host(name))
+                await self.client.run(operator_calls.disable_host(name, reason))
             case HostStatus.DRAINING:
                 await self.client.run(operator_calls.drain_host(name, move, deadline_s, then, reason))
 
-    async def lost(self, name: str, evacuate: bool = False, force: bool = False) -> None:
+    async def lost(self, name: str, evacuate: bool = False, force: bool = False, *, reason: str = "") -> None:
         """Write a host off."""
-        await self.client.run(operator_calls.write_off_host(name, evacuate, force))
+        await self.client.run(operator_calls.write_off_host(name, evacuate, force, reason))
 
     async def forget(self, name: str, force: bool = False) -> None:
         """Remove a host."""

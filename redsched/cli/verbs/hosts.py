@@ -26,6 +26,9 @@ FAILED_HEADS = ("CLAIM", "FAILED MOVES", "NEXT MOVE", "LAST FAILURE")
 MOVING = {"move": "moved to", "evacuate": "evacuated to"}
 POOL_HEADS = ("POOL", "PARENT", "TRAITS")
 
+Reason = Annotated[
+    str, typer.Option("--reason", help="Why, as one line: shown until the host is enabled.", show_default=False)
+]
 UntilEmpty = Annotated[int, seconds("--wait", most=MAX_DEADLINE_S, help="How long to wait until the host is empty.")]
 
 
@@ -97,9 +100,7 @@ def drain(
         AtDeadline | None,
         typer.Option("--then", help="What to do with the remaining claims at the deadline. Default: keep."),
     ] = None,
-    reason: Annotated[
-        str, typer.Option("--reason", help="Why, as one line: shown until the host is enabled.", show_default=False)
-    ] = "",
+    reason: Reason = "",
     wait: UntilEmpty = 0,
     where: Where = ANYWHERE,
 ) -> None:
@@ -113,6 +114,8 @@ def drain(
     async def drained(fleet: Fleet) -> None:
         await fleet.hosts.set_status(name, HostStatus.DRAINING, move, deadline, then, reason=reason)
         print(f"{name} is draining", flush=True)
+        if not move:
+            await _say_what_stays(fleet, name)
         await _watch(fleet, name, move, wait)
 
     with_fleet(where, drained)
@@ -133,18 +136,26 @@ def _refuse_half(name: str, move: bool, deadline: int, then: AtDeadline | None) 
 
 def enable(name: HostArgument, where: Where = ANYWHERE) -> None:
     """Allow new claims on this host again."""
-    _set_status(where, name, HostStatus.ENABLED)
+    with_fleet(where, lambda s: s.hosts.set_status(name, HostStatus.ENABLED), on_demand=True)
+    print(f"{name} is enabled")
 
 
-def disable(name: HostArgument, where: Where = ANYWHERE) -> None:
+def disable(name: HostArgument, reason: Reason = "", where: Where = ANYWHERE) -> None:
     """Stop new claims on this host; existing claims stay."""
-    _set_status(where, name, HostStatus.DISABLED)
+
+    async def disabled(fleet: Fleet) -> None:
+        await fleet.hosts.set_status(name, HostStatus.DISABLED, reason=reason)
+        print(f"{name} is disabled", flush=True)
+        await _say_what_stays(fleet, name)
+
+    with_fleet(where, disabled, on_demand=True)
 
 
 def write_off(
     name: HostArgument,
     evacuate: Annotated[bool, typer.Option("--evacuate", help=about(LostBody, "evacuate"))] = False,
     force: Annotated[bool, typer.Option("--force", help=about(LostBody, "force"))] = False,
+    reason: Reason = "",
     wait: UntilEmpty = 0,
     yes: Yes = False,
     where: Where = ANYWHERE,
@@ -172,7 +183,7 @@ def write_off(
 
     async def written_off(fleet: Fleet) -> None:
         try:
-            await fleet.hosts.lost(name, evacuate, force)
+            await fleet.hosts.lost(name, evacuate, force, reason=reason)
         except ClaimState as error:
             raise _alive(error, name, evacuate) from error
         print(f"{name} is written off", flush=True)
@@ -218,9 +229,14 @@ async def _watch(fleet: Fleet, name: str, moving: bool, timeout_s: int) -> None:
         print(f"its claims are being moved: `redsched host show {name}` shows the progress")
 
 
-def _set_status(where: Where, name: str, status: HostStatus) -> None:
-    with_fleet(where, lambda s: s.hosts.set_status(name, status), on_demand=True)
-    print(f"{name} is {status}")
+async def _say_what_stays(fleet: Fleet, name: str) -> None:
+    """Print what happens to the claims that are on a host which gets no new ones."""
+    number = (await fleet.hosts.get(name)).claims
+    if number:
+        stays = "its claim stays until it ends" if number == 1 else f"its {number} claims stay until they end"
+        lists = f"`redsched claim list --host {name}` shows {'it' if number == 1 else 'them'}"
+        moves = f"`redsched host drain {name} --move` moves {'it' if number == 1 else 'them'} to other hosts"
+        tables.say(f"{stays}: {lists}; {moves}")
 
 
 def slot_row(slot: str, one: SlotView) -> tuple[object, ...]:

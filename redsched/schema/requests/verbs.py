@@ -93,6 +93,11 @@ class UnshelveBody(Strict):
     model_config = ConfigDict(json_schema_extra={"examples": [{"queue_timeout_s": 10}]})
 
 
+StatusReason = Annotated[
+    str, Field(max_length=MAX_STATUS_REASON, description="Why, as one line. Kept and shown until the host is enabled.")
+]
+
+
 class DrainBody(Strict):
     """Options of draining a host."""
 
@@ -103,14 +108,19 @@ class DrainBody(Strict):
     then: Annotated[
         AtDeadline | None, Field(description="What happens to the remaining claims at the deadline. null: keep.")
     ] = None
-    reason: Annotated[
-        str,
-        Field(max_length=MAX_STATUS_REASON, description="Why, as one line. Kept and shown until the host is enabled."),
-    ] = ""
+    reason: StatusReason = ""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"move": True, "deadline_s": 600, "then": "stop", "reason": "new GPUs"}]}
     )
+
+
+class DisableBody(Strict):
+    """Options of disabling a host."""
+
+    reason: StatusReason = ""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "new firmware"}]})
 
 
 class LostBody(Strict):
@@ -120,5 +130,6 @@ class LostBody(Strict):
     force: Annotated[
         bool, Field(description="Write it off even if its lease is valid, because its machine is known to be off.")
     ] = False
+    reason: StatusReason = ""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"evacuate": True}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"evacuate": True, "reason": "its mainboard is broken"}]})

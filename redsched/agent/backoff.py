@@ -10,12 +10,16 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from redsched import aio, logs
-from redsched.errors import Unavailable
+from redsched.errors import StoreUnavailable, Unavailable
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 
 T = TypeVar("T")
 _log = logs.get_logger("redsched.agent")
+
+
+class AgentRefused(StoreUnavailable):
+    """The API refuses the agent: its token, or what it does with it. A valid token or restored rights end that."""
 
 
 class StoreBackoff:
@@ -26,6 +30,8 @@ class StoreBackoff:
         self._until_s = 0.0
         self._available = asyncio.Event()
         self._available.set()
+        self._is_refused = False
+        """Whether the store, or rather the API before it, was there and refused the last call."""
 
     @property
     def is_down(self) -> bool:
@@ -51,8 +57,10 @@ class StoreBackoff:
         now_s = aio.now_s()
         if now_s < self._until_s:
             return
-        if not self.is_down:
-            _log.warning("store unavailable, retrying", error=str(error))
+        is_refused = isinstance(error, AgentRefused)
+        if not self.is_down or is_refused != self._is_refused:
+            _log.warning("refused, retrying" if is_refused else "store unavailable, retrying", error=str(error))
+        self._is_refused = is_refused
         self._pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, self._pause_s * 2))
         self._until_s = now_s + self._pause_s * random.uniform(0.5, 1.5)
         self._available.clear()

@@ -128,7 +128,8 @@ async def _link(
         return
     from redsched.agent.rest import RestLink  # most agents use the store
 
-    async with RestLink.connect(settings, {one.cell for one in collectors}, ends_if_refused) as link:
+    cells, hosts = {one.cell for one in collectors}, [one.name for one in collectors]
+    async with RestLink.connect(settings, cells, ends_if_refused, hosts) as link:
         yield link
 
 

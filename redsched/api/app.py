@@ -14,6 +14,7 @@ from redsched.api import openapi, problems
 from redsched.api.access.changes import ClaimProjects
 from redsched.api.access.gate import Gate
 from redsched.api.access.in_progress import InProgress
+from redsched.api.access.refused_agents import RefusedAgents
 from redsched.api.access_log import AccessLog
 from redsched.api.browsers import Browsers, TrustedHosts
 from redsched.api.fast_path import FastPath
@@ -83,6 +84,7 @@ def create_app(
     )
     app.state.settings = settings
     app.state.closing = asyncio.Event()
+    app.state.refused_agents = RefusedAgents()
     # Kept flat, with /docs: FastAPI hides the routes of included routers behind one that has no methods.
     app.state.routes = [route for one in (app, *ROUTERS) for route in one.routes if isinstance(route, Route)]
     for router in ROUTERS:
@@ -101,7 +103,7 @@ def _gated(
 ) -> ASGIApp:
     """Return the app inside the middleware that identifies requests and refuses those that may not pass."""
     inside = InProgress(PlainPaths(FastPath(app.build_middleware_stack())))
-    checked = Browsers(Gate(inside, app.state.routes, authenticator), trusted)
+    checked = Browsers(Gate(inside, app.state.routes, authenticator, app.state.refused_agents), trusted)
     return RequestIds(AccessLog(checked) if settings.access_log else checked)
 
 

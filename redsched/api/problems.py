@@ -16,9 +16,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from redsched import errors, logs, origin
+from redsched.api.access.callers import caller_of
 from redsched.api.access.redact import redact_error
 from redsched.api.methods import allowed_methods
-from redsched.errors import InvalidRequest, PreconditionFailed, RedschedError, Unavailable
+from redsched.errors import Forbidden, InvalidRequest, PreconditionFailed, RedschedError, Unavailable
 from redsched.schema.parsing import invalid, shown_text
 from redsched.schema.problem import members
 
@@ -114,6 +115,8 @@ def problem(error: RedschedError, headers: Mapping[str, str] | None = None) -> R
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
+    if isinstance(error, Forbidden):  # of what the body names, which the gate does not read
+        request.app.state.refused_agents.note(request.scope, error, caller_of(request.scope))
     return problem(redact_error(request, cast(RedschedError, error)))
 
 

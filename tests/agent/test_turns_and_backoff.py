@@ -4,9 +4,10 @@ import asyncio
 import random
 
 import pytest
+from structlog.testing import capture_logs
 
 from redsched.agent import backoff as line_module
-from redsched.agent.backoff import LONGEST_PAUSE_S, StoreBackoff
+from redsched.agent.backoff import LONGEST_PAUSE_S, AgentRefused, StoreBackoff
 from redsched.agent.timers import TimerQueue
 from redsched.errors import StoreUnavailable, Unavailable
 from redsched.model.tokens import is_newer
@@ -74,6 +75,23 @@ async def test_asking_continues_until_there_is_an_answer(monkeypatch: pytest.Mon
 
     assert await line.call(call) == "answer"
     assert not line.is_down
+
+
+async def test_it_is_logged_whether_the_store_is_away_or_the_api_refuses_the_agent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(line_module, "FIRST_PAUSE_S", 1e-9)
+    monkeypatch.setattr(line_module, "LONGEST_PAUSE_S", 1e-9)
+    line = StoreBackoff()
+    with capture_logs() as logged:
+        for error in (StoreUnavailable("gone"), AgentRefused("a token"), AgentRefused("a token"), Unavailable("gone")):
+            line.failed(error)
+            await line.ready()
+    assert [(one["event"], one["error"]) for one in logged] == [
+        ("store unavailable, retrying", "gone"),
+        ("refused, retrying", "a token"),
+        ("store unavailable, retrying", "gone"),
+    ]
 
 
 async def test_errors_that_waiting_does_not_repair_are_raised() -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from redsched.agent.backoff import AgentRefused
 from redsched.errors import (
     Forbidden,
     InvalidRequest,
@@ -41,14 +42,14 @@ class ApiClient:
 
     @classmethod
     @asynccontextmanager
-    async def connect(cls, settings: Settings) -> AsyncIterator["ApiClient"]:
-        """Open a connection. Raises InvalidRequest for unusable settings."""
+    async def connect(cls, settings: Settings, hosts: Sequence[str] = ()) -> AsyncIterator["ApiClient"]:
+        """Open a connection for the agent of these hosts. Raises InvalidRequest for unusable settings."""
         import httpx  # most agents use the store
 
         url = checked_url(settings.api, settings.api_insecure, "--insecure (REDSCHED_API_INSECURE)")
         token = TokenFile(settings.token_file)
         tls = tls_context(settings.api_ca, settings.api_cert, settings.api_key)
-        async with httpx.AsyncClient(**options(url, tls, "redsched-agent")) as client:
+        async with httpx.AsyncClient(**options(url, tls, _name(hosts))) as client:
             yield cls(client, url, token, settings.reply_timeout_s)
 
     async def first(self) -> Mapping[str, Any]:
@@ -68,8 +69,8 @@ class ApiClient:
         """Return the reply to a request; `timeout_s` is how long the API may wait before it replies.
 
         Raises OutcomeUnknown if it was sent and no reply came, StoreUnavailable, and what the reply says. A refused
-        token is an outage too: the agent goes on once there is another one. Only with `is_first`, the refusal of a
-        token that was never accepted here, it is raised as it is.
+        token is an outage too, AgentRefused: the agent goes on once there is another one. Only with `is_first`, the
+        refusal of a token that was never accepted here, it is raised as it is.
         """
         try:
             if timeout_s:
@@ -80,7 +81,7 @@ class ApiClient:
             self._token.look_again()
             if is_first:
                 raise
-            raise StoreUnavailable(f"the API at {self.url} refuses this agent: {error.detail}") from error
+            raise AgentRefused(f"the API at {self.url} refuses this agent: {error.detail}") from error
 
     async def _call(
         self,
@@ -134,3 +135,11 @@ class ApiClient:
         if reply.status_code == 429:
             return StoreUnavailable(f"the API at {self.url} has too much to do: {problem.detail}")
         return InvalidRequest(f"the API at {self.url} answers {reply.status_code}: {problem.detail}")
+
+
+def _name(hosts: Sequence[str]) -> str:
+    """Return the User-Agent of an agent: if the API refuses it, its log can name the host."""
+    if not hosts:
+        return "redsched-agent"
+    more = f" and {len(hosts) - 1} more" if len(hosts) > 1 else ""
+    return f"redsched-agent ({hosts[0]}{more})"

@@ -37,17 +37,18 @@ class RestLink:
     @classmethod
     @asynccontextmanager
     async def connect(
-        cls, settings: Settings, cells: Collection[str], ends_if_refused: bool = True
+        cls, settings: Settings, cells: Collection[str], ends_if_refused: bool = True, hosts: Sequence[str] = ()
     ) -> AsyncIterator["RestLink"]:
         """Open a connection, and check that the API accepts the token and has these cells.
 
-        `ends_if_refused`: the first report of a host raises Forbidden or Unauthenticated if the API refuses it: the
-        token is not that of this host. Later refusals, or without it all, are outages.
+        `hosts`: those of the agent, for the API's log. `ends_if_refused`: the first report of a host raises Forbidden
+        or Unauthenticated if the API refuses it: the token is not that of this host. Later refusals, or without it all,
+        are outages.
 
         Raises InvalidRequest, Unauthenticated, Forbidden, NotFound, StoreUnavailable, and OutcomeUnknown if the API
         accepts the connection but does not reply.
         """
-        async with ApiClient.connect(settings) as client:
+        async with ApiClient.connect(settings, hosts) as client:
             known = (await client.first())["cells"]
             if missing := sorted(set(cells) - set(known)):
                 raise NotFound(f"the API at {client.url} has no cell {missing[0]!r}: it serves {', '.join(known)}")

@@ -4,7 +4,8 @@ It checks the role against the table of routes (scopes.py), and for agents the h
 own projects and own claims is checked by the routes, because only they know the claim.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -13,6 +14,7 @@ from redsched import origin
 from redsched.api.access.agents import own_host
 from redsched.api.access.callers import CALLER, STRANGER
 from redsched.api.access.policies import RoutePolicies
+from redsched.api.access.refused_agents import RefusedAgents
 from redsched.api.access.scopes import Access, RoutePolicy
 from redsched.api.problems import problem
 from redsched.auth.access_token import MAX_TOKEN_BYTES
@@ -27,8 +29,15 @@ CHALLENGE = {"WWW-Authenticate": "Bearer"}
 class Gate:
     """Lets a request pass with its caller in the scope, or answers 401 or 403. Without `authenticator` all may pass."""
 
-    def __init__(self, app: ASGIApp, routes: Iterable[Route], authenticator: Authenticator | None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        routes: Iterable[Route],
+        authenticator: Authenticator | None,
+        refused_agents: RefusedAgents | None = None,
+    ) -> None:
         self._app = app
+        self._refused_agents = refused_agents or RefusedAgents()
         self._policies = RoutePolicies(routes)
         self._authenticator = authenticator
 
@@ -36,9 +45,13 @@ class Gate:
         if scope["type"] != "http" or self._authenticator is None:
             scope[CALLER] = UNRESTRICTED
             return await self._app(scope, receive, send)
+        caller: Caller | None = None
         try:
-            caller = await self._admitted(self._authenticator, scope)
+            policy, parameters = self._policies.find(scope["method"], scope["path"])
+            caller = await _identified(self._authenticator, policy, scope)
+            _check_may(caller, policy, parameters, scope)
         except RedschedError as error:
+            self._refused_agents.note(scope, error, caller)
             return await problem(error, _headers(error, scope))(scope, receive, send)
         scope[CALLER] = caller
         entered = origin.enter(Origin(caller.id, origin.current().request_id))
@@ -47,18 +60,21 @@ class Gate:
         finally:
             origin.leave(entered)
 
-    async def _admitted(self, authenticator: Authenticator, scope: Scope) -> Caller:
-        """Return the caller of a request that may pass. Raises Unauthenticated, Forbidden, Unavailable."""
-        policy, parameters = self._policies.find(scope["method"], scope["path"])
-        if policy is not None and policy.is_open:
-            return await _guest(authenticator, scope)
-        caller = await authenticator.identify(bearer(scope["headers"]))
-        if policy is None or caller.role is Role.OPERATOR:
-            return caller  # the router answers 404 or 405 where there is no route
-        _check_role(caller, policy, scope)
-        if caller.role is Role.AGENT and "host" in parameters:
-            own_host(caller, parameters["host"])
-        return caller
+
+async def _identified(authenticator: Authenticator, policy: RoutePolicy | None, scope: Scope) -> Caller:
+    """Return the caller of a request. Raises Unauthenticated, Unavailable."""
+    if policy is not None and policy.is_open:
+        return await _guest(authenticator, scope)
+    return await authenticator.identify(bearer(scope["headers"]))
+
+
+def _check_may(caller: Caller, policy: RoutePolicy | None, parameters: Mapping[str, Any], scope: Scope) -> None:
+    """Raise Forbidden unless the caller may use the route; where there is none, the router answers 404 or 405."""
+    if policy is None or policy.is_open or caller.role is Role.OPERATOR:
+        return
+    _check_role(caller, policy, scope)
+    if caller.role is Role.AGENT and "host" in parameters:
+        own_host(caller, parameters["host"])
 
 
 async def _guest(authenticator: Authenticator, scope: Scope) -> Caller:

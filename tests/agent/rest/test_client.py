@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from redsched import aio
+from redsched.agent.backoff import AgentRefused
 from redsched.agent.rest.client import ApiClient
 from redsched.agent.rest.heartbeats import HeartbeatBatcher
 from redsched.agent.rest.link import RestCellLink
@@ -45,9 +46,9 @@ def problem(status: int, kind: str) -> Reply:
         (503, "outcome-unknown", OutcomeUnknown),
         (503, "too-many-connections", StoreUnavailable),
         (500, "internal-error", StoreUnavailable),
-        (401, "unauthenticated", StoreUnavailable),
-        (403, "forbidden", StoreUnavailable),
-        (404, "not-found", StoreUnavailable),
+        (401, "unauthenticated", AgentRefused),
+        (403, "forbidden", AgentRefused),
+        (404, "not-found", AgentRefused),
         (429, "too-many-requests", StoreUnavailable),
         (409, "claim-state", ClaimState),
         (422, "invalid-request", InvalidRequest),

@@ -97,7 +97,8 @@ class Decider:
             return self._refused(profile)
         # The hosts to pick from must not depend on the number of alternates.
         options = found[:looked_at]
-        first = choose(profile.alike([entry[2] for entry, _ in options[:pick_from]]), pick_from, rng)
+        best = [entry for entry, _ in options[:pick_from]]
+        first = choose(profile.peers([row for _, _, row in best], [-one for one, _, _ in best]), pick_from, rng)
         place = profile.places.get(first)
         if place is None:
             others = [[candidate] for number, (_, candidate) in enumerate(options) if number != first]

@@ -27,7 +27,7 @@ from redsched.decide.pools import PoolDemand, demand_on, given_by_roots, is_plai
 from redsched.decide.result import Place, ReasonCount
 from redsched.decide.rules import ALL_ROWS, Filter, Mask, Rule, depends_on_nothing
 from redsched.decide.scoring import score, scores
-from redsched.decide.scoring.weigher import Score, Weighing
+from redsched.decide.scoring.weigher import Peers, Score, Weighing
 from redsched.decide.top_hosts import Entry, TopHosts
 from redsched.decide.work_limit import TooMuchWork, check_work
 from redsched.model import Amounts, Candidate, Request
@@ -96,7 +96,7 @@ class RequestProfile:
         self._others = tuple(rule for rule in others if not rule.dynamic)
         self.rules = (*self._host_rules.rules, *self._others)
         self.weighing = weighing
-        self._tiers = [weigher.tiers for weigher in weighing if weigher.tiers]
+        self._peers = Peers(weighing)
         dependencies = {*(rule.depends for rule in self._others), *(weigher.depends for weigher in weighing)}
         self._dependencies = tuple(dependencies - {depends_on_nothing})
         self._dynamic = tuple(rule for rule in others if rule.dynamic)
@@ -365,14 +365,9 @@ class RequestProfile:
         best = best_of_all(self._ranked, self.columns.order, count).tolist()
         return [(-self._ranked.item(row), self.columns.name(row), row) for row in best]
 
-    def alike(self, rows: Sequence[int]) -> int:
-        """Return how many of the first of these rows a random one may be picked from: those of one tier."""
-        count = len(rows)
-        for tiers in self._tiers if count > 1 else ():
-            if (numbers := tiers(self.columns, self.request)) is not None:
-                best = numbers.item(rows[0])
-                count = next((at for at in range(1, count) if numbers.item(rows[at]) != best), count)
-        return count
+    def peers(self, rows: Sequence[int], scores: Sequence[float]) -> int:
+        """Return how many of the first of these rows are as good as the first one: see `Peers`."""
+        return self._peers.count(self.columns, self.request, rows, scores)
 
     def score_of(self, row: int) -> float | None:
         """Return the score of a row; None if it does not pass every rule, or if its pools are known to fail."""

@@ -24,7 +24,7 @@ from redsched.store.codec.keys import Kind
 from tests.support.builders.columns import columns_of
 from tests.support.builders.decisions import smallest_change
 
-BEST = Settings(pick_from=1)
+DEFAULTS = Settings()
 UP = {"version": "1", "epoch": "1-a", "status": "enabled", "alive": "1"}
 GPU = "CUSTOM_GPU_MILLI"
 
@@ -46,7 +46,7 @@ def claim(host: str = "h1", state: ClaimStatus = ClaimStatus.ACTIVE, **more: obj
     return Claim("a", "c1", host, state, "1-a.1", **({"amounts": {"VCPU": 2}} | more))  # type: ignore[arg-type]
 
 
-def after(columns: Columns, request: Request, held: Claim, settings: Settings = BEST) -> bool:
+def after(columns: Columns, request: Request, held: Claim, settings: Settings = DEFAULTS) -> bool:
     """Return whether the nearest host fits once a claim has ended; check that the columns are unchanged."""
     decider = Decider(columns, settings)
     (miss,) = decider.explain(request).nearest
@@ -64,14 +64,14 @@ def test_a_gang_waits_for_room_for_the_member_that_fails() -> None:
     gang = Request(members=(GangMember("web", Request({"VCPU": 1})), GangMember("db", Request({"VCPU": 4}))))
     assert after(columns, gang, claim(amounts={"VCPU": 3}))
     assert not after(columns, gang, claim(amounts={"VCPU": 1}))
-    (miss,) = Decider(columns, BEST).explain(gang).nearest
+    (miss,) = Decider(columns, DEFAULTS).explain(gang).nearest
     assert (miss.member, miss.changes) == ("db", ("2 VCPU less",))
 
 
 @pytest.mark.parametrize(("state", "helps"), [(ClaimStatus.STARTING, True), (ClaimStatus.ACTIVE, False)])
 def test_only_the_end_of_a_claim_that_is_starting_makes_one_less_that_starts(state: ClaimStatus, helps: bool) -> None:
     columns = columns_of(h1=UP | {"capacity.VCPU": "8", "claimed.VCPU": "4", "claims": "2", "starting": "1"})
-    limited = Settings(pick_from=1, max_starting_per_host=1)
+    limited = Settings(max_starting_per_host=1)
     assert after(columns, Request({"VCPU": 1}), claim(state=state), limited) == helps
 
 
@@ -93,7 +93,7 @@ def test_a_claim_is_counted_out_of_the_zone_that_it_was_counted_in(zone: str, he
 
 def test_no_wait_where_more_than_room_and_affinity_fails() -> None:
     columns = columns_of(h1=UP | {"capacity.VCPU": "8", "claimed.VCPU": "8"})
-    decider = Decider(columns, BEST)
+    decider = Decider(columns, DEFAULTS)
     for request, could in (
         (Request({"VCPU": 1}), True),
         (Request({"VCPU": 1}, required=frozenset({"CUSTOM_AVX"})), False),
@@ -115,10 +115,10 @@ def test_of_claims_just_alike_one_is_tried_and_of_many_kinds_the_largest_smalles
 
 def test_pools_are_searched_only_to_be_counted_on_some_hosts_of_many() -> None:
     with patch("redsched.decide.pool_assignments.SEARCHED", 3):
-        told = Decider(gpu_hosts(20), BEST).explain(shares(500, 400))
+        told = Decider(gpu_hosts(20), DEFAULTS).explain(shares(500, 400))
         assert (told.hosts, told.fits, told.reasons) == (20, 20, ())
         assert told.unsearched == 20 - 3 - 1  # the decision has searched the best host
-        refused = Decider(gpu_hosts(20), BEST).explain(shares(500, 400, 300))
+        refused = Decider(gpu_hosts(20), DEFAULTS).explain(shares(500, 400, 300))
     assert (refused.fits, refused.unsearched, refused.reasons) == (0, 0, (ReasonCount("pools", 20),))
 
 
@@ -127,7 +127,7 @@ def test_hosts_whose_search_takes_long_count_as_not_searched_and_stay_open() -> 
     request = shares(260, 250, 240, 230)  # both GPUs need 490: the first descent of the search does not find that
     with patch("redsched.decide.pools.assign.STEPS", 1), patch("redsched.decide.pools.assign.LEAST_STEPS", 0):
         shape = RequestProfile(
-            columns, request, multipliers(request, plugin_registry(BEST)), plugin_registry(BEST).filters
+            columns, request, multipliers(request, plugin_registry(DEFAULTS)), plugin_registry(DEFAULTS).filters
         )
         assert (shape.unassigned(), shape.unsearched) == ([], 3)
     assert shape.assigned(0)
@@ -136,7 +136,7 @@ def test_hosts_whose_search_takes_long_count_as_not_searched_and_stay_open() -> 
 def test_what_an_earlier_decision_gave_up_does_not_shorten_the_next_one() -> None:
     columns = gpu_hosts(1)
     request = shares(260, 250, 240, 230)
-    decider = Decider(columns, BEST)
+    decider = Decider(columns, DEFAULTS)
     decider.explain(request)
     shape = next(iter(decider._profiles.values()))
     shape.needs.given_up = 50
@@ -147,7 +147,7 @@ def test_what_an_earlier_decision_gave_up_does_not_shorten_the_next_one() -> Non
 
 def test_what_is_known_of_pools_lasts_until_the_host_changes() -> None:
     columns = gpu_hosts(40)
-    decider = Decider(columns, BEST)
+    decider = Decider(columns, DEFAULTS)
     with patch("redsched.decide.pool_assignments.assignments", return_value=[]) as searched:
         decider.decide(shares(500, 400), Random(0))
         for number in range(30):  # enough changes that all rows are evaluated by array
@@ -158,7 +158,9 @@ def test_what_is_known_of_pools_lasts_until_the_host_changes() -> None:
 
 def test_a_change_that_takes_too_long_to_find_is_not_reported() -> None:
     columns, request = gpu_hosts(1), shares(500, 499, 498)
-    shape = RequestProfile(columns, request, multipliers(request, plugin_registry(BEST)), plugin_registry(BEST).filters)
+    shape = RequestProfile(
+        columns, request, multipliers(request, plugin_registry(DEFAULTS)), plugin_registry(DEFAULTS).filters
+    )
     assert [edit.says for edit in smallest_change(shape, 0)] == [f"497 {GPU} in group g1 less"]
     with patch("redsched.decide.explain.changes.MAX_PLACED", 20):
         assert smallest_change(shape, 0) == ()
@@ -169,7 +171,7 @@ def test_a_change_that_takes_too_long_to_find_is_not_reported() -> None:
 
 def test_a_change_uses_what_pools_give_and_not_only_the_host_itself() -> None:
     fields = UP | {"capacity.VCPU": "2", "pool.p0": "/", "capacity.p0/VCPU": "5"}
-    (miss,) = Decider(columns_of(h1=fields), BEST).explain(Request({"VCPU": 8})).nearest
+    (miss,) = Decider(columns_of(h1=fields), DEFAULTS).explain(Request({"VCPU": 8})).nearest
     assert miss.changes == ("3 VCPU less",)
 
 
@@ -177,7 +179,7 @@ def test_without_same_subtree_the_groups_that_only_it_gives_a_meaning_go_too() -
     fields = UP | {"pool.a": "/", "pool.b": "/", "capacity.a/CUSTOM_X": "1", "trait.b/CUSTOM_T": "1"}
     groups = (Group("x", {"CUSTOM_X": 1}), Group("t", required=frozenset({"CUSTOM_T"})))
     request = Request(groups=groups, same_subtree=(frozenset({"x", "t"}),))
-    (miss,) = Decider(columns_of(h1=fields), BEST).explain(request).nearest
+    (miss,) = Decider(columns_of(h1=fields), DEFAULTS).explain(request).nearest
     assert miss.changes == ("without same_subtree t, x",)
 
 
@@ -205,7 +207,7 @@ def test_the_best_hosts_that_fit_are_ranked_with_what_each_weigher_adds(policy: 
     """In the order in which decisions prefer them, at most RANKED of them; absolute and relative weighers alike."""
     hosts = {f"h{number}": UP | {"capacity.VCPU": "16", "claimed.VCPU": str(number)} for number in range(RANKED + 2)}
     request = Request({"VCPU": 2}, policy=policy)
-    decider = Decider(columns_of(**hosts), BEST)
+    decider = Decider(columns_of(**hosts), DEFAULTS)
     ranking = decider.explain(request).ranked
     assert [one.host for one in ranking] == [f"h{number}" for number in range(RANKED)]
     assert ranking[0].host == decider.decide(request, Random(0)).places[0].chosen.host
@@ -219,16 +221,16 @@ def test_hosts_whose_pools_fail_are_not_ranked_and_few_are_searched_in_vain() ->
     columns = gpu_hosts(6, free=400)
     columns.patch("h5", {"version": "2", f"claimed.gpu0/{GPU}": "0"})
     request = shares(900, 400)
-    assert [one.host for one in Decider(columns, BEST).explain(request).ranked] == ["h5"]
-    assert Decider(gpu_hosts(3), BEST).explain(shares(500, 400, 300)).ranked == ()
+    assert [one.host for one in Decider(columns, DEFAULTS).explain(request).ranked] == ["h5"]
+    assert Decider(gpu_hosts(3), DEFAULTS).explain(shares(500, 400, 300)).ranked == ()
     with patch("redsched.decide.explain.ranking.MAX_IN_VAIN", 1):
-        assert len(Decider(gpu_hosts(20), BEST).explain(shares(500, 400)).ranked) == RANKED
+        assert len(Decider(gpu_hosts(20), DEFAULTS).explain(shares(500, 400)).ranked) == RANKED
 
 
 def test_the_ranking_of_a_gang_names_the_member() -> None:
     columns = columns_of(h1=UP | {"capacity.VCPU": "8"})
     gang = Request(members=(GangMember("web", Request({"VCPU": 1})), GangMember("db", Request({"VCPU": 4}))))
-    assert [(one.host, one.member) for one in Decider(columns, BEST).explain(gang).ranked] == [("h1", "web")]
+    assert [(one.host, one.member) for one in Decider(columns, DEFAULTS).explain(gang).ranked] == [("h1", "web")]
 
 
 # The true cause
@@ -236,9 +238,9 @@ def test_the_ranking_of_a_gang_names_the_member() -> None:
 
 def test_max_unit_is_named_where_it_forbids_what_is_free() -> None:
     fields = UP | {"capacity.VCPU": "64", "max.VCPU": "4"}
-    (miss,) = Decider(columns_of(h1=fields), BEST).explain(Request({"VCPU": 8})).nearest
+    (miss,) = Decider(columns_of(h1=fields), DEFAULTS).explain(Request({"VCPU": 8})).nearest
     assert miss.changes == ("4 VCPU less (max_unit 4)",)
-    (miss,) = Decider(columns_of(h1=fields | {"claimed.VCPU": "61"}), BEST).explain(Request({"VCPU": 8})).nearest
+    (miss,) = Decider(columns_of(h1=fields | {"claimed.VCPU": "61"}), DEFAULTS).explain(Request({"VCPU": 8})).nearest
     assert miss.changes == ("5 VCPU less",)
 
 
@@ -246,17 +248,17 @@ def test_a_group_that_is_counted_by_zone_says_how_many_its_zone_has() -> None:
     columns = columns_of(h1=UP | {"capacity.VCPU": "8", "zone": "az1"})
     fields = {"version": "1", "policy": "anti-affinity", "by": "zone", "max_per_host": "2", "members": "2"}
     columns.declared.put(Kind.SERVER_GROUP, "g", fields | {"count.zone=az1": "2"})
-    (miss,) = Decider(columns, BEST).explain(Request({"VCPU": 1}, server_group="g")).nearest
+    (miss,) = Decider(columns, DEFAULTS).explain(Request({"VCPU": 1}, server_group="g")).nearest
     assert miss.changes == ("without server group g (group g allows 2 in one zone, zone az1 has 2)",)
 
 
 def test_the_free_amount_is_that_of_the_largest_place_with_its_name() -> None:
     columns = gpu_hosts(1)
     columns.patch("h0", {"version": "2", f"claimed.gpu1/{GPU}": "0"})
-    (miss,) = Decider(columns, BEST).explain(Request({GPU: 2000})).nearest
+    (miss,) = Decider(columns, DEFAULTS).explain(Request({GPU: 2000})).nearest
     assert (miss.free, miss.places) == ({GPU: 1000}, {GPU: "gpu1"})
     own = columns_of(h1=UP | {"capacity.VCPU": "2", "pool.p0": "/", "capacity.p0/VCPU": "1"})
-    (miss,) = Decider(own, BEST).explain(Request({"VCPU": 8})).nearest
+    (miss,) = Decider(own, DEFAULTS).explain(Request({"VCPU": 8})).nearest
     assert (miss.free, miss.places) == ({"VCPU": 2}, {})
 
 
@@ -265,7 +267,7 @@ def test_the_free_amount_is_that_of_the_largest_place_with_its_name() -> None:
 
 def test_a_zone_that_no_host_is_in_is_unknown_and_the_zones_are_listed_up_to_ten() -> None:
     columns = columns_of(**{f"h{number:02}": UP | {"zone": f"az{number:02}"} for number in range(12)})
-    decider = Decider(columns, BEST)
+    decider = Decider(columns, DEFAULTS)
     found = decider.explain(Request({"VCPU": 1}, zones=frozenset({"az9", "az01"}))).unknown
     assert found.text.startswith("unknown zone 'az9': the hosts are in az00, az01, ")
     assert found.text.endswith(", az09 and more")
@@ -283,7 +285,7 @@ def test_a_zone_is_unknown_only_if_it_is_in_no_cell() -> None:
 def test_hosts_that_do_not_exist_are_named_up_to_five() -> None:
     columns = columns_of(h1=UP | {"capacity.VCPU": "8"})
     wanted = Request({"VCPU": 9}, hosts=frozenset({"h1", "nope", *(f"z{number}" for number in range(6))}))
-    found = Decider(columns, BEST).explain(wanted)
+    found = Decider(columns, DEFAULTS).explain(wanted)
     assert found.unknown.text == "unknown hosts 'nope', 'z0', 'z1', 'z2', 'z3' and 2 more"
     assert "; unknown hosts 'nope'" in refusal(True, wanted, [found], is_complete=True).detail
     assert merge_unknown([found.unknown, Unknown(hosts=frozenset({"nope"}))]).text == "unknown host 'nope'"
@@ -293,7 +295,7 @@ def test_hosts_that_do_not_exist_are_named_up_to_five() -> None:
 
 
 def closed(columns: Columns, request: Request) -> list[tuple[str, str]]:
-    return [(one.host, one.reason) for one in Decider(columns, BEST).explain(request).closed]
+    return [(one.host, one.reason) for one in Decider(columns, DEFAULTS).explain(request).closed]
 
 
 def test_hosts_that_would_fit_if_they_took_claims_are_named_with_the_reason() -> None:
@@ -322,7 +324,7 @@ def test_hosts_whose_pools_would_fail_are_not_among_them() -> None:
 
 
 def test_a_refusal_does_not_look_for_them() -> None:
-    decider = Decider(columns_of(h1=UP | {"status": "disabled", "capacity.VCPU": "8"}), BEST)
+    decider = Decider(columns_of(h1=UP | {"status": "disabled", "capacity.VCPU": "8"}), DEFAULTS)
     assert decider.explain(Request({"VCPU": 1})).closed
     assert finished(decider.refusal_steps(Request({"VCPU": 1}), 16)).closed == ()
 
@@ -347,9 +349,9 @@ def test_a_host_is_counted_for_what_the_request_names_before_its_state() -> None
     columns = columns_of(
         a=free | {"alive": "0", "zone": "az1"}, b=free | {"alive": "0", "zone": "az2"}, c=free | {"zone": "az2"}
     )
-    in_zone = Decider(columns, BEST).explain(Request({"VCPU": 9}, zones=frozenset({"az1"})))
+    in_zone = Decider(columns, DEFAULTS).explain(Request({"VCPU": 9}, zones=frozenset({"az1"})))
     assert in_zone.reasons == (ReasonCount("zone", 2), ReasonCount("down", 1))
-    named = Decider(columns, BEST).explain(Request({"VCPU": 9}, hosts=frozenset({"b"})))
+    named = Decider(columns, DEFAULTS).explain(Request({"VCPU": 9}, hosts=frozenset({"b"})))
     assert named.reasons == (ReasonCount("hosts", 2), ReasonCount("down", 1))
 
 

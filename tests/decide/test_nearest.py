@@ -13,12 +13,12 @@ from redsched.store.codec.keys import Kind
 from tests.support.builders.columns import columns_of
 from tests.support.fleets.gpu_lab import GPU, MACHINE, box, gpus, lab
 
-BEST = Settings(pick_from=1)
+DEFAULTS = Settings()
 TWO_GROUPS = f"2000 {GPU} as 2 groups of 1000, because no place of it has more than 1000"
 
 
 def nearest(columns: Columns, request: Request) -> Sequence[Miss]:
-    return Decider(columns, BEST).explain(request).nearest
+    return Decider(columns, DEFAULTS).explain(request).nearest
 
 
 def names(columns: Columns, request: Request) -> list[str]:
@@ -158,7 +158,7 @@ def held(number: int, gpu: int, project: str = "web") -> Claim:
 
 def in_the_way(columns: Columns, request: Request, *claims: Claim) -> Miss:
     """Return the nearest miss with the claims in the way; check that the columns are as before."""
-    decider = Decider(columns, BEST)
+    decider = Decider(columns, DEFAULTS)
     (miss,) = decider.explain(request).nearest
     before = [family[f"gpu3/{GPU}"].tolist() for family in (columns.claimed, columns.external)]
     found = decider.in_the_way(request, miss, claims, 0)
@@ -178,7 +178,7 @@ def test_the_claims_in_the_way_are_as_few_as_possible_with_their_projects() -> N
 def test_no_claim_is_in_the_way_where_all_of_them_would_not_do() -> None:
     columns = lab({"gpu-1": (3,)}, machines=0)
     assert in_the_way(columns, gpus(5), held(1, 3)).claims == {}
-    assert Decider(columns, BEST).in_the_way(gpus(4), Miss("gone", {}, {}), (), 0).claims == {}
+    assert Decider(columns, DEFAULTS).in_the_way(gpus(4), Miss("gone", {}, {}), (), 0).claims == {}
 
 
 def test_an_amount_that_no_place_has_needs_groups_and_the_end_of_claims() -> None:

@@ -5,7 +5,7 @@ from random import Random
 from redsched.decide import Decider
 from redsched.decide.remembered import MAX_BYTES, NAME_BYTES, Remembered, size_of
 from redsched.model import Request
-from tests.decide.test_decider import BEST, fleet
+from tests.decide.test_decider import DEFAULTS, fleet
 
 TOO_MANY = 20
 
@@ -29,7 +29,7 @@ def test_texts_and_names_in_a_key_count() -> None:
 
 def test_large_requests_are_not_remembered_by_number_alone() -> None:
     """64 dry runs of 128 KiB kept 100 MB, and of 1 MB half a gigabyte."""
-    decider = Decider(fleet(9, 9), BEST)
+    decider = Decider(fleet(9, 9), DEFAULTS)
     names = [f"host{number:050d}" for number in range(1500)]
     for number in range(TOO_MANY):
         decider.decide(Request({"VCPU": 1}, exclude_hosts=frozenset((f"h{number}x", *names))), Random(0))
@@ -39,7 +39,7 @@ def test_large_requests_are_not_remembered_by_number_alone() -> None:
 
 
 def test_many_required_traits_count() -> None:
-    decider = Decider(fleet(9, 9), BEST)
+    decider = Decider(fleet(9, 9), DEFAULTS)
     for number in range(TOO_MANY):
         traits = frozenset(f"CUSTOM_T{number}_{one}" for one in range(1000))
         decider.decide(Request({"VCPU": 1}, required=traits), Random(0))
@@ -48,7 +48,7 @@ def test_many_required_traits_count() -> None:
 
 
 def test_small_requests_are_all_remembered() -> None:
-    decider = Decider(fleet(9, 9), BEST)
+    decider = Decider(fleet(9, 9), DEFAULTS)
     for number in range(64):
         decider.decide(Request({"VCPU": 1}, exclude_hosts=frozenset((f"h{number}x",))), Random(0))
     assert len(decider._profiles) == 64

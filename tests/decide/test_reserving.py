@@ -38,7 +38,7 @@ def waits(decider: Decider, request: Request, *claims: Claim) -> tuple[tuple[str
 
 
 def decider_of(columns: Columns) -> Decider:
-    return Decider(columns, Settings(pick_from=1))
+    return Decider(columns, Settings())
 
 
 def test_as_few_claims_as_possible_have_to_leave() -> None:

@@ -33,7 +33,7 @@ from redsched.scheduler import Scheduler, Selections
 from redsched.settings import Settings
 from tests.scheduler.conftest import report_all
 
-SETTINGS = Settings(pick_from=1)
+SETTINGS = Settings()
 HUGE = "CUSTOM_HUGE_PAGES_2048KB"
 
 
@@ -198,7 +198,7 @@ async def test_what_is_not_declared_is_never_read_as_no_rule(fleet: Scheduler, n
 
 
 async def test_limits_of_claims_hold_at_once_and_in_the_replica(clean_store: str) -> None:
-    settings = Settings(pick_from=1, max_starting_per_host=2)
+    settings = Settings(max_starting_per_host=2)
     async with Scheduler.connect(clean_store, settings) as opened:
         await opened.init()
         await opened.hosts.report(HostReport("h1", {"VCPU": Inventory(100)}, lease_s=3600))

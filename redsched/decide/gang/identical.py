@@ -43,7 +43,7 @@ def find_identical(kind: Kind, candidates: int, pick: PickPolicy) -> list[Place]
     placed: list[int] = []
     while len(placed) < kind.count and (first := list(islice(best, pick.pick_from))):
         check_work(f"choosing a host for place {len(placed) + 1} of {kind.count}")
-        row = first[choose(profile.alike(first), pick.pick_from, pick.rng)]
+        row = first[choose(profile.peers(first, [*map(best.score, first)]), pick.pick_from, pick.rng)]
         placed.append(row)
         best.move(row, offers.after_another(row))
     return _places(kind, placed, list(islice(best, candidates)), candidates)

@@ -54,6 +54,10 @@ class Queue(ABC):
     def __contains__(self, row: int) -> bool: ...
 
     @abstractmethod
+    def score(self, row: int) -> float:
+        """Return the score of a row that passed all rules when the options were last read."""
+
+    @abstractmethod
     def _ordered(self) -> Iterable[int]:
         """Return the rows that pass all rules now, best first."""
 
@@ -121,6 +125,9 @@ class CachedQueue(Queue):
     def __contains__(self, row: int) -> bool:
         return row in self._sorted
 
+    def score(self, row: int) -> float:  # noqa: D102 - see Queue
+        return self._sorted.score(row)
+
     def _ordered(self) -> Iterable[int]:
         return self._sorted
 
@@ -167,6 +174,9 @@ class DynamicQueue(Queue):
 
     def __contains__(self, row: int) -> bool:
         return bool(self._mine[row])
+
+    def score(self, row: int) -> float:  # noqa: D102 - see Queue
+        return self._scores.item(row)
 
     def _ordered(self) -> Iterator[int]:
         rows = self._rows_open()

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import islice
 
 from redsched.decide.gang.order import Step
+from redsched.decide.gang.queue import Option
 from redsched.decide.gang.relations import Colocation
 from redsched.decide.gang.repair import Budget, Repair
 from redsched.decide.gang.table import Hosts, PickPolicy, Table
@@ -120,21 +121,29 @@ class Search:
 
     def _assignments(self, place: int) -> Iterator[Choice]:
         profile = self._table.kinds[self._table.kind_of[place]].profile
-        options = self._table.queue(place).options()
-        for row, candidate in self._pick.of(options, lambda best: profile.alike([row for row, _ in best])):
+        queue = self._table.queue(place)
+
+        def peers(best: Sequence[Option]) -> int:
+            rows = [row for row, _ in best]
+            return profile.peers(rows, [*map(queue.score, rows)])
+
+        for row, candidate in self._pick.of(queue.options(), peers):
             yield partial(self._table.state.assign, place, row, candidate)
 
     def _domains(self, colocation: Colocation, whole: bool) -> Iterator[Choice]:
         domains = self._table.domains(colocation, whole)
         if colocation.by == "host":
-            domains = self._pick.of(domains, partial(self._alike, colocation))
+            domains = self._pick.of(domains, partial(self._peers, colocation))
         for hosts in islice(domains, MAX_DOMAINS):
             yield partial(self._table.fix, colocation, hosts)
 
-    def _alike(self, colocation: Colocation, best: Sequence[Hosts]) -> int:
-        """Return how many of the first of these hosts a random one may be picked from for all places together."""
+    def _peers(self, colocation: Colocation, best: Sequence[Hosts]) -> int:
+        """Return how many of the first of these hosts are as good as the first one for each of the places."""
         rows = [int(hosts.argmax()) for hosts in best]
-        return min(self._table.kinds[number].profile.alike(rows) for number in colocation.kinds)
+        return min(
+            self._table.kinds[number].profile.peers(rows, self._table.scores(number, rows))
+            for number in colocation.kinds
+        )
 
     def _undo(self, step: Step) -> None:
         if isinstance(step, int):

@@ -26,6 +26,10 @@ class SortedRows:
         # A copy: a caller may pause its iteration, change the rows, restore them, and go on.
         return (row for _, _, row in tuple(self._entries))
 
+    def score(self, row: int) -> float:
+        """Return the score of a row that was not removed."""
+        return -self._by_row[row][0]
+
     def move(self, row: int, score: float | None) -> None:
         """Move a row to the position of its score; None removes it, as it takes nothing now."""
         entry = self._by_row[row]

@@ -31,10 +31,10 @@ class PickPolicy:
     pick_from: int
     rng: Random
 
-    def of(self, options: Iterator[T], alike: Callable[[list[T]], int] = len) -> Iterator[T]:
-        """Yield all options, first a random one of the best few, as far as these are `alike`: a number of the first."""
+    def of(self, options: Iterator[T], peers: Callable[[list[T]], int]) -> Iterator[T]:
+        """Yield all options, first a random one of the best few. `peers` tells how many are as good as the first."""
         best = list(islice(options, self.pick_from))
-        yield from pick(best, alike(best) if best else 0, self.rng)
+        yield from pick(best, peers(best) if best else 0, self.rng)
         yield from options
 
 
@@ -71,6 +71,10 @@ class Table:
                 profile, self._dynamic_rules[number], self.state, rows, found.scores
             )
         return queue
+
+    def scores(self, number: int, rows: Sequence[int]) -> list[float]:
+        """Return the scores of some rows for a kind, as they were before the search."""
+        return [self._opens[number].scores.item(row) for row in rows]
 
     def is_dynamic(self, number: int) -> bool:
         """Return whether a kind has rules that depend on more than the row itself."""

@@ -95,15 +95,17 @@ def _room(settings: Settings) -> tuple[Weigher, ...]:
     gpus = Scarce(GPU_SHARES, settings.gpu_beside, WHOLE_GPU)
     demands, others = GpuDemands(settings.gpu_shares, gpus), [Scarce(*one) for one in settings.scarce.items()]
     return (
-        Weigher("spread", spread, total=True),
-        Weigher("pack", pack, total=True),
-        Weigher("best_fit", best_fit, total=True),
+        Weigher("spread", spread, total=True, by_degree=True),
+        Weigher("pack", pack, total=True, by_degree=True),
+        Weigher("best_fit", best_fit, total=True, by_degree=True),
         Weigher("dot_product", dot_product, total=True),
-        Weigher("balance", balance, total=True),
-        Weigher("gpu_fragmentation", gpu_fragmentation(demands), depends=depends_on_workload, total=True),
-        Weigher("gpu_stranding", stranding([gpus]), depends=depends_on_workload, total=True),
+        Weigher("balance", balance, total=True, by_degree=True),
+        Weigher(
+            "gpu_fragmentation", gpu_fragmentation(demands), depends=depends_on_workload, total=True, by_degree=True
+        ),
+        Weigher("gpu_stranding", stranding([gpus]), depends=depends_on_workload, total=True, by_degree=True),
         stranding_weigher(others, Spared(settings.spare_up_to)),
-        Weigher("failures", failures, of_host=True, total=True),
+        Weigher("failures", failures, of_host=True, total=True, by_degree=True),
         Weigher("soft_spread", soft_spread, relative=True, dynamic=True),
     )
 
@@ -112,18 +114,20 @@ def _nova(settings: Settings) -> tuple[Weigher, ...]:
     # If Nova's class has a minval, 0 maps to 0, not the worst host.
     near, far = GroupPolicy.SOFT_AFFINITY, GroupPolicy.SOFT_ANTI_AFFINITY
     return (
-        Weigher("ram", unscaled_free_of("MEMORY_MB"), relative=True, lowest=0.0),
-        Weigher("cpu", free_of("VCPU"), relative=True, lowest=0.0),
-        Weigher("disk", unscaled_free_of("DISK_GB"), relative=True, lowest=0.0),
-        Weigher("io_ops", io_ops, relative=True, lowest=0.0),
-        Weigher("metrics", metrics(settings.metrics_weights, settings.metrics_unavailable), relative=True),
+        Weigher("ram", unscaled_free_of("MEMORY_MB"), relative=True, by_degree=True, lowest=0.0),
+        Weigher("cpu", free_of("VCPU"), relative=True, by_degree=True, lowest=0.0),
+        Weigher("disk", unscaled_free_of("DISK_GB"), relative=True, by_degree=True, lowest=0.0),
+        Weigher("io_ops", io_ops, relative=True, by_degree=True, lowest=0.0),
+        Weigher(
+            "metrics", metrics(settings.metrics_weights, settings.metrics_unavailable), relative=True, by_degree=True
+        ),
         Weigher("pci", pci, relative=True),
         Weigher("soft_affinity", members_near(near, 1.0), relative=True, dynamic=True, idle=no_members_near(near)),
         Weigher("soft_anti_affinity", members_near(far, -1.0), relative=True, dynamic=True, idle=no_members_near(far)),
         Weigher("build_failure", build_failure, relative=True),
         Weigher("cross_cell", cross_cell),
         Weigher("hypervisor_version", hypervisor_version, relative=True),
-        Weigher("num_instances", num_instances, relative=True),
+        Weigher("num_instances", num_instances, relative=True, by_degree=True),
         Weigher("image_props", image_props(settings.image_props_weights), relative=True),
     )
 

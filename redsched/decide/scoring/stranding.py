@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from redsched.cache.columns import Columns
 from redsched.decide.rules import Rows
@@ -124,8 +123,8 @@ def stranding_weigher(classes: Sequence[Scarce], spared: Spared) -> Weigher:
     def idle(columns: Columns, _request: Request) -> bool:
         return not classes and not spared.hosts(columns).names
 
-    def tiers(columns: Columns, request: Request) -> NDArray[np.float64] | None:
+    def against(columns: Columns, request: Request, rows: Rows) -> Score:
         hosts = spared.hosts(columns)
-        return hosts.against(request) if hosts.names else None
+        return hosts.against(request)[rows] if hosts.names else 0.0
 
-    return Weigher(STRANDING, raw, depends=depends, total=True, idle=idle, tiers=tiers)
+    return Weigher(STRANDING, raw, depends=depends, total=True, idle=idle, by_degree=True, equal_in=against)

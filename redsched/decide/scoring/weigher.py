@@ -1,7 +1,8 @@
 """Weighers, and how the weighers of a request add up to a host's score."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,9 @@ class Weigher:
     A weigher `of_host` does not read the request, so that requests share its values. One that is `total` may also be
     called for rows that do not fit: their values are ignored, but need not be numbers.
 
-    Of several good hosts, a random one is tried first. If `tiers(columns, request)` gives numbers of all rows, it is
-    one of those with the same number as the best: to others, no request goes by chance.
+    A random one of the hosts that are as good as the best one is tried first (see `Peers`). A weigher `by_degree`
+    measures what every claim changes, such as the room on a host, so hosts that differ little in it are equally good.
+    In other weighers they have to be equal, and in `equal_in(columns, request, rows)` if that is given.
 
     `multiplied(columns, rows, multiplier)` returns the multiplier of each row, if it differs between rows.
     """
@@ -57,7 +59,8 @@ class Weigher:
     idle: Callable[[Columns, Request], bool] = _never
     of_host: bool = False
     total: bool = False
-    tiers: Callable[[Columns, Request], NDArray[np.float64] | None] | None = None
+    by_degree: bool = False
+    equal_in: Callable[[Columns, Request, Rows], Score] | None = None
 
     def value(self, columns: Columns, request: Request, rows: Rows) -> Score:
         """Return the value to multiply: the raw numbers, normalized if the weigher is relative."""
@@ -72,6 +75,9 @@ class Weigher:
         value = self.value(columns, request, rows)
         return value if isinstance(times, float) and times == 1.0 else times * value
 
+
+NEAR = 0.05
+"""The part of a weigher's range by which hosts may differ and be equally good, if the weigher is by degree."""
 
 LOWEST = float(np.finfo(np.float64).min)
 """The lowest score of a host that fits."""
@@ -140,6 +146,36 @@ def _of_hosts(columns: Columns, request: Request, weigher: Weigher, multiplier: 
 
     found: NDArray[np.float64] = columns.derived(key, weighed, ALL_ROWS)
     return found
+
+
+class Peers:
+    """Tells which hosts are as good as the best one for a request, so that any of them may be tried first."""
+
+    def __init__(self, weighing: Weighing) -> None:
+        self._exact = [(one, times) for one, times in weighing.items() if one.equal_in or not one.by_degree]
+        exact = {one for one, _ in self._exact}
+        self._near = NEAR * max((abs(times) for one, times in weighing.items() if one not in exact), default=0.0)
+
+    def count(self, columns: Columns, request: Request, rows: Sequence[int], scores: Sequence[float]) -> int:
+        """Return how many of the first of some rows are as good as the first one, which has the best of the scores.
+
+        Their scores differ by at most NEAR of the largest multiplier by degree alone; in the rest they are equal.
+        """
+        least = scores[0] - self._near
+        count = next((at for at, one in enumerate(scores) if one < least), len(rows))
+        for weigher, multiplier in self._exact if count > 1 else ():
+            if not weigher.idle(columns, request):
+                some = np.array(rows[:count], np.intp)
+                values = (weigher.equal_in or weigher.raw)(columns, request, some)
+                values = np.asarray(values * weigher.multiplied(columns, some, multiplier))
+                if values.ndim:
+                    best, *others = values.tolist()
+                    count = 1 + next((at for at, one in enumerate(others) if _differ(best, one)), count - 1)
+        return count
+
+
+def _differ(one: float, other: float) -> bool:
+    return one != other and not (isnan(one) and isnan(other))
 
 
 def is_absolute(columns: Columns, request: Request, weighing: Weighing) -> bool:

@@ -277,7 +277,7 @@ def test_a_remembered_request_follows_what_aggregates_come_to_say() -> None:
 def test_a_shape_that_was_shared_between_projects_lets_nobody_into_what_is_reserved_later() -> None:
     """Whichever project used the shape first, other requests stay out of an aggregate reserved for a project."""
     columns = fleet()
-    decider = Decider(columns, Settings(pick_from=1))
+    decider = Decider(columns, Settings())
     assert decider.decide(Request({"VCPU": 4}, project="web"), Random(0)).places
     for host in columns.names():
         columns.patch(host, {"aggregate.secure": "1"})

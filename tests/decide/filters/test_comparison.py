@@ -11,14 +11,14 @@ from redsched.settings import Settings
 from tests.support.builders.columns import columns_of
 
 HOST = {"version": "1", "epoch": "1-a", "status": "enabled", "alive": "1", "zone": "az1", "capacity.VCPU": "8"}
-BEST = Settings(pick_from=1)
+DEFAULTS = Settings()
 
 
-def decide(columns: Columns, request: Request, settings: Settings = BEST) -> Decision:
+def decide(columns: Columns, request: Request, settings: Settings = DEFAULTS) -> Decision:
     return Decider(columns, settings).decide(request, Random(0))
 
 
-def fitting(columns: Columns, request: Request, settings: Settings = BEST) -> list[str]:
+def fitting(columns: Columns, request: Request, settings: Settings = DEFAULTS) -> list[str]:
     """Return the hosts on which a request may be placed."""
     return sorted({one.host for place in decide(columns, request, settings).places for one in place.candidates})
 

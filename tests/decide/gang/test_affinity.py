@@ -35,14 +35,14 @@ def fleet(policy: str, **counts: int) -> Columns:
 )
 def test_who_may_join(policy: str, counts: dict[str, int], open_to: set[str]) -> None:
     """If members of an affinity group are on different hosts (as after hosts restored claims), no host is open."""
-    decision = Decider(fleet(policy, **counts), Settings(pick_from=1)).decide(ASKED, Random(0))
+    decision = Decider(fleet(policy, **counts), Settings()).decide(ASKED, Random(0))
     assert {one.host for place in decision.places for one in place.candidates} == open_to
     if not open_to:
         assert [(one.reason, one.hosts) for one in decision.reasons] == [("server_group", 3)]
 
 
 def test_a_soft_group_draws_where_its_members_are() -> None:
-    decision = Decider(fleet("soft-affinity", h3=2), Settings(pick_from=1)).decide(ASKED, Random(0))
+    decision = Decider(fleet("soft-affinity", h3=2), Settings()).decide(ASKED, Random(0))
     assert decision.places[0].chosen.host == "h3"
-    decision = Decider(fleet("soft-anti-affinity", h1=2, h2=1), Settings(pick_from=1)).decide(ASKED, Random(0))
+    decision = Decider(fleet("soft-anti-affinity", h1=2, h2=1), Settings()).decide(ASKED, Random(0))
     assert decision.places[0].chosen.host == "h3"

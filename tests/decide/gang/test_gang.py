@@ -31,7 +31,7 @@ from redsched.model import (
 from redsched.settings import Settings
 from tests.support.builders.decisions import hosts_of
 
-BEST = Settings(pick_from=1)
+DEFAULTS = Settings()
 ENABLED = {"version": "1", "epoch": "1-a", "status": "enabled", "alive": "1"}
 
 
@@ -57,7 +57,7 @@ def related(kind: RelationType, *names: str) -> tuple[Relation, ...]:
     return (Relation(kind, names),)
 
 
-def decide(columns: Columns, request: Request, settings: Settings = BEST) -> Decision:
+def decide(columns: Columns, request: Request, settings: Settings = DEFAULTS) -> Decision:
     return Decider(columns, settings).decide(request, Random(0))
 
 
@@ -302,8 +302,8 @@ def test_an_incremental_gang_keeps_its_relations_among_those_placed() -> None:
 
 
 def test_alternates_take_any_of_the_places_and_none_is_given_where_places_are_related() -> None:
-    columns = fleet(9, 8, 2, 7)
-    members = (member("a", 1, hosts=frozenset(("h0", "h2", "h3"))), member("b", 3))
+    columns = fleet(90, 80, 2, 60)
+    members = (member("a", 10, hosts=frozenset(("h0", "h2", "h3"))), member("b", 30))
     decision = decide(columns, gang(*members, alternates=2))
     assert chosen(decision) == ["h0", "h1"]
     assert decision.alternates == ("h3",)
@@ -342,7 +342,7 @@ def test_hosts_beyond_the_best_are_examined_where_pools_decide(monkeypatch: pyte
 
 
 def test_a_gang_of_many_members_leaves_other_shapes_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    decider = Decider(fleet(200), BEST, remembered=4)
+    decider = Decider(fleet(200), DEFAULTS, remembered=4)
     decider.decide(Request({"VCPU": 7}), Random(0))
     decider.decide(gang(*(member(f"m{at}", at + 1) for at in range(6))), Random(0))
     monkeypatch.setattr(RequestProfile, "__init__", lambda *_: pytest.fail("a shape was forgotten"))
@@ -350,7 +350,7 @@ def test_a_gang_of_many_members_leaves_other_shapes_remembered(monkeypatch: pyte
 
 
 def test_a_gang_is_explained_by_the_member_that_fails() -> None:
-    explanation = Decider(fleet(4, 2), BEST).explain(gang(member("web", 1), member("db", 8)), "h0")
+    explanation = Decider(fleet(4, 2), DEFAULTS).explain(gang(member("web", 1), member("db", 8)), "h0")
     assert explanation.reasons == (ReasonCount("db: VCPU", 2),)
     assert explanation.fits == 0
     assert explanation.checks[0].reason == "VCPU"

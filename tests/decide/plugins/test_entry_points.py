@@ -55,7 +55,7 @@ def test_the_example_of_the_docs_filters_weighs_and_has_its_policy(installing: I
     points = tomllib.loads(example("toml"))["project"]["entry-points"]
     installing("heat", example("python"), points)
     columns = degrees(hot="95", warm="60", cool="20", silent="")
-    decider = Decider(columns, Settings(pick_from=1))
+    decider = Decider(columns, Settings())
     asked = Request({"VCPU": 1}, policy="quiet")
     assert hosts_of(decider.decide(asked, Random(0))) == [("cool", "warm", "silent")]
     explanation = decider.explain(SMALL, "hot")
@@ -79,7 +79,7 @@ def test_every_attribute_that_is_promised_is_there(attribute: str) -> None:
 def test_what_changes_is_decided_again(installing: Installing) -> None:
     installing("heat", example("python"), tomllib.loads(example("toml"))["project"]["entry-points"])
     columns = degrees(a="60", b="20")
-    decider, asked = Decider(columns, Settings(pick_from=1)), Request({"VCPU": 1}, policy="quiet")
+    decider, asked = Decider(columns, Settings()), Request({"VCPU": 1}, policy="quiet")
     assert hosts_of(decider.decide(asked, Random(0))) == [("b", "a")]
     columns.patch("b", {"version": "2", "metric.temperature": "99"})
     assert hosts_of(decider.decide(asked, Random(0))) == [("a",)]

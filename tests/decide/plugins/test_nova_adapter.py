@@ -79,7 +79,6 @@ def test_filters_and_weighers_for_nova_decide_with_all_others() -> None:
     settings = Settings(
         nova_filters=(NOVAS + "TenantFilter",),
         nova_weighers=(NOVAS + "RAMWeigher",),
-        pick_from=1,
         weights={"spread": 0},
     )
     columns = memory(a="300", b="200", c="900", d="50")

@@ -21,7 +21,7 @@ def pool(name: str, parent: str = "/", traits: str = "", **amounts: int) -> dict
 
 def answers(columns: Columns, **asked: Any) -> dict[str, dict[str, int]]:
     """Return each host on which a request may be placed, with the amounts of its first candidate there."""
-    places = Decider(columns, Settings(pick_from=1)).decide(Request(**asked), Random(0)).places
+    places = Decider(columns, Settings()).decide(Request(**asked), Random(0)).places
     found: dict[str, dict[str, int]] = {}
     for one in (one for place in places for one in place.candidates):
         found.setdefault(one.host, dict(one.amounts))

@@ -12,7 +12,7 @@ from tests.support.builders.columns import columns_of
 from tests.support.builders.weighed import aggregate
 
 HOST = {"version": "1", "epoch": "1-a", "status": "enabled", "alive": "1", "zone": "az1", "capacity.VCPU": "100"}
-SETTINGS = Settings(pick_from=1, metrics_weights={"power": -1.0}, image_props_weights={"os_distro": 2.0})
+SETTINGS = Settings(metrics_weights={"power": -1.0}, image_props_weights={"os_distro": 2.0})
 
 MORE_AND_LESS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "ram": ({"capacity.MEMORY_MB": "900"}, {"capacity.MEMORY_MB": "500"}),

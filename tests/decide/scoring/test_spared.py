@@ -129,7 +129,7 @@ def test_what_every_machine_usually_has_is_never_scarce() -> None:
 
 def test_scarce_classes_follow_hosts_that_come_and_go_and_change() -> None:
     columns = lab(boxes=1, machines=1)
-    decider = Decider(columns, Settings(pick_from=1))
+    decider = Decider(columns, Settings())
 
     def first() -> str:
         return decider.decide(Request(JOB), Random(1)).places[0].chosen.host

@@ -111,7 +111,7 @@ def test_a_decision_leaves_the_host_with_devices_to_requests_for_them() -> None:
     up = {"version": "1", "epoch": "1-a", "status": "enabled", "alive": "1"}
     columns = columns_of(board=boards(1, VCPU=5) | up, plain=having(VCPU=16) | up)
     policies = {"mine": {"pack": 1.0, "stranding": 2.0}}
-    decider = Decider(columns, OTHERS.model_copy(update={"pick_from": 1, "policies": policies}))
+    decider = Decider(columns, OTHERS.model_copy(update={"policies": policies}))
 
     def chosen(policy: str) -> str:
         decision = decider.decide(Request({"VCPU": 4}, policy=policy), Random(1))

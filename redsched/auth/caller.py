@@ -68,6 +68,11 @@ class Caller:
         return self.claims_for or self.id
 
     @property
+    def title(self) -> str:
+        """Who it is, for messages about what it lacks."""
+        return f"the token of {self.id!r}"
+
+    @property
     def own_only(self) -> bool:
         """Whether it may change only claims that it owns, or nobody does."""
         return self.role is Role.TENANT and not self.project_wide

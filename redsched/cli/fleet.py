@@ -66,6 +66,7 @@ async def opened(
 async def opened_remote(settings: Settings) -> "AsyncIterator[RemoteFleet]":
     """Open the fleet over the API of settings."""
     from redsched.cli.remote import RemoteFleet
+    from redsched.cli.remote.refusals import in_words_of_commands
     from redsched.client import AsyncClient
     from redsched.rest.endpoint import checked_url
 
@@ -82,4 +83,5 @@ async def opened_remote(settings: Settings) -> "AsyncIterator[RemoteFleet]":
         retry_s=RETRY_S,
     )
     async with RemoteFleet.connect(client) as remote:
-        yield remote
+        with in_words_of_commands(settings):
+            yield remote

@@ -61,7 +61,10 @@ ANYWHERE = Where()
 
 
 def settings_of(where: Where) -> Settings:
-    """Return the settings with either the store or the API. Raises InvalidRequest, and NotFound for a context."""
+    """Return the settings with either the store or the API; `context` is set only if they are from that.
+
+    Raises InvalidRequest, and NotFound for a context.
+    """
     given = {"--url": where.url, "--api": where.api, "--context": where.context}
     named = [option for option, value in given.items() if value]
     if len(named) > 1:
@@ -90,19 +93,20 @@ def store_settings(url: str) -> Settings:
 
 def _chosen(where: Where, settings: Settings) -> Settings:
     if where.url:
-        return settings.model_copy(update={"api": ""})
+        return settings.model_copy(update={"api": "", "context": ""})
     if where.api:
-        return settings.model_copy(update={"api": where.api, "redis_url": ""})
+        return settings.model_copy(update={"api": where.api, "redis_url": "", "context": ""})
     if where.context:
         return _in_context(settings, where.context)
     if settings.redis_url and settings.api:
         raise InvalidRequest("REDSCHED_REDIS_URL and REDSCHED_API are both set: unset one, or give --url or --api")
     if settings.redis_url or settings.api:
-        return settings
+        return settings.model_copy(update={"context": ""})
     if name := settings.context or contexts.read().current:
         return _in_context(settings, name)
     raise InvalidRequest(NOWHERE)
 
 
 def _in_context(settings: Settings, name: str) -> Settings:
-    return settings.model_copy(update=contexts.read().get(name).model_dump())
+    """Return the settings of a fleet, with the name of the context that they are from."""
+    return settings.model_copy(update={**contexts.read().get(name).model_dump(), "context": name})

@@ -113,6 +113,10 @@ def exchange(call: Call[T], api: Api) -> Exchange[T]:
         if isinstance(outcome, httpx.Response) and outcome.is_success:
             return _content(call, api, outcome)
         error = _error(call, api, outcome)
+        if isinstance(error, Unauthenticated) and not token:
+            raise Unauthenticated(
+                f"the API at {api.url} wants a token, and this client has none: give it a token_file, or a token"
+            )
         if isinstance(error, Unauthenticated) and api.token_file and token != refused:
             # It may have been replaced just now. The API did nothing for this one.
             api.token_file.look_again()

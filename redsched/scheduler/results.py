@@ -467,6 +467,14 @@ class BulkResult:
 
 
 @dataclass(frozen=True, slots=True)
+class BulkPage(Page[BulkResult]):
+    """A page of results, as callers of the REST API get it who may change only the claims of one owner."""
+
+    of_others: int = 0
+    """On the first page: how many further claims match, and have other owners."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClassCapacity:
     """The amounts of one class, in its unit.
 

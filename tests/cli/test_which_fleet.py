@@ -77,7 +77,8 @@ def test_two_fleets_of_the_same_kind_are_refused(config: Path) -> None:
 
 def test_contexts_are_set_used_listed_shown_and_deleted(config: Path) -> None:
     assert run("context", "list").check().output.startswith("no contexts: `redsched context set NAME")
-    assert run("context", "set", "lab", "--api", "https://lab:8080", "--token-file", "t").check().output == (
+    mine = write(config.parent.parent / "t", "rst_ann_secret")
+    assert run("context", "set", "lab", "--api", "https://lab:8080", "--token-file", str(mine)).check().output == (
         "context lab is set\n"
     )
     here = "redis://:secret@store:6379"
@@ -85,7 +86,7 @@ def test_contexts_are_set_used_listed_shown_and_deleted(config: Path) -> None:
     rows = [line.split("\t") for line in run("contexts").check().output.splitlines()]
     assert rows[0] == ["CONTEXT", "USED", "FLEET", "TOKEN FILE"]
     assert rows[1] == ["here", "no", "redis://:***@store:6379", "-"]
-    assert rows[2] == ["lab", "yes", "https://lab:8080", str(Path("t").absolute())]
+    assert rows[2] == ["lab", "yes", "https://lab:8080", str(mine)]
     assert run("context", "use", "here").check().output == "commands use context here now\n"
     shown = run("context", "list", "--json").check()
     assert shown.json()["current"] == "here"
@@ -94,7 +95,7 @@ def test_contexts_are_set_used_listed_shown_and_deleted(config: Path) -> None:
     assert run("context", "delete", "here").check().output == "context here is deleted\n"
     assert run("context", "list", "--json").check().json() == {
         "current": "",
-        "contexts": [{"name": "lab", "api": "https://lab:8080", "token_file": str(Path("t").absolute())}],
+        "contexts": [{"name": "lab", "api": "https://lab:8080", "token_file": str(mine)}],
     }
 
 
@@ -115,6 +116,75 @@ def test_mistakes_about_contexts_say_what_to_do(config: Path) -> None:
     config.unlink()
     config.mkdir()
     run("context", "list").check_failed(2, str(config), "cannot be read")
+
+
+def test_a_context_that_no_command_could_use_is_refused_at_once(config: Path, tmp_path: Path) -> None:
+    """Not only by the first command that uses it. Nothing is written."""
+    readable = write(tmp_path / "readable", "rst_ann_secret")
+    readable.chmod(0o644)
+    for words, expected in {
+        ("--api", "lab:8080"): ("'lab:8080' is not one", "https://HOST:PORT"),
+        ("--api", "redis://lab"): ("'redis://lab' is not one",),
+        ("--api", "http://elsewhere.example"): ("plain http", "--insecure"),
+        ("--api", "https://lab", "--token-file", str(tmp_path / "gone")): ("gone cannot be read", "No such file"),
+        ("--api", "https://lab", "--token-file", str(tmp_path)): ("is not a regular file",),
+        ("--api", "https://lab", "--token-file", str(readable)): ("has mode 0644", "chmod 600"),
+        ("--api", "https://lab", "--api-ca", str(tmp_path / "gone")): ("authorities", "gone cannot be used"),
+        ("--api", "https://lab", "--api-cert", str(readable)): ("both the certificate and its key",),
+        ("--url", "https://lab"): ("it begins with none of redis://",),
+        ("--url", "lab:6379"): ("it begins with none of redis://",),
+    }.items():
+        run("context", "set", "lab", *words).check_failed(2, *expected)
+    assert not config.exists()
+    run("context", "set", "lab", "--api", "http://elsewhere.example", "--insecure").check()
+
+
+def test_a_missing_token_is_said_in_words_of_the_command_line(config: Path, store: str, tmp_path: Path) -> None:
+    """With the options, the variables or the context that would name one; and a refused one with its file."""
+    file = write(tmp_path / "tokens.yaml", document(entry(token("ann"), role="tenant", projects=["web"])))
+    other = write(tmp_path / "other", token("bob"))
+    with served(Settings(redis_url=store), authenticator(file)) as url:
+        named = (
+            "--token-file FILE",
+            "REDSCHED_TOKEN_FILE",
+            f"`redsched context set NAME --api {url} --token-file FILE`",
+        )
+        missing = run("claim", "list", "--api", url)
+        missing.check_failed(6, f"the API at {url} wants a token", *named)
+        assert "Authorization" not in missing.errors
+        run("context", "set", "lab", "--api", url).check()
+        again = f"`redsched context set lab --api {url} --token-file FILE`"
+        run("claim", "list").check_failed(6, "context lab names no file with one", again)
+        run("claim", "list", "--token-file", str(other)).check_failed(
+            6, f"the token in {other} is refused", "not valid"
+        )
+
+
+@pytest.mark.parametrize("words", [("host", "list"), ("status",), ("host", "show", "h1"), ("host", "drain", "h1")])
+def test_a_tenant_learns_what_its_token_may_do(
+    redsched: Redsched, store: str, config: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Not the names of routes. What shows it what is free works."""
+    file = write(tmp_path / "tokens.yaml", document(entry(token("ann"), role="tenant", projects=["web"])))
+    mine = write(tmp_path / "mine", token("ann"))
+    with served(Settings(redis_url=store), authenticator(file)) as url:
+        asked = ("--api", url, "--token-file", str(mine))
+        refused = run(*words, *asked)
+        refused.check_failed(6, "the token of 'ann' has the role tenant", "`redsched capacity`", "operator")
+        assert "route" not in refused.errors
+        assert "VCPU" in run("capacity", *asked).check().output
+
+
+def test_a_refusal_names_the_token_and_the_project_that_it_lacks(
+    redsched: Redsched, store: str, config: Path, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "tokens.yaml", document(entry(token("ann"), role="tenant", projects=["web"])))
+    mine = write(tmp_path / "mine", token("ann"))
+    with served(Settings(redis_url=store), authenticator(file)) as url:
+        asked = ("--api", url, "--token-file", str(mine))
+        run("select", "VCPU=1", "--project", "db", *asked).check_failed(6, "token of 'ann' is for project web", "'db'")
+        run("claim", "release", "--project", "web", "--force", "--yes", *asked).check_failed(6, "'ann'", "role tenant")
+        run("explain", "VCPU=1", "--host", "h1", *asked).check_failed(6, "token of 'ann' may not name hosts")
 
 
 def test_a_file_of_contexts_that_is_a_link_stays_one(config: Path, tmp_path: Path) -> None:
@@ -188,8 +258,17 @@ def test_a_command_changes_the_claims_of_its_caller(store: str, tmp_path: Path) 
         run("select", "VCPU=1", "--owner", "bob", *asked["ann"]).check_failed(6, "'bob'")
         said = "1 claim will be released: of-ann (1 of web)"
         run("claim", "release", "--project", "web", *asked["ann"]).check_failed(2, said)
-        run("claim", "release", "--mine", "--yes", *asked["ann"]).check()
+        left = "1 claim of other owners cannot be released with this token"
+        freed = run("claim", "release", "--project", "web", "--yes", *asked["ann"]).check().output
+        assert "1 released" in freed
+        assert left in freed
         assert run("claim", "list", "-o", "name", *asked["ann"]).check().output == "of-bob\n"
+        for words in (("--yes",), ("--dry-run",)):
+            none = run("claim", "release", "--project", "web", *words, *asked["ann"]).check().output
+            assert none.startswith("no claims that this token may change\n")
+            assert left in none
+            assert "--project-wide" in none
+        assert run("claim", "release", "--mine", "--yes", *asked["ann"]).check().output == "no claims\n"
 
 
 def test_nothing_of_the_store_is_loaded_over_an_api(api: str, config: Path) -> None:

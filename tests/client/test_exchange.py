@@ -190,6 +190,12 @@ def test_a_token_that_stays_refused_is_an_error(tmp_path: Path) -> None:
     assert (len(played.sent), played.pauses) == (1, [])
 
 
+def test_a_missing_token_is_named_as_the_client_takes_it() -> None:
+    """The API's own text is about the header."""
+    with pytest.raises(Unauthenticated, match="wants a token, and this client has none: give it a token_file"):
+        Played(problem(401, "unauthenticated")).run(post(True))
+
+
 def test_an_api_that_cannot_be_reached_is_named() -> None:
     with pytest.raises(StoreUnavailable, match="http://api cannot be reached: refused"):
         Played(NOT_SENT, retry_s=0).run(post(True))

@@ -109,7 +109,13 @@ class ApiClient:
             ) from error
         if reply.is_success:
             return self._content(reply)
-        raise self._error(reply)
+        refused = self._error(reply)
+        if isinstance(refused, Unauthenticated) and not token:
+            raise Unauthenticated(
+                f"the API at {self.url} wants a token, and this agent has none: name the file with its token by "
+                "--token-file or REDSCHED_TOKEN_FILE"
+            )
+        raise refused
 
     def _content(self, reply: "httpx.Response") -> Mapping[str, Any]:
         if not reply.content:

@@ -22,19 +22,21 @@ log = logs.get_logger(__name__)
 def own_host(caller: Caller, host: str) -> None:
     """Raise Forbidden if the caller is an agent and the host is none of its own, known or not."""
     if caller.role is Role.AGENT and host not in caller.hosts:
-        raise Forbidden(f"host {host!r} is none of this token's hosts: use the token of that host")
+        raise Forbidden(f"host {host!r} is none of the hosts of {caller.title}: use the token of that host")
 
 
 def own_cell(caller: Caller, cell: str) -> None:
     """Raise Forbidden if the caller is an agent of another cell."""
     if caller.role is Role.AGENT:
-        _check_named("cell", {cell}, {caller.cell} - {""})
+        _check_named(caller, "cell", {cell}, {caller.cell} - {""})
 
 
 def own_project(caller: Caller, claim_id: str, project: str) -> None:
     """Raise Forbidden if the caller is an agent that may not report local claims for a project."""
     if caller.role is Role.AGENT and project not in caller.projects:
-        raise Forbidden(f"local claim {claim_id!r} is for project {project!r}, which is none of this token's projects")
+        raise Forbidden(
+            f"local claim {claim_id!r} is for project {project!r}, which is none of the projects of {caller.title}"
+        )
 
 
 def check_held(caller: Caller, held: Iterable[JournaledClaim]) -> None:
@@ -50,10 +52,12 @@ def check_report(caller: Caller, report: HostReport) -> None:
         return
     own_host(caller, report.name)
     own_cell(caller, report.cell)
-    _check_named("zone", {report.zone}, caller.zones)
-    _check_named("label", report.labels, caller.labels)
+    _check_named(caller, "zone", {report.zone}, caller.zones)
+    _check_named(caller, "label", report.labels, caller.labels)
     traits = report.traits.union(*(pool.traits for pool in report.pools.values()))
-    _check_named("trait", traits - {NUMA_NODE}, caller.traits)  # NUMA_NODE is added to reports, not given in them
+    _check_named(
+        caller, "trait", traits - {NUMA_NODE}, caller.traits
+    )  # NUMA_NODE is added to reports, not given in them
     for claim in report.claims if isinstance(report, ReportBody) else ():
         if not claim.token:
             own_project(caller, claim.id, claim.project)
@@ -91,10 +95,10 @@ def _is_foreign(claim: Claim, host: str, held: JournaledClaim) -> bool:
     return not is_like or not 0 <= claimed_at_ms <= (claim.claimed_at_ms or 0)
 
 
-def _check_named(what: str, given: Collection[str], allowed: Collection[str]) -> None:
+def _check_named(caller: Caller, what: str, given: Collection[str], allowed: Collection[str]) -> None:
     """Raise Forbidden for a name that is not allowed; an empty collection allows all."""
     if allowed and (others := sorted(set(given) - set(allowed))):
         raise Forbidden(
-            f"{what} {others[0]!r} may not be reported with this token, only {', '.join(sorted(allowed))}: leave it "
-            "out, or ask an operator for a token with it"
+            f"{caller.title} may not report {what} {others[0]!r}, only {', '.join(sorted(allowed))}: leave it out, or "
+            "ask an operator for a token with it"
         )

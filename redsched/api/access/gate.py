@@ -103,8 +103,9 @@ def _check_role(caller: Caller, policy: RoutePolicy, scope: Scope) -> None:
     if policy.access(caller.role) is Access.NONE:
         roles = [role for role in Role if policy.access(role) is not Access.NONE]
         raise Forbidden(
-            f"the role {caller.role} may not use this route with {scope['method']}: use a token with the role "
-            f"{' or '.join(roles)}, or ask an operator"
+            f"{caller.title} has the role {caller.role}, which may not use this route with {scope['method']}: use a "
+            f"token with the role {' or '.join(roles)}, or ask an operator",
+            {"caller": caller.id, "role": caller.role, "needs": roles},
         )
 
 

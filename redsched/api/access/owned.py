@@ -89,7 +89,10 @@ async def release(request: Request, claim_id: str, token: str, force: bool) -> b
 def refuse_force(caller: Caller, force: bool) -> None:
     """Raise Forbidden if a caller who is no operator forces something."""
     if force and caller.role is not Role.OPERATOR:
-        raise Forbidden("only an operator may force it, because the host may still run the work: leave out force")
+        raise Forbidden(
+            f"{caller.title} has the role {caller.role}, and only an operator may force it, because the host may still "
+            "run the work: leave out force"
+        )
 
 
 def _is_own_placement(caller: Caller, claim: Claim, token: str) -> bool:

@@ -1,6 +1,6 @@
 """What tenants, agents and readers may put into a request: projects, claim ids, other claims, hosts, filters."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import fields, replace
 
 from redsched.api.access.callers import sees_all_claims, sees_hosts
@@ -43,20 +43,20 @@ async def selection(caller: Caller, asked: Request, claims: ClaimService) -> Req
 async def explanation(caller: Caller, asked: Request, query: ExplainQuery, claims: ClaimService) -> Request:
     """Return the request to explain with its caller's project. Raises as `selection` does."""
     if not sees_hosts(caller) and (query.host or query.limit):
-        raise _names_hosts("host and limit")
+        raise _names_hosts(caller, "host and limit")
     return asked if caller.role is Role.READER else await selection(caller, asked, claims)
 
 
 def refuse_hosts(caller: Caller, hosts: Iterable[str] | None) -> None:
     """Raise Forbidden if a caller names hosts who may not see their names."""
     if hosts and not sees_hosts(caller):
-        raise _names_hosts("hosts")
+        raise _names_hosts(caller, "hosts")
 
 
 def refuse_writing(caller: Caller, is_dry_run: bool) -> None:
     """Raise Forbidden if a reader sends a call that writes."""
     if caller.role is Role.READER and not is_dry_run:
-        raise Forbidden("a reader changes nothing: send it as a dry run")
+        raise Forbidden(f"{caller.title} is a reader's, which changes nothing: send it as a dry run")
 
 
 def claim_filter(caller: Caller, query: ClaimsQuery) -> ClaimFilter | None:
@@ -93,7 +93,10 @@ def visible_projects(caller: Caller) -> tuple[str, ...] | None:
 def capacity_by(caller: Caller, by: CapacityBy | None) -> CapacityBy | None:
     """Return what capacity is summed by. Raises Forbidden if a tenant asks for parts of the fleet."""
     if not sees_all_claims(caller) and by in (CapacityBy.ZONE, CapacityBy.AGGREGATE):
-        raise Forbidden(f"a tenant sees what is free to its projects: leave out by={by}, or sum by project or consumer")
+        raise Forbidden(
+            f"{caller.title} is a tenant's, which sees what is free to its projects: leave out by={by}, or sum by "
+            "project or consumer"
+        )
     return by
 
 
@@ -120,8 +123,8 @@ def _changed_by(caller: Caller, wanted: ClaimFilter) -> ClaimFilter:
     owners = values_of(wanted.owner) or (caller.owner, "")
     if others := [one for one in owners if one not in (caller.owner, "")]:
         raise Forbidden(
-            f"this token changes only claims of {caller.owner!r}, and the filter names the owner {others[0][:80]!r}: "
-            "leave owner out, or ask an operator for a token that is project-wide"
+            f"{caller.title} changes only claims of {caller.owner!r}, and the filter names the owner "
+            f"{others[0][:80]!r}: leave owner out, or ask an operator for a token that is project-wide"
         )
     return replace(wanted, owner=owners)
 
@@ -129,22 +132,34 @@ def _changed_by(caller: Caller, wanted: ClaimFilter) -> ClaimFilter:
 def _with_project(caller: Caller, asked: Request) -> Request:
     if asked.owner not in ("", caller.owner):
         raise Forbidden(
-            f"owner {asked.owner[:80]!r} is not that of this token, {caller.owner!r}: leave owner out, because only "
+            f"{caller.title} claims for {caller.owner!r}, not for {asked.owner[:80]!r}: leave owner out, because only "
             "operators claim for others"
         )
     if asked.project in caller.projects:
         return asked
     if not asked.project and len(caller.projects) == 1:
         return replace(asked, project=next(iter(caller.projects)))
-    named = f"project {asked.project!r} is none of" if asked.project else "the request names no project: name one of"
-    raise Forbidden(f"{named} this token's projects: {', '.join(sorted(caller.projects)) or 'it has none'}")
+    raise Forbidden(f"{caller.title} is for {_named(caller.projects)}, and the request {_asked_for(asked)}")
+
+
+def _named(projects: Collection[str]) -> str:
+    """Return the projects of a token, as text."""
+    names = ", ".join(name or "that without a name" for name in sorted(projects))
+    return f"project{'s' * (len(projects) > 1)} {names}" if projects else "no project"
+
+
+def _asked_for(asked: Request) -> str:
+    """Return what is wrong with the project of a request, and the next step."""
+    if not asked.project:
+        return "names none: name one of them"
+    return f"is for {asked.project!r}: name another project, or ask an operator for a token that is for this one"
 
 
 def _check_ids(caller: Caller, claim_ids: Iterable[str]) -> None:
     for claim_id in claim_ids:
         if not claim_id.startswith(caller.claim_prefix):
             raise Forbidden(
-                f"claim id {claim_id!r} does not begin with {caller.claim_prefix!r}, as those of this token must: "
+                f"claim id {claim_id!r} does not begin with {caller.claim_prefix!r}, as those of {caller.title} must: "
                 "use another id, or leave it out to get one"
             )
 
@@ -153,9 +168,9 @@ def _check_hosts(caller: Caller, asked: Request) -> None:
     if sees_hosts(caller):
         return
     if asked.hosts or asked.exclude_hosts:
-        raise _names_hosts("hosts and exclude_hosts")
+        raise _names_hosts(caller, "hosts and exclude_hosts")
     if asked.query and HOST_VARIABLE in _words(asked.query):
-        raise _names_hosts(f"{HOST_VARIABLE} in a query")
+        raise _names_hosts(caller, f"{HOST_VARIABLE} in a query")
 
 
 def _words(query: object) -> set[str]:
@@ -171,5 +186,5 @@ def _within(given: Iterable[str], own: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(one for one in own if not wanted or one in wanted))
 
 
-def _names_hosts(what: str) -> Forbidden:
-    return Forbidden(f"this token may not name hosts ({what}): leave them out, or ask for one that sees hosts")
+def _names_hosts(caller: Caller, what: str) -> Forbidden:
+    return Forbidden(f"{caller.title} may not name hosts ({what}): leave them out, or ask for one that sees hosts")

@@ -1,6 +1,7 @@
 """/v1/claims: list and read claims, and the verbs on them."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -24,11 +25,14 @@ from redsched.errors import (
     Settling,
     StaleToken,
 )
-from redsched.model import Claim, ClaimStatus, values_of
-from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Page
+from redsched.model import Claim, ClaimStatus, ListedState, values_of
+from redsched.scheduler import BulkOutcome, BulkPage, BulkResult, ClaimFilter, Page
 from redsched.schema.requests.queries import BulkQuery, BulkReleaseQuery, BulkRenewQuery, ClaimsQuery, ReleaseQuery
 from redsched.schema.requests.verbs import FailBody, MoveBody, RenewBody, ResizeBody, TokenBody, UnshelveBody
 from redsched.schema.responses import AcceptedClaimAnswer, BulkAnswer, ClaimAnswer, ClaimsAnswer, EndingAnswer
+
+COUNTED_AT_ONCE = 1000
+"""The most claims that are read at a time to count those of other owners."""
 
 router = APIRouter(prefix="/v1/claims", tags=["claims"], dependencies=[KNOWN_QUERY])
 
@@ -221,12 +225,30 @@ async def _bulk(
     **more: Any,
 ) -> Response:
     if wanted is None:
-        return responses.answer(BulkAnswer.of(Page(())))
+        return responses.answer(BulkAnswer.of(BulkPage(())))
     found = await verb(wanted, dry_run=query.dry_run, limit=query.limit, after=query.after, **more)
-    page = Page(tuple(map(Redactor(request).result, found.items)), found.next)
+    others = await _of_others(request, query, verb == scheduler(request).bulk.unshelve)
+    page = BulkPage(tuple(map(Redactor(request).result, found.items)), found.next, others)
     if not any(one.outcome is BulkOutcome.ENDING for one in page.items):
         return responses.answer(BulkAnswer.of(page))
     return responses.accepted(BulkAnswer.of(page), _ending(query, wanted))
+
+
+async def _of_others(request: Request, query: BulkQuery, is_shelved: bool) -> int:
+    """Return how many claims match that the caller may not change because of their owner; 0 after the first page."""
+    who = caller(request)
+    wanted = restrict.claim_filter(who, query)
+    if wanted is None or query.after or query.owner or not who.own_only:
+        return 0
+    if is_shelved:
+        wanted = replace(wanted, state=ListedState.SHELVED)
+    number = 0
+    after: str | None = ""
+    while after is not None:
+        page = await scheduler(request).claims.page(wanted, COUNTED_AT_ONCE, after)
+        number += sum(one.owner not in ("", who.owner) for one in page.items)
+        after = page.next
+    return number
 
 
 def _ending(query: BulkQuery, wanted: ClaimFilter) -> str:

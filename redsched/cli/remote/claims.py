@@ -1,12 +1,17 @@
 """Claims over REST: one, lists, verbs, and verbs on many."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from redsched.cli.remote.base import MAX_PAGE, Part, names
 from redsched.client import calls, operator_calls
+from redsched.client.call_parts import Pages, reader
+from redsched.client.exchange import Call
 from redsched.model import Amounts, Claim, OneOf
-from redsched.scheduler import BulkResult, ClaimFilter, Page
+from redsched.scheduler import BulkPage, ClaimFilter, Page
+from redsched.schema.responses import BulkAnswer, BulkClaimAnswer
+from redsched.schema.views import view_of
 
 
 class RemoteClaims(Part):
@@ -102,9 +107,11 @@ class RemoteBulk(Part):
         dry_run: bool = False,
         limit: int = MAX_PAGE,  # noqa: ARG002 - the client's pages are of this size
         after: str = "",
-    ) -> Page[BulkResult]:
+    ) -> BulkPage:
         """Release claims."""
-        return await self.page(operator_calls.bulk_release(force=force, dry_run=dry_run, **_filters(wanted)), after)
+        return await self._bulk_page(
+            operator_calls.bulk_release(force=force, dry_run=dry_run, **_filters(wanted)), after
+        )
 
     async def renew(
         self,
@@ -113,9 +120,9 @@ class RemoteBulk(Part):
         dry_run: bool = False,
         limit: int = MAX_PAGE,  # noqa: ARG002
         after: str = "",
-    ) -> Page[BulkResult]:
+    ) -> BulkPage:
         """Renew leases."""
-        return await self.page(operator_calls.bulk_renew(lease_s, dry_run=dry_run, **_filters(wanted)), after)
+        return await self._bulk_page(operator_calls.bulk_renew(lease_s, dry_run=dry_run, **_filters(wanted)), after)
 
     async def shelve(
         self,
@@ -123,9 +130,9 @@ class RemoteBulk(Part):
         dry_run: bool = False,
         limit: int = MAX_PAGE,  # noqa: ARG002
         after: str = "",
-    ) -> Page[BulkResult]:
+    ) -> BulkPage:
         """Shelve claims."""
-        return await self.page(operator_calls.bulk_shelve(dry_run=dry_run, **_filters(wanted)), after)
+        return await self._bulk_page(operator_calls.bulk_shelve(dry_run=dry_run, **_filters(wanted)), after)
 
     async def unshelve(
         self,
@@ -133,9 +140,15 @@ class RemoteBulk(Part):
         dry_run: bool = False,
         limit: int = MAX_PAGE,  # noqa: ARG002
         after: str = "",
-    ) -> Page[BulkResult]:
+    ) -> BulkPage:
         """Place shelved claims again."""
-        return await self.page(operator_calls.bulk_unshelve(dry_run=dry_run, **_filters(wanted)), after)
+        return await self._bulk_page(operator_calls.bulk_unshelve(dry_run=dry_run, **_filters(wanted)), after)
+
+    async def _bulk_page(self, listing: Pages[BulkClaimAnswer], after: str) -> BulkPage:
+        """Return a page of results with the number of claims of others, which the client's pages leave out."""
+        call: Call[Any] = listing.after(after)
+        found = await self.client.run(replace(call, read=reader(BulkAnswer)))
+        return BulkPage(tuple(map(view_of, found.results)), found.next, found.of_others)
 
 
 def _filters(wanted: ClaimFilter) -> dict[str, Any]:

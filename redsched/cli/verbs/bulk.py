@@ -16,7 +16,8 @@ from redsched.cli.progress import shown
 from redsched.cli.where import Where
 from redsched.errors import ClaimState, InvalidRequest
 from redsched.model import ListedState
-from redsched.scheduler import BulkOutcome, BulkResult, ClaimFilter, Page
+from redsched.scheduler import BulkOutcome, BulkPage, BulkResult, ClaimFilter, Page
+from redsched.scheduler.status.results import counted
 from redsched.schema import responses
 
 HEADS = ("CLAIM", "HOST", "STATE", "OUTCOME")
@@ -81,25 +82,43 @@ def say(where: Where, filters: Filters, wanted: ClaimFilter, verb: ManyVerb, don
     """
     confirmation.ask(filters.yes or filters.dry_run, lambda: confirmation.claims_that(where, wanted, f"will be {done}"))
 
-    async def every_page(fleet: Fleet) -> list[BulkResult]:
+    async def every_page(fleet: Fleet) -> BulkPage:
         found: list[BulkResult] = []
         after: str | None = ""
+        others = 0
         while after is not None:
             progress.report("claims", len(found))
             page = await verb(fleet, after)
             found += page.items
+            others += of_others(page)
             after = page.next
-        return found
+        return BulkPage(tuple(found), None, others)
 
     with shown(BEING.get(done, done)):
         found = with_fleet(where, every_page)
-    refused = any(one.outcome is BulkOutcome.REFUSED for one in found)
+    refused = any(one.outcome is BulkOutcome.REFUSED for one in found.items)
     if as_json:
-        tables.show_json(responses.BulkAnswer.of(Page(tuple(found))))
+        tables.show_json(responses.BulkAnswer.of(found))
     else:
-        tables.show_table(HEADS, map(_row, found), "no claims")
-        _show_counts(found, done)
+        tables.show_table(
+            HEADS, map(_row, found.items), "no claims that this token may change" if found.of_others else "no claims"
+        )
+        _show_counts(found.items, done)
+        _show_others(found.of_others, done)
     return ClaimState.exit_code if refused else 0
+
+
+def of_others(page: Page[BulkResult]) -> int:
+    """Return how many matching claims the caller may not change because of their owners: none at the store."""
+    return page.of_others if isinstance(page, BulkPage) else 0
+
+
+def _show_others(number: int, done: str) -> None:
+    if number:
+        tables.say(
+            f"{counted(number, 'claim')} of other owners cannot be {done} with this token: their owners can, and who "
+            "has a token that an operator has made with `redsched token new --project-wide`"
+        )
 
 
 def _row(one: BulkResult) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from redsched.cli.listings import Column, Form, Listing
 from redsched.cli.natural import in_names
 from redsched.cli.options import named, takes
 from redsched.errors import InvalidRequest
-from redsched.store.topology.url import without_password
+from redsched.store.topology.url import check_url, without_password
 
 
 def _names(_context: typer.Context, incomplete: str) -> Sequence[str]:
@@ -75,11 +75,25 @@ def set_context(
     absolute = {option: str(Path(file).expanduser().absolute()) for option, file in files.items() if file}
     if url and (absolute or insecure):
         raise InvalidRequest("--url names a store, which needs no token file or certificates of an API: leave them out")
+    one = Context(api=api, redis_url=url, api_insecure=insecure, **absolute)
+    _check(one)
     found = contexts.read()
-    found.contexts[name] = Context(api=api, redis_url=url, api_insecure=insecure, **absolute)
+    found.contexts[name] = one
     contexts.write(found.model_copy(update={"current": found.current or name}))
     used = "" if (found.current or name) == name else f"; `redsched context use {name}` uses it"
     print(f"context {name} is set{used}")
+
+
+def _check(one: Context) -> None:
+    """Raise InvalidRequest for a URL or a file that no command could use."""
+    if one.redis_url:
+        check_url(one.redis_url)
+        return
+    from redsched.rest.endpoint import TokenFile, checked_url, tls_context  # loads OpenSSL
+
+    checked_url(one.api, one.api_insecure, "--insecure")
+    TokenFile(one.token_file)
+    tls_context(one.api_ca, one.api_cert, one.api_key)
 
 
 def delete(name: Name) -> None:

@@ -17,7 +17,7 @@ from redsched.model import (
     Placement,
     Reason,
 )
-from redsched.scheduler import BulkOutcome, BulkResult, Page
+from redsched.scheduler import BulkOutcome, BulkPage, BulkResult, Page
 from redsched.schema.answer import Answer, From
 from redsched.schema.problem import members
 from redsched.schema.responses.problems import Problem, ReasonCount
@@ -206,7 +206,7 @@ class BulkClaimAnswer(Answer, shows=BulkResult):
     ]
 
 
-class BulkAnswer(Answer, shows=Page):
+class BulkAnswer(Answer, shows=BulkPage):
     """A page of results, one for each claim. `next` is the `after` of the next call, null at the end."""
 
     results: Annotated[list[BulkClaimAnswer], From("items")]
@@ -216,6 +216,10 @@ class BulkAnswer(Answer, shows=Page):
         From(lambda _: None),  # the route knows its query
         Field(description="Path that lists the claims that are still ending. Null if there are none."),
     ]
+    of_others: Annotated[
+        int,
+        Field(description="On the first page: how many further claims match, and may be changed by other owners only."),
+    ] = 0
 
 
 class EndingAnswer(Answer):

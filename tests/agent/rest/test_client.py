@@ -25,6 +25,7 @@ from redsched.model import AgentStamp
 from redsched.rest.endpoint import TokenFile
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ScriptResult
+from tests.auth.parts import write
 
 Reply = Callable[[httpx.Request], httpx.Response]
 
@@ -61,8 +62,14 @@ async def test_problems_are_the_errors_of_the_store(status: int, kind: str, erro
     assert type(raised.value) is error
 
 
-async def test_at_the_start_a_refused_token_is_said_plainly() -> None:
-    with pytest.raises(Unauthenticated):
+async def test_at_the_start_a_refused_token_is_said_plainly(tmp_path: Path) -> None:
+    file = write(tmp_path / "token", "secret")
+    with pytest.raises(Unauthenticated, match="why"):
+        await client_of(problem(401, "unauthenticated"), str(file)).first()
+
+
+async def test_a_missing_token_is_named_by_its_setting() -> None:
+    with pytest.raises(Unauthenticated, match="has none: name the file with its token by --token-file or REDSCHED"):
         await client_of(problem(401, "unauthenticated")).first()
 
 

@@ -148,7 +148,7 @@ async def test_an_agent_with_the_token_of_another_host_ends(clean_store: str, tm
     async with rest_world(clean_store, tmp_path) as world:
         assert world.token is not None
         async with serving(api_settings(clean_store), world.token.authenticator) as world.api:
-            with pytest.raises(Forbidden, match="host 'foreign' is none of this token's hosts"):
+            with pytest.raises(Forbidden, match="host 'foreign' is none of the hosts of the token of 'agent'"):
                 await world.start([HostReport("foreign", {"VCPU": Inventory(8)})])
 
 

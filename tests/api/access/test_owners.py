@@ -162,6 +162,7 @@ async def test_bulk_verbs_leave_claims_of_others_alone(api: Callers, clean_store
     for who, changed in (("bob", ["of-bob"]), ("lead", ["of-alice", "of-bob"])):
         found = await api.done(who, method, f"{path}&dry_run=true")
         assert [one["claim_id"] for one in found["results"]] == changed
+        assert found.get("of_others", 0) == 2 - len(changed)
     found = await api.done("bob", method, path)
     assert [one["claim_id"] for one in found["results"]] == ["of-bob"]
     key = b"rs:{c1}:claim:of-alice"

@@ -344,6 +344,10 @@ class Claim:
         """The ids of all claims of its gang, its own too, in the order of the places; empty if they are not kept."""
         return tuple(one for ids in self.gang_members.values() for one in ids)
 
+    def is_with(self, other: "Claim") -> bool:
+        """Return whether the claim with the id of a member of this gang is that member, and not a later claim."""
+        return self.id in other.gang_ids
+
     @property
     def alternates(self) -> tuple[str, ...]:
         """The alternates to try next if it fails: without its own host and those on which it has failed."""

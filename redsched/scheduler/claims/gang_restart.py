@@ -34,7 +34,7 @@ class GangRestarter:
 
     async def pending(self, cell: Cell, claim: Claim) -> list[Claim]:
         """Return the members of a claim's gang that wait to be placed again together."""
-        return [one for one in (await cell.store.claims.read(claim.gang_ids)).values() if _waits(one)]
+        return [one for one in await _members(cell, claim) if _waits(one)]
 
     async def place(self, cell: Cell, claim: Claim) -> None:
         """Do the next step for the gang of a pending claim. Raises NoValidHost, QuotaExceeded, ClaimState, NotFound."""
@@ -47,7 +47,7 @@ class GangRestarter:
             self._busy.discard(claim.gang_ids)
 
     async def _step(self, cell: Cell, claim: Claim) -> None:
-        members = [one for one in (await cell.store.claims.read(claim.gang_ids)).values() if one.is_live]
+        members = [one for one in await _members(cell, claim) if one.is_live]
         if not any(one.id == claim.id and _waits(one) for one in members):
             return  # it was placed, or has ended, since it was read
         running = [one for one in members if not _waits(one)]
@@ -83,6 +83,11 @@ class GangRestarter:
             return replace(as_gang(f"gang of {batch}", alone), does="is placed again")
 
         await self._group_drain.claim(cell, members[0], find, _with_gang)
+
+
+async def _members(cell: Cell, claim: Claim) -> list[Claim]:
+    """Return the claims of a claim's gang."""
+    return [one for one in (await cell.store.claims.read(claim.gang_ids)).values() if claim.is_with(one)]
 
 
 def _waits(claim: Claim) -> bool:

@@ -121,7 +121,8 @@ class GroupDrain:
         names, types = bound_to(request, claim.gang_member)
         ids = [one for name in names for one in claim.gang_members.get(name, ())]
         claims = (await cell.store.claims.read(ids)).values() if ids else ()
-        found = [one for one in claims if one.host in drained and one.state not in ENDING_OR_ENDED]
+        leaving = (one for one in claims if claim.is_with(one) and one.host in drained)
+        found = [one for one in leaving if one.state not in ENDING_OR_ENDED]
         batch = ", ".join(one.id for one in found[:3]) + (", ..." if len(found) > 3 else "")
         return f"gang of {batch} ({', '.join(types)})", found
 

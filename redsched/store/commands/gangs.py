@@ -52,7 +52,7 @@ class GangCommands:
         others = await self._claims.read(one for one in claim.gang_ids if one != claim.id)
         reason, done = await self._why_ended(claim), True
         for one in others.values():
-            if one.is_live and claim.id in one.gang_ids:  # and not a later claim with this id
+            if one.is_live and claim.is_with(one):
                 answer = await self._claims.release(one.host, one.id, objects=counted_by(one), reason=reason)
                 done = done and answer.outcome in _RELEASED
         return done

@@ -272,6 +272,23 @@ async def test_a_member_whose_work_is_done_leaves_the_others_alone(clean_store: 
         assert await states(work) == {"a": "ended work-ended", "b": "active", "c": "active"}
 
 
+async def test_a_later_claim_with_the_id_of_a_member_that_has_ended_goes_on(clean_store: str) -> None:
+    """It may be anybody's: ids are free again once an ended claim is forgotten."""
+    async with at_work(clean_store, 2, 2, 2) as work, raw_client(clean_store) as raw:
+        found = await start(work, REPLACE)
+        await ends(work, found["a"])
+        await work.settle()
+        assert await raw.delete(work.store.keys.claim("a")) == 1
+        other = await work.active(Request({"VCPU": 2}, claim_ids=("a",), project="other"))
+        await fails(work, found["b"])
+        await runs_again(work)
+        now = await claims(work)
+        assert (now["a"].token, now["a"].project) == (other.token, "other")
+        assert now["b"].token != found["b"].token
+        assert now["c"].token != found["c"].token
+        await work.is_sound()
+
+
 async def test_a_caller_that_reports_a_failure_gets_the_member_as_pending(clean_store: str) -> None:
     """It is not placed alone, whatever alternates the caller names."""
     async with at_work(clean_store, 2, 2, 2, 2) as work:

@@ -1,12 +1,13 @@
 """`redsched run` with an agent and the hook for jobs: log, exit status, Ctrl-C, and jobs that do not run."""
 
+import asyncio
 import contextlib
 import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,9 +20,11 @@ from redsched.auth.authenticator import Authenticator
 from redsched.auth.watched_file import WatchedTokenFile
 from redsched.cli.fleet import Fleet
 from redsched.cli.job import following
+from redsched.cli.job.command import stop
 from redsched.cli.job.following import Follower, follow
 from redsched.errors import NotFound, RedschedError, SchemaMismatch, StoreUnavailable
-from redsched.model import Claim, ClaimStatus, EndReason, Placement, Reason
+from redsched.model import Claim, ClaimStatus, EndReason, Placement, Reason, Request
+from redsched.scheduler import Scheduler
 from redsched.settings import Settings
 from tests.auth.parts import document, entry, write
 from tests.cli.conftest import REST, STORE, served
@@ -116,6 +119,22 @@ def lab(store: str, link: str, tmp_path: Path) -> Iterator[Lab]:
 
 only_store = pytest.mark.parametrize("link", [STORE])
 MINE = ("VCPU=1", "--project", "lab", "--id", "mine")
+
+
+@only_store
+@pytest.mark.usefixtures("redsched")
+def test_an_early_end_stops_no_other_claim_with_this_id(store: str) -> None:
+    """Ctrl-C may come before the fleet has answered: that another claim has the id is not known then."""
+    job = Request({"VCPU": 1}, count=2, claim_ids=("web", "mine"), payload={"argv": ["date"]})
+
+    async def left() -> list[str]:
+        async with Scheduler.connect(store, Settings(), on_demand=True) as fleet:
+            await fleet.select(Request({"VCPU": 1}, claim_ids=("web",), payload={"argv": ["serve"]}))
+            await fleet.select(replace(job, count=1, claim_ids=("mine",)))
+            await stop(fleet, job, is_placed=False)
+            return [one.id for one in (await fleet.claims.list()).items]
+
+    assert asyncio.run(left()) == ["web"]
 
 
 @pytest.mark.parametrize("status", [0, 3])

@@ -1,5 +1,6 @@
 """`redsched run`: place a job, follow its log, and end with its exit status."""
 
+import asyncio
 import os
 import sys
 import uuid
@@ -11,7 +12,7 @@ from typing import Annotated
 import typer
 
 from redsched.cli import context, options
-from redsched.cli.fleet import opened
+from redsched.cli.fleet import Fleet, opened
 from redsched.cli.job.following import Follower, follow, say
 from redsched.cli.options import seconds
 from redsched.cli.request_options import RequestOptions, about, request_of, takes_asked
@@ -116,23 +117,31 @@ def _folder(cwd: str | None, image: str) -> str:
 
 async def _run(settings: Settings, job: Request, detach: bool) -> int:
     """Run a job until it or this command is ended, which releases its claims. Returns the exit status."""
+    placed = asyncio.Event()
     try:
-        status = await result_unless_ended(_place_and_follow(settings, job, detach))
+        status = await result_unless_ended(_place_and_follow(settings, job, detach, placed))
     except BrokenPipeError:  # nobody reads the log any more
         status = None
     if status is not None:
         return status
     say(f"stopping {' '.join(job.claim_ids)}")
     async with opened(settings, on_demand=True) as fleet:
-        for one in job.claim_ids:
-            with suppress(NotFound):  # it had not been placed yet
-                await fleet.claims.release(one)
+        await stop(fleet, job, placed.is_set())
     return INTERRUPTED
 
 
-async def _place_and_follow(settings: Settings, job: Request, detach: bool) -> int:
+async def stop(fleet: Fleet, job: Request, is_placed: bool) -> None:
+    """Release the claims of a job. Until it is known to be placed, its ids may be those of other claims, which stay."""
+    for one in job.claim_ids:
+        with suppress(NotFound):  # it had not been placed yet
+            if is_placed or (await fleet.claims.get(one)).payload == job.payload:
+                await fleet.claims.release(one)
+
+
+async def _place_and_follow(settings: Settings, job: Request, detach: bool, placed: asyncio.Event) -> int:
     async with opened(settings) as fleet:
         found = await fleet.select(job)
+    placed.set()
     ids = [one.claim_id or "" for one in found.selections]
     if detach:
         print("\n".join(ids))

@@ -100,9 +100,8 @@ def say(where: Where, filters: Filters, wanted: ClaimFilter, verb: ManyVerb, don
     if as_json:
         tables.show_json(responses.BulkAnswer.of(found))
     else:
-        tables.show_table(
-            HEADS, map(_row, found.items), "no claims that this token may change" if found.of_others else "no claims"
-        )
+        none = "no claims that this token may change" if found.of_others else "no claims"
+        tables.show_table(HEADS, map(_row, found.items), none)
         _show_counts(found.items, done)
         _show_others(found.of_others, done)
     return ClaimState.exit_code if refused else 0
@@ -114,10 +113,11 @@ def of_others(page: Page[BulkResult]) -> int:
 
 
 def _show_others(number: int, done: str) -> None:
+    """Show how many matching claims are left alone because of their owners, and who may change them."""
     if number:
         tables.say(
-            f"{counted(number, 'claim')} of other owners cannot be {done} with this token: their owners can, and who "
-            "has a token that an operator has made with `redsched token new --project-wide`"
+            f"{counted(number, 'claim')} of other owners cannot be {done} with this token, only with those of their "
+            "owners, or with one that an operator has made with `redsched token new --project-wide`"
         )
 
 

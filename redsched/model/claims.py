@@ -87,6 +87,23 @@ class GangOnExit(StrEnum):
     """Stop them, and place all members again, together."""
 
 
+class FromWhy(StrEnum):
+    """Why a claim has left a placement for another one."""
+
+    WRITTEN_OFF = "written-off"
+    """Its host was written off."""
+    DRAINED = "drained"
+    """Its host is, or was, drained."""
+    MOVED = "moved"
+    """A call has moved it."""
+    FAILED = "failed"
+    EXPIRED = "expired"
+    WORK_ENDED = "work-ended"
+    GANG = "gang"
+    """All of its gang is placed again."""
+    SHELVED = "shelved"
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     """A placement of a claim that still holds something on a host. `placed`, the token it was placed with, is its name.
@@ -108,6 +125,12 @@ class Placement:
     """The amounts it will hold once its host has resized it; empty while no resize is under way."""
     based_on: str = ""
     """The token of the placement that it was moved from or retries."""
+    from_host: str = ""
+    """The host of that placement; '' if that is not known."""
+    from_why: FromWhy | None = None
+    """Why it left that placement."""
+    placed_at_ms: int | None = None
+    """When it was moved or placed again; None for the first placement of a claim."""
     move_deadline_ms: int | None = None
     """The deadline of a move: the placement is released if it is not active by then."""
     work_ended_at_ms: int | None = None
@@ -219,6 +242,8 @@ class Claim:
     closed: str = ""
     """The token up to which it was closed: placements with a root up to this token are no longer wanted."""
     closed_reason: EndReason | None = None
+    closed_by: str = ""
+    """Who released or shelved it (see `redsched.origin`); '' if not known."""
     retry_from: str = ""
     """While pending: the token of the placement that failed."""
     max_attempts: int = 1

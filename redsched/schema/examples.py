@@ -26,6 +26,9 @@ PLACEMENT: dict[str, Any] = {
     "end_reason": None,
     "expires_at_ms": None,
     "move_deadline_ms": None,
+    "from_host": "h3",
+    "from_why": "written-off",
+    "placed_at_ms": AT_MS,
 }
 CLAIM: dict[str, Any] = {
     "claim_id": "6f1c",

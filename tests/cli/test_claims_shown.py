@@ -114,6 +114,19 @@ def test_one_claim_is_shown_with_attempts_and_placements(redsched: Redsched) -> 
     assert "end_reason: released" in ended
 
 
+def test_a_claim_that_was_moved_says_from_where_and_why(redsched: Redsched) -> None:
+    selected = redsched("select", "VCPU=2", "--id", "mine", "--host", "h1", "--host", "h2", "--json").check().json()
+    first = selected["selections"][0]
+    redsched("claim", "confirm", "mine", "--token", first["token"]).check()
+    assert "came to" not in redsched("claim", "show", "mine").check().output
+    redsched("claim", "move", "mine").check()
+    other = "h2" if first["host"] == "h1" else "h1"
+    lines = redsched("claim", "show", "mine").check().output.splitlines()
+    (came,) = [line for line in lines if line.startswith("came to")]
+    assert came.startswith(f"came to {other} from {first['host']} at ")
+    assert came.endswith("): a call has moved it")
+
+
 def test_what_did_not_become_active_is_shown_by_attempt(redsched: Redsched) -> None:
     """The table is on stderr, below the error line; stdout stays empty, since nothing was selected."""
     ran = redsched("select", "VCPU=2", "--host", "h1", "--id", "mine", "--until", "active", "--confirm-timeout", "1")

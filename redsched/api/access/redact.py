@@ -15,7 +15,7 @@ from starlette.requests import Request
 from redsched.api.access.callers import caller_of, sees_all_claims, sees_hosts
 from redsched.auth.caller import Caller, Role
 from redsched.errors import RedschedError
-from redsched.model import Claim, Reason
+from redsched.model import Claim, Placement, Reason
 from redsched.model.kept_for import KeptFor
 from redsched.scheduler import BulkResult, Change, EventView, Explanation, HostView, Miss, Selection, Selections
 
@@ -194,9 +194,13 @@ def _without_claims(miss: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in miss.items() if name not in ("after", "claims")}
 
 
+def _at_own(caller: Caller, one: Placement) -> Placement:
+    return one if one.from_host in caller.hosts else replace(one, from_host="")
+
+
 def _at_own_hosts(caller: Caller, claim: Claim) -> Claim:
     """Return the claim as an agent may see it: at its own host, without placements elsewhere."""
-    own = tuple(one for one in claim.placements if one.host in caller.hosts)
+    own = tuple(_at_own(caller, one) for one in claim.placements if one.host in caller.hosts)
     here = claim if claim.host in caller.hosts or not own else claim.view(own[0])
     reason = here.reason if here.reason and here.reason.host in caller.hosts else None
     decision = here.decision if here.decision and here.decision.host in caller.hosts else None

@@ -35,6 +35,7 @@ from redsched.model import (
     Claim,
     ClaimStatus,
     EndReason,
+    FromWhy,
     GangOnExit,
     KeptDecision,
     ListedState,
@@ -50,6 +51,17 @@ from redsched.schema.requests.queries import ReleaseQuery
 CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT")
 MAX_SHOWN = 300
 """The most characters of a payload that `claim show` prints without --json."""
+CAME: Mapping[FromWhy, str] = {
+    FromWhy.WRITTEN_OFF: "that host was written off",
+    FromWhy.DRAINED: "that host was drained",
+    FromWhy.MOVED: "a call has moved it",
+    FromWhy.FAILED: "it failed there",
+    FromWhy.EXPIRED: "that host did not take it up in time",
+    FromWhy.WORK_ENDED: "its work ended there",
+    FromWhy.GANG: "all of its gang was placed again",
+    FromWhy.SHELVED: "it was shelved there",
+}
+"""Why a claim has left a host, in words."""
 PLACEMENT_HEADS = ("TOKEN", "STATE", "HOST", "AMOUNTS", "WHY")
 
 
@@ -162,6 +174,9 @@ def _show_claim(found: Claim) -> None:
     _show_claims([found])
     rows = ((one.token, one.state, one.host, tables.amounts(one.amounts), _why(one)) for one in found.placements)
     tables.show_table(PLACEMENT_HEADS, rows, f"no placements; the last token was {found.token}")
+    for one in found.placements:
+        if one.from_host and one.from_why and one.placed_at_ms is not None:
+            tables.say(_came(one, one.from_why, one.placed_at_ms))
     for name, value in _facts(found).items():
         tables.say(f"{name}: {value}")
     if found.restarts:
@@ -178,6 +193,13 @@ def _show_claim(found: Claim) -> None:
         _show_decision(found.decision)
     elif found.placements and found.state not in ENDING_OR_ENDED:
         tables.say(f"why {found.host}: not kept; `redsched explain` weighs the hosts as they are now")
+
+
+def _came(to: Placement, why: FromWhy, at_ms: int) -> str:
+    """Return where a placement's claim was before, when it came and why."""
+    if to.from_host == to.host:
+        return f"placed again on {to.host} at {formats.time_and_age(at_ms)}: {CAME[why]}"
+    return f"came to {to.host} from {to.from_host} at {formats.time_and_age(at_ms)}: {CAME[why]}"
 
 
 def _show_decision(found: KeptDecision) -> None:
@@ -203,6 +225,8 @@ def _facts(found: Claim) -> dict[str, object]:
         "owner": found.owner,
         "server group": found.group,
         "end_reason": found.end_reason,
+        "released by": found.closed_by if found.end_reason is EndReason.RELEASED else "",
+        "shelved by": found.closed_by if found.end_reason is EndReason.SHELVED else "",
         "gang_on_exit": "" if found.gang_on_exit is GangOnExit.KEEP else found.gang_on_exit,
         "attempts": f"{found.attempts} of {found.max_attempts}",
         "runtime": _runtime(found),

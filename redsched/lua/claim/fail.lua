@@ -64,6 +64,9 @@ if not was_ending and not has_other_wanted(claim, placement) then
     close(claim, token_now(it.cell), 'failed')
   elseif again ~= '0' then
     local tried = claim.fields[TRIED .. placement.host]
+    if again == '1' and claim.fields.gang_on_exit == 'replace' and is_restart(claim, placement) then
+      restart_pause(it.cell, claim) -- its gang waits, and not this claim
+    end
     retry(it.cell, claim, placement, 'failed', again == '1')
     if ARG.again == 'with-gang' then
       claim.fields[TRIED .. placement.host] = tried

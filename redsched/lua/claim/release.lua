@@ -98,6 +98,8 @@ local is_cancelled = is_on_its_way(target)
 local is_closed_unattested = claim.fields.closed_reason == 'shelved' and is_unattested()
 if not is_cancelled and (not is_closed(claim, ARG.end_reason) or is_closed_unattested) then
   close(claim, ARG.closed ~= '' and ARG.closed or token_now(cell), ARG.end_reason)
+  local is_given_up = ARG.closed == '' and not GIVES_UP[ARG.end_reason]
+  claim.fields.closed_by = is_given_up and string.match(cell.origin, '^([^\n]+)\n') or nil
 end
 for _, placement in ipairs(in_order(claim)) do
   if (is_cancelled and placement == target) or (not is_cancelled and is_doomed(claim, placement)) then

@@ -10,6 +10,7 @@ from redsched.model import (
     Claim,
     ClaimStatus,
     EndReason,
+    FromWhy,
     GangOnExit,
     HostCondition,
     KeptDecision,
@@ -47,6 +48,12 @@ class PlacementAnswer(Answer, shows=Placement):
     move_deadline_ms: Annotated[
         int | None, Field(description="For a move with a deadline: when the placement must be active.")
     ]
+    from_host: Annotated[
+        str,
+        Field(description="The host that it came from: it was moved, or placed again. Absent otherwise."),
+    ] = ""
+    from_why: Annotated[FromWhy | None, Field(description="Why it left that host. Likewise absent.")] = None
+    placed_at_ms: Annotated[int | None, Field(description="When it was moved or placed again. Likewise absent.")] = None
 
 
 class DecisionAnswer(Answer, shows=KeptDecision):
@@ -119,6 +126,7 @@ class ClaimAnswer(Answer, shows=Claim):
     closed: Annotated[
         str, Field(description="Token up to which the claim was given up. Placements up to it are obsolete.")
     ]
+    closed_by: Annotated[str, Field(description="Who released or shelved it, as `actor`. Absent if not known.")] = ""
     attempts: Annotated[int, Field(description="Number of placements since it was last active.")]
     max_attempts: Annotated[int, Field(description="Number of attempts after which it fails.")]
     max_runtime_s: Annotated[int, Field(description="Seconds that its work may run. 0: no limit.")]
@@ -128,7 +136,10 @@ class ClaimAnswer(Answer, shows=Claim):
     ]
     restarts: Annotated[
         int,
-        Field(description="With `on_exit: replace`: how often its work ended by itself since it last ran for 10 min."),
+        Field(
+            description="With `on_exit: replace`: how often its work ended by itself, or was stopped with its gang, "
+            "since it last ran for 10 min."
+        ),
     ]
     next_attempt_at_ms: Annotated[
         int | None,

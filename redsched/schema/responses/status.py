@@ -122,7 +122,8 @@ class CellStatusAnswer(Answer, shows=CellStatus):
         list[ClosedHostAnswer],
         Field(
             default_factory=list,
-            description="The first 100 hosts that are disabled or drained, those with the most claims first.",
+            description="The first 100 hosts that are disabled or drained, those with the most claims first. Absent if "
+            "there are none.",
         ),
     ]
     schedulers: list[SchedulerStatusAnswer]

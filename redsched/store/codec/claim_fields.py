@@ -113,7 +113,10 @@ FIELDS = (
     Field("failed_moves", CLAIM, "The number of consecutive failed moves since it was last active; 0 if absent."),
     Field("move_failed_at_ms", CLAIM, "When the last of these moves failed (Unix, ms)."),
     Field(
-        "restarts", CLAIM, "How often its work has ended by itself since it last ran for 10 minutes.", journaled=True
+        "restarts",
+        CLAIM,
+        "How often its work has ended by itself, or was stopped with its gang, since it last ran for 10 minutes.",
+        journaled=True,
     ),
     Field(
         "active_at_ms",
@@ -140,6 +143,7 @@ FIELDS = (
         "out.",
         survives=True,
     ),
+    Field("closed_by", CLAIM, "Who released or shelved it, if known.", survives=True),
     Field(
         "current",
         CLAIM,
@@ -179,6 +183,14 @@ FIELDS = (
         True,
     ),
     Field("from", PLACEMENT, "The token of the placement that it was moved from or retries."),
+    Field("from_host", PLACEMENT, "The host of that placement."),
+    Field(
+        "from_why",
+        PLACEMENT,
+        "Why it left that placement: `written-off` or `drained` (the host), `moved` (a call), `failed`, `expired`, "
+        "`work-ended`, `gang` (all of its gang is placed again) or `shelved`.",
+    ),
+    Field("placed_at_ms", PLACEMENT, "When it was moved or placed again (Unix, ms)."),
     Field("end_reason", PLACEMENT, "Why it is ending or has ended.", journaled=True, survives=True),
     Field("expires_at_ms", PLACEMENT, "When its lease expires, while it is not active (Unix, ms)."),
     Field("move_deadline_ms", PLACEMENT, "The deadline by which a move must have made it active (Unix, ms)."),

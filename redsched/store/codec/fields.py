@@ -14,6 +14,7 @@ from redsched.model import (
     Claim,
     ClaimStatus,
     EndReason,
+    FromWhy,
     GangOnExit,
     HostReport,
     Inventory,
@@ -182,6 +183,7 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         placements=tuple(placements),
         closed=fields.get("closed", ""),
         closed_reason=_why(fields, "closed_reason"),
+        closed_by=fields.get("closed_by", ""),
         retry_from=fields.get("retry_from", ""),
         max_attempts=_whole(fields.get("max_attempts")) or 1,
         max_runtime_s=_whole(fields.get("max_runtime_s")) or 0,
@@ -213,6 +215,9 @@ def _placement(fields: Mapping[str, str]) -> Placement:
         counted=_counted(fields),
         resizing_to=_amounts(fields, RESIZING_TO),
         based_on=fields.get("from", ""),
+        from_host=fields.get("from_host", ""),
+        from_why=_from_why(fields.get("from_why", "")),
+        placed_at_ms=_whole(fields.get("placed_at_ms")),
         move_deadline_ms=_whole(fields.get("move_deadline_ms")),
         work_ended_at_ms=_whole(fields.get("work_ended_at_ms")),
     )
@@ -234,6 +239,10 @@ def _gang_members(text: str) -> dict[str, tuple[str, ...]]:
 
 def _why(fields: Mapping[str, str], name: str) -> EndReason | None:
     return EndReason(fields[name]) if fields.get(name) else None
+
+
+def _from_why(text: str) -> FromWhy | None:
+    return FromWhy(text) if text in set(FromWhy) else None
 
 
 def failure_from(fields: Mapping[str, str]) -> Reason | None:

@@ -102,6 +102,22 @@ async def test_project_wide_tokens_and_operators_change_all(api: Callers, who: s
     assert (await api.send(who, "DELETE", "/v1/claims/a")).status_code == 204
 
 
+@pytest.mark.parametrize(("who", "reason"), [("lead", "released by lead"), ("alice", None)])
+async def test_a_claim_says_who_has_released_it(api: Callers, who: str, reason: str | None) -> None:
+    """So does its event, unless its owner did it."""
+    await claim(api, "alice", "a")
+    await api.done(who, "DELETE", "/v1/claims/a")
+    assert (await api.done("alice", "GET", "/v1/claims/a"))["closed_by"] == who
+    found: list[dict[str, Any]] = []
+
+    async def is_recorded() -> bool:
+        found[:] = (await api.done("alice", "GET", "/v1/claims/a/events"))["events"]
+        return any(one["kind"] == "released" for one in found)
+
+    await wait_until(is_recorded, what="the release is recorded")
+    assert [one.get("reason") for one in found if one["kind"] == "released"] == [reason]
+
+
 async def test_everybody_of_the_project_changes_what_nobody_owns(api: Callers, clean_store: str) -> None:
     """As claims from before there were owners."""
     for claim_id in ("a", "b"):

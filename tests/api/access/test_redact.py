@@ -11,7 +11,17 @@ from redsched.api.access.callers import CALLER
 from redsched.api.access.redact import BODY, OWN_HOSTS, Redactor, hide_in_text
 from redsched.auth.caller import UNRESTRICTED, Caller, Role
 from redsched.errors import ClaimState, NoValidHost, RedschedError
-from redsched.model import Claim, ClaimStatus, HostStatus, KeptDecision, RankedHost, Reason, ReasonCount
+from redsched.model import (
+    Claim,
+    ClaimStatus,
+    FromWhy,
+    HostStatus,
+    KeptDecision,
+    Placement,
+    RankedHost,
+    Reason,
+    ReasonCount,
+)
 from redsched.scheduler import Change, HostView
 from redsched.scheduler.results import FailedMoves
 
@@ -93,6 +103,14 @@ def test_a_decision_loses_its_ranking_and_agents_see_those_on_their_hosts() -> N
     assert redactor(Caller("r", Role.READER)).claim(claim).decision == decision
     assert redactor(Caller("a", Role.AGENT, hosts=frozenset({"h1"}))).claim(claim).decision == hidden
     assert redactor(Caller("b", Role.AGENT, hosts=frozenset({"h2"}))).claim(claim).decision is None
+
+
+def test_an_agent_does_not_see_from_which_host_a_claim_has_come() -> None:
+    place = Placement("1-a.2", "1-a.2", "1-a.1", "h1", ClaimStatus.ACTIVE, {}, from_host="h2", from_why=FromWhy.DRAINED)
+    claim = Claim("web-1", "c1", "h1", ClaimStatus.ACTIVE, "1-a.2", {}, placements=(place,))
+    agent = redactor(Caller("a", Role.AGENT, hosts=frozenset({"h1"}))).claim(claim)
+    assert [(one.from_host, one.from_why) for one in agent.placements] == [("", FromWhy.DRAINED)]
+    assert redactor().claim(claim).placements[0].from_host == "h2"
 
 
 def test_a_reason_may_name_the_host_that_gave_it() -> None:

@@ -79,6 +79,7 @@ async def test_the_placement_of_a_move_lies_beside_the_flat_one_under_its_token(
     now_ms = int(fields.pop("expires_at_ms", "0")) or (await cell.tick()).now_ms
     prefix = f"placement.{found.token}."
     assert fields == flat
+    assert now_ms - 5_000 < int(beside.pop(f"{prefix}placed_at_ms")) <= now_ms
     assert now_ms - 5_000 < int(beside.pop(f"{prefix}move_deadline_ms")) - 60_000 <= now_ms
     assert beside == {
         f"{prefix}host": "h2",
@@ -86,6 +87,8 @@ async def test_the_placement_of_a_move_lies_beside_the_flat_one_under_its_token(
         f"{prefix}token": found.token,
         f"{prefix}root": placed.token,
         f"{prefix}from": placed.token,
+        f"{prefix}from_host": "h1",
+        f"{prefix}from_why": "moved",
         f"{prefix}expires_at_ms": str(found.expires_at_ms),
         f"{prefix}inbox_id": (await cell.hosts.inbox("h2"))[0].entry_id,
         f"{prefix}amount.VCPU": "1",
@@ -105,7 +108,7 @@ async def test_the_active_placement_is_the_flat_one_and_after_the_move_nothing_e
     await cell.claims.gone("h1", "a", placed.token, EndReason.RELEASED, {})
     fields = await fields_of(raw, cell.keys.claim("a"))
     assert (fields["host"], fields["token"], fields["root"]) == ("h2", found.token, placed.token)
-    assert set(fields) == flat | {"root", "from"}
+    assert set(fields) == flat | {"root", "from", "from_host", "from_why", "placed_at_ms"}
 
 
 # Why a move is refused

@@ -9,6 +9,7 @@ from redsched.model import (
     Claim,
     ClaimStatus,
     EndReason,
+    FromWhy,
     GangMember,
     GangOnExit,
     HostStatus,
@@ -148,6 +149,9 @@ async def test_all_members_are_stopped_and_placed_again(clean_store: str) -> Non
         assert all(after[one].token != before[one].token for one in IDS)
         assert sorted(one.host for one in after.values()) == ["h0", "h1", "h2"]
         assert {one.gang_exit for one in after.values()} == {None}
+        assert {one.restarts for one in after.values()} == {1}
+        came = {name: (one.placements[0].from_host, one.placements[0].from_why) for name, one in after.items()}
+        assert came == {name: (one.host, FromWhy.GANG) for name, one in before.items()}
         await work.is_sound()
 
 
@@ -306,6 +310,9 @@ async def test_evacuation_places_the_whole_gang_again(clean_store: str) -> None:
         after = await runs_again(work)
         assert sorted(one.host for one in after.values()) == ["h0", "h2", "h3"]
         assert all(after[one].token != before[one].token for one in IDS)
+        assert {one.restarts for one in after.values()} == {1}
+        why = {before[name].host: one.placements[0].from_why for name, one in after.items()}
+        assert why == {"h0": FromWhy.GANG, "h1": FromWhy.WRITTEN_OFF, "h2": FromWhy.GANG}
         await work.is_sound()
 
 

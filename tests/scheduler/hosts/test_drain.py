@@ -10,6 +10,7 @@ from redsched.model import (
     Claim,
     ClaimStatus,
     EndReason,
+    FromWhy,
     GangMember,
     GroupPolicy,
     HostStatus,
@@ -264,18 +265,29 @@ async def _reasons(work: Work, claim_id: str) -> list[tuple[str, str, str | None
     return [(one.kind, one.facts["host"], one.facts.get("reason")) for one in events]
 
 
+async def _came(work: Work) -> tuple[str, FromWhy | None]:
+    """Return from which host the claim `mine` has come, and why."""
+    (place,) = (await work.scheduler.claims.get("mine")).placements
+    assert (place.placed_at_ms is None) == (place.from_host == "")
+    return place.from_host, place.from_why
+
+
 async def test_the_events_of_a_move_give_the_reason_its_host_was_left(clean_store: str) -> None:
     """The claim is moved by hand, then by a drain, then by an evacuation."""
     async with at_work(clean_store, 8, 7, 6, 5) as work:
         claim = await work.active(Request({"VCPU": 1}, claim_ids=("mine",)))
+        assert await _came(work) == ("", None)
         await work.scheduler.migrations.move("mine", claim.token, hosts=("h1",))
         await work.settle()
+        assert await _came(work) == ("h0", FromWhy.MOVED)
         await work.scheduler.hosts.set_status("h0", HostStatus.DISABLED)
         await work.scheduler.hosts.set_status("h1", HostStatus.DRAINING, move=True)
         await empty(work, "h1")
+        assert await _came(work) == ("h1", FromWhy.DRAINED)
         work.hosts.pop(2)
         await work.scheduler.hosts.lost("h2", evacuate=True, force=True)
         await work.settle()
+        assert await _came(work) == ("h2", FromWhy.WRITTEN_OFF)
         told = await _reasons(work, "mine")
         drained, lost = "host h1 is being drained", "host h2 was written off"
         assert [one for one in told if one[0] in ("claimed", "moved")] == [

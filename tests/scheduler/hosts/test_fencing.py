@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from redsched.errors import InvalidRequest
-from redsched.model import ClaimStatus, EndReason, HostStatus, Request
+from redsched.model import ClaimStatus, EndReason, FromWhy, HostStatus, Request
 from redsched.scheduler import Scheduler
 from redsched.scheduler.background.recorder import Recorder
 from redsched.scheduler.hosts.fence_command import FenceCommand, FenceFailed
@@ -115,6 +115,8 @@ async def test_a_host_whose_machine_is_off_is_written_off_and_its_claims_move(
         await empty(work, "h0")
         web = await work.scheduler.claims.get("web")
         assert (web.state, web.host != "h0") == (ClaimStatus.ACTIVE, True)
+        (place,) = web.placements
+        assert (place.from_host, place.from_why) == ("h0", FromWhy.WRITTEN_OFF)
         assert [kind for kind, _ in await fleet.events()] == ["fencing", "lost"]
         assert (await fleet.events())[1][1] == "fenced: the command proved that its machine was off"
         assert fencer.outcomes == {Fenced.WRITTEN_OFF: 1}

@@ -140,8 +140,8 @@ local function backoff(first_ms, doublings)
   return math.min(LONGEST_PAUSE_MS, first_ms * 2 ^ doublings)
 end
 
--- Return the pause before work that has ended by itself is placed again. It grows each time, until the work has run for
--- ten minutes.
+-- Count a restart, and return the pause before work that has ended by itself is placed again. It grows each time, until
+-- the work has run for ten minutes.
 local function restart_pause(cell, claim)
   local ran_ms = cell.now_ms - to_int(claim.fields.active_at_ms, cell.now_ms, cell.now_ms)
   local restarts = ran_ms < STEADY_MS and to_int(claim.fields.restarts, 0, 0) or 0

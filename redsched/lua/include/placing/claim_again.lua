@@ -94,7 +94,8 @@ function REFUSAL.moved(cell, claim, again)
   elseif base.state ~= 'active' and has_other_wanted(claim, base) then
     return 'MOVING'
   end
-  again.root, again.reason = base.root, leaving_reason(base.host, again.host_key)
+  again.root = base.root
+  again.reason, again.from_why = leaving_reason(base.host, again.host_key)
 end
 
 -- Another attempt requires that the claim waits for one. A claim whose gang is placed again waits for the others.
@@ -111,6 +112,9 @@ function REFUSAL.failed(cell, claim, again)
     return 'SETTLING'
   end
   again.root = fields.retry_root
+  -- What was never active on a host that was written off has not failed there.
+  local _, left = leaving_reason('', again.host_key)
+  again.from_why = (left == 'written-off' and left) or (again.with_gang and 'gang') or fields.retry_reason
 end
 
 function REFUSAL.shelved(cell, claim, again)
@@ -140,6 +144,7 @@ local function again_outcome(cell, call)
       return {no, cell.epoch, cell.now_ms}
     end
     claim.base, again.claim = based_on(claim, again.token), claim
+    again.from_host = (claim.base or claim.tombstone or {}).host
   end
   return others_have_moved(call) and {'RETRY', cell.epoch, cell.now_ms} or nil
 end
@@ -179,7 +184,8 @@ local function write_again(cell, member, expires, entry_id)
     restart_runtime(cell, claim)
   end
   add_placement(claim, {token = member.token, root = again.root, host = member.host.name, state = 'claimed',
-    from = again.token, expires_at_ms = expires, inbox_id = entry_id, amounts = amounts, resizing_to = {},
+    from = again.token, from_host = again.from_host, from_why = again.from_why or again.end_reason,
+    placed_at_ms = text(cell.now_ms), expires_at_ms = expires, inbox_id = entry_id, amounts = amounts, resizing_to = {},
     counted = member.counted or {}, decision = member.decision,
     move_deadline_ms = again.move_deadline_ms and text(cell.now_ms + again.move_deadline_ms) or nil})
   write_claim_record(claim)

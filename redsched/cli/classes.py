@@ -9,12 +9,10 @@ from typing import Any
 from redsched.cli.fleet import with_fleet
 from redsched.cli.where import ANYWHERE, Where
 from redsched.errors import InvalidRequest
+from redsched.model.gpus import GPU
 from redsched.model.nearest_names import those_there
 from redsched.model.validation import check_class
 from redsched.model.workload import GPU_SHARES
-
-GPU = "GPU"
-"""Stands for GPU_SHARES on the command line, in GPUs and not in thousandths."""
 
 
 class UnknownClass(InvalidRequest):

@@ -10,17 +10,16 @@ from enum import StrEnum
 from typing import Any
 
 from redsched.cli import options
-from redsched.cli.classes import GPU, UnknownClass
+from redsched.cli.classes import UnknownClass
 from redsched.errors import InvalidRequest
 from redsched.model import NUMA_NODE
+from redsched.model.gpus import GPU, NODE, group_name
 from redsched.model.limits import MAX_PARTS
 from redsched.model.units import is_in_pieces
 from redsched.model.validation import is_class
 from redsched.model.workload import GPU_SHARES, WHOLE_GPU
 
 GPU_MEMORY = "CUSTOM_GPU_MEMORY_MB"
-NODE = "node"
-"""The group without amounts that the NUMA node of `--same numa` is."""
 
 OF_THE_HOST = frozenset(("VCPU", "PCPU", "MEMORY_MB", "DISK_GB"))
 """The classes that are no devices: `--same` leaves them where they are free."""
@@ -49,7 +48,7 @@ def parts_of(amounts: Iterable[str], groups: Iterable[Any] = (), same: Same | No
     if gpus and GPU_MEMORY in resources:
         memory = {GPU_MEMORY: resources.pop(GPU_MEMORY)}
         gpus = [gpu | memory for gpu in gpus]
-    made = [{"name": f"gpu{number}", "resources": gpu} for number, gpu in enumerate(gpus)]
+    made = [{"name": group_name(number), "resources": gpu} for number, gpu in enumerate(gpus)]
     if same is None:
         return {"resources": resources, "groups": [*made, *groups], "same_subtree": []}
     made += [group for name in sorted(resources) if _is_device(name) for group in _devices(name, resources.pop(name))]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from redsched.model import Candidate, ClaimRule, Exceeded
 from redsched.model import RankedHost as RankedHost
 from redsched.model import ReasonCount as ReasonCount
+from redsched.model.gpus import amount_text
 from redsched.model.kept_for import KeptFor
 from redsched.model.nearest_names import those_there
 from redsched.model.record import record
@@ -83,14 +84,19 @@ class Miss:
     """The gang member of which it would take one place; '' if there are no members."""
     places: Mapping[str, str] = field(default_factory=dict)
     """By class: the pool, or shared pool, that has what is `free`. Without an entry it is the host itself."""
+    total_free: Mapping[str, int] = field(default_factory=dict)
+    """By class of groups, cells and devices: what is free in all, with what places have that is too little for one."""
+    capacity: Mapping[str, int] = field(default_factory=dict)
+    """By class of these: what there is, free or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The zones, hosts and classes that a request names and a cell does not have.
+    """The zones, hosts, classes and amounts that a request names and a cell does not have.
 
     `there`: the first zones that its hosts are in, sorted, if a zone is unknown. `have`: the classes of its hosts and
-    shared pools, if a class is unknown.
+    shared pools, if a class is unknown. `largest`: the most that any host has, free or not, of each class of which one
+    place needs more.
     """
 
     zones: frozenset[str] = frozenset()
@@ -98,11 +104,14 @@ class Unknown:
     there: tuple[str, ...] = ()
     classes: frozenset[str] = frozenset()
     have: frozenset[str] = frozenset()
+    largest: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
-        """Which zones, hosts and classes are unknown, and which zones and classes there are; '' if all are known."""
-        return "; ".join(filter(None, (self._zones(), self._hosts(), *map(self._class, sorted(self.classes)))))
+        """Which zones, hosts, classes and amounts there are not, and which zones and classes; '' if there are all."""
+        too_much = (f"no host has more than {amount_text(name, most)}" for name, most in self.largest.items())
+        classes = map(self._class, sorted(self.classes))
+        return "; ".join(filter(None, (self._zones(), self._hosts(), *classes, *too_much)))
 
     def _class(self, name: str) -> str:
         return f"no host has {those_there(name, self.have)}" if self.have else ""

@@ -30,6 +30,8 @@ _WORDS = {
     "zone": "in other zones",
     "hosts": "not among those named",
     "exclude_hosts": "excluded",
+    "same numa": "without a NUMA node",
+    "pools": "with room for each part, but not for all together",
     "other": "for other reasons",
 }
 """The reasons in words, beside those that are names: of resource classes, traits, labels, groups."""

@@ -358,6 +358,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "unknown_classes": [],
         "classes": [],
         "zones": [],
+        "largest": {},
         "closed": [{"host": "h5", "reason": "draining"}],
         "reasons": [{"reason": "VCPU", "hosts": 1}],
         "nearest": [MISS],

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from redsched.model import Request
+from redsched.model import Group, Request
 from redsched.scheduler import Scheduler
 from tests.cli.conftest import Redsched, report_all
 from tests.support.builders.cells import usual_settings
@@ -99,6 +99,64 @@ def test_what_is_kept_for_another_request_is_named_everywhere(lab: Redsched, sto
     heads, *rows = (line.split("\t") for line in page.splitlines() if "\t" in line)
     gpu0 = next(dict(zip(heads, row, strict=True)) for row in rows if row[0] == f"gpu0/{GPU}")
     assert (gpu0["FREE"], gpu0["KEPT"]) == ("1000", "1000")
+
+
+@pytest.fixture
+def half_taken(lab: Redsched, store: str) -> Redsched:
+    """Return the function that runs commands, on the lab with half a GPU of each box claimed."""
+    claim(store, *(half_a_gpu(hosts=frozenset({box}), claim_ids=(f"on-{box}",)) for box in BOXES))
+    return lab
+
+
+def half_a_gpu(**more: object) -> Request:
+    return Request(groups=(Group("gpu0", {GPU: 500}),), **more)  # type: ignore[arg-type]  # fields by name
+
+
+def test_whole_gpus_are_explained_in_gpus_as_they_were_asked_for(half_taken: Redsched) -> None:
+    """And as `host list` counts them on a terminal: 3.5/4."""
+    ran = half_taken("explain", "GPU=4", "--on", "gpu-1", "--on", "ci-1")
+    needs = "needs 4 GPUs, 3 whole ones free (3.5 of 4 in all)"
+    assert nearest(ran.output)[0] == f"gpu-1 {needs}; fits: GPU=3 instead of GPU=4; or after claim on-gpu-1 ends"
+    rows = [line.split("\t") for line in ran.output.splitlines()]
+    assert ["GPU", "26"] in rows
+    of_boxes = [row for row in rows if row[0] == "GPU" and len(row) == 3]
+    assert [row[1] for row in of_boxes] == ["no", "yes", "no"]
+    assert of_boxes[2][2].endswith(needs)
+    assert of_boxes[0][2] == "needs 1 GPU in one pool, best is the host itself with 0 GPUs free"
+    assert not any(word in ran.output for word in ("group", "CUSTOM_GPU_MILLI"))
+    miss = half_taken("explain", "GPU=4", "--json").json()["nearest"][0]
+    assert (miss["free"], miss["total_free"], miss["capacity"]) == ({GPU: 3000}, {GPU: 3500}, {GPU: 4000})
+
+
+def test_more_gpus_than_any_machine_has_are_refused_with_what_there_is(half_taken: Redsched) -> None:
+    refused = "none of 26 hosts can take 8 GPUs: 26 short of GPU; no host has more than 4 GPUs; "
+    for command in (("select", "GPU=8"), ("run", "GPU=8", "--", "true")):
+        half_taken(*command).check_failed(3, f"{refused}nearest gpu-1: GPU=3 instead of GPU=8")
+    assert "no host has more than 4 GPUs" in half_taken("explain", "GPU=8").output
+    assert half_taken("explain", "GPU=8", "VCPU=16", "--json").json()["largest"] == {GPU: 4000}
+    assert half_taken("explain", "GPU=4", "VCPU=16", "--json").json()["largest"] == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (("GPU=3", "--same", "numa"), "3 GPUs of one NUMA node: 22 without a NUMA node, "),
+        (("GPU=3", "--same", "numa"), "; nearest gpu-1: from several NUMA nodes"),
+        (("GPU=1", "VCPU=40"), "40 VCPU, 1 GPU: 26 short of VCPU; no host has more than 32 VCPU; "),
+        (("GPU=4", "-n", "3"), "3 places of 4 GPUs: 26 short of GPU; nearest gpu-1: GPU=3 instead of GPU=4"),
+        (("GPU=1", "CUSTOM_GPU_MEMORY_MB=1Gi"), "1 GPU with 1024 CUSTOM_GPU_MEMORY_MB: "),
+    ],
+)
+def test_refusals_speak_of_gpus_as_they_were_asked_for(
+    half_taken: Redsched, words: tuple[str, ...], refused: str
+) -> None:
+    half_taken("select", *words).check_failed(3, refused)
+
+
+def test_a_part_of_a_gpu_is_explained_as_such(lab: Redsched, store: str) -> None:
+    claim(store, gpus(3, hosts=frozenset({"gpu-1"})), half_a_gpu(hosts=frozenset({"gpu-1"}), claim_ids=("half",)))
+    found = nearest(lab("explain", "GPU=0.7", "--host", "gpu-1").output)[0]
+    assert "needs 0.7 of one GPU, which none has free (0.5 of 4 in all); fits: GPU=0.5 instead of GPU=0.7" in found
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ def test_a_zone_is_unknown_only_if_it_is_in_no_cell() -> None:
 
 def test_hosts_that_do_not_exist_are_named_up_to_five() -> None:
     columns = columns_of(h1=UP | {"capacity.VCPU": "8"})
-    wanted = Request({"VCPU": 9}, hosts=frozenset({"h1", "nope", *(f"z{number}" for number in range(6))}))
+    wanted = Request({"VCPU": 8}, hosts=frozenset({"h1", "nope", *(f"z{number}" for number in range(6))}))
     found = Decider(columns, DEFAULTS).explain(wanted)
     assert found.unknown.text == "unknown hosts 'nope', 'z0', 'z1', 'z2', 'z3' and 2 more"
     assert "; unknown hosts 'nope'" in refusal(True, wanted, [found], is_complete=True).detail

@@ -97,6 +97,7 @@ function explained(found) {
   return [
     about || isCut ? h("p", {}, about, isCut ? " The search for changes was cut short." : "") : "",
     unknown.length ? h("p", { class: "bad" }, `Unknown: ${unknown.join(", ")}.`) : "",
+    tooMuch(found.largest),
     removed(reasons, hosts),
     ranking(ranked ?? []),
     spared(found.spared),
@@ -111,6 +112,12 @@ function explained(found) {
       ...(host.kept ? [["reserved", "", `${amounts(host.kept.slots)} ${keptFor(host.kept)}`]] : []),
     ])),
   ];
+}
+
+/** Return which classes no host has enough of, however empty it is. */
+function tooMuch(largest) {
+  const found = Object.entries(largest ?? {}).map(([name, most]) => `${number(most)} ${name}`);
+  return found.length ? h("p", { class: "bad" }, `No host has more than ${found.join(", or more than ")}.`) : "";
 }
 
 /** Return which hosts come last because of scarce classes that the request does not ask for. */

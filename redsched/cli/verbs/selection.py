@@ -1,6 +1,6 @@
 """`redsched select` and `explain`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -11,9 +11,20 @@ from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.options import AsJson, seconds
 from redsched.cli.request_options import RequestOptions, about, request_of, takes_asked
 from redsched.cli.where import ANYWHERE, Where
-from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_LEASE_S, MAX_RUNTIME_S, MAX_WAIT_S, GangOnExit, OnExit
+from redsched.model import (
+    MAX_ALTERNATES,
+    MAX_ATTEMPTS,
+    MAX_LEASE_S,
+    MAX_RUNTIME_S,
+    MAX_WAIT_S,
+    GangOnExit,
+    OnExit,
+    Request,
+)
+from redsched.model.gpus import gpus_of, in_words, lack_text, word_of
 from redsched.model.kept_for import KeptFor
 from redsched.model.validation import check_name
+from redsched.model.workload import GPU_SHARES
 from redsched.scheduler import Explanation, Miss, RankedHost, Selection, Selections
 from redsched.scheduler.status.results import counted
 from redsched.schema import responses
@@ -137,7 +148,7 @@ def explain(
     if as_json:
         tables.show_json(responses.ExplanationAnswer.of(found))
     else:
-        _show_explanation(found)
+        _show_explanation(request, found)
     return 0 if found.fits and not found.exceeded else REFUSED
 
 
@@ -153,7 +164,7 @@ def _selection_row(one: Selection, member: tuple[str, ...]) -> tuple[object, ...
     return (one.claim_id, *member, one.host, tables.amounts(one.slots), " ".join(one.alternates), one.token)
 
 
-def _show_explanation(found: Explanation) -> None:
+def _show_explanation(request: Request, found: Explanation) -> None:
     unsearched = f"; the pools of {found.unsearched} of these were not searched" if found.unsearched else ""
     print(f"{found.fits} of {found.hosts} hosts fit{unsearched}")
     if found.ranked:
@@ -164,9 +175,11 @@ def _show_explanation(found: Explanation) -> None:
     if found.unknown.text:
         tables.say(found.unknown.text)
     if found.reasons:
-        tables.show_table(("REASON", "HOSTS"), ((one.reason, one.hosts) for one in found.reasons), "")
+        reasons = in_words(request, found.reasons)
+        tables.show_table(("REASON", "HOSTS"), ((one.reason, one.hosts) for one in reasons), "")
+    gpus = gpus_of(request)
     for miss in found.nearest:
-        tables.say(f"nearest: {_miss(miss)}")
+        tables.say(f"nearest: {_miss(miss, bool(gpus))}")
     if found.closed:
         closed = ", ".join(f"{one.host} ({one.reason})" for one in found.closed)
         tables.say(f"would fit if they took claims: {closed}")
@@ -175,10 +188,11 @@ def _show_explanation(found: Explanation) -> None:
     if found.exceeded is None:
         print("the project's usage is still being counted: try again")
     for host in found.checks:
-        print(f"{host.host}: {host.reason or 'fits'}")
+        print(f"{host.host}: {word_of(request, host.reason) if host.reason else 'fits'}")
         if host.kept:
             tables.say(_kept(host.kept))
-        tables.show_table(("CHECK", "OK", "DETAIL"), ((one.name, one.ok, one.detail) for one in host.checks), "")
+        rows = ((word_of(request, one.name), one.ok, one.detail) for one in host.checks)
+        tables.show_table(("CHECK", "OK", "DETAIL"), dict.fromkeys(rows), "")  # one row for GPUs that are alike
 
 
 def _show_ranked(hosts: Sequence[RankedHost]) -> None:
@@ -198,8 +212,22 @@ def _free(miss: Miss) -> str:
     )
 
 
-def _miss(miss: Miss) -> str:
-    lack = f" needs {tables.amounts(miss.needs)}, free {_free(miss)};" if miss.needs else ""
+def _lack(miss: Miss, gpus: bool) -> str:
+    """Return what a host lacks: of GPUs in GPUs, if the request asks for them as such; '' if no amount."""
+    name = GPU_SHARES
+    if not gpus or name not in miss.capacity:
+        return f" needs {tables.amounts(miss.needs)}, free {_free(miss)};" if miss.needs else ""
+    text = f" {lack_text(miss.needs[name], miss.free[name], miss.total_free[name], miss.capacity[name])};"
+    others = replace(miss, needs=_less(miss.needs, name), free=_less(miss.free, name), capacity={})
+    return text + _lack(others, gpus=False)
+
+
+def _less(amounts: Mapping[str, int], name: str) -> dict[str, int]:
+    return {one: amount for one, amount in amounts.items() if one != name}
+
+
+def _miss(miss: Miss, gpus: bool) -> str:
+    lack = _lack(miss, gpus)
     lack += f" {_kept(miss.kept)};" if miss.kept else ""
     of = f" one {miss.member}" if miss.member else ""
     remedies = [", ".join(miss.changes), _after(miss)]

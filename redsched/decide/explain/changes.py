@@ -143,10 +143,10 @@ class _Host:
 
     def _with_fewer_groups(self, request: Request, failed: Failed) -> Steps[Edit | None]:
         """Return the request without some of its identical groups, as few as possible."""
-        for names, build in identical_groups(request):
-            most = yield from _most(1, len(names), partial(self._helps_with, failed, build))
+        for one in identical_groups(request):
+            most = yield from _most(1, one.amount, partial(self._helps_with, failed, one.build))
             if most:
-                return Edit(f"without groups {', '.join(names[most:])}", build(most))
+                return one.edit(most)
         return None
 
     def _with_cause(self, edit: Edit, failed: Failed) -> Edit:
@@ -235,12 +235,12 @@ class _Host:
     def _reduced(self, request: Request, failed: Failed) -> Steps[Edit | None]:
         """Return the request with one amount reduced just enough: that which needs the smallest relative reduction."""
         best: tuple[float, Edit] | None = None
-        for what, amount, build in amounts(request):
+        for one in amounts(request):
             # Only a reduction smaller than the best so far is useful.
-            least = 1 if best is None else int(amount * (1 - best[0])) + 1
-            most = yield from _most(least, amount, partial(self._helps_with, failed, build))
+            least = 1 if best is None else int(one.amount * (1 - best[0])) + 1
+            most = yield from _most(least, one.amount, partial(self._helps_with, failed, one.build))
             if most:
-                best = (amount - most) / amount, Edit(f"{amount - most} {what} less", build(most))
+                best = (one.amount - most) / one.amount, one.edit(most)
         return None if best is None else best[1]
 
 

@@ -10,7 +10,9 @@ from redsched.cache.columns import Columns
 from redsched.decide.filters.places import pools_with, slot_of
 from redsched.errors import InvalidRequest
 from redsched.model import Group, Request
+from redsched.model.gpus import GPU, NODE, count, gpus_of, share_a_node, short_form
 from redsched.model.limits import MAX_PARTS
+from redsched.model.workload import GPU_SHARES
 
 Value = TypeVar("Value")
 Change = tuple[str, Mapping[str, Any]]
@@ -28,24 +30,57 @@ class Edit:
 Build = Callable[[int], Request]
 
 
-def amounts(request: Request) -> Iterator[tuple[str, int, Build]]:
-    """Yield every amount of a request: its subject, its value, and a function that replaces it.
+@dataclass(frozen=True, slots=True)
+class Reducible:
+    """An amount of a request, with a function that replaces it; `says` describes the request with another amount."""
 
-    Of identical groups only the first is included, as reducing another one would give the same request.
+    amount: int
+    build: Build
+    says: Callable[[int], str]
+
+    def edit(self, amount: int) -> Edit:
+        """Return the request with a smaller amount."""
+        return Edit(self.says(amount), self.build(amount))
+
+
+def amounts(request: Request) -> Iterator[Reducible]:
+    """Yield every amount of a request.
+
+    Of identical groups only the first is included, as reducing another one would give the same request. Of several
+    whole GPUs none is, as a request that asks for these wants no part of one.
     """
     for name, amount in request.resources.items():
-        yield name, amount, partial(with_resource, request, name)
+        yield _reducible(name, amount, partial(with_resource, request, name))
+    gpus = gpus_of(request)
     for at, group in enumerate(request.groups):
-        if not any(_are_alike(request, group, other) for other in request.groups[:at]):
+        if group in gpus:
+            if len(gpus) == 1:
+                yield from _shares(request, at, group)
+        elif not any(_are_alike(request, group, other) for other in request.groups[:at]):
             for name, amount in group.resources.items():
-                yield f"{name} in group {group.name}", amount, partial(_with_group_resource, request, at, name)
+                yield _reducible(f"{name} in group {group.name}", amount, partial(_with_group, request, at, name))
     for at, devices in enumerate(request.pci):
-        yield devices.resource_class, devices.count, partial(_with_devices, request, at)
+        yield _reducible(devices.resource_class, devices.count, partial(_with_devices, request, at))
+
+
+def _reducible(what: str, amount: int, build: Build) -> Reducible:
+    return Reducible(amount, build, lambda less: f"{amount - less} {what} less")
+
+
+def _shares(request: Request, at: int, gpu: Group) -> Iterator[Reducible]:
+    """Yield the amounts of the only GPU of a request: its share, in the words of the short form, and others."""
+    for name, amount in gpu.resources.items():
+        build = partial(_with_group, request, at, name)
+        if name == GPU_SHARES:
+            yield Reducible(amount, build, lambda less: f"{GPU}={count(less)} instead of {short_form([gpu])}")
+        else:
+            yield _reducible(f"{name} of the GPU", amount, build)
 
 
 def _are_alike(request: Request, group: Group, other: Group) -> bool:
-    is_related = any(group.name in names or other.name in names for names in request.same_subtree)
-    return not is_related and replace(other, name=group.name) == group
+    """Return whether groups can be exchanged: they differ in their names only, and belong to the same subtrees."""
+    is_apart = any((group.name in names) != (other.name in names) for names in request.same_subtree)
+    return not is_apart and replace(other, name=group.name) == group
 
 
 def with_resource(request: Request, name: str, amount: int) -> Request:
@@ -53,7 +88,7 @@ def with_resource(request: Request, name: str, amount: int) -> Request:
     return replace(request, resources={**request.resources, name: amount})
 
 
-def _with_group_resource(request: Request, at: int, name: str, amount: int) -> Request:
+def _with_group(request: Request, at: int, name: str, amount: int) -> Request:
     group = replace(request.groups[at], resources={**request.groups[at].resources, name: amount})
     return replace(request, groups=(*request.groups[:at], group, *request.groups[at + 1 :]))
 
@@ -63,18 +98,30 @@ def _with_devices(request: Request, at: int, count: int) -> Request:
     return replace(request, pci=(*request.pci[:at], devices, *request.pci[at + 1 :]))
 
 
-def identical_groups(request: Request) -> Iterator[tuple[list[str], Build]]:
-    """Yield the names of each set of identical groups, and a function that keeps so many of them, the first ones."""
+def identical_groups(request: Request) -> Iterator[Reducible]:
+    """Yield the number of each set of identical groups. Fewer of them are the first ones."""
+    gpus = gpus_of(request)
     for at, group in enumerate(request.groups):
         if not any(_are_alike(request, group, other) for other in request.groups[:at]):
-            names = [one.name for one in request.groups[at:] if _are_alike(request, group, one)]
-            if len(names) > 1:
-                yield names, partial(_with_groups, request, names)
+            alike = [one for one in request.groups[at:] if _are_alike(request, group, one)]
+            if len(alike) > 1:
+                yield Reducible(len(alike), partial(_with_groups, request, alike), partial(_fewer, alike, gpus))
 
 
-def _with_groups(request: Request, names: Sequence[str], number: int) -> Request:
-    left_out = names[number:]
-    return replace(request, groups=tuple(one for one in request.groups if one.name not in left_out))
+def _fewer(alike: Sequence[Group], gpus: Sequence[Group], number: int) -> str:
+    if alike[0] in gpus:
+        return f"{short_form(alike[:number])} instead of {short_form(alike)}"
+    return f"without groups {', '.join(group.name for group in alike[number:])}"
+
+
+def _with_groups(request: Request, alike: Sequence[Group], number: int) -> Request:
+    return _less_groups(request, alike[number:])
+
+
+def _less_groups(request: Request, left_out: Sequence[Group]) -> Request:
+    names = frozenset(group.name for group in left_out)
+    groups = tuple(group for group in request.groups if group.name not in names)
+    return replace(request, groups=groups, same_subtree=tuple(one - names for one in request.same_subtree))
 
 
 def in_groups(request: Request, columns: Columns, row: int, name: str) -> Edit | None:
@@ -160,6 +207,7 @@ def _without_names(request: Request) -> Iterator[Change]:
 
 
 def _without_parts(request: Request) -> Iterator[Change]:
+    gpus = gpus_of(request)
     if request.query:
         yield _change("without the query", query=())
     if request.server_group:
@@ -174,6 +222,8 @@ def _without_parts(request: Request) -> Iterator[Change]:
         related = frozenset().union(*rest_sets)
         groups = tuple(group for group in request.groups if group.resources or group.name in related)
         says = f"without same_subtree {', '.join(sorted(one_set))}"
+        if gpus and share_a_node(request, gpus) and NODE in one_set:
+            says = "from several NUMA nodes"
         yield _change(says, same_subtree=rest_sets, groups=groups)
     if request.group_policy == "isolate":
         yield _change("without group_policy isolate", group_policy="none")
@@ -185,10 +235,12 @@ def _without_whole_parts(request: Request) -> Iterator[Change]:
     parts = len(request.groups) + len(request.pci) + bool(request.numa) + bool(request.resources)
     if parts < 2:
         return
+    gpus = gpus_of(request)
     for at, group in enumerate(request.groups):
         if group.name not in related and not any(_are_alike(request, group, one) for one in request.groups[:at]):
-            rest = tuple(other for other in request.groups if other.name != group.name)
-            yield _change(f"without group {group.name}", groups=rest)
+            left_out = gpus if group in gpus else (group,)
+            says = f"without {short_form(gpus)}" if group in gpus else f"without group {group.name}"
+            yield _change(says, groups=tuple(other for other in request.groups if other not in left_out))
     for devices in request.pci:
         others = tuple(other for other in request.pci if other != devices)
         yield _change(f"without {devices.resource_class}", pci=others)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from redsched.decide.explain.changes import Effort
 from redsched.decide.explain.closed import closed_hosts
 from redsched.decide.explain.nearest import nearest, with_changes
+from redsched.decide.explain.parts import lack_text
 from redsched.decide.explain.ranking import ranked
 from redsched.decide.explain.unknown import unknown
 from redsched.decide.filters import COUNT
@@ -56,7 +57,9 @@ def check_host(profile: RequestProfile, request: Request, places: int, row: int)
         if not rule.guarded or all(check.ok for check in checks):
             checks.append(Check(rule.reason, bool(rule.passes(columns, row)), rule.detail(columns, row)))
     if all(check.ok for check in checks) and not profile.takes(row):
-        checks.append(Check(POOLS, False, "its pools can give each part of the request, and not all of them together"))
+        lack = lack_text(columns, request, row)
+        detail = "its pools can give each part of the request, and not all of them together"
+        checks.append(Check(POOLS, False, f"{detail}: {lack}" if lack else detail))
     if request.count > 1:
         detail = f"needs {request.count} places, the hosts that fit have room for {places}"
         checks.append(Check(COUNT, places >= request.count, detail + (" or more" if places >= request.count else "")))

@@ -129,20 +129,20 @@ def _miss(profile: RequestProfile, row: int, distance: tuple[int, float]) -> Mis
     lacking = {slot: _largest_place(columns, slot, row) for slot in slots}
     # If no rule fails, it is the search of pools.
     of_parts = not slots and all(map(is_about_parts, failing))
-    needs, free = _parts(profile, row) if of_parts else ({}, {})
-    return Miss(
+    miss = Miss(
         columns.name(row),
-        {slot: amounts[slot] for slot in lacking} | needs,
-        {slot: left for slot, (left, _) in lacking.items()} | free,
+        {slot: amounts[slot] for slot in lacking},
+        {slot: left for slot, (left, _) in lacking.items()},
         (),
         distance,
         places={slot: place for slot, (_, place) in lacking.items() if place},
         kept=columns.kept.for_request(row, demand(profile.request)),
     )
+    return _with_parts(profile, row, miss) if of_parts else miss
 
 
-def _parts(profile: RequestProfile, row: int) -> tuple[dict[str, int], dict[str, int]]:
-    """Return what the parts of a request need of the classes that a host lacks, of all if it lacks none, and its rest.
+def _with_parts(profile: RequestProfile, row: int, miss: Miss) -> Miss:
+    """Return a miss with what the parts of a request need of the classes that the host lacks, or of all if of none.
 
     What is kept for a request that waits is free, though not for this one.
     """
@@ -150,12 +150,16 @@ def _parts(profile: RequestProfile, row: int) -> tuple[dict[str, int], dict[str,
     kinds = kinds_of(profile.request)
     lacking = {one.resource_class for one in kinds if one.left(columns, row) < one.amount}
     needs, free = Counter[str](), Counter[str]()
+    total_free, capacity = dict[str, int](), dict[str, int]()
     with columns.without_kept([(row, kept)] if kept is not None else []):
         for kind in kinds:
-            if kind.resource_class in lacking or not lacking:
-                needs[kind.resource_class] += kind.amount
-                free[kind.resource_class] += int(kind.left(columns, row))
-    return dict(needs), dict(free)
+            name = kind.resource_class
+            if name in lacking or not lacking:
+                needs[name] += kind.amount
+                free[name] += int(kind.left(columns, row))
+                in_all = kind.in_all(columns, row)
+                total_free[name], capacity[name] = max(total_free.get(name, 0), in_all[0]), in_all[1]
+    return replace(miss, needs=dict(needs), free=dict(free), total_free=total_free, capacity=capacity)
 
 
 def _largest_place(columns: Columns, resource_class: str, row: int) -> tuple[int, str]:

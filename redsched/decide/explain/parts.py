@@ -14,6 +14,9 @@ from redsched.decide.rules import ALL_ROWS, Rows, Rule
 from redsched.decide.scoring.demand import demand, room
 from redsched.decide.work_limit import check_work
 from redsched.model import NUMA_NODE, Request
+from redsched.model.gpus import gpus_of
+from redsched.model.gpus import lack_text as gpus_lack_text
+from redsched.model.workload import GPU_SHARES
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,11 @@ class Kind:
         left = given_in_units(columns, self.resource_class, self.unit, self.traits, rows)
         found: NDArray[np.int64] = np.minimum(left, self.amount)
         return found
+
+    def in_all(self, columns: Columns, row: int) -> tuple[int, int]:
+        """Return how much of the class a host has free in suitable places, too small ones too, and its capacity."""
+        total_free = given_in_units(columns, self.resource_class, 1, self.traits, row)
+        return int(total_free), int(room(columns, self.resource_class, row)[0])
 
 
 def is_about_parts(rule: Rule) -> bool:
@@ -55,6 +63,20 @@ def lack_of_parts(columns: Columns, request: Request) -> NDArray[np.float64]:
         check_work("comparing the hosts that are nearest to fit")
         lack += (kind.amount - kind.left(columns, ALL_ROWS)) / kind.amount
     return lack
+
+
+def lack_text(columns: Columns, request: Request, row: int) -> str:
+    """Return which parts a host lacks room for: "needs 4 SRIOV_NET_VF in all, has room for 3"; '' for none."""
+    texts, gpus = list[str](), gpus_of(request)
+    for kind in kinds_of(request):
+        left = int(kind.left(columns, row))
+        if left >= kind.amount:
+            continue
+        if gpus and kind.resource_class == GPU_SHARES:
+            texts.append(gpus_lack_text(kind.amount, left, *kind.in_all(columns, row)))
+        else:
+            texts.append(f"needs {kind.amount} {kind.resource_class} in all, has room for {left}")
+    return ", ".join(texts)
 
 
 def has_classes(columns: Columns, request: Request) -> NDArray[np.bool_]:

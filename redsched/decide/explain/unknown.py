@@ -1,4 +1,4 @@
-"""Zones, hosts and classes that a request names and no cell has: mistyped names, or hosts that have not reported."""
+"""Zones, hosts, classes and amounts that no cell has: mistyped names, hosts that have not reported, or too much."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,8 @@ import numpy as np
 from redsched.cache.arrays import UNHELD
 from redsched.cache.columns import Columns
 from redsched.decide.result import MAX_ZONES, Unknown
-from redsched.decide.scoring.demand import demand
+from redsched.decide.rules import ALL_ROWS
+from redsched.decide.scoring.demand import demand, room
 from redsched.model import Request
 from redsched.model.validation import split_slot
 
@@ -19,7 +20,7 @@ def unknown(columns: Columns, request: Request) -> Unknown:
     there = sorted(columns.zones.among(np.flatnonzero(columns.present))) if zones else []
     classes = frozenset(name for name in demand(request) if not _has(columns, name))
     have = _classes(columns) if classes else frozenset()
-    return Unknown(zones, hosts, tuple(there[: MAX_ZONES + 1]), classes, have)
+    return Unknown(zones, hosts, tuple(there[: MAX_ZONES + 1]), classes, have, _largest(columns, request))
 
 
 def merge_unknown(cells: Iterable[Unknown]) -> Unknown:
@@ -32,7 +33,22 @@ def merge_unknown(cells: Iterable[Unknown]) -> Unknown:
     classes = frozenset.intersection(*(one.classes for one in found))
     have = frozenset[str]().union(*(one.have for one in found)) if classes else frozenset[str]()
     hosts = frozenset.intersection(*(one.hosts for one in found))
-    return Unknown(zones, hosts, tuple(there[: MAX_ZONES + 1]), classes, have)
+    too_much = set[str]().union(*(one.largest for one in found))
+    too_much = {name for name in too_much if all(name in one.largest or name in one.classes for one in found)}
+    largest = {name: max(one.largest.get(name, 0) for one in found) for name in sorted(too_much)}
+    return Unknown(zones, hosts, tuple(there[: MAX_ZONES + 1]), classes, have, largest)
+
+
+def _largest(columns: Columns, request: Request) -> dict[str, int]:
+    """Return the most that any host has of the classes of which one place needs more; shared pools may have it, too."""
+    shared = {name for pool in columns.declared.pools.values() for name in pool.slots}
+    found: dict[str, int] = {}
+    for name, amount in sorted(demand(request).items()):
+        if name not in shared and _has(columns, name):
+            most = int(np.max(room(columns, name, ALL_ROWS)[0], where=columns.present, initial=0))
+            if most < amount:
+                found[name] = most
+    return found
 
 
 def _has(columns: Columns, name: str) -> bool:

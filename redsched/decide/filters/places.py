@@ -4,7 +4,7 @@ Each place is tested by itself here, and `redsched.decide.pools` decides whether
 the same time. So these tests reject only hosts for which there is no assignment.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from redsched.decide.fit import fits, free, free_on
 from redsched.decide.pools import Demands
 from redsched.decide.rules import Mask, Rows
 from redsched.decide.text_match import everywhere, nowhere
+from redsched.model.gpus import amount_text
 from redsched.model.validation import SHARED_POOL, split_slot
 
 
@@ -202,7 +203,18 @@ def amounts_text(demands: Demands) -> str:
     return " and ".join(f"{amount} {name}" for name, amount in demands) or "nothing"
 
 
-def nearest_place(columns: Columns, row: int, demands: Demands, places: Iterable[str]) -> str:
+def amounts_with_gpus(demands: Demands) -> str:
+    """Return amounts as text, those of GPUs in GPUs: "0.5 GPU and 8192 CUSTOM_GPU_MEMORY_MB"."""
+    return " and ".join(amount_text(name, amount) for name, amount in demands)
+
+
+def nearest_place(
+    columns: Columns,
+    row: int,
+    demands: Demands,
+    places: Iterable[str],
+    text_of: Callable[[Demands], str] = amounts_text,
+) -> str:
     """Return the free amounts of the place that lacks least: "best is numa1 with 2 PCPU and 4096 MEMORY_MB free"."""
     found = min(places, key=lambda place: _lacks(columns, row, demands, place), default=None)
     if found is None:
@@ -210,9 +222,9 @@ def nearest_place(columns: Columns, row: int, demands: Demands, places: Iterable
     slots = {name: slot_of(found, name) for name, _ in demands}
     kept = {name: columns.kept.amount(row, slot) for name, slot in slots.items()}
     have = tuple((name, slot_free(columns, slot, row) + kept[name]) for name, slot in slots.items())
-    text = f"best is {found or 'the host itself'} with {amounts_text(have)} free"
+    text = f"best is {found or 'the host itself'} with {text_of(have)} free"
     of_others = tuple((name, min(kept[name], free)) for name, free in have if kept[name] and free > 0)
-    return f"{text}, of which {amounts_text(of_others)} are kept for a request that waits" if of_others else text
+    return f"{text}, of which {text_of(of_others)} are kept for a request that waits" if of_others else text
 
 
 def _lacks(columns: Columns, row: int, demands: Demands, place: str) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from redsched.cache.columns import Columns
 from redsched.decide.filters.places import (
     PlaceTraits,
     amounts_text,
+    amounts_with_gpus,
     class_has_units,
     gives_all,
     has_traits,
@@ -27,6 +28,7 @@ from redsched.decide.pools import Demands, cell_demands
 from redsched.decide.rules import Mask, Rows, Rule
 from redsched.decide.text_match import everywhere, nowhere
 from redsched.model import NUMA_NODE, Group, PciDevices, Request
+from redsched.model.gpus import gpus_of
 
 Wanted = TypeVar("Wanted")
 
@@ -48,12 +50,13 @@ def groups(request: Request) -> Iterator[Rule]:
     if not request.groups:
         return
     known: dict[Hashable, Tests] = {}
+    gpus = gpus_of(request)
     for group in request.groups:
         if group.resources or group.required or group.any_of:
             # Groups that differ only in their names have one test, which need not be repeated.
             alike = tuple(sorted(group.resources.items())), _traits_of(group)
             if alike not in known:
-                known[alike] = _group(group)
+                known[alike] = _group(group, amounts_with_gpus if group in gpus else amounts_text)
             yield Rule(f"{GROUP}:{group.name}", *known[alike], room=bool(group.resources))
     if request.group_policy == "isolate":
         yield from _isolated(request.groups)
@@ -108,10 +111,10 @@ def pci(request: Request) -> Iterator[Rule]:
         yield _devices(resource_class, [one for one in request.pci if one.resource_class == resource_class])
 
 
-def _group(group: Group) -> Tests:
+def _group(group: Group, text_of: Callable[[Demands], str]) -> Tests:
     demands = tuple(sorted(group.resources.items()))
     wanted = _traits_of(group)
-    requirements = amounts_text(demands) if demands else "a pool"
+    requirements = text_of(demands) if demands else "a pool"
     traits = "".join(f" with {one}" for one in sorted(group.required))
     traits += "".join(f" with {' or '.join(sorted(one))}" for one in group.any_of)
     traits += "".join(f" without {one}" for one in sorted(group.forbidden))
@@ -130,7 +133,7 @@ def _group(group: Group) -> Tests:
         places = [place for place in ("", *columns.layout(row).pools) if wanted.suits(columns, place, row)]
         if not demands:
             return f"needs {requirements}{traits}, has {', '.join(one or 'itself' for one in places) or 'none'}"
-        return f"needs {requirements} in one pool{traits}, {nearest_place(columns, row, demands, places)}"
+        return f"needs {requirements} in one pool{traits}, {nearest_place(columns, row, demands, places, text_of)}"
 
     return passes, detail
 

@@ -12,7 +12,9 @@ from redsched.decide.filters.hosts import NOT_ATTESTED
 from redsched.decide.steps import finished
 from redsched.decide.work_limit import TooMuchWork, WorkLimit, within
 from redsched.errors import NoValidHost, RedschedError, Settling
-from redsched.model import Request
+from redsched.model import Group, Request
+from redsched.model.gpus import amount_text, gpus_of, in_words, share_a_node
+from redsched.model.workload import GPU_SHARES
 from redsched.pacing import in_slices
 from redsched.scheduler.cells import Cell
 
@@ -80,7 +82,7 @@ def refusal(
     return NoValidHost(refusal_text(hosts, request, reasons, nearest, unknown), facts)
 
 
-_OPTIONAL = ("after", "member", "places", "claims", "other_claims", "both", "kept")
+_OPTIONAL = ("after", "member", "places", "claims", "other_claims", "both", "kept", "total_free", "capacity")
 """The fields of a miss that are left out if they are empty."""
 
 
@@ -117,7 +119,7 @@ def refusal_text(
     """
     if not hosts:
         return "no host has reported yet: start an agent, or `redsched up`"
-    why = ", ".join(one.text for one in reasons) or "not enough places in one cell"
+    why = ", ".join(one.text for one in in_words(request, reasons)) or "not enough places in one cell"
     nearby = "".join(f"; {near(one)}" for one in nearest[:1] if one.changes)
     return f"none of {hosts} hosts can take {_wanted(request)}: {why}{unknown and '; '}{unknown}{nearby}"
 
@@ -132,8 +134,20 @@ def _wanted(request: Request) -> str:
     if request.members:
         return ", ".join(f"{one.count} of {one.name} ({_wanted(one.request)})" for one in request.members)
     parts = [f"{amount} {name}" for name, amount in request.resources.items()]
+    gpus = gpus_of(request)
+    parts += [_wanted_gpus(request, gpus)] if gpus else []
     for group in request.groups:
-        parts += [f"{amount} {name} in group {group.name}" for name, amount in group.resources.items()]
+        if group not in gpus:
+            parts += [f"{amount} {name} in group {group.name}" for name, amount in group.resources.items()]
     parts += [f"{one.count} {one.resource_class} as devices" for one in request.pci]
     parts += [f"{len(request.numa.cells)} NUMA cells"] if request.numa else []
     return f"{request.count} places of {', '.join(parts)}" if request.count > 1 else ", ".join(parts)
+
+
+def _wanted_gpus(request: Request, gpus: Sequence[Group]) -> str:
+    """Return GPUs in words: "2 GPUs of one NUMA node", or "2 GPUs with 16384 CUSTOM_GPU_MEMORY_MB each"."""
+    amounts = dict(gpus[0].resources)
+    text = amount_text(GPU_SHARES, amounts.pop(GPU_SHARES) * len(gpus))
+    others = " and ".join(f"{amount} {name}" for name, amount in amounts.items())
+    text += f" with {others}{' each' if len(gpus) > 1 else ''}" if others else ""
+    return f"{text} of one NUMA node" if share_a_node(request, gpus) else text

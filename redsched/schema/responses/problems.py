@@ -97,6 +97,16 @@ class Miss(Answer, shows=scheduler.Miss):
             description="By class: the pool that has what is `free`; without an entry it is the host itself.",
         ),
     ]
+    total_free: Annotated[
+        dict[str, int],
+        Field(
+            default_factory=dict,
+            description="Of groups, cells and devices, by class: what is free in all, also in too small places.",
+        ),
+    ]
+    capacity: Annotated[
+        dict[str, int], Field(default_factory=dict, description="By class of these: what there is, free or not.")
+    ]
 
 
 class InvalidProblem(Problem):

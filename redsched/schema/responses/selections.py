@@ -108,6 +108,11 @@ class ExplanationAnswer(Answer, shows=Explanation):
         From("unknown.there"),
         Field(description="The first zones that there are, if some are unknown."),
     ]
+    largest: Annotated[
+        Mapping[str, int],
+        From("unknown.largest"),
+        Field(description="The most that any host has of each class of which one place needs more."),
+    ]
     reasons: list[ReasonCount]
     nearest: list[Miss]
     closed: Annotated[

@@ -354,6 +354,8 @@ class ReplicaUpdater:
         Does nothing if the store knows its hosts, or if this replica may not have known all. Raises StoreUnavailable,
         OutcomeUnknown.
         """
+        if self._clock.epoch != self.epoch:
+            return  # a new epoch has begun, and the clock is still that of the one before
         if self._clock.knows_hosts:
             self._remembered.forget()
             return
@@ -375,7 +377,9 @@ class ReplicaUpdater:
         former = self._replica
         self._replica = await take_snapshot(self.cell)
         if former.epoch != self.epoch and (clock := self._caught_up_clock) is not None:
-            self._remembered.begin(former.columns.names(), clock, self.epoch)
+            # The cell waits for no host that was written off.
+            hosts = [one for one in former.columns.names() if not former.columns.is_written_off(one)]
+            self._remembered.begin(hosts, clock, self.epoch)
         self.recent.clear()  # at once: these are entries of the epoch before
         self._needs_snapshot = False
         # The cause, such as FLUSHALL, may have removed the list of cells too.

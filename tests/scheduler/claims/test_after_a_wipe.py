@@ -119,3 +119,32 @@ async def test_the_cell_settles_once_the_hosts_that_schedulers_remember_have_att
         await wait_until(is_settled, timeout=30, what="the cell settles")
         assert (await work.store.status.head()).settle_at_ms > (await work.store.tick()).now_ms
         assert (await work.scheduler.select(MINE)).selections[0].claim_id == "mine"
+
+
+async def test_the_cell_waits_for_no_host_that_was_written_off(clean_store: str) -> None:
+    """Its machine may never come back."""
+    async with at_work(clean_store, 4, 4, settings=QUICK) as work, raw_client(clean_store) as raw:
+        await work.scheduler.hosts.lost("h1", force=True)
+        await work.scheduler._cells.catch_up()
+        await raw.flushall()
+        await work.hosts[0].speak()
+
+        async def is_settled() -> bool:
+            return (await work.store.tick()).settled
+
+        await wait_until(is_settled, timeout=30, what="the cell settles")
+        assert (await work.store.status.head()).settle_at_ms > (await work.store.tick()).now_ms
+
+
+async def test_hosts_are_not_forgotten_before_the_clock_of_the_new_epoch_is_read(clean_store: str) -> None:
+    """A sweep may come between the snapshot of a wiped cell and the next poll."""
+    async with at_work(clean_store, 4, 4) as work, raw_client(clean_store) as raw:
+        updater = work.scheduler._cells.named("c1").updater
+        await updater.catch_up()
+        before = updater._clock
+        await raw.flushall()
+        await work.hosts[0].speak()
+        await updater.catch_up()
+        updater._clock = before
+        await updater.report_missing()
+        assert updater._remembered.missing(updater.columns) == 1

@@ -21,12 +21,17 @@ def host_text(host: "HostView") -> str:
 
 
 def claim_text(claim: Claim) -> str:
-    """Return a claim's state; for an active one, whether its work has ended and whether its host is down or lost."""
+    """Return a claim's state; for an active one, whether its work has ended and whether its host is down or lost.
+
+    Also whether it has to leave its host, and waits for another place.
+    """
     parts = [str(claim.state)]
     if claim.state is ClaimStatus.ACTIVE and claim.work_ended_at_ms is not None:
         parts = [f"{claim.state} (work ended)"]
     if claim.host_condition in GONE:
         parts.append(f"host {_since(claim.host_condition, claim.host_down_since_ms)}")
+    if claim.waits_to_leave:
+        parts.append("waits for another place")
     return ", ".join(parts)
 
 

@@ -277,6 +277,10 @@ class Claim:
     """While pending: when the next placement is attempted. Present only if requested."""
     host_condition: HostCondition | None = None
     """The condition of `host`. Present only if requested, and while the claim has a placement."""
+    leaving: str = ""
+    """How it leaves `host`: `move` (a drain), `evacuate` (the host was written off), or '' if it stays. As above."""
+    unmovable: str = ""
+    """While it is to leave: why it has no other place now; '' if that is not known. Present only if requested."""
     host_down_since_ms: int | None = None
     """When the lease of `host` ran out; None while it runs, and if that is not known. Present only if requested."""
     raw: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
@@ -344,6 +348,12 @@ class Claim:
         current = self.raw.get("current_root") or self.raw.get("current")
         shelved = self.closed if self.closed_reason is EndReason.SHELVED else ""
         return current is not None and not (shelved and Token.parse(current) <= Token.parse(shelved))
+
+    @property
+    def waits_to_leave(self) -> bool:
+        """Whether it has to leave its host now, and has no other place yet. A drain moves only active claims."""
+        states = HELD if self.leaving == "evacuate" else (ClaimStatus.ACTIVE,)
+        return bool(self.leaving) and self.state in states and self.target is None
 
     @property
     def is_live(self) -> bool:

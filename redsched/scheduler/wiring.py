@@ -125,7 +125,7 @@ class Components:
         """Reads and verbs of single claims."""
         from redsched.scheduler.claims.service import ClaimService
 
-        return ClaimService(self.cells, self.enforcement)
+        return ClaimService(self.cells, self.enforcement, self.unmovable)
 
     @cached_property
     def migrations(self) -> "MigrationService":

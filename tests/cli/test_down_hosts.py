@@ -48,6 +48,27 @@ def test_a_claim_is_seen_through_its_host(down: Redsched) -> None:
     assert (found["state"], found["host_condition"], found["host_down_since_ms"]) == ("active", "lost", None)
 
 
+@pytest.mark.parametrize("how", ["evacuate", "move"])
+def test_a_claim_that_waits_for_another_place_says_so_and_what_it_lacks(down: Redsched, store: str, how: str) -> None:
+    if how == "evacuate":
+        down("host", "write-off", "h1", "--evacuate", "--yes").check()
+        state, why = "active, host lost, waits for another place", "h1 was written off"
+    else:
+        with redis.Redis.from_url(store, protocol=2, decode_responses=True) as client:
+            until_ms = (client.time()[0] + HOURS * 3600) * 1000
+            client.hset("rs:{c1}:host:h1", mapping={"alive": "1", "alive_until_ms": until_ms})
+            client.zadd("rs:{c1}:hosts", {"h1": until_ms})
+        down("host", "drain", "h1", "--move").check()
+        state, why = "active, waits for another place", "h1 is being drained"
+    assert f"\t{state}\t" in down("claim", "list").check().output
+    lacks = "the request names only h1, and the claim is there or has failed there"
+    assert f"waits for another place, as {why}: {lacks}" in down("claim", "show", "web").check().output.splitlines()
+    found = down("claim", "show", "web", "--json").check().json()
+    assert (found["state"], found["leaving"], found["unmovable"]) == ("active", how, lacks)
+    if how == "evacuate":
+        assert f". web: {lacks}" in " ".join(down("status").output.split())
+
+
 def test_a_claim_on_a_host_that_is_up_has_its_state_alone(redsched: Redsched) -> None:
     redsched("select", "VCPU=1", "--host", "h1", "--id", "web").check()
     assert "\tclaimed\t" in redsched("claim", "list").check().output

@@ -67,10 +67,11 @@ export function claimLink(id) {
 }
 
 /** Return the state of a claim, and whether its host is down or lost: then nothing is known of its work. */
-export function stateOnHost(state, { host_condition, host_down_since_ms }) {
-  if (!["down", "lost"].includes(host_condition)) return state;
+export function stateOnHost(state, { host_condition, host_down_since_ms, leaving }) {
+  const leaves = leaving ? ", to leave its host" : "";
+  if (!["down", "lost"].includes(host_condition)) return state + leaves;
   const since = host_down_since_ms ? ` since ${time(host_down_since_ms)}` : "";
-  return `${state}, host ${host_condition === "lost" ? "written off" : `down${since}`}`;
+  return `${state}, host ${host_condition === "lost" ? "written off" : `down${since}`}${leaves}`;
 }
 
 /** Return a number with its noun: `1 claim`, `2 claims`. */

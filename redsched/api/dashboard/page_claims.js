@@ -90,7 +90,7 @@ async function read(id, session) {
       ["State", stateOnHost(claim.state, claim)], ["Host", hostLink(claim.host)], ["Amounts", amounts(claim.slots)],
       ["Resizing to", amounts(claim.resizing_to)], ["Project", claim.project], ["Owner", claim.owner],
       ["Consumer", claim.consumer], ["Server group", claim.server_group], ["Made by", claim.actor], ["Request", claim.request_id],
-      ["Released or shelved by", claim.closed_by ?? ""],
+      ["No other place", claim.unmovable ?? ""], ["Released or shelved by", claim.closed_by ?? ""],
       ["Claimed", time(claim.claimed_at_ms)], ["Lease until", time(claim.expires_at_ms)],
       ["Stops at", time(claim.runtime_deadline_ms)], ["Attempts", `${claim.attempts} of ${claim.max_attempts}`],
       ["Next attempt", time(claim.next_attempt_at_ms)], ["End reason", claim.end_reason],

@@ -51,6 +51,10 @@ from redsched.schema.requests.queries import ReleaseQuery
 CLAIM_HEADS = ("CLAIM", "STATE", "HOST", "AMOUNTS", "PROJECT")
 MAX_SHOWN = 300
 """The most characters of a payload that `claim show` prints without --json."""
+LEAVES: Mapping[str, str] = {
+    "evacuate": "waits for another place, as {} was written off",
+    "move": "waits for another place, as {} is being drained",
+}
 CAME: Mapping[FromWhy, str] = {
     FromWhy.WRITTEN_OFF: "that host was written off",
     FromWhy.DRAINED: "that host was drained",
@@ -174,6 +178,8 @@ def _show_claim(found: Claim) -> None:
     _show_claims([found])
     rows = ((one.token, one.state, one.host, tables.amounts(one.amounts), _why(one)) for one in found.placements)
     tables.show_table(PLACEMENT_HEADS, rows, f"no placements; the last token was {found.token}")
+    if found.waits_to_leave:
+        tables.say(f"{LEAVES[found.leaving].format(found.host)}: {found.unmovable or 'a scheduler looks for a place'}")
     for one in found.placements:
         if one.from_host and one.from_why and one.placed_at_ms is not None:
             tables.say(_came(one, one.from_why, one.placed_at_ms))

@@ -1,8 +1,8 @@
 """List the claims that match a filter, in order, and add reasons to claims. Reads the store, not memory."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from redsched.errors import InvalidRequest
 from redsched.model import (
@@ -20,6 +20,7 @@ from redsched.scheduler.cells import Cell
 from redsched.scheduler.hosts.fields import LEASE_FIELDS, condition_from
 from redsched.scheduler.mirroring.parts import host_names
 from redsched.scheduler.queries import ClaimFilter
+from redsched.store.codec.fields import DRAINING_FIELDS, draining_of
 from redsched.store.commands.base import CLAIMS_AT_ONCE, chunks
 from redsched.store.commands.claims import HOSTS_AT_ONCE
 
@@ -118,18 +119,34 @@ async def with_reasons(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":
 
 
 async def with_host_conditions(cell: Cell, claims: "Sequence[Claim]") -> "list[Claim]":
-    """Return the claims, each with the condition of its host: an active claim on a host that is down may not run."""
+    """Return the claims, each with the condition of its host: an active claim on a host that is down may not run.
+
+    Likewise how it leaves the host, if that is being emptied.
+    """
     names = list(dict.fromkeys(one.host for one in claims if one.placements))
-    found = await cell.store.hosts.fields_of(names, LEASE_FIELDS)
+    found = await cell.store.hosts.fields_of(names, (*LEASE_FIELDS, *DRAINING_FIELDS))
     epoch, now_ms = cell.updater.epoch, cell.updater.now_ms()
-    known = {name: condition_from(fields, epoch, now_ms) for name, fields in found.items() if fields}
-    return [_at_host(one, known.get(one.host)) for one in claims]
+    known = {name: _OfHost.read(fields, epoch, now_ms) for name, fields in found.items() if fields}
+    return [known[one.host].on(one) if one.placements and one.host in known else one for one in claims]
 
 
-def _at_host(claim: Claim, host: tuple[HostCondition, int | None] | None) -> Claim:
-    if host is None or not claim.placements:
-        return claim
-    return replace(claim, host_condition=host[0], host_down_since_ms=host[1])
+@dataclass(frozen=True, slots=True)
+class _OfHost:
+    """What a claim shows of its host."""
+
+    condition: HostCondition
+    down_since_ms: int | None
+    leaving: str
+
+    @classmethod
+    def read(cls, fields: Mapping[str, str], epoch: str, now_ms: int) -> "_OfHost":
+        how = draining_of(fields, now_ms)
+        return cls(*condition_from(fields, epoch, now_ms), how if how in ("move", "evacuate") else "")
+
+    def on(self, claim: Claim) -> Claim:
+        return replace(
+            claim, host_condition=self.condition, host_down_since_ms=self.down_since_ms, leaving=self.leaving
+        )
 
 
 def _with_reason(claim: Claim, failure: Reason | None, stuck: Reason | None) -> Claim:

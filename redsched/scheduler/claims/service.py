@@ -3,12 +3,12 @@
 migration.py has the verbs that place a claim again, bulk.py those for many claims.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import NoReturn
 
-from redsched.errors import InvalidRequest, NotFound, NoValidHost
+from redsched.errors import InvalidRequest, NotFound, NoValidHost, RedschedError
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, OneOf, Token, values_of
 from redsched.scheduler.cells import Cell, Cells
 from redsched.scheduler.claims.listing import cursor, walk_claims, with_host_conditions, with_reasons
@@ -21,6 +21,8 @@ from redsched.store.codec.claim_codec import counted_by
 from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
 
+Unmovable = Callable[[Cell, Sequence[Claim]], Awaitable[dict[str, str]]]
+
 
 class ClaimService:
     """Claims over all cells of a scheduler. A token names one placement of a claim.
@@ -28,9 +30,11 @@ class ClaimService:
     Reads go to the store, not to memory.
     """
 
-    def __init__(self, cells: Cells, quotas: Quotas) -> None:
+    def __init__(self, cells: Cells, quotas: Quotas, unmovable: Unmovable) -> None:
+        """`unmovable` returns, by id, the claims that have to leave their hosts and have no other place now."""
         self._cells = cells
         self._quotas = quotas
+        self._unmovable = unmovable
 
     async def get(self, claim_id: str) -> Claim:
         """Return a claim, also an ended one that the store still remembers. Raises NotFound, Settling."""
@@ -39,7 +43,14 @@ class ClaimService:
         claim = replace(claim, decision=decision, payload=payload)
         if claim.state is ClaimStatus.PENDING:
             claim = replace(claim, next_attempt_at_ms=await cell.store.due.reconcile_at_ms(claim.id))
-        return (await with_reasons(cell, await with_host_conditions(cell, [claim])))[0]
+        (claim,) = await with_reasons(cell, await with_host_conditions(cell, [claim]))
+        return replace(claim, unmovable=await self._why_not_moved(cell, claim)) if claim.waits_to_leave else claim
+
+    async def _why_not_moved(self, cell: Cell, claim: Claim) -> str:
+        try:
+            return (await self._unmovable(cell, [claim])).get(claim.id, "")
+        except RedschedError:  # a claim can be read while nothing can be decided, as in a cell that is not settled
+            return ""
 
     async def find(self, claim_id: str) -> Claim:
         """Return the claim as `get` does, without its reason. Raises NotFound, Settling."""

@@ -107,6 +107,13 @@ class ClaimAnswer(Answer, shows=Claim):
         int | None,
         Field(description="When the lease of its host ran out, Unix ms: since then nothing is known of its work."),
     ]
+    leaving: Annotated[
+        str,
+        Field(description="`move` or `evacuate`: its host is drained, or was written off. Absent if it stays there."),
+    ] = ""
+    unmovable: Annotated[
+        str, Field(description="Why it has no other place now. Absent in lists, and if it has one, or stays.")
+    ] = ""
     slots: Annotated[Amounts, From("amounts")]
     project: str
     consumer: str

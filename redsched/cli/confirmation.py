@@ -14,7 +14,7 @@ from redsched.cli.formats import wrapped
 from redsched.cli.where import Where
 from redsched.errors import InvalidRequest, NotFound
 from redsched.model import Claim
-from redsched.scheduler import ClaimFilter, Page
+from redsched.scheduler import BulkResult, Page
 from redsched.scheduler.status.results import counted, named
 
 NOT_CONFIRMED = 130
@@ -43,9 +43,14 @@ def ask(yes: bool, consequence: Callable[[], str]) -> None:
         raise typer.Exit(NOT_CONFIRMED)
 
 
-def claims_that(where: Where, wanted: ClaimFilter, what: str) -> str:
-    """Return how many claims match a filter, what happens to them, and which they are; '' if none matches."""
-    found = _matching(where, lambda fleet: _selected(fleet, wanted))
+def claims_that(where: Where, dry_run: Callable[[Fleet], Awaitable[Page[BulkResult]]], what: str) -> str:
+    """Return how many claims a verb would change, what happens to them, and which they are; '' if there are none."""
+
+    async def selected(fleet: Fleet) -> Page[Claim]:
+        page = await dry_run(fleet)
+        return Page(tuple(one.claim for one in page.items), page.next)
+
+    found = _matching(where, selected)
     return f"{found.number} {what}: {found.summary}" if found else ""
 
 
@@ -76,12 +81,6 @@ class _Matching(NamedTuple):
     number: str
     """Such as `2 claims`, or `at least 1000 claims`."""
     summary: str
-
-
-async def _selected(fleet: Fleet, wanted: ClaimFilter) -> Page[Claim]:
-    """Return the claims that a verb on many would change: a list may have those of other owners too."""
-    page = await fleet.bulk.release(wanted, dry_run=True, limit=MAX_COUNTED)
-    return Page(tuple(one.claim for one in page.items), page.next)
 
 
 def _matching(where: Where, read: Callable[[Fleet], Awaitable[Page[Claim]]]) -> _Matching | None:

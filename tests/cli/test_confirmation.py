@@ -56,6 +56,14 @@ def test_without_a_terminal_it_is_refused_with_the_consequences(
     assert filled("host", "list", "-o", "name", "--status", "enabled").check().output.split() == ["h1", "h2"]
 
 
+def test_the_claims_that_are_named_are_those_that_the_verb_would_change(filled: Redsched) -> None:
+    """Unshelving changes shelved claims only, and asks about these."""
+    filled("claim", "shelve", "a").check()
+    filled("claim", "unshelve", "--project", "web").check_failed(2, "1 claim will be unshelved: a (1 of web)")
+    filled("claim", "shelve", "b").check()
+    filled("claim", "unshelve", "--project", "web").check_failed(2, "2 claims will be unshelved: a, b (2 of web)")
+
+
 @pytest.mark.usefixtures("needs_store")
 @pytest.mark.parametrize(
     ("answer", "code", "left"), [("y\n", 0, []), ("\n", 130, ["a", "b"]), ("no\n", 130, ["a", "b"])]

@@ -69,18 +69,19 @@ class Filters:
 takes_filters = options.takes(Filters, "filters")
 """Decorator that gives a command every option of `Filters`, as its argument `filters`."""
 
-ManyVerb = Callable[[Fleet, str], Awaitable[Page[BulkResult]]]
-"""A bulk call on the page of claims after a cursor."""
+ManyVerb = Callable[[Fleet, str, bool], Awaitable[Page[BulkResult]]]
+"""A bulk call on the page of claims after a cursor; with True, a dry run."""
 
 
-def say(where: Where, filters: Filters, wanted: ClaimFilter, verb: ManyVerb, done: str, as_json: bool) -> int:
+def say(where: Where, filters: Filters, verb: ManyVerb, done: str, as_json: bool) -> int:
     """Call `verb` page by page after a confirmation, show the result for each claim, and return the exit code.
-
-    `wanted` is what the filters select: they are read once, so that all pages mean the same ages.
 
     `done` is the participle for the summaries: `released`. Raises InvalidRequest if nobody can be asked.
     """
-    confirmation.ask(filters.yes or filters.dry_run, lambda: confirmation.claims_that(where, wanted, f"will be {done}"))
+    confirmation.ask(
+        filters.yes or filters.dry_run,
+        lambda: confirmation.claims_that(where, lambda fleet: verb(fleet, "", True), f"will be {done}"),
+    )
 
     async def every_page(fleet: Fleet) -> BulkPage:
         found: list[BulkResult] = []
@@ -88,7 +89,7 @@ def say(where: Where, filters: Filters, wanted: ClaimFilter, verb: ManyVerb, don
         others = 0
         while after is not None:
             progress.report("claims", len(found))
-            page = await verb(fleet, after)
+            page = await verb(fleet, after, filters.dry_run)
             found += page.items
             others += of_others(page)
             after = page.next

@@ -60,10 +60,10 @@ def renew(
         _renew(claim, lease_s, token, as_json, where)
         return 0
 
-    async def page(fleet: Fleet, after: str) -> Page[BulkResult]:
-        return await fleet.bulk.renew(wanted, lease_s, filters.dry_run, bulk.PAGE, after)
+    async def page(fleet: Fleet, after: str, dry_run: bool) -> Page[BulkResult]:
+        return await fleet.bulk.renew(wanted, lease_s, dry_run, bulk.PAGE, after)
 
-    return bulk.say(where, filters, wanted, page, "renewed", as_json)
+    return bulk.say(where, filters, page, "renewed", as_json)
 
 
 def _renew(claim: str, lease_s: int, token: str, as_json: bool, where: Where) -> None:
@@ -180,10 +180,10 @@ def shelve(
         _shelve(claim, token, as_json, where)
         return 0
 
-    async def page(fleet: Fleet, after: str) -> Page[BulkResult]:
-        return await fleet.bulk.shelve(wanted, filters.dry_run, bulk.PAGE, after)
+    async def page(fleet: Fleet, after: str, dry_run: bool) -> Page[BulkResult]:
+        return await fleet.bulk.shelve(wanted, dry_run, bulk.PAGE, after)
 
-    return bulk.say(where, filters, wanted, page, "shelved", as_json)
+    return bulk.say(where, filters, page, "shelved", as_json)
 
 
 def _shelve(claim: str, token: str, as_json: bool, where: Where) -> None:
@@ -220,10 +220,10 @@ def unshelve(
             "--wait is for a single claim: leave it out with filters, and repeat the command for refused claims"
         )
 
-    async def page(fleet: Fleet, after: str) -> Page[BulkResult]:
-        return await fleet.bulk.unshelve(wanted, filters.dry_run, bulk.PAGE, after)
+    async def page(fleet: Fleet, after: str, dry_run: bool) -> Page[BulkResult]:
+        return await fleet.bulk.unshelve(wanted, dry_run, bulk.PAGE, after)
 
-    return bulk.say(where, filters, wanted, page, "unshelved", as_json)
+    return bulk.say(where, filters, page, "unshelved", as_json)
 
 
 def _unshelve(claim: str, queue_timeout_s: int, as_json: bool, where: Where) -> None:

@@ -136,10 +136,10 @@ def release(
         _release_each(claim, token, force, as_json, where)
         return 0
 
-    async def page(fleet: Fleet, after: str) -> Page[BulkResult]:
-        return await fleet.bulk.release(wanted, force, filters.dry_run, bulk.PAGE, after)
+    async def page(fleet: Fleet, after: str, dry_run: bool) -> Page[BulkResult]:
+        return await fleet.bulk.release(wanted, force, dry_run, bulk.PAGE, after)
 
-    return bulk.say(where, filters, wanted, page, "released", as_json)
+    return bulk.say(where, filters, page, "released", as_json)
 
 
 def _release_each(claim: Sequence[str], token: str, force: bool, as_json: bool, where: Where) -> None:

@@ -232,7 +232,7 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("kubectl", "nomad", "scontrol", "get", "ls"), ("host list", "claim list")),
     **dict.fromkeys(("describe", "inspect"), ("host show", "claim show")),
     **dict.fromkeys(("cordon", "eligibility"), ("host disable",)),
-    "uncordon": ("host enable",),
+    **dict.fromkeys(("uncordon", "undrain"), ("host enable",)),
     "fence": ("host write-off",),
     "df": ("capacity",),
     "htop": ("top",),
@@ -240,6 +240,24 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "namespace": ("quota list",),
 }
 """Words of Slurm, Kubernetes, Nomad and others that people type as a command, with the commands for them here."""
+ELSEWHERE_OF: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "host": {
+        "cordon": ("host disable",),
+        **dict.fromkeys(("uncordon", "undrain", "resume", "activate"), ("host enable",)),
+        **dict.fromkeys(("fence", "evacuate", "lost"), ("host write-off --evacuate",)),
+        **dict.fromkeys(("delete", "rm", "purge", "forget"), ("host remove",)),
+        **dict.fromkeys(("describe", "inspect", "get"), ("host show",)),
+    },
+    "claim": {
+        **dict.fromkeys(("delete", "rm", "remove", "cancel", "kill", "stop", "end"), ("claim release",)),
+        **dict.fromkeys(("migrate", "evacuate"), ("claim move",)),
+        "suspend": ("claim shelve",),
+        "resume": ("claim unshelve",),
+        **dict.fromkeys(("describe", "inspect", "get"), ("claim show",)),
+        **dict.fromkeys(("create", "new", "add"), ("select",)),
+    },
+}
+"""Verbs that people type behind a noun, which are nearest to the wrong ones here or to none."""
 
 
 def plural(noun: str) -> str:

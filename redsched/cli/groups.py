@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from redsched.cli.commands import ELSEWHERE, NOUNS, PANELS, VERBS, Entry, Noun, plural
+from redsched.cli.commands import ELSEWHERE, ELSEWHERE_OF, NOUNS, PANELS, VERBS, Entry, Noun, plural
 
 CLOSEST = 3
 """The most commands that are suggested for an unknown one."""
@@ -111,6 +111,11 @@ class NounGroup(Group):
     def __init__(self, name: str, noun: Noun, panel: str | None = None) -> None:
         commands = [LazyCommand(verb, entry) for verb, entry in noun.verbs.items()]
         super().__init__(name=name, commands=commands, help=noun.help, no_args_is_help=True, rich_help_panel=panel)
+        self._elsewhere = next((ELSEWHERE_OF.get(one, {}) for one, known in NOUNS.items() if known is noun), {})
+
+    def suggestion(self, typed: str) -> str:
+        """Return a sentence with the commands for a verb of another scheduler, or else with the nearest ones."""
+        return _translation(self._elsewhere, typed) or super().suggestion(typed)
 
     def reachable(self) -> Mapping[str, list[str]]:
         """Return the verbs, each with its full command."""
@@ -142,9 +147,7 @@ class RootGroup(Group):
 
     def suggestion(self, typed: str) -> str:
         """Return a sentence with the commands for a word of another scheduler, or else with the nearest ones."""
-        if commands := ELSEWHERE.get(typed):
-            return f" Use {' or '.join(f'`redsched {one}`' for one in commands)}."
-        return super().suggestion(typed)
+        return _translation(ELSEWHERE, typed) or super().suggestion(typed)
 
     def reachable(self) -> Mapping[str, list[str]]:
         """Return the words that may be typed; a verb without its noun may mean that verb of any noun."""
@@ -155,6 +158,12 @@ class RootGroup(Group):
 
 def _child(name: str, panel: str) -> NounGroup | LazyCommand:
     return NounGroup(name, NOUNS[name], panel) if name in NOUNS else LazyCommand(name, VERBS[name], panel)
+
+
+def _translation(words: Mapping[str, tuple[str, ...]], typed: str) -> str:
+    """Return a sentence with the commands for a word, after a space; '' if it is none of these words."""
+    commands = words.get(typed, ())
+    return f" Use {' or '.join(f'`redsched {one}`' for one in commands)}." if commands else ""
 
 
 def nearest(typed: str, reachable: Mapping[str, list[str]]) -> list[str]:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from redsched.cli.commands import ELSEWHERE, NOUNS, PANELS, VERBS, entries, plural
+from redsched.cli.commands import ELSEWHERE, ELSEWHERE_OF, NOUNS, PANELS, VERBS, entries, plural
 from redsched.cli.main import run as run_here
 from tests.cli.conftest import Redsched
 from tests.cli.parts import run
@@ -86,16 +86,32 @@ def test_an_unknown_command_suggests_the_nearest(words: tuple[str, ...], meant: 
         "scancel": "`redsched claim release`",
         "kubectl": "`redsched host list` or `redsched claim list`",
         "cordon": "`redsched host disable`",
+        "undrain": "`redsched host enable`",
+        "host undrain": "`redsched host enable`",
+        "hosts uncordon": "`redsched host enable`",
+        "host cordon": "`redsched host disable`",
+        "claim cancel": "`redsched claim release`",
     }.items(),
 )
 def test_a_command_of_another_scheduler_is_translated(typed: str, meant: str) -> None:
-    run(typed, "--wide").check_failed(2, f"No such command {typed!r}", f"Use {meant}")
+    run(*typed.split(), "h1").check_failed(2, f"No such command {typed.split()[-1]!r}", f"Use {meant}")
 
 
 @pytest.mark.parametrize("typed", ELSEWHERE)
 def test_words_of_other_schedulers_lead_to_commands_that_exist(typed: str) -> None:
     assert typed not in {*NOUNS, *VERBS, *map(plural, NOUNS)}
-    for command in ELSEWHERE[typed]:
+    exist(*ELSEWHERE[typed])
+
+
+@pytest.mark.parametrize("noun", ELSEWHERE_OF)
+def test_verbs_of_other_schedulers_lead_to_commands_that_exist(noun: str) -> None:
+    assert not ELSEWHERE_OF[noun].keys() & NOUNS[noun].verbs.keys()
+    exist(*dict.fromkeys(command for commands in ELSEWHERE_OF[noun].values() for command in commands))
+
+
+def exist(*commands: str) -> None:
+    """Check that these commands exist, with the option that they are given."""
+    for command in commands:
         words, _, option = command.partition(" --")
         said = run(*words.split(), "--help").check().output
         assert not option or f"--{option.split()[0]}" in said

@@ -10,6 +10,7 @@ from redsched.scheduler import Scheduler
 from tests.cli.conftest import Redsched
 from tests.cli.terminals import lines_of
 from tests.support.builders.cells import usual_settings
+from tests.support.builders.reservations import reserved
 
 GPUS = {f"gpu{number}": Pool({"CUSTOM_GPU_MILLI": Inventory(1000)}) for number in range(4)}
 BOX = HostReport(
@@ -49,6 +50,17 @@ def test_a_terminal_has_a_column_for_each_class(fleet: str) -> None:
     assert (box["GPU"], box["VCPU"], box["SEAT"], box["DISK_GB"]) == ("2.5/4", "62/64", "2/2", "2000/2000")
     assert cells(lines, "h2")["VCPU"] == "4/4"
     assert cells(lines, "h2")["GPU"] == "-"
+
+
+def test_what_is_kept_for_a_request_that_waits_has_a_column_if_there_is_any(fleet: str, redsched: Redsched) -> None:
+    assert "KEPT" not in lines_of(fleet, "host", "list", columns=160)[0]
+    with reserved(fleet, "box-1", {"gpu0/CUSTOM_GPU_MILLI": 1000, "gpu1/CUSTOM_GPU_MILLI": 500, "VCPU": 8}):
+        lines = lines_of(fleet, "host", "list", columns=160)
+        wide = [line.split("\t") for line in redsched("host", "list", "-o", "wide").check().output.splitlines()]
+    [row] = [line for line in lines if line.startswith("box-1 ")]
+    assert " GPU=1.5 VCPU=8 " in f"{row} "
+    at = wide[0].index("KEPT")
+    assert {row[0]: row[at] for row in wide[1:]} == {"box-1": "GPU=1.5 VCPU=8", "h1": "-", "h2": "-"}
 
 
 def test_columns_without_room_are_named(fleet: str) -> None:

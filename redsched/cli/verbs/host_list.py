@@ -1,5 +1,6 @@
 """`redsched host list`."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -112,6 +113,15 @@ def _part(name: str, one: HostView) -> object:
     return formats.bad(text) if any(slot.free < 0 for slot in found) else text
 
 
+def _kept(one: HostView) -> object:
+    """Return what of each class is kept for a request that waits: others do not get it, though it may be free."""
+    kept = Counter[str]()
+    for slot, amount in one.kept.items():
+        kept[split_slot(slot)[1]] += amount
+    units = {_head(name): amount / (1000 if name.endswith(MILLI) else 1) for name, amount in sorted(kept.items())}
+    return formats.caution(" ".join(f"{name}={amount:.15g}" for name, amount in units.items())) if units else ""
+
+
 MILLI = "_MILLI"
 FIRST, LAST = ("CUSTOM_GPU_MILLI", "VCPU", "PCPU", "MEMORY_MB"), ("DISK_GB",)
 FREE = 3
@@ -124,6 +134,8 @@ LISTING: Listing[HostView] = Listing(
         Column("CLAIMS", lambda one: one.claims, leave=2),
         Column("REASON", lambda one: one.status_reason, leave=1, only_fitted=True),
         Column("FREE", _free, leave=FREE),
+        Column("KEPT", _kept, leave=2, only_fitted=True),
+        Column("KEPT", _kept, only_wide=True),
         Column("REASON", lambda one: one.status_reason, only_wide=True),
         Column("CELL", lambda one: one.cell, only_wide=True),
         Column("AGGREGATES", lambda one: " ".join(sorted(one.aggregates)), only_wide=True),

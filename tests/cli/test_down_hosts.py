@@ -85,3 +85,30 @@ def test_the_status_names_the_claims_and_what_to_do(down: Redsched) -> None:
     assert ran.exit_code == 1
     assert "! cell c1: 1 host is written off, and still has 1 claim (web)" in ran.output
     assert "    redsched host write-off h1 --evacuate\n    redsched claim release --host h1\n" in ran.output
+
+
+ENABLE = "`redsched host enable {}` lets it take claims again"
+
+
+@pytest.mark.usefixtures("needs_store")  # an API has not seen in the feed that the host is down
+def test_a_refusal_says_that_a_named_host_is_down_and_what_to_do(down: Redsched) -> None:
+    assert down("select", "VCPU=1", "--host", "h1").check_failed(3).endswith("; h1 is down 5h: start its agent")
+    down("host", "disable", "h1", "--reason", "fan broken").check()
+    said = down("select", "VCPU=1", "--host", "h1").check_failed(3)
+    assert said.endswith(f"; h1 is down 5h, disabled (fan broken): start its agent; then {ENABLE.format('h1')}")
+    down("host", "write-off", "h1", "--yes").check()
+    said = down("select", "VCPU=1", "--host", "h1").check_failed(3)
+    assert said.endswith(f": start its agent; then {ENABLE.format('h1')}")
+
+
+@pytest.mark.parametrize(
+    "command", [("select", "VCPU=1"), ("select", "VCPU=1", "--dry-run"), ("run", "VCPU=1", "--detach", "--", "true")]
+)
+def test_a_refusal_says_why_a_named_host_takes_no_claims_and_what_to_do(
+    redsched: Redsched, command: tuple[str, ...]
+) -> None:
+    redsched("host", "disable", "h2", "--reason", "fan broken").check()
+    said = f"h2 is disabled (fan broken): {ENABLE.format('h2')}"
+    assert redsched(*command[:2], "--host", "h2", *command[2:]).check_failed(3).endswith(f"; {said}")
+    assert said in " ".join(redsched("explain", "VCPU=1", "--host", "h2").output.split())
+    assert "unknown host 'h3'" in redsched(*command[:2], "--host", "h3", *command[2:]).check_failed(3)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import context, options
+from redsched.cli import context, named_hosts, options
 from redsched.cli.fleet import Fleet, opened
 from redsched.cli.job.following import Follower, follow, say
 from redsched.cli.options import seconds
@@ -140,7 +140,7 @@ async def stop(fleet: Fleet, job: Request, is_placed: bool) -> None:
 
 async def _place_and_follow(settings: Settings, job: Request, detach: bool, placed: asyncio.Event) -> int:
     async with opened(settings) as fleet:
-        found = await fleet.select(job)
+        found = await named_hosts.select(fleet, job)
     placed.set()
     ids = [one.claim_id or "" for one in found.selections]
     if detach:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from redsched.cli import completion, options, tables
+from redsched.cli import completion, named_hosts, options, tables
 from redsched.cli.fleet import Fleet, with_fleet
 from redsched.cli.options import AsJson, seconds
 from redsched.cli.request_options import RequestOptions, about, request_of, takes_asked
@@ -114,7 +114,7 @@ def select(
     )
     if payload:
         request = replace(request, payload=options.json_value("--payload", payload))
-    _show_selections(with_fleet(where, lambda s: s.select(request), read_only=not request.claim), as_json)
+    _show_selections(with_fleet(where, lambda s: named_hosts.select(s, request), read_only=not request.claim), as_json)
 
 
 @takes_asked
@@ -141,14 +141,15 @@ def explain(
     request = request_of(asked)
     named = [check_name("host", host) for host in on]
 
-    async def explained(fleet: Fleet) -> Explanation:
-        return await fleet.explain(request, *(await fleet.host_names(MAX_HOSTS) if every else named))
+    async def explained(fleet: Fleet) -> tuple[Explanation, list[str]]:
+        found = await fleet.explain(request, *(await fleet.host_names(MAX_HOSTS) if every else named))
+        return found, [] if as_json else await named_hosts.closed(fleet, request.hosts)
 
-    found = with_fleet(where, explained, read_only=True)
+    found, closed = with_fleet(where, explained, read_only=True)
     if as_json:
         tables.show_json(responses.ExplanationAnswer.of(found))
     else:
-        _show_explanation(request, found)
+        _show_explanation(request, found, closed)
     return 0 if found.fits and not found.exceeded else REFUSED
 
 
@@ -164,7 +165,7 @@ def _selection_row(one: Selection, member: tuple[str, ...]) -> tuple[object, ...
     return (one.claim_id, *member, one.host, tables.amounts(one.slots), " ".join(one.alternates), one.token)
 
 
-def _show_explanation(request: Request, found: Explanation) -> None:
+def _show_explanation(request: Request, found: Explanation, closed_hosts: Sequence[str]) -> None:
     unsearched = f"; the pools of {found.unsearched} of these were not searched" if found.unsearched else ""
     print(f"{found.fits} of {found.hosts} hosts fit{unsearched}")
     if found.ranked:
@@ -183,6 +184,8 @@ def _show_explanation(request: Request, found: Explanation) -> None:
     if found.closed:
         closed = ", ".join(f"{one.host} ({one.reason})" for one in found.closed)
         tables.say(f"would fit if they took claims: {closed}")
+    for text in closed_hosts:
+        tables.say(text)
     for one in found.exceeded or ():
         tables.say(f"the project's quota does not allow it: {one.detail}")
     if found.exceeded is None:

@@ -136,7 +136,7 @@ def _read(field: str, value: object) -> object:
 
 
 def _pool(name: str, value: object) -> Pool:
-    fields = _mapping(f"pool {name}", value)
+    fields = _mapping(f"pool {name}", value, "{inventories: {VCPU: {total: 8}}}")
     _check_keys(f"pool {name}: ", fields, _POOL_KEYS)
     try:
         return Pool(
@@ -157,7 +157,8 @@ def _traits(value: object) -> frozenset[str]:
 
 
 def _inventory(name: str, value: object) -> Inventory:
-    fields = _mapping(f"inventory {name}", value)
+    number = value if isinstance(value, int | str) and not isinstance(value, bool) else 8
+    fields = _mapping(f"inventory {name}", value, f"{{total: {number!s:.20}}}")
     _check_keys(f"inventory {name}: ", fields, _INVENTORY_KEYS)
     if "total" not in fields:
         raise InvalidRequest(f"inventory {name}: `total` is missing")
@@ -175,9 +176,10 @@ def _check_keys(where: str, given: Mapping[str, Any], known: set[str]) -> None:
         raise InvalidRequest(f"{where}unknown key {unknown[0]!r}: use {', '.join(sorted(known))}")
 
 
-def _mapping(what: str, value: object) -> dict[str, Any]:
+def _mapping(what: str, value: object, example: str = "") -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidRequest(f"{what} must be a mapping (key: value), not {value!r:.80}")
+        form = f", such as {example}" if example else " (key: value)"
+        raise InvalidRequest(f"{what} must be a mapping{form}, not {value!r:.80}")
     for key in value:
         _text(f"{what}: the key", key)
     return value

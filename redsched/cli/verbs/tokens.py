@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +12,7 @@ import typer
 from redsched.auth.access_token import check_id, digest_of, new_token
 from redsched.auth.caller import Caller, Role
 from redsched.auth.replace_file import change_private
+from redsched.auth.role_fields import FIELDS_OF_ROLE, NEEDED_FIELD
 from redsched.auth.token_file import MAX_BYTES, expiry, read_token_file
 from redsched.auth.token_text import keeps_comments, with_entry, without_entry
 from redsched.cli import formats
@@ -23,6 +24,19 @@ from redsched.errors import InvalidRequest, NotFound
 from redsched.model.units import parse_seconds
 
 WHAT = "token file"
+OPTIONS: Mapping[str, str] = {
+    "projects": "--project",
+    "hosts": "--host",
+    "cell": "--cell",
+    "zones": "--zone",
+    "labels": "--label",
+    "traits": "--trait",
+    "project_wide": "--project-wide",
+    "claim_prefix": "--claim-prefix",
+    "sees_hosts": "--sees-hosts",
+}
+"""The options by the fields of roles in the token file."""
+EXAMPLES: Mapping[Role, str] = {Role.TENANT: "web", Role.AGENT: "gpu-1"}
 MAX_EXPIRES_S = 100 * 366 * 86_400
 
 
@@ -99,6 +113,7 @@ def new(
     given: dict[str, Any] = {"projects": projects, "hosts": hosts, "zones": zones, "labels": labels, "traits": traits}
     given |= {"cell": cell, "owner": owner, "claim_prefix": claim_prefix, "sees_hosts": sees_hosts}
     given |= {"expires": _expires(expires)}
+    _check_role(token_id, role, [name for name, value in {**given, "project_wide": project_wide}.items() if value])
     entry: dict[str, Any] = {"id": token_id, "sha256": digest_of(token).hex(), "role": str(role)}
     entry |= {name: value for name, value in given.items() if value}
     if project_wide or role is Role.TENANT:
@@ -133,6 +148,17 @@ def revoke(token_id: Id, file: File = None) -> None:
     read_token_file(path)  # a file that does not exist is not created
     _change(path, edit)
     print(f"{token_id} is revoked")
+
+
+def _check_role(token_id: str, role: Role, given: Collection[str]) -> None:
+    """Raise InvalidRequest for an option that is not for the role, or that it needs."""
+    allowed, needed = FIELDS_OF_ROLE[role], NEEDED_FIELD.get(role)
+    if foreign := [option for name, option in OPTIONS.items() if name in given and name not in allowed]:
+        raise InvalidRequest(f"{foreign[0]} is not for the role {role}: leave it out, or choose another role")
+    if needed and needed not in given:
+        option = OPTIONS[needed]
+        example = f"redsched token new {token_id} --role {role} {option} {EXAMPLES[role]}"
+        raise InvalidRequest(f"{option} is missing: the role {role} needs at least one, as in `{example}`")
 
 
 def _path(file: Path | None) -> Path:

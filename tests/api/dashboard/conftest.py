@@ -45,7 +45,7 @@ def client(url: str) -> Iterator[Client]:
         found.send("POST", "/v1/hosts/h3/disable")
         found.claim("web-1", hosts=["h1"])
         found.claim("web-2", hosts=["gpu1"], resources={"VCPU": 4, "CUSTOM_GPU_MILLI": 500})
-        found.claim("web-3", hosts=["gpu1"], resources={"PCPU": 4}, consumer="render")
+        found.claim("web-3", hosts=["gpu1"], resources={"PCPU": 4}, consumer="render", owner="ann")
         yield found
 
 

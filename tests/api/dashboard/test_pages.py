@@ -163,6 +163,24 @@ def test_claims_are_found_by_filters_and_by_id(page: Browser, url: str) -> None:
     shows(page, "Claim web-2", "gpu0/CUSTOM_GPU_MILLI=500", "History")
 
 
+def test_claims_have_a_column_and_a_filter_of_owners(page: Browser, url: str) -> None:
+    """A claim for which nobody is named is of the token that made it."""
+    enter(page, url, "reader", "#/claims")
+    shows(page, "web-1", "web-3")
+    rows = page.run(
+        "return [...document.querySelectorAll('main tr')].map((row) => [...row.cells].map((one) => one.innerText))"
+    )
+    at = rows[0].index("Owner")
+    owners = {row[0]: row[at] for row in rows[1:]}
+    assert (owners["web-1"], owners["web-3"]) == ("operator", "ann")
+    page.type("input[name=owner]", "ann")
+    page.press(ENTER)
+    page.wait_for("!document.querySelector('main').innerText.includes('web-1')")
+    shows(page, "web-3")
+    page.open(f"{url}/#/claim/web-3")
+    shows(page, "Claim web-3", "Owner\nann")
+
+
 def test_claims_that_are_about_to_expire_come_first_to_last(page: Browser, url: str, client: Client) -> None:
     """Work that runs has no lease."""
     kept = ("a-later", "b-sooner", "c-active")

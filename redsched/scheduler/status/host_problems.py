@@ -47,7 +47,11 @@ def _meanwhile(facts: CellFacts, hosts: Sequence[HostHead]) -> str:
     with_claims = [one for one in hosts if one.claims]
     if not with_claims:
         return f"; without claims, nothing waits for {'it' if len(hosts) == 1 else 'them'}"
-    fenced = [one for one in with_claims if one.status != HostStatus.DISABLED]
+    notes = facts.fencing.hosts
+    tried = [one for one in with_claims if one.name in notes and notes[one.name].began_ms > one.until_ms]
+    if len(tried) == len(with_claims):
+        return ""  # what the fence command does is a problem of its own
+    fenced = [one for one in with_claims if one.status != HostStatus.DISABLED and one not in tried]
     if advice := fencing_advice(facts, [one.name for one in fenced], len(hosts)):
         return advice
     return f"; {'its' if len(hosts) == 1 else 'their'} claims stay there until then"

@@ -134,6 +134,7 @@ async def test_nothing_is_written_off_while_the_command_fails_and_the_status_say
     async with fencing(fencer):
         pass
     assert (await fleet.lost(), fencer.outcomes) == (set(), {Fenced.FAILED: 1})
+    assert str((await fleet.problems())["host-down"].advice).endswith("then write the host off")
     problem = (await fleet.problems())["fence-failed"]
     reason = "exit code 3: no route to the BMC"
     assert problem.detail.startswith("the fence command of host h0 has failed ")

@@ -150,7 +150,8 @@ def no_such_host(name: str) -> NotFound:
 
 def no_such_claim(claim_id: str) -> NotFound:
     """Return the error for a claim that no cell knows."""
-    return NotFound(f"there is no claim {claim_id!r}: it never existed, or ended too long ago to be remembered")
+    why = "it never existed, or ended too long ago to be remembered"
+    return NotFound(f"there is no claim {claim_id!r}: {why}", {"claim_id": claim_id})
 
 
 class Cells:

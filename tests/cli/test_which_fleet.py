@@ -233,7 +233,9 @@ def test_a_token_decides_what_a_command_may_do(redsched: Redsched, store: str, c
     with served(Settings(redis_url=store), authenticator(file)) as url:
         asked = ("--api", url, "--token-file", str(mine))
         assert run("claim", "list", "-o", "name", *asked).check().output == "ours-1\n"
-        run("claim", "show", "theirs", *asked).check_failed(4, "theirs")
+        for one in ("theirs", "unknown"):
+            known = "the token of 'ann' sees: only those of project web"
+            run("claim", "show", one, *asked).check_failed(4, f"no claim '{one}'", known)
         run("host", "drain", "h1", *asked).check_failed(6, "tenant")
         run("claim", "list", "--api", url).check_failed(6, "token")
         made = run("select", "VCPU=1", "--id", "ours-2", *asked).check().output

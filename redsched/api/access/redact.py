@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from redsched.api.access.callers import caller_of, sees_all_claims, sees_hosts
 from redsched.auth.caller import Caller, Role
-from redsched.errors import RedschedError
+from redsched.errors import NotFound, RedschedError
 from redsched.model import Claim, Placement, Reason
 from redsched.model.kept_for import KeptFor
 from redsched.scheduler import BulkResult, Change, EventView, Explanation, HostView, Miss, Selection, Selections
@@ -184,7 +184,21 @@ class Redactor:
 
 def redact_error(request: Request, error: RedschedError) -> RedschedError:
     """Return the error as the caller of the request may see it."""
-    return Redactor(request).error(error)
+    return Redactor(request).error(_within_own(caller_of(request.scope), error))
+
+
+def _within_own(caller: Caller, error: E) -> E:
+    """Return the error about an unknown claim with what its caller knows at all: it may be one of others."""
+    if sees_all_claims(caller) or not isinstance(error, NotFound) or "claim_id" not in error.facts:
+        return error
+    own = "on its hosts" if caller.role is Role.AGENT else f"of {named_projects(caller.projects)}"
+    return type(error)(f"{error.detail}, or is none that {caller.title} sees: only those {own}", error.facts)
+
+
+def named_projects(projects: Collection[str]) -> str:
+    """Return the projects of a token, as text."""
+    names = ", ".join(name or "that without a name" for name in sorted(projects))
+    return f"project{'s' * (len(projects) > 1)} {names}" if projects else "no project"
 
 
 def _selection(one: Selection) -> Selection:

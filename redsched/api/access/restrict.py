@@ -1,10 +1,11 @@
 """What tenants, agents and readers may put into a request: projects, claim ids, other claims, hosts, filters."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import fields, replace
 
 from redsched.api.access.callers import sees_all_claims, sees_hosts
 from redsched.api.access.owned import owns, refuse_force
+from redsched.api.access.redact import named_projects
 from redsched.auth.caller import Caller, Role
 from redsched.errors import Forbidden, InvalidRequest
 from redsched.model import Request, values_of
@@ -139,13 +140,7 @@ def _with_project(caller: Caller, asked: Request) -> Request:
         return asked
     if not asked.project and len(caller.projects) == 1:
         return replace(asked, project=next(iter(caller.projects)))
-    raise Forbidden(f"{caller.title} is for {_named(caller.projects)}, and the request {_asked_for(asked)}")
-
-
-def _named(projects: Collection[str]) -> str:
-    """Return the projects of a token, as text."""
-    names = ", ".join(name or "that without a name" for name in sorted(projects))
-    return f"project{'s' * (len(projects) > 1)} {names}" if projects else "no project"
+    raise Forbidden(f"{caller.title} is for {named_projects(caller.projects)}, and the request {_asked_for(asked)}")
 
 
 def _asked_for(asked: Request) -> str:

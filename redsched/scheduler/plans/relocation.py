@@ -4,14 +4,14 @@ The rules are those of the scheduler's own verbs (`redsched.scheduler.claims.rep
 `redsched.scheduler.hosts.drain_group`); only the claims come from the copy instead of the store.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Set
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 
 from redsched.decide import Decision, Place
 from redsched.decide.lost_members import followers_on
 from redsched.errors import ClaimState, Conflict, NotFound, NoValidHost
-from redsched.model import ENDING_OR_ENDED, HELD, Claim, Hints, Request
+from redsched.model import ENDING_OR_ENDED, HELD, Claim, ClaimStatus, GangOnExit, Hints, Request
 from redsched.scheduler.claims.deciding import as_if_left
 from redsched.scheduler.claims.gang_relations import (
     Held,
@@ -52,6 +52,8 @@ class Relocation:
 
         Raises NoValidHost, ClaimState, NotFound: it has no other place, or may not be moved. TooMuchWork.
         """
+        if self._gone and claim.gang_on_exit is not GangOnExit.KEEP:
+            return self._restart_gang(claim)
         try:
             return [self._move_to(claim, self.place_of(claim, hosts, exclude))]
         except NoValidHost:
@@ -167,19 +169,44 @@ class Relocation:
         found = [one for one in claims if one.host in self._leaving and one.state not in ENDING_OR_ENDED]
         return f"gang of {', '.join(one.id for one in found[:3])} ({', '.join(types)})", found
 
+    def _restart_gang(self, claim: Claim) -> list[PlannedMove]:
+        """Stop a gang that has lost a member with its host, and place all of it again, as its `gang_on_exit` says."""
+        if claim.gang_on_exit is GangOnExit.RELEASE:
+            raise ClaimState("it ends, and all of its gang is released: its gang_on_exit is release")
+        copy, mark = self._copy, self._copy.mark
+        gang = [copy.claims[one] for one in claim.gang_ids if one in copy.claims and claim.is_with(copy.claims[one])]
+        gang = [one for one in gang if one.is_live]
+        whole = as_gang(f"gang of {', '.join(one.id for one in gang[:3])}", self._targets(gang))
+        for one in gang:
+            if one.state in HELD:
+                copy.end(one)
+        decision = copy.decide(whole.request)
+        if not decision.places:
+            copy.undo_to(mark)
+            raise _no_room(whole, "is placed again", decision)
+        stopped = (replace(one, state=ClaimStatus.PENDING) for one in whole.claims)
+        return [self._move_to(*one) for one in zip(stopped, decision.places, strict=True)]
+
+    def _targets(self, gang: Sequence[Claim]) -> list[PlacementTarget]:
+        """Return the placement to decide for each of these claims, all of which have stopped."""
+        ids = [one.id for one in gang]
+        return [self._target(one, self.request_of(one), ids) for one in gang]
+
     def _move_group(self, group: GroupTarget) -> list[PlannedMove]:
         with as_if_left(self._copy.columns, group.claims):
             decision = self._copy.decide(group.request)
         if not decision.places:
-            raise NoValidHost(
-                f"{group.what} moves as a whole, {len(group.claims)} members: "
-                f"{refusal_text(decision.hosts, group.request, decision.reasons)}"
-            )
+            raise _no_room(group, "moves", decision)
         return [self._move_to(*one) for one in zip(group.claims, decision.places, strict=True)]
 
     def _move_to(self, claim: Claim, place: Place) -> PlannedMove:
         self._copy.move(claim, place)
         return PlannedMove(claim.id, claim.project, claim.host, place.chosen.host)
+
+
+def _no_room(group: GroupTarget, does: str, decision: Decision) -> NoValidHost:
+    why = refusal_text(decision.hosts, group.request, decision.reasons)
+    return NoValidHost(f"{group.what} {does} as a whole, {len(group.claims)} members: {why}")
 
 
 def with_hints(request: Request, claims: Mapping[str, Claim]) -> Request:

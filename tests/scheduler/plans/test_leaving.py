@@ -12,6 +12,7 @@ from redsched.model import (
     GroupPolicy,
     Hints,
     HostStatus,
+    OnExit,
     Relation,
     RelationType,
     Request,
@@ -142,6 +143,33 @@ def test_the_relations_of_a_gang_hold() -> None:
     found = plans(archive(fleet, others=others, requests=(gang,))).drain(["a"])
     assert found.moves == ()
     assert "the relations of its gang must hold" in found.unplaced[0].reason
+
+
+def without_a(gang_on_exit: str, *free: str) -> LeavingPlan:
+    """Return what happens to a gang on a and b, each of which it nearly fills, if a dies."""
+    gang = Request({"VCPU": 6}, count=2, on_exit=OnExit.REPLACE)
+    others = {
+        f"g-{number}": claim(on, gang, number + 1, gang_members="=g-0,g-1", gang_on_exit=gang_on_exit)
+        for number, on in enumerate("ab")
+    }
+    fleet = [host(name, VCPU=8) for name in ("a", "b", *free)]
+    return plans(archive(fleet, others=others, requests=(gang,))).without(["a"])
+
+
+def test_a_gang_that_restarts_as_a_whole_is_placed_as_a_whole() -> None:
+    """Also on the room that its other members leave; one that keeps them needs room for the lost one only."""
+    assert goes_to(without_a("keep", "c")) == {"g-0": "c"}
+    moved = goes_to(without_a("replace", "c"))
+    assert (sorted(moved), sorted(moved.values())) == (["g-0", "g-1"], ["b", "c"])
+    found = without_a("replace")
+    assert (found.moves, [one.claim_id for one in found.unplaced]) == ((), ["g-0"])
+    assert "gang of g-0, g-1 is placed again as a whole, 2 members: none of 2 hosts" in found.unplaced[0].reason
+
+
+def test_the_rest_of_a_gang_that_ends_with_a_member_is_told() -> None:
+    [ends] = without_a("release", "c").unplaced
+    assert ends.claim_id == "g-0"
+    assert ends.reason == "it ends, and all of its gang is released: its gang_on_exit is release"
 
 
 def test_what_may_not_be_moved_is_named_with_its_reason() -> None:

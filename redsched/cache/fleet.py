@@ -52,7 +52,9 @@ class FleetUsage:
     """The hosts of one cell: `classes` by zone and class, `hosts` and their `claims` by STATUSES.
 
     `starting` counts the claims that are not active yet, `reserved` the hosts reserved for requests that wait, and
-    `failing` the hosts on which at least FAILING claims in a row have failed. Zones are `*` if they are too many.
+    `failing` the hosts on which at least FAILING claims in a row have failed. `over_capacity` counts the hosts, without
+    those that were written off, and `pools_over_capacity` the shared pools whose claims hold more of a slot than there
+    is. Zones are `*` if they are too many.
     """
 
     classes: Mapping[tuple[str, str], ClassUsage]
@@ -61,6 +63,8 @@ class FleetUsage:
     starting: int
     reserved: int
     failing: int
+    over_capacity: int
+    pools_over_capacity: int
 
 
 def fleet_steps(columns: Columns) -> Generator[None, None, FleetUsage]:
@@ -69,6 +73,7 @@ def fleet_steps(columns: Columns) -> Generator[None, None, FleetUsage]:
     statuses = _statuses(columns)[rows]
     hosts = np.bincount(statuses, minlength=len(STATUSES)).tolist()
     claims = np.bincount(statuses, weights=columns.claims[rows], minlength=len(STATUSES)).tolist()
+    over = yield from _over(columns, rows[statuses != 0])
     classes = yield from _classes(columns, rows[statuses != 0], statuses[statuses != 0])
     return FleetUsage(
         classes,
@@ -77,6 +82,8 @@ def fleet_steps(columns: Columns) -> Generator[None, None, FleetUsage]:
         int(columns.starting[rows].sum()),
         len(columns.kept.of_others("")),
         int((columns.failures[rows] >= FAILING).sum()),
+        over,
+        sum(any(one.claimed > one.capacity for one in pool.slots.values()) for pool in columns.declared.pools.values()),
     )
 
 
@@ -90,6 +97,15 @@ def _statuses(columns: Columns) -> _Numbers:
         columns.status == DRAINING,
     )
     return np.select(applies, range(len(applies)), ENABLED_STATUS).astype(np.int64)
+
+
+def _over(columns: Columns, rows: _Numbers) -> Generator[None, None, int]:
+    """Return the number of rows of which a slot has less than is claimed of it."""
+    over = np.zeros(len(rows), np.bool_)
+    for slot in list(columns.claimed):
+        over |= columns.claimed[slot][rows] > columns.capacity[slot][rows]
+        yield
+    return int(over.sum())
 
 
 def _classes(

@@ -62,8 +62,9 @@ local reply = commit_about(it, 'OK', token, placement.placed)
 if reply[1] == 'OK' then
   for _, object in ipairs(objects) do
     if object.kind == 'host' or (object.kind == 'pool' and not object.ends) then
-      mark_over(object.key)
+      mark_over(cell, object.kind, object.own_name, object.key)
     end
   end
+  finish(cell)
 end
 return reply

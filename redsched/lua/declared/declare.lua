@@ -62,7 +62,7 @@ if ARG.kind == 'quota' and redis.call('HGET', KEY.object, 'cells') then
   redis.call('HSET', KEY.object, 'division', version)
   redis.call('HDEL', KEY.object, 'share_epoch', 'closed_at_ms')
 end
-mark_over(KEY.object)
+mark_over(cell, ARG.kind, ARG.name, KEY.object)
 redis.call('SADD', KEY.names, ARG.name)
 local done = ARG.kind == 'server-group' and finish or finish_declared -- claim.lua reads the group itself
 done(cell)

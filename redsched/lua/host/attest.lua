@@ -104,9 +104,11 @@ redis.call('HSET', KEY.host, 'version', text(version), 'epoch', cell.epoch, 'inb
 write_attested_host(host, merged.drop, claimed, unclaimed)
 write_claims(cell, merged.claims, objects, new_due(), {})
 remove_members('SREM', KEY.claims, leaving)
+host.version = text(version)
+mark_over(cell, 'host', ARG.host, KEY.host, host)
 for _, object in ipairs(objects) do
   if object.kind == 'pool' and not object.ends then
-    mark_over(object.key)
+    mark_over(cell, 'pool', object.own_name, object.key)
   end
 end
 count_attested(cell, host)

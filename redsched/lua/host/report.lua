@@ -78,7 +78,8 @@ end
 for _, field in ipairs(host_gone) do
   old[field] = nil
 end
-mark_over(KEY.host, old)
+old.version = version
+version = mark_over(cell, 'host', ARG.host, KEY.host, old)
 redis.call('ZADD', KEY.hosts, until_ms, ARG.host)
 local done = anew and finish_declared or finish
 done(cell)

@@ -54,7 +54,7 @@ object.fields[#object.fields + 1] = 'reason'
 object.fields[#object.fields + 1] = ARG.reason
 write_objects(cell, changed, 'repaired')
 if object.kind == 'pool' and not object.ends then
-  mark_over(object.key)
+  mark_over(cell, 'pool', object.own_name, object.key)
 end
 finish(cell)
 return answer('OK')

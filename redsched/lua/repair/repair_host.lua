@@ -72,7 +72,7 @@ write_leases(leases)
 if not listed then
   redis.call('ZADD', KEY.hosts, text(to_int(host.alive_until_ms, 0, 0)), ARG.host)
 end
-mark_over(KEY.host)
+mark_over(cell, 'host', ARG.host, KEY.host)
 finish(cell)
 remove_members('SREM', KEY.claims, gone)
 return answer('OK')

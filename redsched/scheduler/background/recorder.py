@@ -35,10 +35,14 @@ _ORIGIN = ("actor", "request_id")
 _OF_CHANGE = ("end_reason", "reason", *_ORIGIN)
 _BEGINS = frozenset(("claimed", "local"))
 """Changes that begin a placement. Amounts that the host held for the claim before belong to another placement."""
-_DECLARED = ("declared", "removed", REPAIRED)
-_NEWS_OF_HOST = ("up", "down", "attest", "status", "fencing", "fence-failed", "lost", "membership", "removed", REPAIRED)
+_OVER = "over-capacity"
+_DECLARED = ("declared", "removed", _OVER, REPAIRED)
+_NEWS_OF_HOST = (
+    *("up", "down", "attest", "status", "fencing", "fence-failed", "lost", "membership", "removed", _OVER),
+    REPAIRED,
+)
 """Changes of hosts that become events. Reports do not: they are frequent, and record no action of a person."""
-_OF_FENCING = ("fence-failed", "lost")
+_WITH_REASON = ("fence-failed", "lost", _OVER)
 """Changes of hosts that may have a reason, although they are no repairs."""
 
 
@@ -179,7 +183,7 @@ def _of_object(change: Change) -> dict[str, str] | None:
     origin = {name: change.fields[name] for name in _ORIGIN if name in change.fields}
     if change.kind == Kind.HOST and change.op in _NEWS_OF_HOST:
         status = {"status": change.fields["status"]} if "status" in change.fields else {}
-        kind = REPAIRED if reason and change.op not in _OF_FENCING else change.op
+        kind = REPAIRED if reason and change.op not in _WITH_REASON else change.op
         if "status_reason" in change.fields:  # not `reason`, which only a repair has
             reason = {"reason": change.fields["status_reason"]}
         return {**_head(change, kind), "host": change.name, **status, **reason, **origin}

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from redsched.model import Reason
+from redsched.scheduler.status.capacity_problems import over_capacity
 from redsched.scheduler.status.facts import CellFacts
 from redsched.scheduler.status.fencing_problems import fencing_problems
 from redsched.scheduler.status.host_problems import down, lost, returned
@@ -19,7 +20,7 @@ Found = Iterator[StatusProblem]
 
 def problems_of(cell: str, facts: CellFacts) -> Found:
     """Yield what is wrong in a cell, the most serious first."""
-    of_hosts = (down, fencing_problems, lost, returned, _unattested)
+    of_hosts = (down, fencing_problems, lost, returned, _unattested, over_capacity)
     for find in (_schedulers, _epoch, _unsettled, *of_hosts, _ending, _unhandled, _pending, _overdue, _audit):
         yield from find(cell, facts)
 

@@ -9,6 +9,7 @@ from redsched.errors import RedschedError
 from redsched.model import Claim, ClaimStatus, Reason
 from redsched.model.validation import parse_int
 from redsched.scheduler.cells import Cell
+from redsched.scheduler.status.over import read_over
 from redsched.store.commands.fencing import FencingNotes
 from redsched.store.commands.status import Announcement, AuditNote, CellHead, HostHead, Notification
 
@@ -37,6 +38,7 @@ class CellFacts:
     why the work of the first claim of `ending` could not be stopped. `fencing`: what is noted of the fencing of hosts.
     `claims_on`: the ids of the claims on the first hosts that are down or lost. `unplaced`: why some of those that
     leave such a host have no other place now. `why_pending`: the last failure of the first claim of `stuck_pending`.
+    `over`: what claims hold beyond the capacity of hosts and shared pools, by key: `host:h1`, `pool:lic`.
     """
 
     head: CellHead
@@ -54,6 +56,7 @@ class CellFacts:
     claims_on: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unplaced: Mapping[str, str] = field(default_factory=dict)
     why_pending: Mapping[str, Reason] = field(default_factory=dict)
+    over: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def now_ms(self) -> int:
@@ -119,6 +122,7 @@ async def read_facts(cell: Cell, unmovable: Unmovable) -> CellFacts:
     away = [one.name for one in facts.gone[:MAX_GONE]]
     ids = await store.hosts.claim_ids_of(away)
     facts = replace(facts, claims_on={name: sorted(some) for name, some in zip(away, ids, strict=True)})
+    facts = replace(facts, over=await read_over(store, hosts))
     facts = replace(facts, unplaced=await _unplaced(cell, facts, unmovable))
     facts = replace(facts, why_pending=await store.claims.reasons(one.id for one in facts.stuck_pending[:1]))
     for first in facts.ending[:1]:

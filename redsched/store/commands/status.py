@@ -28,7 +28,7 @@ FENCE = "fence"
 
 _META = ("epoch", "settled", "settle_at_ms", "unattested", "missing", "replid", "run_id")
 _HOST = ("epoch", "since", "written_off", "status", "alive_until_ms", "lease_ms", "claims", "starting", "draining")
-_WHY = ("written_off_by", "status_reason")
+_WHY = ("written_off_by", "status_reason", "over_slots")
 _AGENT = ("agent.journal", "agent.version")
 _PROBLEM = "problem."
 
@@ -59,7 +59,8 @@ class HostHead:
     `epoch`: that it attested to. `until_ms`: when its lease ends (Unix, ms). `has_agent`: whether an agent reports it.
     `agent_version`: the release of the agent, if known. `notified`: whether its inbox has notifications.
     `written_off_by`: FENCE or `operator`, until an operator has set its status after it has returned; '' otherwise.
-    `reason`: why it takes no claims, if that is known.
+    `reason`: why it takes no claims, if that is known. `over_slots`: of how many slots its claims held more than it had
+    when it last reported.
     """
 
     name: str
@@ -77,6 +78,7 @@ class HostHead:
     notified: bool
     written_off_by: str = ""
     reason: str = ""
+    over_slots: int = 0
 
     @property
     def is_written_off(self) -> bool:
@@ -241,7 +243,7 @@ def has_own_data(replication: Mapping[str, str]) -> bool:
 
 def _host(name: str, values: Sequence[str | None], notified: bool) -> HostHead:
     epoch, since, written_off, status, until_ms, lease_ms, claims, starting, draining, *others = values
-    journal, version, written_off_by, reason = others
+    journal, version, written_off_by, reason, over_slots = others
     return HostHead(
         name=name,
         epoch=epoch or "",
@@ -258,6 +260,7 @@ def _host(name: str, values: Sequence[str | None], notified: bool) -> HostHead:
         notified=notified,
         written_off_by=written_off_by or "",
         reason=reason or "",
+        over_slots=parse_int(over_slots or "", 0),
     )
 
 

@@ -141,7 +141,9 @@ async def test_a_pool_that_is_no_longer_reported_goes_and_what_is_claimed_of_it_
     }
     kept = {"aggregate.fast": "1", "claims": "1", "starting": "1", "failures": "2"}
     assert host.items() >= kept.items(), "none of these is the agent's"
-    (entry,) = await changes_since(cell, seq)
+    entry, over = await changes_since(cell, seq)
+    assert (over.op, over.fields) == ("over-capacity", {"reason": f"{slot}: 300 claimed of 0"})
+    assert (over.version, host["version"]) == (entry.version + 1, str(over.version))
     gone = {f"{kind}.{slot}": "" for kind in ("capacity", "total", "max", "reserved", "ratio")}
     assert entry.fields == gone | {"pool.gpu0": "", "trait.gpu0/CUSTOM_T4": ""}
     await cell.hosts.report(HostReport("h1", {"VCPU": Inventory(8)}, pools=pools, lease_s=HOUR_S))

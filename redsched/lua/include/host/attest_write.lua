@@ -3,7 +3,6 @@
 -- include: attest_merge
 -- include: notify
 -- include: in_chunks
--- include: mark_over
 -- include: sums
 
 -- Return the state of a placement that the journal does not have: `claimed`, or `starting` if the journal itself is
@@ -90,8 +89,10 @@ local function write_attested_host(host, drop, claimed, unclaimed)
   for i = 1, #claimed, 2 do
     host[claimed[i]] = claimed[i + 1]
   end
-  mark_over(KEY.host, host)
   in_chunks('HDEL', KEY.host, unclaimed)
+  for _, field in ipairs(unclaimed) do
+    host[field] = nil
+  end
   if host.epoch == 'lost' then
     redis.call('HDEL', KEY.host, 'draining', 'drain_deadline_ms', 'drain_then')
     redis.call('SREM', KEY.draining, ARG.host)

@@ -41,6 +41,11 @@ async def claim(api: Callers, who: str, claim_id: str, **more: Any) -> str:
     return str(found["selections"][0]["token"])
 
 
+async def is_recorded(api: Callers, who: str, text: str) -> bool:
+    """Return whether the events that a caller sees have a text: recorders are behind for a moment."""
+    return text in (await api.send(who, "GET", "/v1/events?claim=a")).text
+
+
 async def owner_of(api: Callers, claim_id: str) -> str:
     return str((await api.done("reader", "GET", f"/v1/claims/{claim_id}"))["owner"])
 
@@ -139,6 +144,7 @@ async def test_all_of_a_project_see_its_claims_and_their_owners(api: Callers) ->
     """And nobody else: to another project the claim is unknown, and so is its owner."""
     await claim(api, "alice", "a")
     assert (await api.done("bob", "GET", "/v1/claims/a"))["owner"] == "alice"
+    await wait_until(lambda: is_recorded(api, "bob", "alice"))
     for path in ("/v1/claims", "/v1/claims/a", "/v1/events", "/v1/claims/a/events"):
         assert "alice" not in (await api.send("db", "GET", path)).text
     refused = await api.send("db", "DELETE", "/v1/claims/a")
@@ -150,6 +156,7 @@ async def test_all_of_a_project_see_its_claims_and_their_owners(api: Callers) ->
 async def test_a_payload_is_shown_to_the_owner_and_to_leads(api: Callers) -> None:
     """It may have arguments of a job that are nobody else's business."""
     token = await claim(api, "alice", "a", payload={"argv": ["train"]})
+    await wait_until(lambda: is_recorded(api, "alice", "claimed"))
     for who, shown in (("alice", {"argv": ["train"]}), ("bob", None), ("lead", {"argv": ["train"]})):
         assert (await api.done(who, "GET", "/v1/claims/a"))["payload"] == shown
         assert ("train" in (await api.send(who, "GET", "/v1/events?claim=a")).text) is False

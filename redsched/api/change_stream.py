@@ -22,14 +22,14 @@ VALID_EVERY_S = 1.0
 
 
 def event_of(one: Change | Reset) -> bytes:
-    """Return the server-sent event for a change or a reset."""
+    """Return the server-sent event for a change or a reset. Its id is its last line."""
     if isinstance(one, Reset):
         return _event(b"reset", one, {"cell": one.cell})
     return _event(b"change", one, ChangeAnswer.of(one))
 
 
 def _event(kind: bytes, one: Change | Reset, data: dict[str, Any]) -> bytes:
-    return b"event: %b\ndata: %b\nid: %b:%d\n\n" % (kind, to_json(data), one.cell.encode(), one.seq)
+    return b"event: %b\ndata: %b\nid: %b\n\n" % (kind, to_json(data), one.id.encode())
 
 
 class ChangeStream(Response):

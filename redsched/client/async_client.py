@@ -237,7 +237,8 @@ class AsyncClient(BaseClient[httpx.AsyncBaseTransport]):
     async def changes(self, after: str = "") -> AsyncIterator[AsyncIterator[ChangeEvent]]:
         """Follow the changes after an event; '' for only new ones. It ends with the connection, and is not retried.
 
-        Raises NotFound if this API does not serve the event's cell.
+        `after`: the `id` of the last event. If changes since may be missing, an event without a change says so. Raises
+        NotFound if this API does not serve one of the cells that the id names.
         """
         try:
             reply = await self._http.send(stream_request(self._http, self._api, after), stream=True)

@@ -15,7 +15,10 @@ PING_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class ChangeEvent:
-    """An event of the stream. `id` is where to go on after it; `change` is None for a gap: read the state again."""
+    """An event of the stream. `id` is where to go on after it, in every cell.
+
+    `change` is None if changes are missing: read the state again.
+    """
 
     id: str
     change: ChangeAnswer | None

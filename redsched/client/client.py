@@ -235,7 +235,8 @@ class Client(BaseClient[httpx.BaseTransport]):
     def changes(self, after: str = "") -> Iterator[Iterator[ChangeEvent]]:
         """Follow the changes after an event; '' for only new ones. It ends with the connection, and is not retried.
 
-        Raises NotFound if this API does not serve the event's cell.
+        `after`: the `id` of the last event. If changes since may be missing, an event without a change says so. Raises
+        NotFound if this API does not serve one of the cells that the id names.
         """
         try:
             reply = self._http.send(stream_request(self._http, self._api, after), stream=True)

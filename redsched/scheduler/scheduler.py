@@ -290,8 +290,9 @@ class Scheduler:
         return any(name in cell.updater.columns for cell in self._cells)
 
     def changes(self, last_id: str = "") -> AsyncIterator[Change | Reset]:
-        """Yield every change from now on; in the cell that `last_id` (`<cell>:<seq>`) names, all after that change.
+        """Yield every change from now on; with `last_id`, all after the change or reset that has this `id`.
 
+        A Reset says that changes of its cell are missing: also if the id is of another epoch, or of other cells only.
         Raises InvalidRequest or NotFound for an invalid `last_id`, at the call and not at the first iteration;
         InvalidRequest too if this scheduler was opened on demand.
         """

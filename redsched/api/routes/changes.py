@@ -14,6 +14,7 @@ from redsched.api.openapi import answers
 from redsched.api.routes.common import KNOWN_QUERY, caller, scheduler
 from redsched.errors import InvalidRequest, NotFound
 from redsched.scheduler.observe.change_log import ChangeLog
+from redsched.scheduler.observe.positions import ID_PATTERN
 
 router = APIRouter(tags=["changes"], dependencies=[KNOWN_QUERY])
 
@@ -21,15 +22,17 @@ LastEventId = Annotated[
     str,
     Header(
         alias="Last-Event-ID",
-        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,62}:[0-9]{1,16})?$",
-        description="The `id` of the last event received, to resume after it. Empty: only new changes.",
+        pattern=f"^({ID_PATTERN})?$",
+        description="The `id` of the last event received, to resume after it: `<cell>:<epoch>:<seq>`, one for each "
+        "cell. Empty: only new changes.",
     ),
 ]
 
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "`change` events, with `<cell>:<seq>` as id. `reset`: the feed has a gap, or the reader is more "
-        "than 4 MiB behind; reload the state.",
+        "description": "`change` events, with the position in each cell as id. `reset`: changes of a cell are missing, "
+        "since the feed has a gap, `Last-Event-ID` is of another epoch or does not name the cell, or the reader is "
+        "more than 4 MiB behind; reload the state.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }

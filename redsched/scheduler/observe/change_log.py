@@ -4,16 +4,21 @@ A task renders the entries that the replicas have applied, while there are reade
 event loop for long: it renders for RENDER_S at a stretch, wakes WAKE_AT_ONCE readers at a time, and rests for a
 multiple of the time that a round of waking took. What it keeps is bounded in bytes: a reader that is further behind
 gets a Reset.
+
+A rendered event ends with its id and an empty line. With several cells, the id of an event depends on where its reader
+is in the other cells, so that is appended for each reader.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
 
 from redsched import aio
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.observe.changes import change_of, parse_position
+from redsched.scheduler.observe.changes import change_of, known_positions
+from redsched.scheduler.observe.positions import Position, id_of
 from redsched.scheduler.results import Change, Reset
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -42,17 +47,15 @@ class ChangeLog:
         self._task: asyncio.Task[None] | None = None
 
     def reader(self, last_id: str = "", show: Show | None = None) -> "ChangeReader":
-        """Return a reader of the changes from now on; in the cell that `last_id` names, of those after that id.
+        """Return a reader of the changes from now on; with `last_id`, of those after the event with this id.
 
         `show` limits it to some changes, which are rendered for it alone. Raises InvalidRequest or NotFound for an
         invalid `last_id`.
         """
-        name, seq = parse_position(last_id) if last_id else ("", 0)
-        if name:
-            self._cells.named(name)
+        known = known_positions(self._cells, last_id)
         for log in self._logs:
             log.restart_after_gap()
-        return ChangeReader(self, [_Position(log, seq if log.name == name else log.head) for log in self._logs], show)
+        return ChangeReader(self, [_ReaderInCell(log, known) for log in self._logs], show)
 
     def add(self, reader: "ChangeReader") -> None:
         """Wake the reader for each change from now on."""
@@ -110,9 +113,9 @@ class ChangeLog:
 class ChangeReader:
     """One reader: its position in each cell, and what wakes it. Use it as a context."""
 
-    def __init__(self, log: ChangeLog, positions: "list[_Position]", show: Show | None) -> None:
+    def __init__(self, log: ChangeLog, in_cells: "list[_ReaderInCell]", show: Show | None) -> None:
         self._log = log
-        self._positions = positions
+        self._in_cells = in_cells
         self._show = show
         self._woken = asyncio.Event()
         """A latch: it is reset before a look at the log, so what comes between a look and the wait ends the wait."""
@@ -152,19 +155,27 @@ class ChangeReader:
     async def _take(self) -> bytes:
         while True:
             self._woken.clear()
-            taken = [one.take() for one in self._positions]
+            taken = [(*one.take(), self._positions_beside(one)) for one in self._in_cells]
             events = b"".join([await self._shown(*one) for one in taken])
-            if events or not any(entries for entries, _, _ in taken):
+            if events or not any(entries for entries, *_ in taken):
                 return events
             await asyncio.sleep(0)  # this reader may see none of them, and more may follow
 
-    async def _shown(self, entries: "Sequence[_Entry]", events: bytes, reset: Reset | None) -> bytes:
+    def _positions_beside(self, cell: "_ReaderInCell") -> str:
+        return id_of(one.position for one in self._in_cells if one is not cell and one.position is not None)
+
+    async def _shown(self, entries: "Sequence[_Entry]", events: bytes, reset: Reset | None, beside: str) -> bytes:
         if reset is not None:
-            return self._log.render(reset)
+            return _with_positions(self._log.render(reset), beside)
         if self._show is None or not entries:
-            return events
+            return b"".join([_with_positions(one.event, beside) for one in entries]) if beside else events
         shown = await self._show([one.change for one in entries])
-        return b"".join([self._log.render(one) for one in shown if one is not None])
+        return b"".join([_with_positions(self._log.render(one), beside) for one in shown if one is not None])
+
+
+def _with_positions(event: bytes, beside: str) -> bytes:
+    """Return a rendered event whose id also has the positions of its reader in other cells."""
+    return event.removesuffix(b"\n\n") + f",{beside}\n\n".encode() if beside else event
 
 
 class _Entry:
@@ -194,6 +205,11 @@ class _CellLog:
         return self._cell.updater.seq
 
     @property
+    def position(self) -> Position:
+        """Where a reader of new changes begins."""
+        return Position(self.name, self._epoch, self.head)
+
+    @property
     def oldest(self) -> int:
         """The seq of the oldest change kept."""
         return self._next - len(self._entries)
@@ -217,7 +233,7 @@ class _CellLog:
         self.restart_after_gap()
         recent, began = self._cell.updater.recent, perf_counter()
         while self._next <= self.head and perf_counter() - began < RENDER_S:
-            change = change_of(self.name, recent[self._next - recent[0].seq])
+            change = change_of(self.name, self._epoch, recent[self._next - recent[0].seq])
             self._append(_Entry(change, self._render(change)))
         return self._next <= self.head
 
@@ -249,21 +265,25 @@ class _CellLog:
         return found
 
 
-class _Position:
-    """The position of a reader in one cell."""
+class _ReaderInCell:
+    """The position of a reader in one cell; None until a Reset has told it."""
 
-    __slots__ = ("_generation", "_log", "_seq")
+    __slots__ = ("_generation", "_log", "position")
 
-    def __init__(self, log: _CellLog, seq: int) -> None:
-        self._log, self._seq, self._generation = log, seq, log.generation
+    def __init__(self, log: _CellLog, known: Mapping[str, Position] | None) -> None:
+        self._log, self._generation = log, log.generation
+        self.position = log.position if known is None else known.get(log.name)
+        if self.position is not None and self.position.epoch != log.position.epoch:
+            self.position = None
 
     def take(self) -> tuple[Sequence[_Entry], bytes, Reset | None]:
         """Return the next entries with their bytes, or the Reset that takes their place."""
-        log = self._log
+        log, at = self._log, self.position
         log.restart_after_gap()
-        if self._generation != log.generation or not log.oldest - 1 <= self._seq <= log.head:
-            self._seq, self._generation = log.head, log.generation
-            return (), b"", Reset(log.name, log.head)
-        entries, events = log.slice_after(self._seq)
-        self._seq += len(entries)
+        if at is None or self._generation != log.generation or not log.oldest - 1 <= at.seq <= log.head:
+            self.position, self._generation = log.position, log.generation
+            return (), b"", Reset(log.name, log.head, log.position.id)
+        entries, events = log.slice_after(at.seq)
+        if entries:
+            self.position = replace(at, seq=at.seq + len(entries))
         return entries, events, None

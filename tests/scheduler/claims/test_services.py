@@ -144,14 +144,14 @@ async def test_changes_are_followed_and_resumed(scheduler: Scheduler) -> None:
     await scheduler.hosts.set_status("h3", HostStatus.DRAINING)
     await cell.updater.catch_up()
     async with asyncio.timeout(patience_s(20)):
-        followed = scheduler.changes(f"c1:{start}")
+        followed = scheduler.changes(f"c1:{cell.updater.epoch}:{start}")
         found = [await anext(followed), await anext(followed)]
         await followed.aclose()  # type: ignore[attr-defined]
         assert [(one.seq, one.op) for one in found if isinstance(one, Change)] == [
             (start + 1, "claimed"),
             (start + 2, "status"),
         ]
-        far = scheduler.changes("c1:999999")
+        far = scheduler.changes(f"c1:{cell.updater.epoch}:999999")
         assert await anext(far) == Reset("c1", start + 2)
         await far.aclose()  # type: ignore[attr-defined]
 

@@ -108,7 +108,7 @@ async def test_a_reader_resumes_after_an_id(scheduler: Scheduler, log: ChangeLog
     start = cell.updater.seq
     await claim(scheduler)
     await cell.updater.catch_up()
-    async with log.reader(f"c1:{start}") as reader:
+    async with log.reader(f"c1:{cell.updater.epoch}:{start}") as reader:
         seq = cell.updater.seq
         assert await read_to(reader, seq) == [str(one) for one in range(start + 1, seq + 1)]
 
@@ -121,9 +121,9 @@ async def test_an_id_that_cannot_be_one_is_refused(log: ChangeLog) -> None:
 
 
 async def test_an_id_that_the_feed_does_not_have_is_a_reset(scheduler: Scheduler, log: ChangeLog) -> None:
-    seq = scheduler._cells.named("c1").updater.seq
-    async with log.reader("c1:9000000000000000") as reader:
-        assert await reader.next(WAIT_S) == f"reset:{seq} ".encode()
+    updater = scheduler._cells.named("c1").updater
+    async with log.reader(f"c1:{updater.epoch}:9000000000000000") as reader:
+        assert await reader.next(WAIT_S) == f"reset:{updater.seq} ".encode()
 
 
 async def test_a_reader_too_far_behind_gets_a_reset_and_then_new_changes(
@@ -187,7 +187,10 @@ async def test_a_long_backlog_comes_in_slices(scheduler: Scheduler) -> None:
     async def last(changes: Sequence[Change]) -> list[Change | None]:
         return [one if one.seq == start + 40 else None for one in changes]
 
-    async with log.reader(f"c1:{start}") as whole, log.reader(f"c1:{start}", last) as filtered:
+    async with (
+        log.reader(f"c1:{cell.updater.epoch}:{start}") as whole,
+        log.reader(f"c1:{cell.updater.epoch}:{start}", last) as filtered,
+    ):
         await wait_until(lambda: log._logs[0]._next == start + 41, what="all is rendered")
         events = await whole.next(WAIT_S)
         assert change_log.SLICE_BYTES <= len(events) < change_log.SLICE_BYTES + 10_001

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pwd
+import re
 import shutil
 import subprocess
 import sys
@@ -62,14 +63,18 @@ class Hook:
     options: tuple[str, ...] = ("--grace", "5")
     claim: dict[str, Any] = field(default_factory=dict)
 
+    umask: int = -1
+    path: str = ""
+
     def run(self, verb: str, placed: str = PLACED, **changes: Any) -> "subprocess.CompletedProcess[str]":
         order = {"verb": verb, "claim_id": "job-1", "placed": placed, "host": "h1", "project": "lab", "slots": {}}
         environment = {**os.environ, "REDSCHED_JOB_FOLDER": str(self.folder / "jobs")}
-        environment["PATH"] = f"{self.folder / 'bin'}:{environment['PATH']}"
+        environment["PATH"] = self.path or f"{self.folder / 'bin'}:{environment['PATH']}"
         return subprocess.run(
             [HOOK, self.kind, *self.options, verb],
             input=json.dumps({**order, **self.claim, **changes}),
             env=environment,
+            umask=self.umask,
             capture_output=True,
             text=True,
             check=False,
@@ -230,7 +235,7 @@ def test_a_job_runs_on_the_cpus_of_its_node(hook: Hook) -> None:
 def test_a_job_runs_in_its_folder_or_where_the_payload_says(hook: Hook, tmp_path: Path) -> None:
     hook.start("pwd")
     hook.start("pwd", placed=PLACED + "2", cwd=str(tmp_path))
-    for placed, folder in ((PLACED, hook.folder / "jobs" / PLACED), (PLACED + "2", tmp_path)):
+    for placed, folder in ((PLACED, hook.of("work")), (PLACED + "2", tmp_path)):
         hook.status(placed)
         assert hook.of("log", placed).read_text() == f"{folder}\n"
 
@@ -259,6 +264,7 @@ def test_a_command_that_does_not_exist_fails_the_start(hook: Hook) -> None:
         ({"argv": ["a"], "env": {"A": 1}}, "the values of env are texts"),
         ({"argv": ["a"], "argument": 1}, "the payload has 'argument'"),
         ({"argv": ["a"], "cwd": "/no/such/folder"}, "the folder /no/such/folder does not exist on this host"),
+        ({"argv": ["a"], "cwd": "."}, "the folder . does not exist on this host"),
     ],
 )
 def test_a_payload_that_is_no_job_fails_the_start(hook: Hook, payload: object, says: str) -> None:
@@ -274,11 +280,49 @@ def test_a_resize_is_refused_and_says_what_to_do(hook: Hook) -> None:
     assert "release the claim, and run the job with other amounts" in ran.stderr
 
 
-def test_what_the_hook_was_given_is_for_its_user_only(hook: Hook) -> None:
-    hook.start("true")
+def test_a_text_that_no_program_can_get_fails_the_start(hook: Hook) -> None:
+    ran = hook.run("start", payload={"argv": ["true"], "env": {"A": "\0"}})
+    assert ran.returncode == 1
+    assert "could not be started: true: embedded null byte" in ran.stderr
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_users_read_the_log_and_only_the_hooks_user_what_it_was_given(hook: Hook, umask: int) -> None:
+    """Whatever the umask of the agent is."""
+    hook.umask = umask
+    assert hook.start("sh", "-c", "umask")["log"] == str(hook.of("log"))
     hook.status()
-    assert hook.of("order").stat().st_mode & 0o777 == 0o600
-    assert hook.of("log").stat().st_mode & 0o444 == 0o444
+    assert hook.log() == "0022\n"
+    modes = {name: hook.of(name).stat().st_mode & 0o777 for name in ("order", "log", ".", "..")}
+    assert modes == {"order": 0o600, "log": 0o644, ".": 0o755, "..": 0o755}
+
+
+def test_a_start_after_a_reboot_names_no_process_of_before(hook: Hook) -> None:
+    hook.of("work").mkdir(parents=True)
+    hook.of("pid").write_text("1")
+    assert hook.start("sleep", "600")["pids"] != [1]
+
+
+def test_a_process_that_names_the_folder_of_a_job_is_not_of_the_job(hook: Hook) -> None:
+    """As `watch ls FOLDER` in somebody's terminal."""
+    hook.start("sleep", "600")
+    looks = [sys.executable, "-c", "input()", str(hook.of("."))]
+    with subprocess.Popen(looks, stdin=subprocess.PIPE) as process:
+        assert hook.run("stop").returncode == 0
+        assert process.poll() is None
+        process.communicate(b"\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs jobs as others")
+def test_a_user_cannot_change_the_files_that_the_agent_writes(hook: Hook, tmp_path: Path) -> None:
+    """Else a link in their place would make root write elsewhere."""
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    hook.options = ("--as", "nobody")
+    hook.start("sh", "-c", "ln -sf /tmp/elsewhere ../status.new || ln -sf /tmp/elsewhere ../log || touch $JOB_FOLDER/x")
+    assert hook.status() == 0
+    assert hook.of("work/x").exists()
+    assert not any(one.is_symlink() for one in hook.of(".").iterdir())
 
 
 def test_the_folders_of_jobs_that_ended_long_ago_are_removed(hook: Hook) -> None:
@@ -301,7 +345,7 @@ def test_a_job_runs_as_the_user_of_its_project(hook: Hook, tmp_path: Path) -> No
     hook.start("sh", "-c", "id -un; echo $USER; touch mine")
     assert hook.status() == 0
     assert hook.log() == "nobody\nnobody\n"
-    assert hook.of("mine").stat().st_uid == pwd.getpwnam("nobody").pw_uid
+    assert hook.of("work/mine").stat().st_uid == pwd.getpwnam("nobody").pw_uid
 
 
 @pytest.mark.parametrize(
@@ -362,14 +406,55 @@ def test_a_container_has_the_limits_of_its_claim(hook: Hook, cpus: str, engine: 
     ran = next(line for line in hook.commands() if line.startswith(f"{engine} run"))
     limits = f"--memory 1024m --cpus 3 --cpuset-cpus {cpus} --cpuset-mems 0 {gpus} --workdir /data"
     assert f"run --rm --init --name redsched-{PLACED} {limits} --env JOB_CLAIM=job-1" in ran
-    assert ran.endswith(f"--env MINE=a b {IMAGE} sh -c exit 3")
-    assert "CUDA_VISIBLE_DEVICES" not in ran
+    assert ran.endswith(f"--env MINE=a b -- {IMAGE} sh -c exit 3")
+    assert "_VISIBLE_DEVICES" not in ran
+
+
+def test_a_container_without_gpus_gets_none(hook: Hook) -> None:
+    """Not those either that its image, or its payload, asks NVIDIA's runtime for."""
+    hook.stand_ins("docker").start("true", env={"NVIDIA_VISIBLE_DEVICES": "all"})
+    hook.status()
+    ran = next(line for line in hook.commands() if line.startswith("docker run"))
+    assert "--gpus" not in ran
+    assert re.findall(r"NVIDIA_VISIBLE_DEVICES=\w+", ran) == ["NVIDIA_VISIBLE_DEVICES=void"]
+
+
+@pytest.mark.parametrize("engine", ["docker", "podman"])
+def test_an_image_is_no_option_of_the_engine(hook: Hook, engine: str) -> None:
+    """Else it could be `--volume=/:/host`."""
+    hook.stand_ins(engine).run("start", payload={"argv": [IMAGE, "true"], "image": "--privileged"})
+    ran = next(line for line in hook.commands() if line.startswith(f"{engine} run"))
+    assert " -- --privileged " in ran
+
+
+@pytest.mark.parametrize("kind", ["systemd", "docker", "podman"])
+def test_a_host_without_the_program_refuses_a_start_and_has_nothing_to_stop(hook: Hook, kind: str) -> None:
+    """A stop that failed would be repeated for ever."""
+    (hook.folder / "bin").mkdir()
+    hook.kind, hook.path = kind, str(hook.folder / "bin")
+    (hook.folder / "bin" / "env").symlink_to("/usr/bin/env")
+    (hook.folder / "bin" / "python3").symlink_to(sys.executable)
+    ran = hook.run("start", payload={"argv": ["true"], "image": IMAGE})
+    assert ran.returncode == 1
+    assert f"is not in {hook.folder / 'bin'}" in ran.stderr
+    assert hook.run("stop").returncode == 0
 
 
 def test_a_container_is_removed_when_its_job_is_stopped(hook: Hook) -> None:
     hook.stand_ins("docker").start("sleep", "600")
     assert hook.run("stop").returncode == 0
     assert f"docker rm --force redsched-{PLACED}" in hook.commands()
+
+
+@pytest.mark.parametrize("message", ["No such container: x", "removal of container x is already in progress"])
+def test_a_container_that_is_gone_already_is_no_failure(hook: Hook, message: str) -> None:
+    hook.stand_ins("docker").start("true")
+    hook.status()
+    (hook.folder / "bin" / "docker").write_text(f"#!/bin/sh\necho Error response from daemon: {message} >&2; exit 1\n")
+    assert hook.run("stop").returncode == 0
+    (hook.folder / "bin" / "docker").write_text("#!/bin/sh\necho Cannot connect to the Docker daemon >&2; exit 1\n")
+    ran = hook.run("stop")
+    assert (ran.returncode, ran.stderr) == (1, "docker rm: Cannot connect to the Docker daemon\n")
 
 
 def test_a_container_that_cannot_be_run_fails_the_start(hook: Hook) -> None:

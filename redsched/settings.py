@@ -241,8 +241,7 @@ class Settings(BaseModel):
     )
     job_folder: str = Field(
         "",
-        description="Where the hook for jobs has their folders, and `redsched run` looks for their logs. Empty: "
-        "~/.local/state/redsched/jobs.",
+        description="Where the hook for jobs of an agent has their folders. Empty: ~/.local/state/redsched/jobs.",
     )
     work_watch_s: Seconds = Field(
         2.0, description="How often the agent checks that the work that hooks named still runs."

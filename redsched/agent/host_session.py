@@ -197,7 +197,7 @@ class Host:
         held = list(self.journal.pages[self.name].held.values())
         ended = await self.journal.ended(self.name)
         over = {one.placed for one in ended}
-        return [_journaled_claim(one) for one in held if one.placed not in over], ended
+        return [_journaled_claim(self.name, one) for one in held if one.placed not in over], ended
 
     async def _placements_in_store(self) -> dict[str, str]:
         """Return the placements that the store has on this host, as claim ids by `placed`."""
@@ -268,8 +268,8 @@ class Host:
         return self._lease_s() / BEATS_IN_LEASE * random.uniform(0.8, 1.0) if self.epoch else 0.0
 
 
-def _journaled_claim(work: JournalEntry) -> JournaledClaim:
-    record = dict(work.record)
+def _journaled_claim(host: str, work: JournalEntry) -> JournaledClaim:
+    record = dict(work.record) | ({"log": f"{host}:{work.log}"} if work.log else {})
     if work.work_end is not None:
         record["work_ended_at_ms"] = str(work.work_end.at_ms)
     return JournaledClaim(work.id, work.token, work.placed, work.root, work.state, record, work.was_active)

@@ -92,7 +92,7 @@ class CellLink(Protocol):
     async def accept(self, host: str, claim_id: str, token: str, lease_s: int, entry_id: str) -> ScriptResult:
         """Record that the host has accepted the claim, and delete the notification `entry_id`, if it is not ''."""
 
-    async def confirm(self, host: str, claim_id: str, token: str, epoch: str) -> ScriptResult:
+    async def confirm(self, host: str, claim_id: str, token: str, epoch: str, log: str) -> ScriptResult:
         """Record that the work runs. `epoch`: the one to which the host has attested."""
 
     async def renew(self, host: str, claim_id: str, token: str, lease_s: int) -> ScriptResult:

@@ -91,9 +91,9 @@ class StoreCellLink:
         """Run accept.lua."""
         return await self._cell.claims.accept(host, claim_id, token, lease_s, entry_id)
 
-    async def confirm(self, host: str, claim_id: str, token: str, epoch: str) -> ScriptResult:
+    async def confirm(self, host: str, claim_id: str, token: str, epoch: str, log: str) -> ScriptResult:
         """Run confirm.lua."""
-        return await self._cell.claims.confirm(host, claim_id, token, epoch=epoch)
+        return await self._cell.claims.confirm(host, claim_id, token, epoch=epoch, log=log)
 
     async def renew(self, host: str, claim_id: str, token: str, lease_s: int) -> ScriptResult:
         """Run renew.lua."""

@@ -182,6 +182,7 @@ VERBS: Mapping[str, Entry] = {
     ),
     "select": Entry("verbs.selection:select", "Select hosts and claim the amounts on them."),
     "run": Entry("job.command:run", "Run a command on a host that fits: redsched run VCPU=4 -- train.sh --epochs 3."),
+    "logs": Entry("job.logs:logs", "Show the log of a job: redsched logs job-1 --follow."),
     "explain": Entry("verbs.selection:explain", "Explain why hosts fit a request or not. Writes nothing."),
     "status": Entry("verbs.status:status", "Show what runs, what is wrong or stuck, and what to do about it."),
     "top": Entry(
@@ -210,7 +211,7 @@ VERBS: Mapping[str, Entry] = {
 
 PANELS: Mapping[str, tuple[str, ...]] = {
     "Look": ("status", "top", "host", "claim", "capacity", "events"),
-    "Place": ("run", "select", "explain", "plan"),
+    "Place": ("run", "logs", "select", "explain", "plan"),
     "Declare": ("quota", "aggregate", "server-group", "shared-pool"),
     "Run": ("up", "api", "agent"),
     "Access": ("context", "token", "acl"),
@@ -227,7 +228,8 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("salloc", "apply", "create"), ("select",)),
     "srun": ("run",),
     **dict.fromkeys(("scancel", "qdel", "bkill", "cancel", "kill", "stop", "rm"), ("claim release",)),
-    **dict.fromkeys(("sacct", "logs", "history"), ("events",)),
+    **dict.fromkeys(("sacct", "history"), ("events",)),
+    **dict.fromkeys(("log", "tail", "attach", "sattach"), ("logs --follow",)),
     **dict.fromkeys(("sshare", "sreport", "sacctmgr"), ("capacity --by project", "quota list")),
     **dict.fromkeys(("kubectl", "nomad", "scontrol", "get", "ls"), ("host list", "claim list")),
     **dict.fromkeys(("describe", "inspect"), ("host show", "claim show")),

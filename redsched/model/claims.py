@@ -12,6 +12,9 @@ from redsched.model.tokens import Token
 LOCAL = "local"
 """The digest of a local claim. No request has it, because theirs are hexadecimal: one id for both is a CONFLICT."""
 
+LOG_PATH = r"/[^\x00-\x1f\x7f]{0,1023}"
+"""The pattern of the path of a log."""
+
 Amounts = Mapping[str, int]
 """Whole amounts by slot (`VCPU`, `gpu0/CUSTOM_GPU_MILLI`, `pool:lic/CUSTOM_SEAT`), in the unit of the slot's class."""
 
@@ -265,6 +268,8 @@ class Claim:
     chosen_alternates: tuple[str, ...] = ()
     """The alternates chosen together with its first host, best first."""
     on_exit: OnExit = OnExit.RELEASE
+    log: str = ""
+    """The file with the log of its newest work, as `host:path`; '' if its hook has named none."""
     work_ended_at_ms: int | None = None
     """When its work was found to have ended, if the claim is kept regardless or about to be placed again."""
     reason: Reason | None = None

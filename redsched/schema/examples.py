@@ -62,6 +62,7 @@ CLAIM: dict[str, Any] = {
     "counted": {"zone": "az1"},
     "on_exit": "release",
     "gang_on_exit": "keep",
+    "log": f"h17:/var/log/redsched/jobs/{TOKEN}/log",
     "payload": {"argv": ["train.sh", "--epochs", "3"]},
     "work_ended_at_ms": None,
     "reason": None,

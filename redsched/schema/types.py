@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from redsched.model import MAX_LEASE_S
+from redsched.model.claims import LOG_PATH
 from redsched.model.types import LabelValue, Slot, Topology
 from redsched.model.validation import LABEL_VALUE_PATTERN, MAX_AMOUNT, check_slot, check_topology
 
@@ -13,6 +14,7 @@ GivenTopology = Annotated[Topology, AfterValidator(check_topology)]
 GivenCounted = Annotated[LabelValue, Field(pattern=LABEL_VALUE_PATTERN)]
 GivenNeed = Annotated[int, Field(ge=1, le=MAX_AMOUNT)]
 GivenLeaseS = Annotated[int, Field(ge=1, le=MAX_LEASE_S)]
+GivenLogPath = Annotated[str, Field(pattern=rf"^({LOG_PATH})?$")]
 GivenEpoch = Annotated[str, Field(pattern=r"^([0-9]{1,16}-[A-Za-z0-9]{1,16})?$")]
 
 

@@ -107,7 +107,7 @@ def lab(store: str, link: str, tmp_path: Path) -> Iterator[Lab]:
             authenticator, of_tenant = tenant(tmp_path) if link == TENANT else (None, {})
             api = stack.enter_context(served(Settings(redis_url=store, pick_from=1), authenticator))
             reach = {"REDSCHED_REDIS_URL": "", "REDSCHED_API": api, **of_tenant}
-        made = Lab(tmp_path, {**reach, "REDSCHED_JOB_FOLDER": of_agent["REDSCHED_JOB_FOLDER"]})
+        made = Lab(tmp_path, reach)
         looks = ("host", "list", "--fits", "VCPU=1")
         reads = {"REDSCHED_REDIS_URL": store}
         wait_until_sync(lambda: "h1" in run(*looks, environment=reads).output, timeout=60, what="h1 takes claims")
@@ -141,6 +141,7 @@ def test_an_early_end_stops_no_other_claim_with_this_id(store: str) -> None:
 def test_it_prints_the_log_and_ends_with_the_exit_status(lab: Lab, status: int) -> None:
     ran = lab.run(*MINE, "--", "sh", "-c", f"echo one; echo two >&2; exit {status}")
     assert (ran.exit_code, sorted(ran.output.splitlines())) == (status, ["one", "two"])
+    assert ran.errors.splitlines()[-1] == f"redsched: mine has ended, exit status {status}"
     ended = lab.claim("mine")
     assert (ended["state"], ended["end_reason"]) == ("ended", "work-ended")
     assert ended["reason"]["text"].startswith(f"work-ended: exit status {status}, ")
@@ -173,6 +174,54 @@ def test_detached_it_prints_the_id_and_the_job_goes_on(lab: Lab) -> None:
     assert lab.reaches(ran.output.strip(), "active")["payload"]["argv"] == ["sleep", "600"]
 
 
+def test_ctrl_c_leaves_a_job_running_that_an_earlier_call_has_started(lab: Lab) -> None:
+    """The same command with the same id is attached to it, and says so."""
+    job = (*MINE, "--", "sh", "-c", "echo begun; exec sleep 600")
+    lab.run(*MINE, "--detach", *job[len(MINE) :]).check()
+    with lab.running(*job) as process:
+        wait_until_sync(lambda: process.lines == ["begun\n"], timeout=60, what="the log is shown")
+        ran = process.end(signal.SIGINT)
+    assert ran.exit_code == 130
+    said = ran.errors.splitlines()
+    assert said[0] == "redsched: mine was started by an earlier call: Ctrl-C leaves it running"
+    assert said[-1] == "redsched: mine goes on. To stop it: redsched claim release mine"
+    assert lab.claim("mine")["state"] == "active"
+
+
+# -- logs
+
+
+def test_the_log_of_a_detached_job_is_shown_later(lab: Lab) -> None:
+    """Its claim says where it is, while it runs and once it has ended."""
+    go = lab.folder / "go"
+    lab.run(*MINE, "--detach", "--", "sh", "-c", f"echo one; until [ -e {go} ]; do sleep 0.02; done; exit 3").check()
+    token = lab.reaches("mine", "active")["token"]
+    where = f"h1:{lab.folder}/jobs/{token}/log"
+    assert f"log: {where}" in lab.command("claim", "show", "mine").check().output.splitlines()
+    wait_until_sync(lambda: lab.command("logs", "mine").check().output == "one\n", timeout=60, what="it has begun")
+    with running("logs", "mine", "-f", environment=lab.environment) as process:
+        wait_until_sync(lambda: process.lines == ["one\n"], timeout=60, what="the log is shown")
+        go.touch()
+        ran = process.wait()
+    assert (ran.exit_code, ran.output) == (0, "one\n")
+    assert ran.errors.splitlines()[-1] == "redsched: mine has ended, exit status 3"
+    assert lab.claim("mine")["log"] == where
+    assert lab.command("logs", "mine").check().output == "one\n"
+    Path(where.removeprefix("h1:")).unlink()
+    elsewhere = f"claim mine has its log on h1, in {where[3:]}: it cannot be read here (No such file or directory)"
+    lab.command("logs", "mine").check_failed(4, elsewhere)
+    lab.command("logs", "mine", "-f").check_failed(4, elsewhere)
+
+
+@only_store
+def test_ctrl_c_ends_the_view_of_a_log_and_not_the_job(lab: Lab) -> None:
+    lab.run(*MINE, "--detach", "--", "sh", "-c", "echo one; exec sleep 600").check()
+    with running("logs", "mine", "--follow", environment=lab.environment) as process:
+        wait_until_sync(lambda: process.lines == ["one\n"], timeout=60, what="the log is shown")
+        assert process.end(signal.SIGINT).exit_code == 130
+    assert lab.claim("mine")["state"] == "active"
+
+
 @pytest.mark.parametrize("link", [TENANT])
 def test_a_tenant_who_sees_no_hosts_runs_jobs(lab: Lab) -> None:
     ran = lab.run(*MINE, "--", "sh", "-c", "echo seen; exit 3")
@@ -189,15 +238,15 @@ def test_a_tenant_who_sees_no_hosts_runs_jobs(lab: Lab) -> None:
 @only_store
 def test_the_job_has_its_folder_its_variables_and_its_gpus(lab: Lab) -> None:
     gpu = ("--group", "{name: a, resources: {CUSTOM_GPU_MILLI: 1000}}")
-    words = (*MINE, *gpu, "--env", "A=b c", "--env", "REDSCHED_JOB_FOLDER")
-    shown = "pwd; echo $A.$REDSCHED_JOB_FOLDER.$CUDA_VISIBLE_DEVICES"
+    words = (*MINE, *gpu, "--env", "A=b c", "--env", "REDSCHED_REDIS_URL")
+    shown = "pwd; echo $A.$REDSCHED_REDIS_URL.$CUDA_VISIBLE_DEVICES"
     ran = lab.run(*words, "--", "sh", "-c", shown)
     assert ran.exit_code == 0
     folder, variables = ran.output.splitlines()
     assert folder == os.getcwd()
-    assert variables in [f"b c.{lab.folder / 'jobs'}.{gpu}" for gpu in (0, 1)]
+    assert variables in [f"b c.{lab.environment['REDSCHED_REDIS_URL']}.{gpu}" for gpu in (0, 1)]
     ran = lab.run("VCPU=1", "--project", "lab", "--cwd", "", "--", "pwd")
-    assert Path(ran.output.strip()).parent == lab.folder / "jobs"
+    assert Path(ran.output.strip()).parents[1] == lab.folder / "jobs"
 
 
 @only_store
@@ -219,8 +268,13 @@ def test_several_places_are_one_job(lab: Lab) -> None:
 @pytest.mark.parametrize("link", [REST])
 def test_a_job_that_fails_is_run_again_until_it_succeeds(lab: Lab) -> None:
     """The scheduler of the API places it again."""
-    job = f"cd {lab.folder}; echo try >> tries; echo $(wc -l < tries); [ $(wc -l < tries) = 2 ]"
-    ran = lab.run(*MINE, "--requeue", "--", "sh", "-c", job)
+    job = f"cd {lab.folder}; echo 1 >> tries; wc -l < tries; until [ -e go ]; do sleep 0.02; done; [ -e again ]"
+    with lab.running(*MINE, "--requeue", "--", "sh", "-c", job) as process:
+        wait_until_sync(lambda: process.lines == ["1\n"], timeout=60, what="the first log is shown")
+        (lab.folder / "go").touch()
+        wait_until_sync(lambda: lab.claim("mine")["reason"] is not None, timeout=60, what="it has failed")
+        (lab.folder / "again").touch()
+        ran = process.wait()
     assert (ran.exit_code, ran.output) == (0, "1\n2\n")
     assert "mine waits to be placed again: work-ended: exit status 1" in ran.errors
     assert (lab.claim("mine")["on_exit"], lab.claim("mine")["gang_on_exit"]) == ("replace", "keep")
@@ -246,24 +300,13 @@ def test_a_job_that_cannot_be_started_says_why(lab: Lab) -> None:
     assert ran.exit_code == NO_STATUS
     assert "mine has ended, failed: " in ran.errors
     assert "could not be started: no-such-command: [Errno 2]" in ran.errors
+    for options in ((), ("-f",)):
+        lab.command("logs", "mine", *options).check_failed(4, "claim mine has no log: its work never ran")
 
 
 @only_store
 def test_a_job_that_fits_nowhere_is_refused(lab: Lab) -> None:
     lab.run("VCPU=64", "--", "true").check_failed(3, "none of 1 hosts can take 64 VCPU")
-
-
-@only_store
-def test_a_log_that_cannot_be_read_here_is_named(lab: Lab) -> None:
-    lab.environment["REDSCHED_JOB_FOLDER"] = "/no/such/folder"
-    go = lab.folder / "go"
-    with lab.running(*MINE, "--", "sh", "-c", f"echo unseen; until [ -e {go} ]; do sleep 0.05; done") as process:
-        wait_until_sync(lambda: "cannot be read here" in "".join(process.error_lines), timeout=60)
-        go.touch()
-        ran = process.wait()
-    token = lab.claim("mine")["token"]
-    assert (ran.exit_code, ran.output) == (0, "")
-    assert f"redsched: mine runs on h1. Its log cannot be read here: /no/such/folder/{token}/log on h1\n" in ran.errors
 
 
 # -- without an agent
@@ -302,7 +345,7 @@ class Answers:
         return made  # type: ignore[no-any-return]
 
 
-def claim(state: ClaimStatus, end_reason: EndReason | None = None, reason: str = "") -> Claim:
+def claim(state: ClaimStatus, end_reason: EndReason | None = None, reason: str = "", log: str = "") -> Claim:
     placement = Placement(TOKEN, TOKEN, TOKEN, "h1", state, {"VCPU": 1})
     return Claim(
         "mine",
@@ -314,6 +357,7 @@ def claim(state: ClaimStatus, end_reason: EndReason | None = None, reason: str =
         end_reason=end_reason,
         reason=Reason(1, "h1", TOKEN, reason) if reason else None,
         placements=() if state is ClaimStatus.ENDED else (placement,),
+        log=log,
     )
 
 
@@ -322,22 +366,40 @@ DONE = claim(ClaimStatus.ENDED, EndReason.WORK_ENDED, "work-ended: exit status 7
 
 
 @pytest.fixture
-def followed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
+def followed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Return a function that follows a fleet's answers, without pauses, and returns exit status and output."""
     monkeypatch.setattr(following, "EVERY_S", 0)
 
     async def run_through(*answers: Claim | RedschedError) -> tuple[int, str]:
         output = BytesIO()
-        status = await follow(Answers(*answers).fleet, [Follower("mine", str(tmp_path), output)])
+        status = await follow(Answers(*answers).fleet, [Follower("mine", output)])
         return status, output.getvalue().decode()
 
     return run_through
 
 
 async def test_a_job_that_ended_before_it_was_looked_at_shows_its_log(followed: Any, tmp_path: Path) -> None:
-    (tmp_path / TOKEN).mkdir()
-    (tmp_path / TOKEN / "log").write_text("all of it\n")
-    assert await followed(DONE) == (7, "all of it\n")
+    (tmp_path / "log").write_text("all of it\n")
+    assert await followed(replace(DONE, log=f"h1:{tmp_path}/log")) == (7, "all of it\n")
+
+
+async def test_what_becomes_of_a_job_is_said_in_order(followed: Any, capfd: Any, tmp_path: Path) -> None:
+    """Where it runs before its output, once, and its exit status after it."""
+    (tmp_path / "log").write_text("all of it\n")
+    seen = [replace(one, log=f"h1:{tmp_path}/log") for one in (ACTIVE, ACTIVE, DONE)]
+    assert (await followed(claim(ClaimStatus.STARTING), *seen)) == (7, "all of it\n")
+    said = ["mine starts on h1", "mine runs on h1", "mine has ended, exit status 7"]
+    assert capfd.readouterr().err.splitlines() == [f"redsched: {one}" for one in said]
+
+
+async def test_a_log_that_cannot_be_read_here_is_named_once(followed: Any, capfd: Any, tmp_path: Path) -> None:
+    """As the agent calls it, also if the job has ended at the first look. A pipe is no log."""
+    os.mkfifo(tmp_path / "log")
+    seen = [replace(one, log=f"h1:{tmp_path}/log") for one in (ACTIVE, ACTIVE, DONE)]
+    where = f"redsched: mine has its log on h1, in {tmp_path}/log: it cannot be read here (it is no file)\n"
+    for some in (seen, seen[-1:]):
+        assert await followed(*some) == (7, "")
+        assert capfd.readouterr().err.count(where) == 1
 
 
 async def test_an_outage_is_said_once_and_passes(followed: Any, capsys: pytest.CaptureFixture[str]) -> None:

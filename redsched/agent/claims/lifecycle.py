@@ -132,7 +132,7 @@ class ClaimLifecycle:
     async def _confirm(self, work: JournalEntry) -> None:
         with tracing.span("redsched.confirm", claim_id=work.id):
             answer = await self._context.call(
-                lambda: self._host.cell.confirm(self._host.name, work.id, work.token, self._host.epoch)
+                lambda: self._host.cell.confirm(self._host.name, work.id, work.token, self._host.epoch, work.log)
             )
         if answer.outcome in _DONE:
             await self._resizing.resize(work)

@@ -23,7 +23,8 @@ class Named:
 
     `pids` maps each pid to its start time, so that a reused pid is not counted. `started` maps each named pid to its
     start mark, '' if it was not running then (see processes.py). Without `is_watched` the entry was written by an older
-    release, which did not check that this machine can see the work. `status_file` will have its exit status.
+    release, which did not check that this machine can see the work. `status_file` will have its exit status, and `log`
+    has what it prints.
     """
 
     domain: str = ""
@@ -32,6 +33,7 @@ class Named:
     started: Mapping[int, str] = field(default_factory=dict)
     is_watched: bool = True
     status_file: str = ""
+    log: str = ""
 
 
 @dataclass(frozen=True, slots=True)

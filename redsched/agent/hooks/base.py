@@ -7,10 +7,12 @@ started, as JSON or as lines; all other output is ignored:
     {"pids": [4711, 4712]}        {"cgroup": "machine.slice/job-7.scope"}        {"domain": "instance-0007"}
     pids: 4711 4712               cgroup: machine.slice/job-7.scope              domain: instance-0007
 
-Beside these, `status_file` names the file that has the exit status of the work once it has ended.
+Beside these, `status_file` names the file that has the exit status of the work once it has ended, and `log` the file
+with what it prints, for people.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,7 +23,7 @@ from redsched.agent.collectors.base import Named
 from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.machine.processes import start_mark
 from redsched.agent.machine.usage import start_time
-from redsched.model.claims import plain_text
+from redsched.model.claims import LOG_PATH, plain_text
 
 MAX_OUTPUT_BYTES = 65_536
 """Output beyond this is read and discarded, so that the hook does not block and memory stays bounded."""
@@ -31,7 +33,8 @@ MAX_TAIL = 500
 
 _MAX_BYTES_A_CHARACTER = 4
 
-_WORDS = ("domain", "cgroup", "pids", "status_file")
+_WORDS = ("domain", "cgroup", "pids", "status_file", "log")
+_LOG = re.compile(LOG_PATH)
 _log = logs.get_logger("redsched.agent")
 
 
@@ -151,7 +154,9 @@ def named_by(fields: Mapping[str, Any]) -> Named | None:
     pids = _pids(fields.get("pids"))
     started = {pid: start_mark(pid) for pid in pids}
     domain, cgroup, status_file = (_path(fields.get(name)) for name in ("domain", "cgroup", "status_file"))
-    named = Named(domain, cgroup, _with_start_times(pids), started, status_file=status_file)
+    named = Named(
+        domain, cgroup, _with_start_times(pids), started, status_file=status_file, log=_log_path(fields.get("log"))
+    )
     return named if named != Named() else None
 
 
@@ -173,6 +178,10 @@ def _parse_lines(text: str) -> Mapping[str, Any]:
 def _path(value: object) -> str:
     """Return a name or path from a hook, '' if it is unsafe: with `..` a cgroup could be any file of the machine."""
     return value if isinstance(value, str) and len(value) <= 4096 and ".." not in value.split("/") else ""
+
+
+def _log_path(value: object) -> str:
+    return value if isinstance(value, str) and value.isprintable() and _LOG.fullmatch(value) else ""
 
 
 def _pids(value: object) -> list[int]:

@@ -152,6 +152,11 @@ class JournalEntry:
         return texts_of(self.id, self.record)
 
     @property
+    def log(self) -> str:
+        """The path of the log of its work; '' if the hook has named none."""
+        return self.named.log if self.named is not None else ""
+
+    @property
     def is_local(self) -> bool:
         """Whether this host made the claim itself, for local work."""
         return self.digest == LOCAL
@@ -224,7 +229,7 @@ def _named_from_text(text: str) -> Named | None:
     fields = json.loads(text)
     pids, started = _by_pid(fields["pids"]), _by_pid(fields.get("started", {}))
     watched, status_file = fields.get("is_watched", False), fields.get("status_file", "")
-    return Named(fields["domain"], fields["cgroup"], pids, started, watched, status_file)
+    return Named(fields["domain"], fields["cgroup"], pids, started, watched, status_file, fields.get("log", ""))
 
 
 def _by_pid(fields: Mapping[str, T]) -> dict[int, T]:

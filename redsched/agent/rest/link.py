@@ -179,9 +179,9 @@ class RestCellLink:
         """POST .../accept."""
         return await self._verb(host, claim_id, "accept", token, lease_s=lease_s, entry_id=entry_id)
 
-    async def confirm(self, host: str, claim_id: str, token: str, epoch: str) -> ScriptResult:
+    async def confirm(self, host: str, claim_id: str, token: str, epoch: str, log: str) -> ScriptResult:
         """POST .../confirm."""
-        return await self._verb(host, claim_id, "confirm", token, epoch=epoch)
+        return await self._verb(host, claim_id, "confirm", token, epoch=epoch, log=log)
 
     async def renew(self, host: str, claim_id: str, token: str, lease_s: int) -> ScriptResult:
         """POST .../renew."""

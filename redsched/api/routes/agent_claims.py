@@ -81,7 +81,7 @@ async def confirm_claim_of_host(request: Request, host: HostName, claim_id: Clai
     """Record that the work runs."""
     asked = await read(request, AgentConfirmBody)
     claims = store_in(request, query).claims
-    return await outcome_of(claims.confirm(host, claim_id, asked.token, epoch=asked.epoch))
+    return await outcome_of(claims.confirm(host, claim_id, asked.token, epoch=asked.epoch, log=asked.log))
 
 
 @router.post(

@@ -1,1 +1,1 @@
-"""`redsched run`: place a job, follow its log, and end with its exit status."""
+"""`redsched run`: place a job, follow its log, and end with its exit status. `redsched logs`: show a log later."""

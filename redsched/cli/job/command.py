@@ -1,29 +1,26 @@
 """`redsched run`: place a job, follow its log, and end with its exit status."""
 
-import asyncio
 import os
 import sys
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
 
 from redsched.cli import context, named_hosts, options
 from redsched.cli.fleet import Fleet, opened
-from redsched.cli.job.following import Follower, follow, say
+from redsched.cli.job.following import INTERRUPTED, Follower, follow, say
 from redsched.cli.options import seconds
 from redsched.cli.request_options import RequestOptions, about, request_of, takes_asked
 from redsched.cli.shutdown import result_unless_ended
 from redsched.cli.where import ANYWHERE, Where, settings_of
-from redsched.errors import InvalidRequest, NotFound
-from redsched.model import MAX_RUNTIME_S, MAX_WAIT_S, GangOnExit, OnExit, Request
+from redsched.errors import Forbidden, InvalidRequest, NotFound
+from redsched.model import MAX_RUNTIME_S, MAX_WAIT_S, ClaimStatus, GangOnExit, OnExit, Request
 from redsched.model.validation import check_name
 from redsched.settings import Settings
-
-INTERRUPTED = 130
 
 
 @takes_asked
@@ -78,7 +75,8 @@ def run(
     Two GPUs of one NUMA node:  redsched run GPU=2 --same numa -- train.sh
     Half a GPU:                 redsched run VCPU=2 GPU=0.5 -- notebook.sh
 
-    The hosts need a hook for jobs, such as deploy/hooks/job. Ctrl-C releases the claim, which stops the job.
+    The hosts need a hook for jobs, such as deploy/hooks/job. Ctrl-C releases the claim, which stops the job, unless an
+    earlier call with this --id has started it.
     """
     if not command:
         raise InvalidRequest(
@@ -93,7 +91,7 @@ def run(
     if len(ids) > 1:
         payload["claims"] = list(ids)
     job = replace(request, claim_ids=ids, payload={name: value for name, value in payload.items() if value})
-    return context.run(_run(settings_of(where), job, detach))
+    return context.run(_run(settings_of(where), _Run(job, has_given_id=bool(claim_id or request.claim_ids)), detach))
 
 
 def _ids(base: str, places: int) -> tuple[str, ...]:
@@ -115,18 +113,34 @@ def _folder(cwd: str | None, image: str) -> str:
     return os.path.abspath(cwd) if cwd and not image else cwd
 
 
-async def _run(settings: Settings, job: Request, detach: bool) -> int:
+@dataclass
+class _Run:
+    """A job that this call runs, or that it is attached to because an earlier call with the same id has started it."""
+
+    job: Request
+    has_given_id: bool
+    is_attached: bool = False
+    is_placed: bool = False
+
+    @property
+    def ids(self) -> str:
+        return " ".join(self.job.claim_ids)
+
+
+async def _run(settings: Settings, run: _Run, detach: bool) -> int:
     """Run a job until it or this command is ended, which releases its claims. Returns the exit status."""
-    placed = asyncio.Event()
     try:
-        status = await result_unless_ended(_place_and_follow(settings, job, detach, placed))
+        status = await result_unless_ended(_place_and_follow(settings, run, detach))
     except BrokenPipeError:  # nobody reads the log any more
         status = None
     if status is not None:
         return status
-    say(f"stopping {' '.join(job.claim_ids)}")
+    if run.is_attached:
+        say(f"{run.ids} goes on. To stop it: redsched claim release {run.ids}")
+        return INTERRUPTED
+    say(f"stopping {run.ids}")
     async with opened(settings, on_demand=True) as fleet:
-        await stop(fleet, job, placed.is_set())
+        await stop(fleet, run.job, run.is_placed)
     return INTERRUPTED
 
 
@@ -138,13 +152,22 @@ async def stop(fleet: Fleet, job: Request, is_placed: bool) -> None:
                 await fleet.claims.release(one)
 
 
-async def _place_and_follow(settings: Settings, job: Request, detach: bool, placed: asyncio.Event) -> int:
+async def _place_and_follow(settings: Settings, run: _Run, detach: bool) -> int:
     async with opened(settings) as fleet:
-        found = await named_hosts.select(fleet, job)
-    placed.set()
+        run.is_attached = run.has_given_id and await _exists(fleet, run.job.claim_ids[0])
+        found = await named_hosts.select(fleet, run.job)
+    run.is_placed = True
     ids = [one.claim_id or "" for one in found.selections]
     if detach:
         print("\n".join(ids))
         return 0
+    if run.is_attached:
+        say(f"{run.ids} was started by an earlier call: Ctrl-C leaves it running")
     async with opened(settings, read_only=True) as fleet:
-        return await follow(fleet, [Follower(one, settings.job_folder, sys.stdout.buffer) for one in ids])
+        return await follow(fleet, [Follower(one, sys.stdout.buffer) for one in ids])
+
+
+async def _exists(fleet: Fleet, claim_id: str) -> bool:
+    with suppress(NotFound, Forbidden):  # the selection says what is wrong with the id of another project
+        return (await fleet.claims.get(claim_id)).state is not ClaimStatus.ENDED
+    return False

@@ -1,10 +1,12 @@
 """Follow the claims of a job until all of them have ended: what becomes of them, and their logs.
 
-A log is a file on the host, which the hook for jobs writes (deploy/hooks/job). It is copied if it can be read here: on
-the same machine, or if the folder of the jobs is on a shared file system.
+A log is a file on the host, which the claim names. It is copied if it can be read here: on the same machine, or if the
+folder of the jobs is on a file system that the hosts share.
 """
 
 import asyncio
+import os
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +21,7 @@ EVERY_S = 0.5
 """The time between two looks at the claims and their logs."""
 MOST_AT_ONCE = 1_048_576
 """The most bytes of a log that are read at once."""
-USUAL_FOLDER = "~/.local/state/redsched/jobs"
+INTERRUPTED = 130
 TIME_IS_UP = 124
 """The exit status for a job that was stopped because its time was up, as of timeout(1)."""
 NO_STATUS = 125
@@ -27,10 +29,11 @@ NO_STATUS = 125
 
 
 class LogFile:
-    """A log, and how much of it has been read."""
+    """The log that a claim names as `host:path`, and how much of it has been read."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, log: str) -> None:
+        self.host, _, path = log.partition(":")
+        self.path = Path(path)
         self._read = 0
 
     def copy_new(self, output: BinaryIO) -> None:
@@ -44,63 +47,74 @@ class LogFile:
 
     def _next(self) -> bytes:
         try:
-            with self.path.open("rb") as file:
+            with self._opened() as file:
                 file.seek(self._read)
                 return file.read(MOST_AT_ONCE)
-        except OSError:  # it is on another machine, or not there yet
+        except OSError:
             return b""
 
     @property
-    def can_be_read(self) -> bool:
-        """Whether the log is on this machine, for this user."""
+    def elsewhere(self) -> str:
+        """Where the log is and why it cannot be read, as text; '' if it can be read here, by this user."""
         try:
-            with self.path.open("rb"):
-                return True
-        except OSError:
-            return False
+            self._opened().close()
+        except OSError as error:
+            return f"has its log on {self.host}, in {self.path}: it cannot be read here ({error.strerror})"
+        return ""
+
+    def _opened(self) -> BinaryIO:
+        file = os.fdopen(os.open(self.path, os.O_RDONLY | os.O_NONBLOCK), "rb")  # opening a pipe would wait
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            file.close()
+            raise OSError(0, "it is no file")
+        return file
 
 
 class Follower:
     """One claim of a job."""
 
-    def __init__(self, claim_id: str, folder: str, output: BinaryIO) -> None:
+    def __init__(self, claim_id: str, output: BinaryIO) -> None:
         self.claim_id = claim_id
         self.exit_status: int | None = None
         """Set when the claim has ended."""
-        self._folder = folder or USUAL_FOLDER
         self._output = output
         self._logs: dict[str, LogFile] = {}
-        """By placement."""
+        """By what the claim has called them. It has another one after each placement."""
         self._told = ""
+        self._elsewhere = set[str]()
+        """The logs of which it has been said where they are."""
 
     def look(self, claim: Claim) -> None:
         """Say what has become of the claim, and copy what its logs have got."""
-        for placed in [one.placed for one in claim.placements] or [claim.token]:
-            self._log_of(placed)
+        if claim.log:
+            self._logs.setdefault(claim.log, LogFile(claim.log))
         self._tell(claim)
         for log in self._logs.values():
             log.copy_new(self._output)
         if claim.state is ClaimStatus.ENDED:
             self.exit_status = self._end(claim)
 
-    def _log_of(self, placed: str) -> LogFile:
-        return self._logs.setdefault(placed, LogFile(Path(self._folder).expanduser() / placed / "log"))
-
     def _tell(self, claim: Claim) -> None:
-        text, placed = _becomes(claim), claim.placed or claim.token
-        if claim.state is ClaimStatus.ACTIVE and not self._log_of(placed).can_be_read:
-            text += f". Its log cannot be read here: {self._folder}/{placed}/log on {claim.host}"
+        text = _becomes(claim)
         if text and text != self._told:
             self._told = text
-            say(f"{self.claim_id} {text}")
+            self._say(text)
+        log = self._logs.get(claim.log)
+        if log is not None and claim.log not in self._elsewhere and (problem := log.elsewhere):
+            self._elsewhere.add(claim.log)
+            self._say(problem)
 
     def _end(self, claim: Claim) -> int:
         reason = claim.reason.line if claim.reason else ""
         status = exit_status_in(reason) if claim.end_reason is EndReason.WORK_ENDED else None
         if status is not None:
+            self._say(f"has ended, exit status {status}")
             return status
-        say(f"{self.claim_id} has ended, {claim.end_reason}{f': {reason}' if reason else ''}")
+        self._say(f"has ended, {claim.end_reason}{f': {reason}' if reason else ''}")
         return TIME_IS_UP if claim.end_reason is EndReason.MAX_RUNTIME else NO_STATUS
+
+    def _say(self, text: str) -> None:
+        say(f"{self.claim_id} {text}")
 
 
 async def follow(fleet: Fleet, followers: Sequence[Follower]) -> int:

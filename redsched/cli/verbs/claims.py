@@ -185,6 +185,8 @@ def _show_claim(found: Claim) -> None:
             tables.say(_came(one, one.from_why, one.placed_at_ms))
     for name, value in _facts(found).items():
         tables.say(f"{name}: {value}")
+    if found.log:
+        print(f"log: {found.log}")  # in one line: it is copied
     if found.restarts:
         print(f"restarts: {found.restarts}")
     if found.next_attempt_at_ms is not None:

@@ -3,10 +3,11 @@
 -- `failures` of the host are reset. A placement that is no longer wanted, or whose gang has failed, becomes `ending`
 -- instead. If the claim has another placement, a scheduler releases that one.
 -- KEYS meta changes hosts deadlines reconcile shelved claim ...
--- ARGV host id token epoch
+-- ARGV host id token epoch log
 -- Further keys: host, claims and inbox of the host, its gang; passed.lua.
 -- epoch: the one to which the host has attested; '' for any. A replaced primary that still answers is in another epoch:
 -- if it accepted the confirm, clients would take the work for confirmed, but the new primary would not know.
+-- log: the path of the file on the host that has the log of the work; '' if there is none.
 -- Reply OK | ALREADY_DONE (was active) | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED; epoch, now_ms
 --   or RETRY, epoch, now_ms and the names of missing keys
 -- A confirm after the deadline but before the sweep is valid: nothing was released.
@@ -34,6 +35,7 @@ elseif is_bound(claim) and claim.gang.hash.end_reason then
   return commit_about(it, 'ENDING')
 end
 activate(it.cell, claim, placement)
+claim.fields.log = ARG.log ~= '' and ARG.host .. ':' .. ARG.log or nil
 if (redis.call('HGET', it.host.key, 'failures') or '0') ~= '0' then
   it.host.also = {'failures', '0'}
 end

@@ -11,12 +11,13 @@ from redsched.model.claims import plain_text
 from redsched.model.limits import MAX_CALL_CLAIMS, MAX_CALL_HOSTS, MAX_HOST_SLOTS, MAX_REASON
 from redsched.model.types import Amount, GivenName, GivenToken
 from redsched.scheduler import EndedPlacement, JournaledClaim
-from redsched.schema.types import GivenEpoch, GivenLeaseS, GivenNeed, GivenSlot, Strict
+from redsched.schema.types import GivenEpoch, GivenLeaseS, GivenLogPath, GivenNeed, GivenSlot, Strict
 
 MAX_INBOX_WAIT_S = 60
 MAX_TEXT = 65_536
 TOKEN = "1790000000000-9f3a12cd.4711"
 EPOCH = "1790000000000-9f3a12cd"
+LOG = f"/var/log/redsched/jobs/{TOKEN}/log"
 AGENT: JsonDict = {"journal": "f00d", "nonce": "1b2c", "number": 7}
 
 EntryId = Annotated[
@@ -146,11 +147,12 @@ class AcceptBody(PlacementBody):
 
 
 class AgentConfirmBody(PlacementBody):
-    """The token, and the epoch to which the host has attested."""
+    """The token, the epoch to which the host has attested, and the path of the work's log, if the hook has named it."""
 
     epoch: GivenEpoch
+    log: GivenLogPath = ""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"token": TOKEN, "epoch": EPOCH}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"token": TOKEN, "epoch": EPOCH, "log": LOG}]})
 
 
 class AgentRenewBody(PlacementBody):

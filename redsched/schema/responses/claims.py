@@ -176,6 +176,10 @@ class ClaimAnswer(Answer, shows=Claim):
         GangOnExit,
         Field(description="What happens to the other members of its active gang when it ends by itself."),
     ]
+    log: Annotated[
+        str,
+        Field(description="File with the log of its newest work, as `host:path`. Empty if its hook has named none."),
+    ]
     payload: Annotated[
         Any,
         Field(description="What its request gives to the hook, any JSON value. Null in lists, and if there is none."),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from redsched.errors import InvalidRequest
 from redsched.model import MAX_ALTERNATES, MAX_ATTEMPTS, MAX_HOST_CLAIMS, MAX_RUNTIME_S, EndReason, GangOnExit, OnExit
-from redsched.model.claims import LOCAL
+from redsched.model.claims import LOCAL, LOG_PATH
 from redsched.model.limits import MAX_HOST_SLOTS, check_size
 from redsched.model.tokens import Token, is_newer
 from redsched.model.validation import (
@@ -36,6 +36,8 @@ _MEMBER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _GROUP = rf"{_MEMBER.pattern}={_MEMBER.pattern}(?:,{_MEMBER.pattern})*"
 """A member with its claims: `db=a,b`. There is one way to read each text, so a match takes linear time."""
 _GANG_MEMBERS = re.compile(rf"{_GROUP}(?: {_GROUP})*\Z")
+
+_LOG = re.compile(rf"{_MEMBER.pattern}:{LOG_PATH}\Z")
 
 Check = Callable[[str], object]
 
@@ -194,6 +196,7 @@ _PLAIN: Mapping[str, Check] = {
     "runtime_deadline_ms": _whole(0),
     "alternates": _whole(0, MAX_ALTERNATES),
     "on_exit": _one_of(OnExit),
+    "log": _matching(_LOG),
     "end_reason": _one_of(EndReason),
     "resized_from": Token.parse,
 }

@@ -159,6 +159,13 @@ FIELDS = (
         journaled=True,
         survives=True,
     ),
+    Field(
+        "log",
+        CLAIM,
+        "The file with the log of its newest work, as `host:path`; absent if the hook has named none.",
+        journaled=True,
+        survives=True,
+    ),
     Field("host", PLACEMENT, "The host of the placement.", survives=True),
     Field(
         "state",

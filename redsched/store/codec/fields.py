@@ -194,6 +194,7 @@ def claim_from(cell: str, claim_id: str, fields: Mapping[str, str]) -> Claim:
         restarts=parse_int(fields.get("restarts", ""), 0),
         tried=frozenset(name[len(TRIED) :] for name in fields if name.startswith(TRIED)),
         on_exit=OnExit(fields.get("on_exit", OnExit.RELEASE)),
+        log=fields.get("log", ""),
         work_ended_at_ms=_whole(fields.get("work_ended_at_ms")),
         raw=fields,
     )

@@ -146,15 +146,15 @@ class ClaimCommands:
         return await self._about("accept", host, claim_id, token, lease_s * 1000, entry_id)
 
     async def confirm(
-        self, host: str, claim_id: str, token: str, objects: Collection[str] = (), epoch: str = ""
+        self, host: str, claim_id: str, token: str, objects: Collection[str] = (), epoch: str = "", log: str = ""
     ) -> ScriptResult:
         """Record that the work runs. (confirm.lua)
 
         OK | ALREADY_DONE | ENDING | ENDED | STALE | UNKNOWN | NOT_ATTESTED. ENDING also if the placement is no longer
         wanted, or its gang has failed. `objects` as in `fail`. `epoch`: the one to which the host has attested, '' for
-        any; NOT_ATTESTED if the cell is in another one.
+        any; NOT_ATTESTED if the cell is in another one. `log`: the path of the work's log on the host.
         """
-        return await self._about("confirm", host, claim_id, token, epoch, objects=objects)
+        return await self._about("confirm", host, claim_id, token, epoch, log, objects=objects)
 
     async def renew(self, host: str, claim_id: str, token: str, lease_s: int) -> ScriptResult:
         """Renew the lease of a claim that is not active yet. (renew.lua)

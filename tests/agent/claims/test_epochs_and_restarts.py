@@ -86,6 +86,20 @@ async def test_after_a_flush_hosts_come_back_with_their_claims(world: World) -> 
     assert len(world.calls("start")) == 2
 
 
+async def test_after_a_flush_a_claim_still_says_where_its_log_is(world: World) -> None:
+    """It keeps that when it has ended. The host knows it from its journal."""
+    world.on("start", "echo log: /jobs/a/log")
+    await world.start(hook=world.hook)
+    await world.place("a")
+    assert (await world.reaches("a", ClaimStatus.ACTIVE)).log == "h1:/jobs/a/log"
+    before = (await world.cell.tick()).epoch
+    world.flush()
+    claim = await world.reaches("a", ClaimStatus.ACTIVE)
+    assert ((await world.cell.tick()).epoch != before, claim.log) == (True, "h1:/jobs/a/log")
+    await world.cell.claims.release("h1", "a")
+    assert (await world.reaches("a", ClaimStatus.ENDED)).log == "h1:/jobs/a/log"
+
+
 async def test_after_a_flush_the_owner_still_sees_why_a_claim_ends(world: World) -> None:
     """The host was asked to stop the work, and got the reason, before the store lost everything."""
     world.on("stop", f"while [ ! -e {world.folder}/may-stop ]; do sleep 0.02; done")

@@ -280,6 +280,10 @@ async def test_no_hook_does_everything_at_once() -> None:
         (b'{"cgroup": "../../proc"}', None),
         (b"cgroup: a.slice\nstatus_file: /jobs/1/status", Named(cgroup="a.slice", status_file="/jobs/1/status")),
         (b'{"cgroup": "a.slice", "status_file": "/jobs/../../etc/x"}', Named(cgroup="a.slice")),
+        (b"cgroup: a.slice\nlog: /jobs/of ann/log", Named(cgroup="a.slice", log="/jobs/of ann/log")),
+        (b'{"cgroup": "a.slice", "log": "log"}', Named(cgroup="a.slice")),
+        (b'{"cgroup": "a.slice", "log": "/a\\nb"}', Named(cgroup="a.slice")),
+        (b'{"cgroup": "a.slice", "log": "/a\\udc80"}', Named(cgroup="a.slice")),
         (b"x" * 100_000, None),
     ],
 )

@@ -211,7 +211,7 @@ async def follow(cell: CellStore, seen: Seen) -> None:
     await cell.claims.gone("h1", "g4", tokens[1], EndReason.RELEASED, {})
     others: Any = {"alternates": ("h2",), "most_alternates": 1}
     (token,) = await place(Member("moved", small), max_attempts=3, on_exit=OnExit.REPLACE, max_runtime_s=60, **others)
-    await cell.claims.confirm("h1", "moved", token)
+    await cell.claims.confirm("h1", "moved", token, log="/jobs/log")
     (target,) = await place(Member("moved", small, replacement=Replacement("h1", token, EndReason.MOVED)))
     await cell.claims.fail("h1", "moved", target, by_host=True)
     await seen.look()

@@ -113,6 +113,7 @@ local function merge_entry(cell, merged, claim, entry, host)
     merged.reported[entry.placed] = true
     if placement then
       join(cell, claim, placement, held)
+      claim.fields.log = entry.record.log or claim.fields.log
     elseif merged.restoring and not was_never_taken_up(cell, entry) then
       restore(cell, claim, entry, held, host)
     else

@@ -1,12 +1,16 @@
-"""What keeps the hosts that a refused request names from taking claims, and what lets them take claims again."""
+"""What a refused request is told of hosts: why those that it names take no claims, and for whom the nearest is kept."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+from redsched.cli import tables
 from redsched.cli.fleet import Fleet
 from redsched.cli.host_condition import host_text
 from redsched.errors import NoValidHost, RedschedError
 from redsched.model import HostCondition, HostStatus, Request
+from redsched.model.kept_for import KeptFor
 
 if TYPE_CHECKING:
     from redsched.scheduler import HostView, Selections
@@ -20,10 +24,23 @@ async def select(fleet: Fleet, request: Request) -> "Selections":
     try:
         return await fleet.select(request)
     except NoValidHost as error:
-        found = await closed(fleet, request.hosts)
+        found = [*await _kept(fleet, error.facts), *await closed(fleet, request.hosts)]
         if not found:
             raise
         raise NoValidHost("; ".join((error.detail, *found)), error.facts) from error
+
+
+async def _kept(fleet: Fleet, facts: Mapping[str, Any]) -> list[str]:
+    """Return a text about what the nearest host keeps for a request that waits, which it names if the caller may."""
+    nearest: Sequence[Mapping[str, Any]] = facts.get("nearest") or ()
+    if not nearest or not nearest[0].get("kept"):
+        return []
+    host, kept = nearest[0]["host"], KeptFor(nearest[0]["kept"]["slots"])
+    with suppress(RedschedError):  # of tenants, who see no hosts
+        if host:
+            of = (await fleet.hosts.get(host)).kept_for
+            kept = replace(kept, request=of.request, project=of.project)
+    return [f"{host or 'the nearest host'} has {tables.amounts(kept.amounts)} {kept.text}"]
 
 
 async def closed(fleet: Fleet, hosts: Iterable[str]) -> list[str]:

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 
 from redsched.model.claims import Amounts
 
+UNNAMED = "kept for a request that waits"
+"""The end of texts that go to callers who may not know the request; `named` replaces it for those who may."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeptFor:
@@ -23,6 +26,10 @@ class KeptFor:
         if not self.request:
             return "kept for another request"
         return f"kept for request {self.request}" + (f" of project {self.project}" if self.project else "")
+
+    def named(self, text: str) -> str:
+        """Return a text about what a host keeps with the name of the request, if it is not hidden."""
+        return text.replace(UNNAMED, self.text) if self.request else text
 
     def seen_by(self, projects: Collection[str]) -> "KeptFor":
         """Return it as a caller with these projects may see it."""

@@ -84,17 +84,19 @@ def test_many_claims_in_the_way_are_counted(lab: Redsched, store: str) -> None:
 
 
 def test_what_is_kept_for_another_request_is_named_everywhere(lab: Redsched, store: str) -> None:
-    """By explain, by each check of a host, and by the host's page."""
+    """By explain, by each check of a host, by a refusal, and by the host's page."""
     slots = {f"gpu{number}/{GPU}": 1000 for number in range(4)}
     kept = f"gpu0/{GPU}=1000 gpu1/{GPU}=1000 gpu2/{GPU}=1000 gpu3/{GPU}=1000 kept for request big of project web"
     with reserved(store, "gpu-1", slots):
         ran = lab("explain", *GROUPS[:2], "--host", "gpu-1", "--on", "gpu-1")
+        refused = lab("select", *GROUPS[:2], "--host", "gpu-1").check_failed(3)
         page = lab("host", "show", "gpu-1").check().output
     assert ran.exit_code == 1
     shown = " ".join(ran.output.split())
     assert f"nearest: gpu-1 needs {GPU}=1000, free {GPU}=1000; {kept}; no change found to fit" in shown
     assert f"gpu-1: group:a {kept}" in shown
-    assert f"best is gpu0 with 1000 {GPU} free, of which 1000 {GPU} are kept for a request that waits" in shown
+    assert f"best is gpu0 with 1000 {GPU} free, of which 1000 {GPU} are kept for request big of project web" in shown
+    assert refused.endswith(f"; gpu-1 has {kept}")
     assert f"{kept} that waits" in " ".join(page.split())
     heads, *rows = (line.split("\t") for line in page.splitlines() if "\t" in line)
     gpu0 = next(dict(zip(heads, row, strict=True)) for row in rows if row[0] == f"gpu0/{GPU}")

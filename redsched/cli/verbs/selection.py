@@ -194,7 +194,8 @@ def _show_explanation(request: Request, found: Explanation, closed_hosts: Sequen
         print(f"{host.host}: {word_of(request, host.reason) if host.reason else 'fits'}")
         if host.kept:
             tables.say(_kept(host.kept))
-        rows = ((word_of(request, one.name), one.ok, one.detail) for one in host.checks)
+        kept = host.kept or KeptFor()
+        rows = ((word_of(request, one.name), one.ok, kept.named(one.detail)) for one in host.checks)
         tables.show_table(("CHECK", "OK", "DETAIL"), dict.fromkeys(rows), "")  # one row for GPUs that are alike
 
 

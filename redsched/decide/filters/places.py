@@ -16,6 +16,7 @@ from redsched.decide.pools import Demands
 from redsched.decide.rules import Mask, Rows
 from redsched.decide.text_match import everywhere, nowhere
 from redsched.model.gpus import amount_text
+from redsched.model.kept_for import UNNAMED
 from redsched.model.validation import SHARED_POOL, split_slot
 
 
@@ -224,7 +225,7 @@ def nearest_place(
     have = tuple((name, slot_free(columns, slot, row) + kept[name]) for name, slot in slots.items())
     text = f"best is {found or 'the host itself'} with {text_of(have)} free"
     of_others = tuple((name, min(kept[name], free)) for name, free in have if kept[name] and free > 0)
-    return f"{text}, of which {text_of(of_others)} are kept for a request that waits" if of_others else text
+    return f"{text}, of which {text_of(of_others)} are {UNNAMED}" if of_others else text
 
 
 def _lacks(columns: Columns, row: int, demands: Demands, place: str) -> tuple[float, float]:

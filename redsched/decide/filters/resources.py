@@ -16,6 +16,7 @@ from redsched.decide.filters.places import (
 from redsched.decide.pools import may_use, shared_with
 from redsched.decide.rules import Mask, Rows, Rule
 from redsched.model import Request
+from redsched.model.kept_for import UNNAMED
 from redsched.model.validation import SHARED_POOL
 
 ANY_PLACE = PlaceTraits()
@@ -78,7 +79,7 @@ def amount_detail(columns: Columns, slot: str, amount: int, row: int) -> str:
     text = f"needs {amount} {slot}, free {left + kept}"
     least, most, step = (f[slot].item(row) for f in (columns.minimum, columns.maximum, columns.step))
     if (kept_free := min(kept, left + kept)) > 0:
-        text += f", of which {kept_free} are kept for a request that waits"
+        text += f", of which {kept_free} are {UNNAMED}"
     if not least <= amount <= most:
         text += f"; one claim may take {least} to {most}"
     return text if amount % step == 0 else f"{text}; only multiples of {step}"

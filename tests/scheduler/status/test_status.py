@@ -247,6 +247,10 @@ async def test_a_claim_that_finds_no_other_place(watched: Watched) -> None:
     report = await watched.status()
     assert [(one.kind, one.about) for one in report.problems] == [("pending", ("web",))]
     assert report.cells[0].claims["pending"] == 1
+    reason = {"at_ms": "1", "host": "h1", "token": placed.token, "text": "there is no place for it now: all is full"}
+    await watched.raw.hset(watched.store.keys.reason("web"), mapping=reason)
+    (problem,) = (await watched.status()).problems
+    assert problem.detail.endswith(": web. web: there is no place for it now: all is full")
 
 
 async def test_deadlines_that_nobody_acts_upon(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:

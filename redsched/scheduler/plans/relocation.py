@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from redsched.decide import Decision, Place
 from redsched.decide.lost_members import followers_on
+from redsched.decide.recovery import before_reservations
 from redsched.errors import ClaimState, Conflict, NotFound, NoValidHost
 from redsched.model import ENDING_OR_ENDED, HELD, Claim, ClaimStatus, GangOnExit, Hints, Request
 from redsched.scheduler.claims.deciding import as_if_left
@@ -180,11 +181,12 @@ class Relocation:
         for one in gang:
             if one.state in HELD:
                 copy.end(one)
-        decision = copy.decide(whole.request)
+        stopped = [replace(one, state=ClaimStatus.PENDING) for one in whole.claims]
+        with before_reservations(copy.columns, *stopped):
+            decision = copy.decide(whole.request)
         if not decision.places:
             copy.undo_to(mark)
             raise _no_room(whole, "is placed again", decision)
-        stopped = (replace(one, state=ClaimStatus.PENDING) for one in whole.claims)
         return [self._move_to(*one) for one in zip(stopped, decision.places, strict=True)]
 
     def _targets(self, gang: Sequence[Claim]) -> list[PlacementTarget]:

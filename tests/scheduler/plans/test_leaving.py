@@ -18,6 +18,7 @@ from redsched.model import (
     Request,
     ServerGroup,
 )
+from redsched.scheduler.backup.archive import Archive
 from redsched.scheduler.plans import leaving, merging
 from redsched.scheduler.plans.questions import LeavingQuestion
 from redsched.scheduler.plans.results import Aim, LeavingPlan
@@ -145,15 +146,20 @@ def test_the_relations_of_a_gang_hold() -> None:
     assert "the relations of its gang must hold" in found.unplaced[0].reason
 
 
-def without_a(gang_on_exit: str, *free: str) -> LeavingPlan:
-    """Return what happens to a gang on a and b, each of which it nearly fills, if a dies."""
+def gang_on_a_and_b(gang_on_exit: str, *free: str) -> Archive:
+    """Return an exported cell with a gang on a and b, each of which it nearly fills."""
     gang = Request({"VCPU": 6}, count=2, on_exit=OnExit.REPLACE)
     others = {
         f"g-{number}": claim(on, gang, number + 1, gang_members="=g-0,g-1", gang_on_exit=gang_on_exit)
         for number, on in enumerate("ab")
     }
     fleet = [host(name, VCPU=8) for name in ("a", "b", *free)]
-    return plans(archive(fleet, others=others, requests=(gang,))).without(["a"])
+    return archive(fleet, others=others, requests=(gang,))
+
+
+def without_a(gang_on_exit: str, *free: str) -> LeavingPlan:
+    """Return what happens to the gang if a dies."""
+    return plans(gang_on_a_and_b(gang_on_exit, *free)).without(["a"])
 
 
 def test_a_gang_that_restarts_as_a_whole_is_placed_as_a_whole() -> None:
@@ -164,6 +170,13 @@ def test_a_gang_that_restarts_as_a_whole_is_placed_as_a_whole() -> None:
     found = without_a("replace")
     assert (found.moves, [one.claim_id for one in found.unplaced]) == ((), ["g-0"])
     assert "gang of g-0, g-1 is placed again as a whole, 2 members: none of 2 hosts" in found.unplaced[0].reason
+
+
+@pytest.mark.parametrize("gang_on_exit", ["keep", "replace"])
+def test_a_lost_gang_gets_what_is_kept_for_a_request_that_waits(gang_on_exit: str) -> None:
+    found = copy(gang_on_a_and_b(gang_on_exit, "c"))
+    found.columns.patch("c", {"reservation": "r", "kept.VCPU": "8"})
+    assert "c" in goes_to(leaving.without(found, ["a"])).values()
 
 
 def test_the_rest_of_a_gang_that_ends_with_a_member_is_told() -> None:

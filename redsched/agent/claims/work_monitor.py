@@ -1,7 +1,8 @@
 """Watch the work that hooks named (pids, a cgroup), and handle its claim when nothing of it is left.
 
-Work counts as gone when two checks in a row find nothing, so that a service manager has time to restart a service. Work
-that the hook named only by its domain, or not at all, cannot be watched. Collectors watch local work.
+Work counts as gone when two checks in a row find nothing, so that a service manager has time to restart a service; one
+check suffices once it has left its exit status. Work that the hook named only by its domain, or not at all, cannot be
+watched. Collectors watch local work.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from redsched.agent.journal.schema import JournalEntry
 from redsched.agent.machine.processes import is_populated, is_running
 from redsched.agent.machine.usage import CGROUPS
 from redsched.model import ClaimStatus, OnExit
-from redsched.model.claims import work_ended_text
+from redsched.model.claims import exit_status_in, work_ended_text
 from redsched.pacing import paced
 
 MAX_PIDS_TOLD = 5
@@ -48,7 +49,7 @@ class WorkMonitor:
         texts = await asyncio.to_thread(self._ended, list(watched.values())) if watched else []
         missing = {key: text for key, text in zip(watched, texts, strict=True) if text}
         for key, text in missing.items():
-            if self._missing.get(key) is watched[key]:
+            if self._missing.get(key) is watched[key] or exit_status_in(text) is not None:
                 self._claim_tasks[key[0]].find_ended(watched[key], text)
         self._missing = {key: watched[key] for key in missing}
 

@@ -362,6 +362,14 @@ async def test_work_is_gone_when_two_looks_in_a_row_find_nothing(tmp_path: Path)
     assert works.told == ["a: work-ended: cgroup a.slice is gone or empty"]
 
 
+async def test_one_look_suffices_for_work_that_has_left_its_exit_status(tmp_path: Path) -> None:
+    (tmp_path / "status").write_text("3")
+    named = Named(cgroup="a.slice", status_file=str(tmp_path / "status"))
+    works = NotedWorks(dataclasses.replace(RUNNING, named=named))
+    await watch_of(works, tmp_path).check()
+    assert works.told == ["a: work-ended: exit status 3, cgroup a.slice is gone or empty"]
+
+
 async def test_a_claim_that_changed_between_two_looks_is_examined_again(tmp_path: Path) -> None:
     """The hook may have named other work in between."""
     works = NotedWorks(RUNNING)

@@ -86,3 +86,16 @@ def test_a_pod_has_a_volume_for_each_mount_and_gives_up_its_rights() -> None:
     assert {one["name"] for one in agent["volumeMounts"]} == {one["name"] for one in pod["volumes"]}
     assert agent["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert not agent["securityContext"]["allowPrivilegeEscalation"]
+
+
+def test_users_can_enter_the_folder_of_job_logs_that_the_example_names() -> None:
+    """The agent's state directory is closed to them."""
+    (folder,) = re.findall(r"REDSCHED_JOB_FOLDER=(\S+)", (DEPLOY / "systemd" / "agent.env").read_text())
+    unit = (DEPLOY / "systemd" / "redsched-agent.service").read_text()
+    assert folder.startswith("/var/log/redsched/")
+    assert {"LogsDirectory=redsched", "LogsDirectoryMode=0755"} <= set(unit.splitlines())
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/howto/install.md", "docs/operate/deploy.md"])
+def test_a_page_that_installs_says_what_a_machine_with_api_and_agent_takes(page: str) -> None:
+    assert "[api,agent]" in (DEPLOY.parent / page).read_text()

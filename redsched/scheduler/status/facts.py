@@ -21,8 +21,8 @@ MAX_SEARCHES = 3
 """A pending claim is stuck after this many searches without a result."""
 MAX_UNPLACED = 3
 """For how many claims of hosts that are evacuated is found out why they have no other place."""
-UNPLACED_S = 2.0
-"""The longest time for that."""
+UNPLACED_S = 5.0
+"""The longest time for that: a command has to load the code that decides, and all hosts, first."""
 MAX_GONE = 20
 """Of how many hosts that are down or lost the claims are named."""
 OVERDUE_MS = 30_000
@@ -95,8 +95,8 @@ Unmovable = Callable[[Cell, Sequence[Claim]], Awaitable[dict[str, str]]]
 """Return the claims that have to leave their hosts and have no other place now, and why."""
 
 
-async def read_facts(cell: Cell, unmovable: Unmovable) -> CellFacts:
-    """Read a cell. Raises StoreUnavailable."""
+async def read_facts(cell: Cell) -> CellFacts:
+    """Read a cell, without `unplaced`. Raises StoreUnavailable."""
     store = cell.store
     head = await store.status.head()
     hosts = await store.status.hosts()
@@ -123,7 +123,6 @@ async def read_facts(cell: Cell, unmovable: Unmovable) -> CellFacts:
     ids = await store.hosts.claim_ids_of(away)
     facts = replace(facts, claims_on={name: sorted(some) for name, some in zip(away, ids, strict=True)})
     facts = replace(facts, over=await read_over(store, hosts))
-    facts = replace(facts, unplaced=await _unplaced(cell, facts, unmovable))
     facts = replace(facts, why_pending=await store.claims.reasons(one.id for one in facts.stuck_pending[:1]))
     for first in facts.ending[:1]:
         failed, stuck = await store.claims.failures([first.claim])
@@ -132,14 +131,14 @@ async def read_facts(cell: Cell, unmovable: Unmovable) -> CellFacts:
     return facts
 
 
-async def _unplaced(cell: Cell, facts: CellFacts, unmovable: Unmovable) -> Mapping[str, str]:
-    """Return why the first claims on lost hosts have no other place, as far as that is found out in time."""
+async def with_unplaced(cell: Cell, facts: CellFacts, unmovable: Unmovable) -> CellFacts:
+    """Return the facts with why the first claims on lost hosts have no other place, if that is found out in time."""
     leaving = [one.name for one in facts.gone if one.is_evacuated]
     ids = [claim for name in leaving for claim in facts.claims_on.get(name, ())][:MAX_UNPLACED]
     if not ids:
-        return {}
-    claims = await cell.store.claims.read(ids)
+        return facts
     with suppress(TimeoutError, RedschedError):
         async with asyncio.timeout(UNPLACED_S):
-            return await unmovable(cell, tuple(claims.values()))
-    return {}
+            claims = await cell.store.claims.read(ids)
+            return replace(facts, unplaced=await unmovable(cell, tuple(claims.values())))
+    return facts

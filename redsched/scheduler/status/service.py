@@ -11,9 +11,9 @@ from redsched import aio
 from redsched.errors import StoreUnavailable
 from redsched.model import HostStatus
 from redsched.model.tokens import began_ms
-from redsched.scheduler.cells import Cell, Cells
+from redsched.scheduler.cells import Cells
 from redsched.scheduler.status import cell_problems
-from redsched.scheduler.status.facts import MAX_DUE, MAX_NOTIFICATIONS, CellFacts, Unmovable, read_facts
+from redsched.scheduler.status.facts import MAX_DUE, MAX_NOTIFICATIONS, CellFacts, Unmovable, read_facts, with_unplaced
 from redsched.scheduler.status.results import (
     MAX_NAMED,
     AuditStatus,
@@ -21,7 +21,7 @@ from redsched.scheduler.status.results import (
     ClosedHost,
     HostCounts,
     SchedulerStatus,
-    StatusProblem,
+    ServerStatus,
     StatusReport,
 )
 from redsched.scheduler.status.servers import problems_of, server_of
@@ -39,24 +39,22 @@ async def status(store: Store, settings: Settings, cells: Cells, unmovable: Unmo
 
     Raises StoreUnavailable, also if the store has not replied within STATUS_S.
     """
+    servers, read = await _read(store, cells)
+    found = await aio.gather(with_unplaced(cell, facts, unmovable) for cell, facts in zip(cells, read, strict=True))
+    named = [(cell.name, facts) for cell, facts in zip(cells, found, strict=True)]
+    of_servers = [problem for server in servers for problem in problems_of(server, settings)]
+    of_cells = [problem for name, facts in named for problem in cell_problems.problems_of(name, facts)]
+    statuses = [_status(name, facts) for name, facts in named]
+    return StatusReport(servers, str(settings.durability), statuses, [*of_servers, *of_cells])
+
+
+async def _read(store: Store, cells: Cells) -> tuple[list[ServerStatus], list[CellFacts]]:
     try:
         async with asyncio.timeout(STATUS_S):
-            return await _read(store, settings, cells, unmovable)
+            servers = [server_of(name, info) for name, info in (await store.servers()).items()]
+            return servers, await aio.gather(read_facts(cell) for cell in cells)
     except TimeoutError as error:
         raise StoreUnavailable(f"the store did not give its status within {STATUS_S:g} s; try again") from error
-
-
-async def _read(store: Store, settings: Settings, cells: Cells, unmovable: Unmovable) -> StatusReport:
-    servers = [server_of(name, info) for name, info in (await store.servers()).items()]
-    found = await aio.gather(_cell(cell, unmovable) for cell in cells)
-    of_servers = [problem for server in servers for problem in problems_of(server, settings)]
-    of_cells = [problem for _, problems in found for problem in problems]
-    return StatusReport(servers, str(settings.durability), [one for one, _ in found], [*of_servers, *of_cells])
-
-
-async def _cell(cell: Cell, unmovable: Unmovable) -> tuple[CellStatus, list[StatusProblem]]:
-    facts = await read_facts(cell, unmovable)
-    return _status(cell.name, facts), list(cell_problems.problems_of(cell.name, facts))
 
 
 def _status(name: str, facts: CellFacts) -> CellStatus:

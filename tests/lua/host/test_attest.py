@@ -192,6 +192,16 @@ async def test_a_claim_known_to_both_is_in_the_state_further_along(
     assert fields.get("end_reason") == ({"ending": "released"}.get(stored, "void") if merged == "ending" else None)
 
 
+async def test_work_whose_confirmation_was_lost_has_its_log(cell: CellStore) -> None:
+    """Of what was confirmed, the store knows it: during a move, it may be that of the other host."""
+    placed = await accepted_claim(cell)
+    for log in ("h1:/first", "h1:/second"):
+        one = held(placed)
+        await new_epoch(cell)
+        await cell.hosts.attest("h1", "", held=[replace(one, record={**one.record, "log": log})])
+        assert (await cell.claims.read("a"))["a"].log == "h1:/first"
+
+
 async def test_of_two_placings_the_later_one_has_its_amounts(cell: CellStore, raw: Any) -> None:
     placed = await active(cell, "a", VCPU=2)
     await new_epoch(cell)

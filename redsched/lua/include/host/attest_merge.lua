@@ -112,8 +112,11 @@ local function merge_entry(cell, merged, claim, entry, host)
     local placement, held = placement_on(claim, ARG.host, entry.placed), held_placement(entry, ARG.host)
     merged.reported[entry.placed] = true
     if placement then
+      local before = placement.state
       join(cell, claim, placement, held)
-      claim.fields.log = entry.record.log or claim.fields.log
+      if before ~= 'active' and placement.state == 'active' then
+        claim.fields.log = entry.record.log -- its confirmation was lost
+      end
     elseif merged.restoring and not was_never_taken_up(cell, entry) then
       restore(cell, claim, entry, held, host)
     else

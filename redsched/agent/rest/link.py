@@ -181,7 +181,8 @@ class RestCellLink:
 
     async def confirm(self, host: str, claim_id: str, token: str, epoch: str, log: str) -> ScriptResult:
         """POST .../confirm."""
-        return await self._verb(host, claim_id, "confirm", token, epoch=epoch, log=log)
+        more = {"log": log} if log else {}  # earlier releases of the API do not know it
+        return await self._verb(host, claim_id, "confirm", token, epoch=epoch, **more)
 
     async def renew(self, host: str, claim_id: str, token: str, lease_s: int) -> ScriptResult:
         """POST .../renew."""

@@ -14,7 +14,9 @@ KINDS = frozenset(EndReason) | {
     *("up", "down", "attest", "status", "lost", "membership", "declared", "removed", "repaired", "missing"),
     *("fencing", "fence-failed", "over-capacity"),
 }
-"""The kinds of events."""
+"""The kinds of events in the log."""
+RESET = "reset"
+"""The kind of an event that is in no log: a reader of the log gets it where it may have missed events."""
 
 
 ME = "@me"

@@ -3,53 +3,71 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import pytest
-
 from redsched.cli.remote.events import RemoteEvents
-from redsched.errors import InvalidRequest
-from redsched.scheduler import EventFilter, EventView
+from redsched.scheduler import EventFilter, EventView, Page
 
 
-def event(cell: str, number: int, kind: str = "claimed") -> EventView:
-    """Return an event of a claim."""
-    return EventView(f"{cell}:{1000 + number}-0", cell, 1000 + number, number, kind, {}, {"claim": f"{cell}-{number}"})
+def event(cell: str, number: int, kind: str = "claimed", beside: str = "") -> EventView:
+    """Return an event of a claim, whose id also has the places `beside`."""
+    event_id = f"{cell}:{1000 + number}-0"
+    named = f"{event_id},{beside}" if beside else event_id
+    return EventView(named, cell, 1000 + number, number, kind, {}, {"claim": f"{cell}-{number}"})
 
 
 @dataclass(frozen=True)
 class Played(RemoteEvents):
-    """Events over REST, of which each call sees one more of the plays."""
+    """Events over REST: `latest`, and of each further call one more of the plays. `asked`: where these began."""
 
-    plays: list[Sequence[EventView]] = field(default_factory=list)
+    latest: Sequence[EventView] = ()
+    plays: list[Page[EventView]] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
 
     async def newest(self, limit: int, wanted: EventFilter) -> Sequence[EventView]:
-        return self.plays.pop(0) if len(self.plays) > 1 else self.plays[0]
+        return self.latest
+
+    async def list(self, limit: int, after: str, wanted: EventFilter) -> Page[EventView]:
+        self.asked.append(after)
+        return self.plays.pop(0)
 
 
-async def followed(after: str, wanted: EventFilter, count: int, *plays: Sequence[EventView]) -> list[str]:
-    """Return the claims of the first events that are followed."""
+async def followed(played: Played, after: str, count: int, wanted: EventFilter = EventFilter()) -> list[str]:  # noqa: B008
+    """Return the first events that are followed."""
     found = list[str]()
-    async for one in Played(None, list(plays)).follow(0.0, after, wanted):  # type: ignore[arg-type] # it is not used
-        found.append(one.facts["claim"])
+    async for one in played.follow(0.0, after, wanted):
+        found.append(one.facts.get("claim", one.kind))
         if len(found) == count:
             break
     return found
 
 
-async def test_new_events_of_each_cell_come_once() -> None:
-    before = [event("c1", 1), event("c2", 1)]
-    then = [*before, event("c1", 2)]
-    last = [*then, event("c2", 3), event("c1", 4)]
-    assert await followed("", EventFilter(), 3, before, then, then, last) == ["c1-2", "c2-3", "c1-4"]
+def played(latest: Sequence[EventView], *plays: Page[EventView]) -> Played:
+    return Played(None, latest, list(plays))  # type: ignore[arg-type] # the client is not used
 
 
-async def test_it_begins_after_an_event_in_its_cell() -> None:
-    known = [event("c1", 1), event("c2", 1), event("c1", 2), event("c1", 3)]
-    later = [*known, event("c2", 4)]
-    assert await followed("c1:1001-0", EventFilter(), 3, known, known, later) == ["c1-2", "c1-3", "c2-4"]
-    with pytest.raises(InvalidRequest, match="not an event's id"):
-        await followed("yesterday", EventFilter(), 1, known)
+async def test_new_events_come_once_and_all_of_them() -> None:
+    """However many there are in a turn: it goes on page by page."""
+    first = Page((event("c1", 2), event("c1", 3)), "c1:1003-0,c2:1001-0")
+    over = played(
+        [event("c1", 1, beside="c2:1001-0")], first, Page((event("c2", 4),)), Page(()), Page((event("c1", 5),))
+    )
+    assert await followed(over, "", 4) == ["c1-2", "c1-3", "c2-4", "c1-5"]
+    assert over.asked[:2] == ["c1:1001-0,c2:1001-0", "c1:1003-0,c2:1001-0"]
+    assert over.asked[3] == "c2:1004-0"
+
+
+async def test_it_begins_after_an_event_and_shows_what_may_be_missing() -> None:
+    reset = EventView("c2:0-0,c1:1002-0", "c2", 9, 0, "reset", {}, {})
+    over = played([event("c1", 9)], Page((event("c1", 2), reset, event("c2", 4))))
+    assert await followed(over, "c1:1001-0", 3, EventFilter(kind="claimed")) == ["c1-2", "reset", "c2-4"]
+    assert over.asked == ["c1:1001-0"]
+
+
+async def test_a_cell_without_events_at_the_beginning_has_missed_none() -> None:
+    reset = EventView("c2:0-0,c1:1001-0", "c2", 9, 0, "reset", {}, {})
+    over = played([event("c1", 1)], Page((reset, event("c2", 4))), Page((reset, event("c2", 5))))
+    assert await followed(over, "", 3) == ["c2-4", "reset", "c2-5"]
 
 
 async def test_other_kinds_are_left_out() -> None:
-    then = [event("c1", 2), event("c1", 3, "active"), event("c1", 4)]
-    assert await followed("", EventFilter(kind="active"), 1, [event("c1", 1)], then) == ["c1-3"]
+    over = played([event("c1", 1)], Page((event("c1", 2), event("c1", 3, "active"), event("c1", 4))))
+    assert await followed(over, "", 1, EventFilter(kind="active")) == ["c1-3"]

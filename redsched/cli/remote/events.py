@@ -6,8 +6,8 @@ from typing import Any
 
 from redsched.cli.remote.base import MAX_PAGE, Part, names
 from redsched.client import calls
-from redsched.errors import InvalidRequest
 from redsched.scheduler import EventFilter, EventView, Page
+from redsched.scheduler.queries import RESET
 
 
 class RemoteEvents(Part):
@@ -22,31 +22,29 @@ class RemoteEvents(Part):
         return (await self.page(calls.list_events(**_filters(wanted), newest=True, page_size=limit))).items
 
     async def follow(self, every_s: float, after: str, wanted: EventFilter) -> AsyncIterator[EventView]:
-        """Yield events as they are recorded, from now on; in the cell of the event `after`, those after that event.
-
-        Each turn reads the newest events of all cells, since a list goes on in one cell after the other. So it shows at
-        most MAX_PAGE events a turn: of more, the newest.
-        """
-        seen = {one.cell: _position(one.id) for one in await self.newest(MAX_PAGE, EventFilter())}
-        if after:
-            seen[after.partition(":")[0]] = _position(after)
+        """Yield events as they are recorded, from now on; with `after`, all after the event with that id."""
+        is_new = not after
+        if is_new:
+            newest = await self.newest(MAX_PAGE, EventFilter())
+            after = newest[-1].id if newest else ""
+        known = {one.partition(":")[0] for one in after.split(",")}
         while True:
-            for one in await self.newest(MAX_PAGE, EventFilter()):
-                if _position(one.id) > seen.get(one.cell, (0, 0)):
-                    seen[one.cell] = _position(one.id)
-                    if wanted.matches({**one.facts, "kind": one.kind, "at_ms": str(one.at_ms)}):
-                        yield one
-            await asyncio.sleep(every_s)
+            page = await self.list(MAX_PAGE, after, EventFilter())
+            for one in page.items:
+                after = one.id
+                # A log that had no event is not known at first: then its start is where to begin.
+                is_begin = is_new and one.kind == RESET and one.cell not in known
+                known.add(one.cell)
+                if not is_begin and (one.kind == RESET or wanted.matches(_fields(one))):
+                    yield one
+            if page.next is None:
+                await asyncio.sleep(every_s)
+            else:
+                after = page.next
 
 
-def _position(event_id: str) -> tuple[int, int]:
-    """Return where an event is in the log of its cell: `<cell>:<ms>-<n>`. Raises InvalidRequest for another text."""
-    ms, _, number = event_id.partition(":")[2].partition("-")
-    if not (ms.isdecimal() and number.isdecimal()):
-        raise InvalidRequest(
-            f"after {event_id[:80]!r} is not an event's id, `<cell>:<ms>-<n>`: pass an id as it was returned"
-        )
-    return int(ms), int(number)
+def _fields(one: EventView) -> dict[str, str]:
+    return {**one.facts, "kind": one.kind, "at_ms": str(one.at_ms)}
 
 
 def _filters(wanted: EventFilter) -> dict[str, Any]:

@@ -72,6 +72,12 @@ class BulkRenewQuery(BulkQuery):
 class ClaimEventsQuery(PageQuery):
     """Filters of one claim's events, and whether to return the newest."""
 
+    after: Annotated[
+        str,
+        Field(
+            pattern=r"^[!-~]{0,4000}$", description="`next` of the previous page, or the `id` of the last event read."
+        ),
+    ] = ""
     kind: AnyName = Field(default_factory=list)
     newest: Annotated[bool, Field(description="Return the latest events, by time. Excludes `after`.")] = False
 

@@ -41,6 +41,18 @@ class EventCommands:
                 await self._cell.reader.xrange(self._cell.keys.events, f"({after or FEED_START}", "+", count=most)
             )
 
+    async def read_on(self, at: str, most: int) -> tuple[bool, list[Event]]:
+        """Return whether the log has the entry `at`, and up to `most` entries after it, in order.
+
+        If it does not, it was trimmed, or the store has lost it, so entries may be missing. FEED_START is always there.
+        """
+        if at == FEED_START:
+            return True, await self.read(at, most)
+        with self._cell.reading():
+            found = _events(await self._cell.reader.xrange(self._cell.keys.events, at, "+", count=most + 1))
+        is_there = bool(found) and found[0].entry_id == at
+        return is_there, found[1:] if is_there else found
+
     async def read_before(self, before: str, most: int) -> list[Event]:
         """Return up to `most` entries of the log before entry `before` ('': from the newest), newest first."""
         top = f"({before}" if before else "+"

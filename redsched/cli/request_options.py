@@ -21,6 +21,8 @@ from redsched.model.units import without_units
 from redsched.model.validation import is_class
 
 NOT_GIVEN: tuple[object, ...] = ([], {}, "", None)
+EMPTY: tuple[object, ...] = (None,)
+"""What is no payload: any other value of JSON is one."""
 
 
 def _one(help: str, *names: str, metavar: str | None = None, completed: Complete | None = None) -> Any:  # noqa: A002 - typer's own word
@@ -125,7 +127,7 @@ def request_of(asked: RequestOptions, **more: Any) -> Request:
     """Return the request from the file, the options, and `more` of REST's fields. Raises InvalidRequest."""
     said = {**_plain(asked), **_parts(asked), **more}
     body = options.file_body(asked.request)
-    body |= {name: value for name, value in said.items() if value not in NOT_GIVEN}
+    body |= {name: value for name, value in said.items() if value not in (EMPTY if name == "payload" else NOT_GIVEN)}
     if not body.keys() & {"resources", "groups", "numa", "pci", "members"}:
         raise InvalidRequest("the request is empty: give CLASS=AMOUNT, --group, --numa, --pci or --request")
     _check_classes(body)

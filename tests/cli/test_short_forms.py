@@ -161,6 +161,12 @@ def test_a_shown_request_can_be_sent_as_it_is(lab: Redsched, tmp_path: Path, com
     lab(*command, "--request", str(file)).check()
 
 
+@pytest.mark.parametrize("payload", ['{"argv": ["true"]}', "{}", "[]", '""', "false"])
+def test_a_shown_request_has_the_payload(redsched: Redsched, payload: str) -> None:
+    shown = redsched("select", "VCPU=1", "--payload", payload, "--show-request").check().json()
+    assert shown == {"resources": {"VCPU": 1}, "payload": json.loads(payload)}
+
+
 def test_a_job_takes_short_forms(lab: Redsched) -> None:
     shown = lab("run", "GPU=0.5", "VCPU=2", "--show-request", "--", "true").check().json()
     assert shown == {"resources": {"VCPU": 2}, "groups": [{"name": "gpu0", "resources": {MILLI: 500}}]}

@@ -111,9 +111,8 @@ def select(
         max_attempts=max_attempts,
         max_runtime_s=max_runtime_s,
         claim=False if dry_run else None,
+        payload=options.json_value("--payload", payload) if payload else None,
     )
-    if payload:
-        request = replace(request, payload=options.json_value("--payload", payload))
     _show_selections(with_fleet(where, lambda s: named_hosts.select(s, request), read_only=not request.claim), as_json)
 
 

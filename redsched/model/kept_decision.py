@@ -31,6 +31,7 @@ _WORDS = {
     "hosts": "not among those named",
     "exclude_hosts": "excluded",
     "same numa": "without a NUMA node",
+    "count": "with room, but not for all places",
     "pools": "with room for each part, but not for all together",
     "other": "for other reasons",
 }

@@ -146,6 +146,7 @@ def test_more_gpus_than_any_machine_has_are_refused_with_what_there_is(half_take
         (("GPU=3", "--same", "numa"), "; nearest gpu-1: from several NUMA nodes"),
         (("GPU=1", "VCPU=40"), "40 VCPU, 1 GPU: 26 short of VCPU; no host has more than 32 VCPU; "),
         (("GPU=4", "-n", "3"), "3 places of 4 GPUs: 26 short of GPU; nearest gpu-1: GPU=3 instead of GPU=4"),
+        (("VCPU=16", "-n", "40"), "40 places of 16 VCPU: 2 short of VCPU, 24 with room, but not for all places"),
         (("GPU=1", "CUSTOM_GPU_MEMORY_MB=1Gi"), "1 GPU with 1024 CUSTOM_GPU_MEMORY_MB: "),
     ],
 )

@@ -50,7 +50,7 @@ async def test_the_log_names_the_host_and_the_token(api: Callers) -> None:
         {"event": "agent_refused", "host": "h1", "token": None},
         {"event": "agent_refused", "host": "h1", "token": "of-h2"},
     ]
-    assert "is none of this token's hosts" in logged[1]["problem"]
+    assert "is none of the hosts of the token of 'of-h2'" in logged[1]["problem"]
 
 
 async def test_what_only_the_body_shows_is_named_too(api: Callers) -> None:

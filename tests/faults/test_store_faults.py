@@ -285,7 +285,7 @@ async def test_a_paused_scheduler_continues(fresh_server: PrivateServer, race: R
     over-committed.
     """
     async with world(fresh_server, 4) as it:
-        race.begin(0, wake_up, fresh_server.url, poll_s=0.005)
+        race.begin(0, wake_up, fresh_server.url, poll_s=0.005, catch_up_timeout_s=60.0, select_timeout_s=60.0)
         assert await race.hear(0) == "ready"
         race.pause(0)
         try:

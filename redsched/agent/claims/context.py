@@ -54,14 +54,15 @@ class LifecycleContext:
         return self.host.journal.pages[self.host.name].held
 
     async def call(self, call: Callable[[], Awaitable[ScriptResult]]) -> ScriptResult:
-        """Call until the store replies in the epoch that this host has attested to."""
+        """Call until the store replies in the epoch that this host has attested to; it may have to settle first."""
         while True:
             await self.host.opened.wait()
             answer = await self.backoff.call(call)
-            if answer.epoch == self.host.epoch and answer.outcome is not Outcome.NOT_ATTESTED:
-                self.host.record_reply(answer.epoch, answer.now_ms)
+            is_here = answer.epoch == self.host.epoch
+            attest = is_here and answer.outcome is Outcome.NOT_ATTESTED
+            self.host.record_reply(answer.epoch, answer.now_ms, attest=attest)
+            if is_here and not attest and answer.outcome is not Outcome.SETTLING:
                 return answer
-            self.host.record_reply(answer.epoch, answer.now_ms, attest=answer.epoch == self.host.epoch)
             await asyncio.sleep(random.uniform(0.5, 1.5) * ASK_AGAIN_S)
 
     async def resized_meanwhile(self, work: JournalEntry) -> JournalEntry | None:

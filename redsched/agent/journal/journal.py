@@ -151,7 +151,8 @@ class Journal(JournalFile):
             return []
         rows = await self._read(lambda: self._connection.execute(sql.TOMBSTONES, (host,)).fetchall())
         return [
-            EndedPlacement(one, token, placed, end_reason, bool(flag)) for one, placed, token, end_reason, flag in rows
+            EndedPlacement(one, token, placed, end_reason, bool(was_active), at_ms)
+            for one, token, placed, end_reason, was_active, at_ms in rows
         ]
 
     # -- texts

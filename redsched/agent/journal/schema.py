@@ -49,7 +49,8 @@ DELETE_PLACEMENT = "DELETE FROM placement WHERE host = ? AND placed = ?"
 TEXTS = "SELECT name, text FROM text"
 SET_TEXT = "INSERT OR REPLACE INTO text VALUES (?, ?)"
 DELETE_TEXT = "DELETE FROM text WHERE name = ?"
-TOMBSTONES = "SELECT id, placed, token, end_reason, was_active FROM tombstone WHERE host = ? ORDER BY ended_at_ms"
+TOMBSTONES = """SELECT id, token, placed, end_reason, was_active, ended_at_ms FROM tombstone
+    WHERE host = ? ORDER BY ended_at_ms"""
 WITH_TOMBSTONES = "SELECT DISTINCT host FROM tombstone"
 SET_TOMBSTONE = "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 NEWEST = """SELECT host, placed, id, token FROM

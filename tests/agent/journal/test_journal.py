@@ -137,7 +137,7 @@ async def test_an_ended_placement_leaves_a_tombstone(tmp_path: Path) -> None:
 
     journal = await reopened(tmp_path / "j.sqlite", act)
     assert journal.pages["h1"].held == {}
-    assert await journal.ended("h1") == [EndedPlacement(WORK.id, WORK.token, WORK.placed, "released", False)]
+    assert await journal.ended("h1") == [EndedPlacement(WORK.id, WORK.token, WORK.placed, "released", False, 1000)]
     assert await journal.ended("h2") == []
     await journal.close()
 

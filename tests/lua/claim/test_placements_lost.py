@@ -576,6 +576,7 @@ async def test_a_target_whose_journal_was_lost_is_to_be_accepted_again(
     await play.attest("h2", epoch)
     await play.attest("h1", epoch, held("a", first))
     await play.is_now(h1="active", h2="claimed")
+    await play.attest("h3", epoch)  # until the cell has settled, nothing of a former epoch is accepted
     await arrive(cell, "a", second)
     await play.settle()
     await play.is_now(h1="ending moved", h2="active")

@@ -1,5 +1,6 @@
 """Claims with more than one placement, for tests of the store: helpers that create them, and read what is left."""
 
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -45,9 +46,14 @@ def held(claim_id: str, placed: Placed, state: ClaimStatus = ClaimStatus.ACTIVE,
     return held_claim(claim_id, placed.token, state, **fields)
 
 
-def ended(claim_id: str, token: str, placed: str = "") -> EndedPlacement:
+def ended(claim_id: str, token: str, placed: str = "", **more: Any) -> EndedPlacement:
     """Return a placement that its host's journal remembers as ended."""
-    return EndedPlacement(claim_id, token, placed)
+    return EndedPlacement(claim_id, token, placed, **more)
+
+
+def done(claim_id: str, placed: Placed, end_reason: EndReason = EndReason.WORK_ENDED) -> EndedPlacement:
+    """Return a placement that was active, and has just ended for this reason, in its host's journal."""
+    return ended(claim_id, placed.token, end_reason=end_reason, was_active=True, ended_at_ms=round(time.time() * 1000))
 
 
 async def ask_again(cell: CellStore, claim_id: str, host: str, replacement: Replacement, **amounts: int) -> ClaimAnswer:

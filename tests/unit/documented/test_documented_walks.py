@@ -50,7 +50,7 @@ def steps_of(walk: Path) -> list[Step]:
 
 def defined_in(step: Step) -> set[str]:
     if step.path.endswith(".lua"):
-        return set(re.findall(r"^local function (\w+)", step.text, re.MULTILINE))
+        return set(re.findall(r"^ *(?:local )?function (\w+)", step.text, re.MULTILINE))
     nodes = ast.walk(ast.parse(step.text))
     return {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
 

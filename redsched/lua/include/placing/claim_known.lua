@@ -22,7 +22,8 @@ end
 local function repeated(cell, call, claims)
   local reply, ended = {'ALREADY_DONE', cell.epoch, cell.now_ms, #claims}, false
   for _, claim in ipairs(claims) do
-    if claim[2] ~= ARG.digest or (ARG.own_only == '1' and claim[7] and claim[7] ~= ARG.owner) then
+    local is_other = claim[2] ~= ARG.digest and not (claim[1] == 'ended' and not claim[2]) -- see end_by_lost
+    if is_other or (ARG.own_only == '1' and claim[7] and claim[7] ~= ARG.owner) then
       return {'CONFLICT', cell.epoch, cell.now_ms}
     end
     ended = ended or claim[1] == 'ended'

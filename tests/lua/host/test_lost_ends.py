@@ -1,0 +1,199 @@
+"""The store has lost the end of a placement, and the placement with it: what its host's journal knows about it counts.
+
+Work that was done must not be done again, and a claim must not run on two hosts while the cell settles.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from redsched.model import AgentStamp, ClaimStatus, EndReason, OnExit
+from redsched.store.cell import CellStore
+from redsched.store.codec.outcomes import Outcome
+from redsched.store.codec.results import ClaimAnswer, Placed, Replacement
+from tests.support.builders.cells import HOUR_S, call_of, fields_of, make_due, member, new_epoch, report_of
+from tests.support.builders.placements import (
+    arrive,
+    done,
+    held,
+    is_kept,
+    let_settle,
+    moved,
+    roll_back,
+    settle,
+    snapshot,
+    states,
+)
+from tests.support.models.sums import check_sums
+
+pytestmark = pytest.mark.usefixtures("three_hosts", "sums")
+
+
+@pytest.fixture
+async def sums(cell: CellStore, raw: Any) -> AsyncIterator[None]:
+    """Check after each test that the counters are those of the claims."""
+    yield
+    await check_sums(cell, raw)
+
+
+async def attempted(cell: CellStore, on_exit: OnExit = OnExit.RELEASE) -> Placed:
+    """Claim `a` on h1, with three attempts."""
+    call = replace(call_of(await cell.tick(), member("a", "h1")), max_attempts=3, on_exit=on_exit)
+    return (await cell.claims.place(call)).placed[0]
+
+
+async def again(cell: CellStore, failed: Placed, host: str) -> ClaimAnswer:
+    """Place `a` again, which is pending from this placement."""
+    one = replace(member("a", host), replacement=Replacement(failed.host, failed.token, EndReason.FAILED))
+    return await cell.claims.place(replace(call_of(await cell.tick(), one), max_attempts=3))
+
+
+async def retried(cell: CellStore, raw: Any, on_exit: OnExit = OnExit.RELEASE) -> tuple[Placed, Placed, Any]:
+    """Have `a` fail on h1, and run on h2. Returns both placements, and the store as it was in between."""
+    first = await attempted(cell, on_exit)
+    await cell.claims.fail("h1", "a", first.token, by_host=True)
+    pending = await snapshot(raw)
+    second = (await again(cell, first, "h2")).placed[0]
+    await arrive(cell, "a", second)
+    return first, second, pending
+
+
+async def attest_all_but_h2(cell: CellStore, epoch: str) -> None:
+    for host in ("h1", "h3"):
+        assert (await cell.hosts.attest(host, epoch)).outcome is Outcome.OK
+
+
+@pytest.mark.parametrize("end_reason", [EndReason.WORK_ENDED, EndReason.MAX_RUNTIME, EndReason.RELEASED])
+async def test_a_claim_whose_work_was_done_is_not_placed_again(
+    cell: CellStore, raw: Any, end_reason: EndReason
+) -> None:
+    first, second, pending = await retried(cell, raw)
+    epoch = await roll_back(cell, raw, pending)
+    await attest_all_but_h2(cell, epoch)
+    assert (await cell.hosts.attest("h2", epoch, ended=[done("a", second, end_reason)])).outcome is Outcome.OK
+    await settle(cell)
+    assert await states(cell, "a") == {"": f"ended {end_reason}"}
+    assert (await again(cell, first, "h3")).outcome is Outcome.ENDED
+    assert (await fields_of(raw, cell.keys.claim("a")))["host"] == "h2"
+    assert not await is_kept(cell, raw, "a")
+
+
+async def test_so_it_is_if_the_store_has_an_earlier_placement(cell: CellStore, raw: Any) -> None:
+    """It is not wanted any more, whether its host has taken it up or not."""
+    first = await attempted(cell)
+    claimed = await snapshot(raw)
+    await cell.claims.fail("h1", "a", first.token, by_host=True)
+    second = (await again(cell, first, "h2")).placed[0]
+    await arrive(cell, "a", second)
+    epoch = await roll_back(cell, raw, claimed)
+    await cell.hosts.attest("h2", epoch, ended=[done("a", second)])
+    assert (await states(cell, "a"))["h1"] in ("claimed", "ending work-ended")
+    await cell.hosts.attest("h1", epoch)
+    await cell.hosts.attest("h3", epoch)
+    assert (await cell.claims.accept("h1", "a", first.token, HOUR_S)).outcome is Outcome.STALE
+    await settle(cell)
+    assert await states(cell, "a") == {"": "ended work-ended"}
+
+
+async def test_a_service_that_failed_is_placed_again(cell: CellStore, raw: Any) -> None:
+    """Its journal has `failed`: what is to be done then is the claim's own rule, and that is to place it again."""
+    first, second, pending = await retried(cell, raw, OnExit.REPLACE)
+    epoch = await roll_back(cell, raw, pending)
+    await attest_all_but_h2(cell, epoch)
+    await cell.hosts.attest("h2", epoch, ended=[done("a", second, EndReason.FAILED)])
+    await settle(cell, but=["a"])
+    assert await states(cell, "a") == {"": "pending failed"}
+    assert (await again(cell, first, "h3")).outcome is Outcome.OK
+
+
+@pytest.mark.parametrize("end_reason", [EndReason.MOVED, EndReason.SHELVED, EndReason.VOID])
+async def test_an_end_that_was_not_the_claims_leaves_it_pending(
+    cell: CellStore, raw: Any, end_reason: EndReason
+) -> None:
+    _, second, pending = await retried(cell, raw)
+    epoch = await roll_back(cell, raw, pending)
+    await attest_all_but_h2(cell, epoch)
+    await cell.hosts.attest("h2", epoch, ended=[done("a", second, end_reason)])
+    assert await states(cell, "a") == {"": "pending failed"}
+
+
+async def test_a_placement_that_never_was_active_ends_nothing(cell: CellStore, raw: Any) -> None:
+    _, second, pending = await retried(cell, raw)
+    epoch = await roll_back(cell, raw, pending)
+    await attest_all_but_h2(cell, epoch)
+    await cell.hosts.attest("h2", epoch, ended=[replace(done("a", second), was_active=False)])
+    assert await states(cell, "a") == {"": "pending failed"}
+
+
+async def test_the_end_of_an_earlier_placement_does_not_end_a_later_one(cell: CellStore, raw: Any) -> None:
+    """A claim of the same id was released on h2, and its id is used again."""
+    first, second, _ = await retried(cell, raw)
+    third = await moved(cell, "a", second, "h3")
+    epoch = await new_epoch(cell)
+    await cell.hosts.attest("h1", epoch)
+    await cell.hosts.attest("h2", epoch, ended=[done("a", second, EndReason.RELEASED)])
+    await cell.hosts.attest("h3", epoch, held=[held("a", third)])
+    await settle(cell)
+    assert await states(cell, "a") == {"h3": "active"}
+    assert first.token != third.token
+
+
+async def test_an_id_that_the_store_has_lost_is_not_claimed_again(cell: CellStore, raw: Any) -> None:
+    """Its owner does not know that all is lost, and repeats the call: it gets the answer that it would have got."""
+    _, second, _ = await retried(cell, raw)
+    epoch = await roll_back(cell, raw, {})
+    for host in ("h1", "h2", "h3"):
+        await cell.hosts.report(report_of(host))
+    await attest_all_but_h2(cell, epoch)
+    await cell.hosts.attest("h2", epoch, ended=[done("a", second)])
+    assert await states(cell, "a") == {"": "ended work-ended"}
+    assert not await is_kept(cell, raw, "a")
+    assert (await cell.claims.place(call_of(await cell.tick(), member("a", "h3")))).outcome is Outcome.ENDED
+
+
+@pytest.mark.parametrize("ago_s", [601, None])
+async def test_what_ended_long_ago_is_not_restored(cell: CellStore, raw: Any, ago_s: int | None) -> None:
+    """After the time for which the store remembers ended claims, their ids are free; so they are if it is not known."""
+    _, second, _ = await retried(cell, raw)
+    old = done("a", second)
+    old = replace(old, ended_at_ms=old.ended_at_ms - 1000 * ago_s if ago_s else 0)
+    epoch = await roll_back(cell, raw, {})
+    for host in ("h1", "h2", "h3"):
+        await cell.hosts.report(report_of(host))
+    await attest_all_but_h2(cell, epoch)
+    await cell.hosts.attest("h2", epoch, ended=[old])
+    assert await states(cell, "a") == {}
+
+
+async def test_a_placement_of_a_former_epoch_is_accepted_once_the_cell_has_settled(cell: CellStore, raw: Any) -> None:
+    """Until then, another host may have a later placement: h2 runs the claim, whose first lease had expired on h1."""
+    said = await cell.hosts.report(report_of("h1"), AgentStamp("j", "n", 1))
+    await cell.hosts.attest("h1", said.epoch, AgentStamp("j", "n", 2))
+    first = await attempted(cell)
+    old = await snapshot(raw)
+    await make_due(raw, cell, "a")
+    await cell.claims.reconcile(["a"])
+    assert await states(cell, "a") == {"": "pending expired"}
+    second = (await again(cell, first, "h2")).placed[0]
+    await arrive(cell, "a", second)
+    epoch = await roll_back(cell, raw, old)
+    await cell.hosts.attest("h1", epoch, AgentStamp("j", "n", 3))
+    assert (await cell.claims.accept("h1", "a", first.token, HOUR_S)).outcome is Outcome.SETTLING
+    assert await states(cell, "a") == {"h1": "claimed"}
+    await cell.hosts.attest("h3", epoch)
+    await cell.hosts.attest("h2", epoch, held=[held("a", second)])
+    await settle(cell)
+    assert await states(cell, "a") == {"h2": "active"}
+    assert (await cell.claims.accept("h1", "a", first.token, HOUR_S)).outcome is Outcome.STALE
+
+
+async def test_it_is_accepted_if_no_host_has_a_later_one(cell: CellStore, raw: Any) -> None:
+    first = await attempted(cell)
+    epoch = await new_epoch(cell)
+    await cell.hosts.attest("h1", epoch)
+    assert (await cell.claims.accept("h1", "a", first.token, HOUR_S)).outcome is Outcome.SETTLING
+    await let_settle(cell, raw)
+    assert (await cell.claims.accept("h1", "a", first.token, HOUR_S)).outcome is Outcome.OK
+    assert await states(cell, "a") == {"h1": ClaimStatus.STARTING}

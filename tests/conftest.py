@@ -27,6 +27,7 @@ from tests.support.chromium import missing_browser
 from tests.support.plain_client import plain_client
 from tests.support.profiles import SHORT_EXAMPLES, SHORT_STEPS, is_long, load_profile
 from tests.support.servers import ALL, USABLE, VALKEY, matrix, name_of, servers_of
+from tests.support.store_clock import StoreTime, settable
 
 OPTIONS = {"REDSCHED_TEST_PROFILE", "REDSCHED_TEST_SERVERS", "REDSCHED_TEST_BROWSER"}
 """Variables of the suites themselves."""
@@ -178,3 +179,10 @@ def clean_store(server: PrivateServer) -> Iterator[str]:
     with plain_client(server.url) as client:
         foreign = [key for key in client.all_keys() if not key.startswith("rs:")]
     assert not foreign, f"the test left keys outside rs:* behind: {foreign}"
+
+
+@pytest.fixture
+def store_time(clean_store: str) -> Iterator[StoreTime]:
+    """Return the clock of cell c1 of the session's store, as the scripts of this test read it."""
+    with settable():
+        yield StoreTime(clean_store)

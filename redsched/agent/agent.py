@@ -223,9 +223,7 @@ class Agent:
     async def _prune(self) -> None:
         while True:
             await asyncio.sleep(PRUNE_S)
-            now_ms = max((host.now_ms for host in self.hosts.values()), default=0)
-            if now_ms:
-                self.journal.prune(now_ms)
+            self.journal.prune()
 
     # -- callbacks of hosts and of the inbox watcher
 

@@ -22,8 +22,9 @@ from redsched.agent.link import CellLink
 from redsched.agent.monitor import HostMonitor
 from redsched.agent.store_clock import StoreClock
 from redsched.errors import OtherAgent, StoreUnavailable
-from redsched.model import AgentStamp, HostReport
+from redsched.model import MAX_RUNTIME_S, AgentStamp, HostReport
 from redsched.model.tokens import is_newer
+from redsched.model.validation import parse_int
 from redsched.release import release
 from redsched.settings import Settings
 from redsched.store.codec.outcomes import Outcome
@@ -32,6 +33,9 @@ from redsched.store.codec.results import EndedPlacement, JournaledClaim, ReportA
 BEATS_IN_LEASE = 3
 MAX_ATTESTS = 10
 """The most attestations in a row that the store may reject with another epoch, before the host waits for its timer."""
+
+SAME_MS = 5000
+"""Deadlines that differ by no more are the same: replies take time, and clocks drift."""
 
 MAX_TEXTS = 100
 """The most texts that a host restores at the same time."""
@@ -55,10 +59,8 @@ class Host:
     epoch: str = field(default="", init=False)
     """The epoch that the host is open in; '' while it is not open."""
     opened: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    now_ms: int = field(default=0, init=False)
-    """The store's time in its last reply."""
     clock: StoreClock = field(init=False)
-    """The store's time now."""
+    """The store's time in the current epoch."""
     _sent: HostReport | None = field(default=None, init=False)
     _is_known: bool = field(default=False, init=False)
     _seen_epoch: str = field(default="", init=False)
@@ -71,7 +73,7 @@ class Host:
 
     def __post_init__(self) -> None:
         self.name = self.monitor.collector.name
-        self.clock = self.journal.clock(self.cell.name)
+        self.clock = self.journal.store_clock(self.cell.name)
 
     # -- periodic steps
 
@@ -114,8 +116,7 @@ class Host:
 
     def record_reply(self, epoch: str, now_ms: int, attest: bool = False) -> None:
         """Record the epoch and time of a reply. A newer epoch closes the host: it accepts no claim until it attests."""
-        self.now_ms = max(self.now_ms, now_ms)
-        self.clock.note(now_ms)
+        self.clock.note(epoch, now_ms)
         if is_newer(epoch, self._seen_epoch):
             self._seen_epoch = epoch
         if is_newer(self.epoch, epoch):
@@ -129,9 +130,29 @@ class Host:
         if self.epoch:
             await self._raise_epoch_above(self.epoch, self.epoch)
 
+    @property
+    def now_ms(self) -> int:
+        """The store's time; 0 before its first reply."""
+        return self.clock.now_ms() or 0
+
     def is_overdue(self, work: JournalEntry) -> bool:
         """Return whether the time that a placement's work may run is up."""
-        return work.runtime_deadline_ms is not None and work.runtime_deadline_ms <= self.clock.now_ms()
+        left_ms = self.journal.left_ms(self.name, work.placed)
+        return left_ms is not None and left_ms <= 0
+
+    def runtime_left_ms(self, work: JournalEntry) -> int | None:
+        """Return how long the work of a new placement may run from now on, by what the store says; None for no limit.
+
+        The store's clock tells only while the epoch lasts in which this host is open: all deadlines on it are of that
+        clock. While there is none, the placement gets all of its time: its work has not begun.
+        """
+        deadline_ms, now_ms = work.runtime_deadline_ms, self.clock.now_ms()
+        if deadline_ms is None:
+            return None
+        most_ms = parse_int(work.record.get("max_runtime_s", ""), 0) * 1000
+        if now_ms is None or self.clock.epoch != self.epoch:
+            return most_ms or None
+        return min(deadline_ms - now_ms, most_ms or MAX_RUNTIME_S * 1000)
 
     # -- inside
 
@@ -197,7 +218,28 @@ class Host:
         held = list(self.journal.pages[self.name].held.values())
         ended = await self.journal.ended(self.name)
         over = {one.placed for one in ended}
-        return [_journaled_claim(self.name, one) for one in held if one.placed not in over], ended
+        return [self._journaled_claim(one) for one in held if one.placed not in over], self._by_store_clock(ended)
+
+    def _by_store_clock(self, ended: list[EndedPlacement]) -> list[EndedPlacement]:
+        """Return ended placements with the time of the store's present clock at which each ended."""
+        ahead_ms = self.now_ms - self.journal.clock.now_ms()
+        return [dataclasses.replace(one, ended_at_ms=max(0, one.ended_at_ms + ahead_ms)) for one in ended]
+
+    def _journaled_claim(self, work: JournalEntry) -> JournaledClaim:
+        record = dict(work.record) | ({"log": f"{self.name}:{work.log}"} if work.log else {})
+        if (deadline_ms := self._runtime_deadline_ms(work)) is not None:
+            record["runtime_deadline_ms"] = str(deadline_ms)
+        if work.work_end is not None:
+            record["work_ended_at_ms"] = str(work.work_end.at_ms)
+        return JournaledClaim(work.id, work.token, work.placed, work.root, work.state, record, work.was_active)
+
+    def _runtime_deadline_ms(self, work: JournalEntry) -> int | None:
+        """Return when the work has to stop by the store's present clock, if that differs from what the record says."""
+        left_ms, now_ms = self.journal.left_ms(self.name, work.placed), self.clock.now_ms()
+        known_ms = work.runtime_deadline_ms
+        if left_ms is None or now_ms is None or known_ms is None or abs(now_ms + left_ms - known_ms) <= SAME_MS:
+            return None
+        return max(0, now_ms + left_ms)
 
     async def _placements_in_store(self) -> dict[str, str]:
         """Return the placements that the store has on this host, as claim ids by `placed`."""
@@ -266,10 +308,3 @@ class Host:
     def next_beat_s(self) -> float:
         """Return the seconds until the next heartbeat, with jitter, so that hosts that started together drift apart."""
         return self._lease_s() / BEATS_IN_LEASE * random.uniform(0.8, 1.0) if self.epoch else 0.0
-
-
-def _journaled_claim(host: str, work: JournalEntry) -> JournaledClaim:
-    record = dict(work.record) | ({"log": f"{host}:{work.log}"} if work.log else {})
-    if work.work_end is not None:
-        record["work_ended_at_ms"] = str(work.work_end.at_ms)
-    return JournaledClaim(work.id, work.token, work.placed, work.root, work.state, record, work.was_active)

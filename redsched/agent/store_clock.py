@@ -1,52 +1,41 @@
-"""The store's time on this machine, also while the store cannot be reached.
+"""The store's time in the current epoch, on this machine.
 
-Deadlines of claims are the store's times. Each reply says what time it was when the store sent it, so the store's clock
-is at or past that when the reply arrives: of the replies of a minute, the one that was under way for the shortest time
-counts. Between replies this machine's monotonic clock continues it, which nobody sets. A process that starts without
-the store knows only how far the machine's own clock was from the store's, which the journal keeps.
+The times that the store gives to claims are the store's. Each reply says what time it was when the store sent it, so
+the store's clock is at or past that when the reply arrives: of the replies of a minute, the one that was under way for
+the shortest time counts. Between replies the time since this machine's boot continues it.
+
+A clock that jumps, or another server's, begins an epoch. Times of different epochs do not compare, so each epoch begins
+anew, and how long work may still run is counted on the journal's own clock.
 """
 
-import time
 from collections.abc import Callable
+
+from redsched.agent.journal.steady_clock import up_ms
+from redsched.model.tokens import is_newer
 
 WINDOW_MS = 60_000
 """The time for which a reply counts although later ones imply an earlier time: clocks drift, and may be set back."""
 
-KEEP_MS = 1000
-"""The change of the distance between the two clocks that is worth a write to the journal."""
-
 
 class StoreClock:
-    """The clock of one cell's store. `wall_offset_ms`: the store's time less this machine's, as last journaled."""
+    """The clock of one cell's store, which all hosts of the cell in this process share."""
 
-    def __init__(
-        self,
-        wall_offset_ms: int,
-        keep: Callable[[int], object],
-        monotonic_s: Callable[[], float] = time.monotonic,
-        wall_s: Callable[[], float] = time.time,
-    ) -> None:
-        self._wall_offset_ms = wall_offset_ms
-        self._keep = keep
-        self._monotonic_s, self._wall_s = monotonic_s, wall_s
-        self._offset_ms: float | None = None
-        self._noted_at_ms = 0.0
+    def __init__(self, now_ms: Callable[[], int] = up_ms) -> None:
+        self._now_ms = now_ms
+        self.epoch = ""
+        """The newest epoch of which a reply has come."""
+        self._offset_ms = 0
+        self._noted_at_ms = 0
 
-    def note(self, now_ms: int) -> None:
-        """Record the store's time in a reply that has just arrived."""
-        at_ms = self._monotonic_s() * 1000
-        offset_ms = now_ms - at_ms
-        is_old = at_ms - self._noted_at_ms > WINDOW_MS
-        if self._offset_ms is not None and offset_ms < self._offset_ms and not is_old:
-            return
-        self._offset_ms, self._noted_at_ms = offset_ms, at_ms
-        wall_offset_ms = now_ms - round(self._wall_s() * 1000)
-        if abs(wall_offset_ms - self._wall_offset_ms) >= KEEP_MS:
-            self._wall_offset_ms = wall_offset_ms
-            self._keep(wall_offset_ms)
+    def note(self, epoch: str, now_ms: int) -> None:
+        """Record the epoch and the store's time in a reply that has just arrived."""
+        if is_newer(self.epoch, epoch):
+            return  # it was under way for long, or comes from a stale replica
+        at_ms = self._now_ms()
+        is_old = epoch != self.epoch or at_ms - self._noted_at_ms > WINDOW_MS
+        if is_old or now_ms - at_ms >= self._offset_ms:
+            self.epoch, self._offset_ms, self._noted_at_ms = epoch, now_ms - at_ms, at_ms
 
-    def now_ms(self) -> int:
-        """Return the store's time (Unix, ms)."""
-        if self._offset_ms is None:
-            return round(self._wall_s() * 1000) + self._wall_offset_ms
-        return round(self._monotonic_s() * 1000 + self._offset_ms)
+    def now_ms(self) -> int | None:
+        """Return the store's time; None before the first reply."""
+        return self._now_ms() + self._offset_ms if self.epoch else None

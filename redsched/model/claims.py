@@ -8,6 +8,7 @@ from enum import StrEnum
 from redsched.model.hosts import HostCondition
 from redsched.model.kept_decision import KeptDecision
 from redsched.model.tokens import Token
+from redsched.model.validation import parse_signed
 
 LOCAL = "local"
 """The digest of a local claim. No request has it, because theirs are hexadecimal: one id for both is a CONFLICT."""
@@ -365,9 +366,15 @@ class Claim:
         """Whether it runs, is to run or waits to be placed. False once it is released, before its host is asked."""
         return self.state is ClaimStatus.PENDING or bool(self.wanted)
 
-    def is_overdue(self, now_ms: int) -> bool:
-        """Return whether the time that its work may run is up."""
-        return self.runtime_deadline_ms is not None and self.runtime_deadline_ms <= now_ms
+    def is_overdue(self, now_ms: int, shift_ms: int = 0) -> bool:
+        """Return whether the time that its work may run is up.
+
+        `shift_ms`: by how much the store's clock has jumped in all. What it has jumped since the deadline was written
+        does not count.
+        """
+        deadline_ms = self.runtime_deadline_ms
+        known_ms = parse_signed(self.raw.get("clock_shift_ms", ""))
+        return deadline_ms is not None and deadline_ms + shift_ms - known_ms <= now_ms
 
     @property
     def is_local(self) -> bool:

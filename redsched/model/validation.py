@@ -143,6 +143,11 @@ def parse_int(text: str, unreadable: int, least: int = 0) -> int:
     return value if least <= value <= MAX_AMOUNT else unreadable
 
 
+def parse_signed(text: str) -> int:
+    """Return a whole number that may be negative; 0 if it is missing or unreadable."""
+    return -parse_int(text[1:], 0) if text.startswith("-") else parse_int(text, 0)
+
+
 def check_label_value(key: str, value: str) -> str:
     """Return `value` if it can be a label's value: printable ASCII characters, else raise InvalidRequest."""
     if not _LABEL_VALUE.match(value):

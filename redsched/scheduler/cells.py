@@ -116,6 +116,13 @@ class Cell:
             found = await self.updater.read_at_head(read)
         return found
 
+    async def is_overdue(self, claim: Claim) -> bool:
+        """Return whether the time that a claim's work may run is up, whatever clock its deadline is of."""
+        if claim.runtime_deadline_ms is None:
+            return False
+        clock = await self.store.tick()  # with the fence: it notices a clock that has jumped
+        return claim.is_overdue(clock.now_ms, await self.store.clock_shift_ms())
+
     def _has_due_claims(self) -> bool:
         due = self.updater.next_deadline_ms
         return due is not None and due <= self.updater.now_ms()

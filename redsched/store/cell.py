@@ -6,6 +6,7 @@ from typing import Any
 from redis.exceptions import NoPermissionError
 
 from redsched.model import Token
+from redsched.model.validation import parse_signed
 from redsched.store.client.script_client import ScriptClient
 from redsched.store.codec.keys import CELLS
 from redsched.store.codec.outcomes import Outcome
@@ -93,6 +94,11 @@ class CellStore:
         reply = await self._cell.run("tick", (self._cell.keys.deadlines,))
         waits = waits_of(*reply[5:]) if len(reply) > 5 else ()
         return Clock(reply[1], int(reply[3]), int(reply[2]), bool(reply[4]), *waits)
+
+    async def clock_shift_ms(self) -> int:
+        """Return by how much the store's clock has jumped since the cell began."""
+        with self._cell.reading():
+            return parse_signed(await self._cell.reader.hget(self._cell.keys.meta, "clock_shift_ms") or "")
 
     async def report_missing(self, epoch: str, scheduler: str, missing: int) -> ScriptResult:
         """Report how many of the hosts that a scheduler remembers from before a wipe have yet to attest. (missing.lua)

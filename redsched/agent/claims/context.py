@@ -148,9 +148,9 @@ class LifecycleContext:
             _log.info(DONE_BY[verb], host=self.host.name, claim=work.id, took_s=took_s)
         return output
 
-    async def write_tombstone(self, work: JournalEntry, answer: ScriptResult, end_reason: str = "") -> None:
+    async def write_tombstone(self, work: JournalEntry, end_reason: str = "") -> None:
         """Write the tombstone of a placement to the journal."""
-        await self.host.journal.write_ended(self.host.name, work, answer.now_ms, end_reason)
+        await self.host.journal.write_ended(self.host.name, work, end_reason)
 
     async def missing_capacity(self, work: JournalEntry, amounts: Amounts) -> str:
         """Return what the host lacks to hold these amounts beside its other claims, as text; '' for nothing.
@@ -174,7 +174,7 @@ class LifecycleContext:
 
     def write(self, work: JournalEntry) -> Awaitable[None]:
         """Write a placement to the journal. Await the result to know that it is durable."""
-        return self.host.journal.write_held(self.host.name, work)
+        return self.host.journal.write_held(self.host.name, work, self.host.runtime_left_ms(work))
 
     @property
     def lease_s(self) -> int:

@@ -182,7 +182,7 @@ class ClaimLifecycle:
         if answer.outcome is Outcome.STALE and (resized := await self._context.resized_meanwhile(work)) is not None:
             work, answer = resized, await self._report_failed(resized, is_gone, reason)
         if is_gone:
-            await self._context.write_tombstone(work, answer)
+            await self._context.write_tombstone(work)
         elif answer.outcome is Outcome.ENDING:
             await self._ending.end(work, end_reason=EndReason.FAILED)
         else:

@@ -43,7 +43,7 @@ class LocalSteps:
         token, placed = answer.facts
         if known is not None and known.placed != placed:
             # The store has ended the placement that the journal holds, and made another one for the same work.
-            self._host.journal.write_ended(self._host.name, known, answer.now_ms)
+            self._host.journal.write_ended(self._host.name, known)
             known = None
         base = known or JournalEntry(found.id, placed, token, placed, {"claimed_at_ms": str(answer.now_ms)})
         await self._context.write(updated_entry(found, dataclasses.replace(base, token=token)))

@@ -1,6 +1,7 @@
 """Stop work when the time that its request allows it (`max_runtime_s`) is up, whether or not the store can be reached.
 
-The journal has the deadlines. `RuntimeLimits` ends placements by the ordinary steps, which report to the store as soon
+The journal has how long each placement may still run, on its own clock: a clock of the store that jumps stops nothing.
+`RuntimeLimits` ends placements by the ordinary steps, which report to the store as soon
 as it answers. An agent that starts while the store is away stops work by `OfflineLimits`; once it is connected, the
 ordinary steps report it.
 """
@@ -24,7 +25,7 @@ _log = logs.get_logger("redsched.agent")
 
 
 class RuntimeLimits:
-    """Ends the placements of an agent that are past their deadline. `hosts`: the agent's own dict: hosts leave it."""
+    """Ends the placements of an agent whose time is up. `hosts`: the agent's own dict: hosts leave it."""
 
     def __init__(self, journal: Journal, hosts: Mapping[str, Host], claim_tasks: Mapping[str, ClaimTasks]) -> None:
         self._journal = journal
@@ -32,22 +33,31 @@ class RuntimeLimits:
         self._claim_tasks = claim_tasks
 
     async def run(self) -> None:
-        """Check whenever a deadline passes, until cancelled."""
+        """Check whenever a time is up, until cancelled."""
         while True:
             pause_s = await self.check()
             await asyncio.sleep(pause_s)
 
     async def check(self) -> float:
-        """Begin to end what is past its deadline, and return the seconds until the next check."""
+        """Begin to end what has run for as long as it may, and return the seconds until the next check."""
         pause_s = LOOK_S
-        async for (host, placed), deadline_ms in paced(list(self._journal.deadlines.items())):
-            if host in self._hosts:
-                left_s = (deadline_ms - self._hosts[host].clock.now_ms()) / 1000
-                if left_s <= 0:
-                    self._claim_tasks[host].end_overdue(placed)
-                else:
-                    pause_s = min(pause_s, left_s)
+        async for host, placed in paced(list(self._journal.limits)):
+            if host not in self._hosts or (left_ms := self._left_ms(self._hosts[host], placed)) is None:
+                continue
+            if left_ms <= 0:
+                self._claim_tasks[host].end_overdue(placed)
+            else:
+                pause_s = min(pause_s, left_ms / 1000)
         return pause_s
+
+    def _left_ms(self, host: Host, placed: str) -> int | None:
+        left_ms, work = self._journal.left_ms(host.name, placed), self._journal.pages[host.name].held.get(placed)
+        if left_ms is None and work is not None and host.epoch:
+            # An earlier release has journaled it. From now on it counts on this clock.
+            left_ms = host.runtime_left_ms(work)
+            if left_ms is not None:
+                self._journal.write_limit(host.name, placed, left_ms)
+        return left_ms
 
 
 class OfflineLimits:
@@ -66,7 +76,7 @@ class OfflineLimits:
     @property
     def has_work(self) -> bool:
         """Whether any work may have to be stopped, now or later."""
-        return any(key[0] in self._cells and key not in self._stopped for key in self._journal.deadlines)
+        return any(key[0] in self._cells and key not in self._stopped for key in self._journal.limits)
 
     async def run(self) -> None:
         """Check every second, until cancelled. A stop that is interrupted is repeated by the ordinary steps."""
@@ -75,13 +85,13 @@ class OfflineLimits:
             await asyncio.sleep(LOOK_S)
 
     async def check(self) -> None:
-        """Stop the work that is past its deadline. What cannot be stopped is tried again by the next check."""
+        """Stop the work whose time is up. What cannot be stopped is tried again by the next check."""
         await aio.gather(self._stop(host, placed) for host, placed in self._overdue())
 
     def _overdue(self) -> list[tuple[str, str]]:
-        clocks = {host: self._journal.clock(cell) for host, cell in self._cells.items()}
-        left = (one for one in self._journal.deadlines.items() if one[0] not in self._stopped)
-        return [key for key, deadline_ms in left if key[0] in clocks and deadline_ms <= clocks[key[0]].now_ms()]
+        limited = [key for key in self._journal.limits if key[0] in self._cells and key not in self._stopped]
+        left_ms = {key: self._journal.left_ms(*key) for key in limited}
+        return [key for key, left in left_ms.items() if left is not None and left <= 0]
 
     async def _stop(self, host: str, placed: str) -> None:
         work = self._journal.pages[host].held[placed]

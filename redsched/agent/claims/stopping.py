@@ -39,7 +39,7 @@ class EndSteps:
         """Stop the work of a placement that the store has already freed, so there is nothing to report."""
         _log.info("a placement was freed without this host", host=self._host.name, claim=work.id, placed=work.placed)
         await self._context.stop(work)
-        await self._host.journal.write_ended(self._host.name, work, self._host.now_ms)
+        await self._host.journal.write_ended(self._host.name, work)
 
     async def report_gone(self, work: JournalEntry, entry_id: str = "") -> None:
         """Report that the work is gone, with the newest token if the claim was resized in the meantime."""
@@ -49,7 +49,7 @@ class EndSteps:
             work, answer = resized, await self._report_gone(resized, external, entry_id)
         if answer.outcome is Outcome.OK:
             self._host.note_external(external)
-        await self._context.write_tombstone(work, answer, end_reason=answer.facts[0] if answer.facts else "")
+        await self._context.write_tombstone(work, answer.facts[0] if answer.facts else "")
 
     async def _report_gone(self, work: JournalEntry, external: dict[str, int], entry_id: str) -> ScriptResult:
         # The store ignores this reason for a claim that its owner has released.

@@ -10,14 +10,14 @@ import json
 import sqlite3
 import uuid
 from collections import defaultdict
-from collections.abc import Awaitable
-from functools import partial
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from redsched.agent.journal import schema as sql
 from redsched.agent.journal.file import JournalFile, opening
 from redsched.agent.journal.schema import VERSION, HostPage, JournalEntry, from_row, to_row
+from redsched.agent.journal.steady_clock import Reading, SteadyClock, read_clocks
 from redsched.agent.store_clock import StoreClock
 from redsched.model import ClaimStatus
 from redsched.model.payload import payload_in
@@ -29,13 +29,13 @@ BLOCK = 1000
 """The number of report numbers reserved at a time. A process that dies leaves the rest of its block unused."""
 
 REMEMBER_MS = 600_000
-"""The least time for which tombstones are kept; the store remembers ended claims for as long."""
+"""The least time, by the journal's clock, for which tombstones are kept; the store remembers ended claims as long."""
 
 MAX_TOMBSTONES = 200_000
 """The most tombstones, about 20 MB of file. Above it the oldest are deleted, even if no host has attested since."""
 
-_WALL_OFFSET = "wall_offset_ms:"
-"""The beginning of the names in `meta` of the clocks' offsets; the name of the cell follows."""
+_CLOCK = "clock"
+"""The name in `meta` of the last reading of the machine's clocks, and of the journal's time then."""
 
 MAX_IN_MEMORY = 20_000
 """The number of tombstones, the newest of all hosts, that `has_ended` and `ended_token` consult."""
@@ -44,17 +44,18 @@ MAX_IN_MEMORY = 20_000
 class Journal(JournalFile):
     """The journal of one agent process. Created by `open_journal`; used from one event loop; closed by `close`."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, read: Callable[[], Reading] = read_clocks) -> None:
         super().__init__(connection, path)
         self.id = ""
+        self.clock: SteadyClock
+        """The time by which work has run and tombstones have become old."""
         self.pages: defaultdict[str, HostPage] = defaultdict(HostPage)
         self.texts: dict[str, str] = {}
         """The long texts that held placements refer to, by name."""
-        self.deadlines: dict[tuple[str, str], int] = {}
-        """When the work of held placements has to stop (the store's time, ms), by host and `placed`; most have none."""
-        self._clocks: dict[str, StoreClock] = {}
-        self._wall_offsets_ms: dict[str, int] = {}
-        """How far the store's clock was ahead of this machine's, by cell."""
+        self.limits: dict[tuple[str, str], int | None] = {}
+        """When the work of held placements has to stop (the journal's time, ms), by host and `placed`; most have no
+        limit. None: the journal of an earlier release does not have it."""
+        self._store_clocks: dict[str, StoreClock] = {}
         self._ended: dict[tuple[str, str], str] = {}
         """The tokens with which placements ended, by host and `placed`."""
         self._with_ended: set[str] = set()
@@ -64,7 +65,7 @@ class Journal(JournalFile):
         self._number = 0
         self._ceiling = 0
         self._reserving = asyncio.Lock()
-        self._load()
+        self._load(read)
 
     # -- report numbers
 
@@ -81,16 +82,20 @@ class Journal(JournalFile):
 
     # -- clocks
 
-    def clock(self, cell: str) -> StoreClock:
+    def store_clock(self, cell: str) -> StoreClock:
         """Return the clock of a cell's store, which all hosts of the cell share."""
-        if cell not in self._clocks:
-            keep = partial(self._write_wall_offset, cell)
-            self._clocks[cell] = StoreClock(self._wall_offsets_ms.get(cell, 0), keep)
-        return self._clocks[cell]
+        return self._store_clocks.setdefault(cell, StoreClock())
 
-    def _write_wall_offset(self, cell: str, offset_ms: int) -> Awaitable[None]:
-        # Nobody waits for it: after a crash, the next process has the one before until it gets a reply.
-        return self._write(sql.SET_META, (f"{_WALL_OFFSET}{cell}", str(offset_ms)))
+    def left_ms(self, host: str, placed: str) -> int | None:
+        """Return how long the work of a held placement may still run; None for no limit, or one that is not known."""
+        ends_at_ms = self.limits.get((host, placed))
+        return None if ends_at_ms is None else ends_at_ms - self.clock.now_ms()
+
+    def write_limit(self, host: str, placed: str, left_ms: int) -> Awaitable[None]:
+        """Record how long the work of a held placement may run from now on."""
+        ends_at_ms = self.clock.now_ms() + left_ms
+        self.limits[host, placed] = ends_at_ms
+        return self._write(sql.SET_LIMIT, (host, placed, ends_at_ms))
 
     # -- hosts
 
@@ -112,29 +117,38 @@ class Journal(JournalFile):
 
     # -- placements
 
-    def write_held(self, host: str, work: JournalEntry) -> Awaitable[None]:
-        """Store a placement, or update a stored one."""
+    def write_held(self, host: str, work: JournalEntry, left_ms: int | None = None) -> Awaitable[None]:
+        """Store a placement, or update a stored one. `left_ms`: how long the work of a new one may run, if limited."""
         self._hold(host, work)
+        if left_ms is not None and self.limits.get((host, work.placed), 0) is None:
+            self.write_limit(host, work.placed, left_ms)
         return self._write(sql.SET_PLACEMENT, to_row(host, work))
 
-    def write_ended(self, host: str, work: JournalEntry, now_ms: int, end_reason: str = "") -> Awaitable[None]:
-        """Replace a placement by its tombstone. `now_ms` is the store's time, the only clock used for its age.
+    def write_ended(self, host: str, work: JournalEntry, end_reason: str = "") -> Awaitable[None]:
+        """Replace a placement by its tombstone, whose age counts from now.
 
         `end_reason` is the reason that the store replied with, kept to restore it to a store that has lost it.
         """
         page = self.pages[host]
-        self._drop(host, work.placed)
+        self._delete(host, work.placed)
         self._remember(host, work.placed, work.id, work.token)
-        self._write(sql.DELETE_PLACEMENT, (host, work.placed))
         was_active = work.was_active or work.state is ClaimStatus.ACTIVE
         self._with_ended.add(host)
-        row = (host, work.placed, work.id, work.token, end_reason, page.attested_epoch, int(was_active), now_ms)
+        row = (
+            host,
+            work.placed,
+            work.id,
+            work.token,
+            end_reason,
+            page.attested_epoch,
+            int(was_active),
+            self.clock.now_ms(),
+        )
         return self._write(sql.SET_TOMBSTONE, row)
 
     def write_forgotten(self, host: str, placed: str) -> Awaitable[None]:
         """Delete a placement whose work was never started. It needs no tombstone, because there is no end to report."""
-        self._drop(host, placed)
-        return self._write(sql.DELETE_PLACEMENT, (host, placed))
+        return self._delete(host, placed)
 
     def has_ended(self, host: str, placed: str, token: str) -> bool:
         """Return whether a placement ended here with this token or a newer one, according to the newest tombstones."""
@@ -146,7 +160,7 @@ class Journal(JournalFile):
         return self._newest.get((host, claim_id), "")
 
     async def ended(self, host: str) -> list[EndedPlacement]:
-        """Return the placements that ended here and whose tombstones have not been pruned."""
+        """Return the placements that ended here and whose tombstones have not been pruned, by the journal's time."""
         if host not in self._with_ended:
             return []
         rows = await self._read(lambda: self._connection.execute(sql.TOMBSTONES, (host,)).fetchall())
@@ -166,12 +180,13 @@ class Journal(JournalFile):
         """Return what the request of a placement gives to the hook; None for nothing."""
         return payload_in(self.texts.get(request_name(work.digest)))
 
-    def prune(self, now_ms: int) -> None:
+    def prune(self) -> None:
         """Delete tombstones older than REMEMBER_MS whose host has attested since, and the oldest above the limit.
 
-        Delete texts too that no held placement refers to.
+        Delete texts too that no held placement refers to. Record the time, from which the next process continues.
         """
-        self._write(sql.PRUNE_OLD, (now_ms - REMEMBER_MS,))
+        self._write_clock()
+        self._write(sql.PRUNE_OLD, (self.clock.now_ms() - REMEMBER_MS,))
         self._write(sql.PRUNE_MANY, (MAX_TOMBSTONES,))
         named = {name for page in self.pages.values() for work in page.held.values() for name in work.texts}
         for name in self.texts.keys() - named:
@@ -180,23 +195,24 @@ class Journal(JournalFile):
 
     # -- inside
 
-    def _load(self) -> None:
+    def _load(self, read: Callable[[], Reading]) -> None:
         meta = dict(self._connection.execute("SELECT name, value FROM meta"))
         self.id = meta.get("id") or uuid.uuid4().hex
         # The ceiling is durable before the first number is used, and one block ahead, so that a start needs one write.
         self._number = int(meta.get("ceiling", 0))
         self._ceiling = self._number + BLOCK
-        pairs = [("schema", VERSION), ("id", self.id), ("ceiling", str(self._ceiling))]
+        self.clock = SteadyClock(_kept_clock(meta.get(_CLOCK, "")), read)
+        pairs = [("schema", VERSION), ("id", self.id), ("ceiling", str(self._ceiling)), (_CLOCK, self._clock_text())]
         with self._connection:
             self._connection.executemany(sql.SET_META, pairs)
-        self._wall_offsets_ms = {
-            name.removeprefix(_WALL_OFFSET): int(value) for name, value in meta.items() if name.startswith(_WALL_OFFSET)
-        }
+            self._connection.execute(sql.DELETE_STALE_LIMITS)
+        known = {(host, placed): ends_at_ms for host, placed, ends_at_ms in self._connection.execute(sql.LIMITS)}
         for name, left, attested, external in self._connection.execute(sql.HOSTS):
             self.pages[name] = HostPage(left, attested, json.loads(external))
         for row in self._connection.execute(sql.PLACEMENTS):
             host, work = from_row(row)
             self._hold(host, work)
+        self.limits |= known
         self.texts = dict(self._connection.execute(sql.TEXTS))
         self._with_ended = {host for (host,) in self._connection.execute(sql.WITH_TOMBSTONES)}
         for host, placed, claim_id, token in self._connection.execute(sql.NEWEST, (MAX_IN_MEMORY,)):
@@ -205,13 +221,24 @@ class Journal(JournalFile):
     def _hold(self, host: str, work: JournalEntry) -> None:
         self.pages[host].held[work.placed] = work
         if work.runtime_deadline_ms is not None:
-            self.deadlines[host, work.placed] = work.runtime_deadline_ms
+            self.limits.setdefault((host, work.placed))
         else:
-            self.deadlines.pop((host, work.placed), None)
+            self.limits.pop((host, work.placed), None)
 
-    def _drop(self, host: str, placed: str) -> None:
+    def _delete(self, host: str, placed: str) -> Awaitable[None]:
         self.pages[host].held.pop(placed, None)
-        self.deadlines.pop((host, placed), None)
+        if (host, placed) in self.limits:
+            del self.limits[host, placed]
+            self._write(sql.DELETE_LIMIT, (host, placed))
+        return self._write(sql.DELETE_PLACEMENT, (host, placed))
+
+    def _clock_text(self) -> str:
+        reading, now_ms = self.clock.reading()
+        return json.dumps([reading.boot_id, reading.up_ms, reading.wall_ms, now_ms])
+
+    def _write_clock(self) -> None:
+        # Nobody waits for it: after a crash, the next process continues from the one before.
+        self._write(sql.SET_META, (_CLOCK, self._clock_text()))
 
     def _remember(self, host: str, placed: str, claim_id: str, token: str) -> None:
         for newest, name in ((self._ended, placed), (self._newest, claim_id)):
@@ -225,10 +252,17 @@ class Journal(JournalFile):
         return self._write(sql.SET_HOST, (host, page.left_epoch, page.attested_epoch, json.dumps(page.external)))
 
 
-def open_journal(path: Path) -> Journal:
+def _kept_clock(text: str) -> tuple[Reading, int] | None:
+    if not text:
+        return None
+    boot_id, up_ms, wall_ms, now_ms = json.loads(text)
+    return Reading(boot_id, up_ms, wall_ms), now_ms
+
+
+def open_journal(path: Path, read: Callable[[], Reading] = read_clocks) -> Journal:
     """Open or create the journal at `path`. Call it inside the event loop that will use it.
 
     Raises OtherAgent when another process has it open, JournalBroken when the file cannot be used.
     """
     with opening(path) as connection:
-        return Journal(connection, path)
+        return Journal(connection, path, read)

@@ -29,6 +29,9 @@ CREATE TABLE IF NOT EXISTS placement (
     is_running INTEGER NOT NULL, named TEXT NOT NULL, record TEXT NOT NULL, before TEXT NOT NULL, moves TEXT NOT NULL,
     work_end TEXT NOT NULL, was_active INTEGER NOT NULL, origin TEXT NOT NULL DEFAULT '', PRIMARY KEY (host, placed)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS run_limit (
+    host TEXT, placed TEXT, ends_at_ms INTEGER NOT NULL, PRIMARY KEY (host, placed)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS text (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tombstone (
     host TEXT, placed TEXT, id TEXT NOT NULL, token TEXT NOT NULL, end_reason TEXT NOT NULL, epoch TEXT NOT NULL,
@@ -46,6 +49,11 @@ PLACEMENTS = """SELECT host, placed, id, token, root, state, is_running, named, 
     was_active, origin FROM placement"""
 SET_PLACEMENT = "INSERT OR REPLACE INTO placement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 DELETE_PLACEMENT = "DELETE FROM placement WHERE host = ? AND placed = ?"
+LIMITS = "SELECT host, placed, ends_at_ms FROM run_limit"
+SET_LIMIT = "INSERT OR REPLACE INTO run_limit VALUES (?, ?, ?)"
+DELETE_LIMIT = "DELETE FROM run_limit WHERE host = ? AND placed = ?"
+DELETE_STALE_LIMITS = """DELETE FROM run_limit WHERE NOT EXISTS
+    (SELECT 1 FROM placement WHERE (host, placed) = (run_limit.host, run_limit.placed))"""
 TEXTS = "SELECT name, text FROM text"
 SET_TEXT = "INSERT OR REPLACE INTO text VALUES (?, ?)"
 DELETE_TEXT = "DELETE FROM text WHERE name = ?"
@@ -104,7 +112,8 @@ class JournalEntry:
 
     @property
     def runtime_deadline_ms(self) -> int | None:
-        """When its host has to stop its work (the store's time); None for no limit, or if it is unreadable."""
+        """When its host has to stop its work, by the store's clock when it was placed here; None for no limit, or if it
+        is unreadable. The agent counts the time that is left then on its own clock."""
         return parse_int(self.record.get("runtime_deadline_ms", ""), 0) or None
 
     @property

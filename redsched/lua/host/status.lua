@@ -10,6 +10,7 @@
 --   if_match     if_match.lua
 -- Reply OK | ALREADY_DONE (nothing changed) | UNKNOWN | CHANGED (if_match names another tag); epoch, now_ms, then after
 --   CHANGED the tag
+-- include: clock_shift
 -- include: fence
 -- include: if_match
 -- include: operator_tag
@@ -55,6 +56,11 @@ else
 end
 if drain_deadline_ms then
   redis.call('HSET', KEY.host, 'drain_deadline_ms', drain_deadline_ms, 'drain_then', ARG.after)
+  if clock_shift() ~= 0 then
+    redis.call('HSET', KEY.host, 'clock_shift_ms', text(clock_shift()))
+  else
+    redis.call('HDEL', KEY.host, 'clock_shift_ms')
+  end
 else
   redis.call('HDEL', KEY.host, 'drain_deadline_ms', 'drain_then')
 end

@@ -61,7 +61,7 @@ async def held_by(cell: Cell, request: Request, claim: Claim, besides: Collectio
     if not ids:
         return ()
     claims = await cell.store.claims.read(sorted(ids))
-    leaving = await cell.store.hosts.draining(cell.updater.now_ms())
+    leaving = await cell.store.hosts.draining(cell.updater.now_ms(), cell.updater.epoch)
     evacuated = {host for host, how in leaving.items() if how == "evacuate"}
     others = {claim_id: other_of(claim_id, claims.get(claim_id), evacuated) for claim_id in ids}
     return tuple(Held(one, tuple(others[claim_id] for claim_id in ids)) for one, ids in related.items() if ids)

@@ -140,7 +140,7 @@ class _OfHost:
 
     @classmethod
     def read(cls, fields: Mapping[str, str], epoch: str, now_ms: int) -> "_OfHost":
-        how = draining_of(fields, now_ms)
+        how = draining_of(fields, now_ms, epoch)
         return cls(*condition_from(fields, epoch, now_ms), how if how in ("move", "evacuate") else "")
 
     def on(self, claim: Claim) -> Claim:

@@ -99,7 +99,7 @@ class MigrationService:
             raise _error_though_ended(error, claim) from error
 
     async def _next_placement(self, cell: Cell, claim: Claim, hosts: frozenset[str]) -> Claim:
-        if claim.is_overdue(cell.updater.now_ms()):
+        if await cell.is_overdue(claim):
             raise ClaimState(
                 f"claim {claim.id} could not be placed again before its max_runtime_s of {claim.max_runtime_s} s had "
                 "passed",
@@ -209,7 +209,7 @@ class MigrationService:
         an end that is reported to a caller is repeated in later epochs: the scheduler may be connected to a replaced
         primary, where no host can confirm.
         """
-        end_reason = EndReason.MAX_RUNTIME if claim.is_overdue(cell.updater.now_ms()) else EndReason.FAILED
+        end_reason = EndReason.MAX_RUNTIME if await cell.is_overdue(claim) else EndReason.FAILED
         end_reason = EndReason.SHELVED if _is_unshelved(claim) else end_reason
         answer = await cell.store.claims.release(
             claim.host, claim.id, token, end_reason=end_reason, objects=counted_by(claim)

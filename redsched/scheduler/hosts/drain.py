@@ -70,7 +70,11 @@ class DrainWorker:
     async def _next_claims(self) -> list[tuple[Claim, str]]:
         """Return some claims that need work, each with how it leaves its host."""
         store, now_ms = self._cell.store, self._cell.updater.now_ms()
-        hosts = await store.hosts.draining(now_ms)
+        hosts = await store.hosts.draining(now_ms, self._cell.updater.epoch)
+        if STOP in hosts.values():
+            # A poll reads the time without the fence, which begins an epoch if the clock has jumped.
+            clock = await store.tick()
+            hosts = await store.hosts.draining(clock.now_ms, clock.epoch)
         # Other schedulers do the same work: a random order avoids most collisions.
         names, ids = random.sample(list(hosts), len(hosts)), list[str]()
         for batch in chunks(names, HOSTS_AT_ONCE):
@@ -86,7 +90,7 @@ class DrainWorker:
     async def _empty(self, claim: Claim, how: str) -> None:
         if how == STOP:
             await self._stop(claim)
-        elif claim.state in HELD and claim.is_overdue(self._cell.updater.now_ms()):
+        elif claim.state in HELD and await self._cell.is_overdue(claim):
             await self._end_overdue(claim)
         elif claim.state is ClaimStatus.ENDING:
             await self._cell.store.claims.reconcile([claim.id], counted_by(claim))
@@ -142,7 +146,9 @@ def _is_due(claim: Claim, how: str, now_ms: int) -> bool:
     """Return whether to handle a claim now, given how claims leave its host (`how`)."""
     if how == EVACUATE and claim.state is ClaimStatus.ENDING:
         return True
-    if how != STOP and claim.state is ClaimStatus.ACTIVE and next_move_at_ms(claim) > now_ms:
+    # A later time than that is of a clock that has been set back since.
+    waits = now_ms < next_move_at_ms(claim) <= now_ms + 2 * LONGEST_PAUSE_S * 1000
+    if how != STOP and claim.state is ClaimStatus.ACTIVE and waits:
         return False
     states = HELD if how in (EVACUATE, STOP) else (ClaimStatus.ACTIVE,) if how else ()
     return claim.state in states and claim.target is None
@@ -190,7 +196,7 @@ async def unmovable_reasons(
     if any(one.target is not None for one in claims):
         return reasons
     now_ms = cell.updater.now_ms()
-    leaving = await cell.store.hosts.draining(now_ms)
+    leaving = await cell.store.hosts.draining(now_ms, cell.updater.epoch)
     wholes: dict[tuple[str, str, str], str | None] = {}
     """Why server groups and gangs cannot move as a whole: results of `_group_unmovable`."""
     for claim in claims:

@@ -102,7 +102,7 @@ class GroupDrain:
         return group is not None
 
     async def _group(self, cell: Cell, claim: Claim) -> GroupTarget | None:
-        leaving = await cell.store.hosts.draining(cell.updater.now_ms())
+        leaving = await cell.store.hosts.draining(cell.updater.now_ms(), cell.updater.epoch)
         drained = frozenset(host for host, how in leaving.items() if how == "move")
         for find in (_in_server_group, self._in_gang):
             what, claims = await find(cell, claim, drained)

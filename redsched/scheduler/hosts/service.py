@@ -318,7 +318,7 @@ def host_view(cell: Cell, hashes: HostHashes, claims: int) -> HostView:
         claims=claims,
         pools=_pools(keyed("pool.", fields), traits),
         aggregates=frozenset(keyed("aggregate.", fields)),
-        draining=draining_of(fields, cell.updater.now_ms()),
+        draining=draining_of(fields, cell.updater.now_ms(), cell.updater.epoch),
         drain_deadline_ms=parse_int(fields.get("drain_deadline_ms", ""), 0) or None,
         drain_then=fields.get("drain_then", ""),
         status_reason=fields.get("status_reason", ""),

@@ -99,6 +99,12 @@ FIELDS = (
         survives=True,
     ),
     Field(
+        "clock_shift_ms",
+        CLAIM,
+        "`clock_shift_ms` of `meta` when its deadlines were written; 0 if absent.",
+        survives=True,
+    ),
+    Field(
         ALTERNATES,
         CLAIM,
         "The number of hosts in the claim's list of alternates, a key of its own.",

@@ -38,7 +38,7 @@ LIMIT = "limit."
 TRIED = "tried."
 WRITTEN_OFF = "lost"
 """The epoch of a host that was written off and has not returned."""
-DRAINING_FIELDS = ("draining", "drain_deadline_ms", "drain_then")
+DRAINING_FIELDS = ("draining", "drain_deadline_ms", "drain_then", "epoch")
 HOSTS_DIGEST = "hosts_digest"
 ROOT = "/"
 """The value of the field `pool.<name>` of a pool directly in the host."""
@@ -80,13 +80,14 @@ def digest(text: str) -> str:
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
-def draining_of(fields: Mapping[str, str | None], now_ms: int) -> str:
+def draining_of(fields: Mapping[str, str | None], now_ms: int, epoch: str) -> str:
     """Return how claims leave a host: `move` or `evacuate` (they are placed elsewhere), `stop`, or '' (they stay).
 
-    After its deadline a drain with moves becomes `stop` or ''.
+    After its deadline a drain with moves becomes `stop` or ''. The deadline of a host that has not attested to the
+    epoch may be of another clock: attest.lua moves it to the present one.
     """
     how, by_ms = fields.get("draining") or "", parse_int(fields.get("drain_deadline_ms") or "", 0)
-    if how != "move" or not 0 < by_ms <= now_ms:
+    if how != "move" or not 0 < by_ms <= now_ms or fields.get("epoch") != epoch:
         return how
     return "stop" if fields.get("drain_then") == AtDeadline.STOP else ""
 

@@ -100,7 +100,7 @@ class HostCommands:
         reply = await self._cell.scripts.run("inbox", [self._cell.keys.inbox(host) for host in hosts], (after,))
         return [[_inbox_entry(entry_id, mapping_of(values)) for entry_id, values in entries] for entries in reply[1:]]
 
-    async def draining(self, now_ms: int) -> dict[str, str]:
+    async def draining(self, now_ms: int, epoch: str) -> dict[str, str]:
         """Return the hosts that their claims must leave, and how they leave, as returned by `draining_of`."""
         with self._cell.reading():
             names = sorted(await self._cell.reader.smembers(self._cell.keys.draining))
@@ -108,7 +108,7 @@ class HostCommands:
             for name in names:
                 pipe.hmget(self._cell.keys.host(name), DRAINING_FIELDS)
             found = await pipe.execute() if names else []
-        hows = (draining_of(dict(zip(DRAINING_FIELDS, values, strict=True)), now_ms) for values in found)
+        hows = (draining_of(dict(zip(DRAINING_FIELDS, values, strict=True)), now_ms, epoch) for values in found)
         return {name: how for name, how in zip(names, hows, strict=True) if how}
 
     async def lapsed(self, since_ms: int, now_ms: int, offset: int, most: int) -> list[str]:

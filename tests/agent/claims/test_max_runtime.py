@@ -1,6 +1,6 @@
 """Work whose time is up: its agent stops it in every state, with and without the store, whatever `on_exit` says.
 
-The agent's view of the store's time is shifted, so that no test waits for a deadline.
+The time since the machine's boot is shifted, so that no test waits for a deadline.
 """
 
 import asyncio
@@ -16,13 +16,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import redis
 
 from redsched.agent import backoff
 from redsched.agent.claims import runtime_limits
 from redsched.agent.claims.stopping import as_ending
+from redsched.agent.journal import steady_clock
 from redsched.agent.journal.journal import open_journal
 from redsched.agent.journal.schema import JournalEntry, WorkEnd
-from redsched.agent.store_clock import StoreClock
 from redsched.errors import Forbidden, NotFound, OutcomeUnknown, RedschedError, StoreUnavailable, Unauthenticated
 from redsched.model import ClaimStatus, EndReason, OnExit
 from redsched.scheduler.background.recorder import Recorder
@@ -44,7 +45,7 @@ BLOCKED = "while [ ! -e $(dirname $0)/go ]; do sleep 0.02; done"
 
 
 class Shift:
-    """How far the store's time is ahead, as agents in this process see it."""
+    """How far the time since the boot is ahead, as the journals of this process see it."""
 
     def __init__(self) -> None:
         self.ms = 0
@@ -56,8 +57,8 @@ class Shift:
 @pytest.fixture(autouse=True)
 def shift(monkeypatch: pytest.MonkeyPatch) -> Shift:
     """Shift the clocks of agents, and shorten the pauses between their checks and attempts."""
-    made, now_ms = Shift(), StoreClock.now_ms
-    monkeypatch.setattr(StoreClock, "now_ms", lambda clock: now_ms(clock) + made.ms)
+    made, up_ms = Shift(), steady_clock.up_ms
+    monkeypatch.setattr(steady_clock, "up_ms", lambda: up_ms() + made.ms)
     monkeypatch.setattr(runtime_limits, "LOOK_S", 0.02)
     monkeypatch.setattr(RUN, "CONNECT_AGAIN_S", 0.02)
     monkeypatch.setattr(backoff, "LONGEST_PAUSE_S", 0.05)
@@ -143,11 +144,14 @@ async def test_a_start_that_takes_longer_is_interrupted(world: World, shift: Shi
     assert len(world.calls("stop")) == 1
 
 
-async def test_what_comes_too_late_is_not_started(world: World, shift: Shift) -> None:
+async def test_what_comes_too_late_is_not_started(world: World) -> None:
     """It was placed again, or its host had been cut off."""
-    await world.start(hook=world.hook)
-    shift.pass_by()
+    agent = await world.start(hook=world.hook)
+    await world.stop(agent)
     await world.place("a", max_runtime_s=HOUR_S, max_attempts=3)
+    with redis.Redis.from_url(world.url, protocol=2) as client:
+        client.hincrby(world.cell.keys.claim("a"), "runtime_deadline_ms", -HOUR_S * 1000)
+    await world.start(hook=world.hook)
     await has_ended(world)
     assert world.calls("start") == []
 

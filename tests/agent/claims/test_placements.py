@@ -424,7 +424,7 @@ async def test_a_later_placement_that_has_ended_here_does_not_keep_an_older_one_
     first = (await world.place("a", HERE)).placed[0].token
     before = (await world.cell.tick()).epoch
     async with journal_of(world) as journal:
-        journal.write_ended("h1", held_work("a", f"{first}9", THERE), 1)
+        journal.write_ended("h1", held_work("a", f"{first}9", THERE))
     await world.start([TWO_NODES], hook=world.hook)
     await are(world, {first: "active"})
     assert (await world.cell.tick()).epoch == before

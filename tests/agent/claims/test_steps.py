@@ -325,7 +325,7 @@ async def test_a_store_that_insists_on_an_older_token_has_lost_writes(bench: Ben
 
 
 async def test_a_placement_that_ended_here_by_a_later_token_is_not_begun(bench: Bench) -> None:
-    bench.journal.write_ended("h1", held_work("a", f"{E1}.9", placed=WORK.placed), 1000)
+    bench.journal.write_ended("h1", held_work("a", f"{E1}.9", placed=WORK.placed))
     await bench.steps.lifecycle.bring_up(WORK)
     assert bench.scripted.asked == ["accept", "raise_epoch"]
     assert (bench.hook.calls, bench.held) == ([], {})

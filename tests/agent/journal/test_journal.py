@@ -25,6 +25,7 @@ from redsched.model import ClaimStatus
 from redsched.origin import Origin
 from redsched.store.codec.results import EndedPlacement
 from tests.agent.conftest import held_work
+from tests.support.clocks import Clocks
 
 E1, E2 = "1790000000000-aaaaaaaa", "1790000000001-bbbbbbbb"
 WORK = held_work(
@@ -102,10 +103,10 @@ async def test_a_host_holds_two_placements_of_one_claim(tmp_path: Path) -> None:
 
     journal = await reopened(tmp_path / "j.sqlite", act)
     assert journal.pages["h1"].held == {WORK.placed: WORK, second.placed: second}
-    journal.write_ended("h1", second, 1000)
+    journal.write_ended("h1", second)
     assert journal.pages["h1"].held == {WORK.placed: WORK}
-    journal.write_ended("h1", WORK, 1001)
-    assert [one.placed for one in await journal.ended("h1")] == [second.placed, WORK.placed]
+    journal.write_ended("h1", WORK)
+    assert {one.placed for one in await journal.ended("h1")} == {second.placed, WORK.placed}
     assert journal.ended_token("h1", WORK.id) == second.token, "the newest, whichever ended last"
     await journal.close()
 
@@ -122,7 +123,7 @@ async def test_texts_are_kept_for_as_long_as_a_placement_refers_to_them(tmp_path
 
     journal = await reopened(tmp_path / "j.sqlite", act)
     assert journal.texts == {name: f"text of {name}" for name in texts | other}
-    journal.prune(0)
+    journal.prune()
     assert journal.texts == {name: f"text of {name}" for name in texts}
     await journal.close()
     journal = open_journal(tmp_path / "j.sqlite")
@@ -133,11 +134,13 @@ async def test_texts_are_kept_for_as_long_as_a_placement_refers_to_them(tmp_path
 async def test_an_ended_placement_leaves_a_tombstone(tmp_path: Path) -> None:
     def act(journal: Journal) -> None:
         journal.write_held("h1", WORK)
-        journal.write_ended("h1", WORK, 1000, "released")
+        journal.write_ended("h1", WORK, "released")
 
     journal = await reopened(tmp_path / "j.sqlite", act)
     assert journal.pages["h1"].held == {}
-    assert await journal.ended("h1") == [EndedPlacement(WORK.id, WORK.token, WORK.placed, "released", False, 1000)]
+    [ended] = await journal.ended("h1")
+    assert ended == EndedPlacement(WORK.id, WORK.token, WORK.placed, "released", False, ended.ended_at_ms)
+    assert 0 < ended.ended_at_ms <= journal.clock.now_ms()
     assert await journal.ended("h2") == []
     await journal.close()
 
@@ -157,7 +160,7 @@ async def test_what_is_ending_and_its_tombstone_say_whether_it_had_been_active(
     journal = await reopened(path, lambda journal: journal.write_held("h1", work))
     assert journal.pages["h1"].held == {work.placed: work}
     await journal.close()
-    journal = await reopened(path, lambda journal: journal.write_ended("h1", work, 1000))
+    journal = await reopened(path, lambda journal: journal.write_ended("h1", work))
     assert [one.was_active for one in await journal.ended("h1")] == [was_active]
     await journal.close()
 
@@ -165,35 +168,44 @@ async def test_what_is_ending_and_its_tombstone_say_whether_it_had_been_active(
 async def test_a_read_sees_what_was_written_before_it(tmp_path: Path) -> None:
     journal = open_journal(tmp_path / "j.sqlite")
     for number in range(20):
-        journal.write_ended("h1", placing(f"a{number}", number), number)
+        journal.write_ended("h1", placing(f"a{number}", number))
         assert len(await journal.ended("h1")) == number + 1
     await journal.close()
 
 
 async def test_tombstones_stay_until_they_are_old_and_their_host_has_attested_since(tmp_path: Path) -> None:
-    journal = open_journal(tmp_path / "j.sqlite")
+    clocks = Clocks()
+    journal = open_journal(tmp_path / "j.sqlite", clocks.read)
     journal.write_attested("h1", E1)
-    journal.write_ended("h1", placing("old", 1), 1000)
-    journal.prune(now_ms=1000 + REMEMBER_MS + 1)
+    journal.write_ended("h1", placing("old", 1))
+    clocks.wait(REMEMBER_MS + 1)
+    journal.prune()
     assert [one.id for one in await journal.ended("h1")] == ["old"], "no attestation has told it yet"
     journal.write_left_epoch("h1", E1)
-    journal.prune(now_ms=1000 + REMEMBER_MS + 1)
+    journal.prune()
     assert [one.id for one in await journal.ended("h1")] == ["old"], "the new epoch has not been told yet"
+    journal.write_ended("h1", placing("attested", 2))
     journal.write_attested("h1", E2)
-    journal.write_ended("h1", placing("new", 2), 1000)
-    journal.prune(now_ms=1000 + REMEMBER_MS)
-    assert [one.id for one in await journal.ended("h1")] == ["old", "new"], "neither is old enough"
-    journal.prune(now_ms=1000 + REMEMBER_MS + 1)
+    journal.write_ended("h1", placing("new", 3))
+    journal.prune()
+    assert [one.id for one in await journal.ended("h1")] == ["attested", "new"]
+    clocks.wait(REMEMBER_MS)
+    journal.prune()
+    assert [one.id for one in await journal.ended("h1")] == ["attested", "new"], "neither is old enough"
+    clocks.wait(1)
+    journal.prune()
     assert [one.id for one in await journal.ended("h1")] == ["new"]
     await journal.close()
 
 
 async def test_tombstones_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "MAX_TOMBSTONES", 3)
-    journal = open_journal(tmp_path / "j.sqlite")
+    clocks = Clocks()
+    journal = open_journal(tmp_path / "j.sqlite", clocks.read)
     for number in range(6):
-        journal.write_ended("h1", placing(f"a{number}", number), number)
-    journal.prune(now_ms=10)
+        journal.write_ended("h1", placing(f"a{number}", number))
+        clocks.wait(1)
+    journal.prune()
     assert [one.id for one in await journal.ended("h1")] == ["a3", "a4", "a5"]
     await journal.close()
 
@@ -372,7 +384,7 @@ async def test_a_journal_of_the_schema_before_is_upgraded(tmp_path: Path) -> Non
 async def test_a_placement_has_ended_when_it_has_by_this_token_or_a_later_one(tmp_path: Path) -> None:
     """A resize changes the token. Other placements of the claim on that host are unaffected, older or newer."""
     resized = held_work("a", f"{E1}.12", {"VCPU": 1}, placed=f"{E1}.10")
-    journal = await reopened(tmp_path / "j.sqlite", lambda journal: journal.write_ended("h1", resized, 1000))
+    journal = await reopened(tmp_path / "j.sqlite", lambda journal: journal.write_ended("h1", resized))
     tokens = (f"{E1}.10", f"{E1}.12", f"{E1}.13", f"{E2}.1")
     assert [journal.has_ended("h1", f"{E1}.10", token) for token in tokens] == [True, True, False, False]
     assert not journal.has_ended("h1", f"{E1}.9", f"{E1}.9")

@@ -63,6 +63,7 @@ async def test_without_meta_a_cell_starts_in_a_new_epoch_that_is_not_settled(new
         "settled": "0",
         "settle_at_ms": str(clock.now_ms + 60_000),
         "unattested": "-1",
+        "began_ms": str(clock.now_ms),
         "schema": "2",
     }
     await open_host(new_cell)

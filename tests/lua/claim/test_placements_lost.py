@@ -276,7 +276,7 @@ async def test_an_evacuated_host_that_comes_back_is_to_stop_what_was_placed_else
     """In the epoch of its write-off as in later ones; the work counts until it has stopped. The host keeps the rest."""
     first, left = await active(cell, "a"), await active(cell, "left")
     await cell.hosts.write_off("h1", evacuate=True, force=True)
-    assert await cell.hosts.draining(0) == {"h1": "evacuate"}
+    assert await cell.hosts.draining(0, "") == {"h1": "evacuate"}
     second = await move_to(cell, "a", first)
     await arrive(cell, "a", second)
     await play.settle()
@@ -293,7 +293,7 @@ async def test_an_evacuated_host_that_comes_back_is_to_stop_what_was_placed_else
     assert await claimed(raw, cell, "h1") == 2
     await play.stop(first)
     await play.is_now(h2="active")
-    assert (await cell.hosts.draining(0), await raw.hget(cell.keys.host("h1"), "draining")) == ({}, None)
+    assert (await cell.hosts.draining(0, ""), await raw.hget(cell.keys.host("h1"), "draining")) == ({}, None)
 
 
 async def test_what_a_host_was_given_after_its_write_off_comes_back_with_it(

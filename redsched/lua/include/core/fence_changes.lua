@@ -24,6 +24,7 @@ end
 
 local function note_changes(cell, meta, replication, passed_ms, jump_ms, deadlines)
   local replid = id_after(replication, 'master_replid:')
+  local jumped_ms = (passed_ms > jump_ms or passed_ms < -1000) and passed_ms or nil
   if not meta[1] then
     mint(cell, replid, true)
     redis.call('HSET', KEYS[1], 'schema', text(SCHEMA))
@@ -31,15 +32,15 @@ local function note_changes(cell, meta, replication, passed_ms, jump_ms, deadlin
   end
   if replid ~= meta[4] then
     if not is_same_data(replication) then
-      return mint(cell, replid, false)
+      return mint(cell, replid, false, jumped_ms)
     end
     redis.call('HSET', KEYS[1], 'replid', replid)
   end
   -- A cell that waits for its hosts to attest must give them their full time.
   local harmless = deadlines and cell.settled and passed_ms > jump_ms
     and leases_outlast(deadlines, tonumber(meta[3]), cell.now_ms)
-  if (passed_ms > jump_ms and not harmless) or passed_ms < -1000 then
-    return mint(cell, replid, false)
+  if jumped_ms and not harmless then
+    return mint(cell, replid, false, jumped_ms)
   end
   if passed_ms >= 500 then
     redis.call('HSET', KEYS[1], 'now_ms', text(cell.now_ms))

@@ -14,13 +14,19 @@ do -- what only merge() uses: the server allows a script 200 local variables at 
   local JOURNALS = {'amounts', 'resizing_to', 'counted', 'token', 'resized_from', 'unreadable'}
 
   -- Merge the journal's placement of the same name: take the more advanced state, and the amounts of the later token.
-  local function join(cell, claim, placement, held)
+  -- The agent counts how long its work may run on its own clock. It reports the deadline only if that differs from what
+  -- it was given: `deadline_ms` is as it reports it.
+  local function join(cell, claim, placement, held, deadline_ms)
     if newer(held.token, placement.token) then
       for _, field in ipairs(JOURNALS) do
         placement[field] = held[field]
       end
     end
     placement.work_ended_at_ms = placement.work_ended_at_ms or held.work_ended_at_ms
+    if deadline_ms and deadline_ms ~= claim.stored.runtime_deadline_ms and claim.fields.runtime_deadline_ms then
+      local most_ms = cell.now_ms + to_int(claim.fields.max_runtime_s, 0, 0) * 1000
+      claim.fields.runtime_deadline_ms = text(math.min(to_int(deadline_ms, most_ms, most_ms), most_ms))
+    end
     if RANK[held.state] > RANK[placement.state] then
       placement.state = held.state
       if held.state == 'active' then
@@ -51,11 +57,15 @@ do -- what only merge() uses: the server allows a script 200 local variables at 
   -- Restore a placement from the journal, and the claim's fields with it. A pending claim still has all of its fields,
   -- and keeps them beside a placement that is ending.
   local function restore(cell, claim, entry, held, host)
+    -- include: clock_shift
     if not next(claim.placements) and not claim.fields.retry_root then
       for field, value in pairs(parse_claim(claim.id, claim.key, entry.record, true).fields) do
         claim.fields[field] = value -- an ended claim has kept only a few
       end
-      claim.fields.voided_at_ms = nil
+      claim.fields.voided_at_ms, claim.fields.clock_shift_ms = nil, nil
+      if claim.fields.runtime_deadline_ms and clock_shift() ~= 0 then
+        claim.fields.clock_shift_ms = text(clock_shift())
+      end
     end
     held.end_reason = ended_by_store(claim, held, host) or held.end_reason
     held.state = held.end_reason and 'ending' or held.state
@@ -146,7 +156,7 @@ do -- what only merge() uses: the server allows a script 200 local variables at 
       merged.reported[entry.placed] = true
       if placement then
         local before = placement.state
-        join(cell, claim, placement, held)
+        join(cell, claim, placement, held, merged.restoring and entry.record.runtime_deadline_ms)
         if before ~= 'active' and placement.state == 'active' then
           claim.fields.log = entry.record.log -- its confirmation was lost
         end
@@ -159,12 +169,16 @@ do -- what only merge() uses: the server allows a script 200 local variables at 
   end
 
   function merge(cell, entries, host, restoring)
+    -- include: shift_claim
     local merged = {claims = {}, drop = {}, reported = {}, restoring = restoring}
     local by_id = {}
     for _, entry in ipairs(entries) do
       local claim = by_id[entry.id]
       if not claim then
         claim = load_claim(entry.key, entry.id)
+        if restoring and has_deadline(claim) then
+          shift_claim(claim)
+        end
         by_id[entry.id] = claim
         merged.claims[#merged.claims + 1] = claim
       end

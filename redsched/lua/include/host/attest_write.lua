@@ -3,6 +3,7 @@
 -- include: attest_merge
 -- include: notify
 -- include: in_chunks
+-- include: put_fields
 -- include: sums
 
 -- Return the state of a placement that the journal does not have: `claimed`, or `starting` if the journal itself is
@@ -76,6 +77,7 @@ end
 -- Delete the notes on placements that the host was to drop, except those that its journal still has: another epoch may
 -- begin before the host has received the reply. A host that was written off has returned, which ends its evacuation.
 local function write_attested_host(host, drop, claimed, unclaimed)
+  -- include: clock_shift
   local dropping = {}
   for _, placed in ipairs(drop) do
     dropping['dropped.' .. placed] = true
@@ -84,6 +86,9 @@ local function write_attested_host(host, drop, claimed, unclaimed)
     if string.sub(field, 1, 8) == 'dropped.' and not dropping[field] then
       unclaimed[#unclaimed + 1] = field
     end
+  end
+  if shift_times(host, {'drain_deadline_ms'}) then
+    put_fields(claimed, {'drain_deadline_ms', host.drain_deadline_ms, 'clock_shift_ms', host.clock_shift_ms or '0'}, {})
   end
   in_chunks('HSET', KEY.host, claimed)
   for i = 1, #claimed, 2 do

@@ -5,6 +5,7 @@
 -- include: end_reason
 -- include: object_at
 -- include: runtime_deadline
+-- include: shift_claim
 -- include: transitions
 local function parse_again(call, at)
   local key_at = #KEYS - 2 * #call.members - (ARG.gang == '1' and 1 or 0) - (ARG.request ~= '' and 1 or 0)
@@ -180,6 +181,9 @@ local function write_again(cell, member, expires, entry_id)
   claim.fields.max_attempts = ARG.max_attempts ~= '' and ARG.max_attempts or claim.fields.max_attempts
   claim.fields.on_exit = ARG.on_exit ~= '' and ARG.on_exit or claim.fields.on_exit
   claim.fields.claimed_at_ms = claim.fields.claimed_at_ms or text(cell.now_ms)
+  if again.move_deadline_ms or claim.fields.runtime_deadline_ms then
+    shift_claim(claim)
+  end
   if again.end_reason == 'shelved' then
     restart_runtime(cell, claim)
   end

@@ -1,0 +1,90 @@
+"""A clock of the store that is set, or that of a replica that takes over, ends nothing before its time."""
+
+from dataclasses import replace
+
+import pytest
+
+from redsched.model import AtDeadline, ClaimStatus, HostStatus, Request
+from tests.scheduler.working import Work, at_work
+from tests.support.store_clock import HOUR_MS, StoreTime
+
+AHEAD_MS = 9 * HOUR_MS
+SLACK_MS = 600_000
+"""The time between two writes, before and after a jump, counts as part of the jump."""
+MINE = Request({"VCPU": 2}, claim_ids=("mine",), max_runtime_s=3600)
+
+
+async def jump(work: Work, store_time: StoreTime, ahead_ms: int) -> None:
+    """Set the store's clock, sweep before the hosts have attested to the new epoch, let them attest, and sweep."""
+    before = (await work.store.tick()).epoch
+    store_time.set_ahead(ahead_ms)
+    await work.sweep()
+    assert (await work.store.tick()).epoch != before
+    for host in work.hosts:
+        await host.speak()
+    for _ in range(2):
+        await work.sweep()
+        await work.work()
+
+
+async def test_a_drain_stops_nothing_before_its_time(store_time: StoreTime, clean_store: str) -> None:
+    """Its deadline is as far away after the jump as before."""
+    async with at_work(clean_store, 9, 4) as work:
+        await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 3600, AtDeadline.STOP)
+        for ahead_ms in (AHEAD_MS, 0):
+            await jump(work, store_time, ahead_ms)
+            assert (await work.scheduler.claims.get("large")).state is ClaimStatus.ACTIVE
+            assert (await work.scheduler.hosts.get("h0")).draining == "move"
+        left_ms = ((await work.scheduler.hosts.get("h0")).drain_deadline_ms or 0) - (await work.store.tick()).now_ms
+        assert 0 < left_ms <= HOUR_MS + SLACK_MS
+        store_time.set_ahead(HOUR_MS)
+        await work.store.tick()
+        await jump(work, store_time, -HOUR_MS)
+        assert (await work.scheduler.hosts.get("h0")).draining == "move"
+
+
+async def test_a_drain_that_begins_after_a_jump_stops_in_time(store_time: StoreTime, clean_store: str) -> None:
+    async with at_work(clean_store, 9, 4) as work:
+        await work.active(Request({"VCPU": 6}, claim_ids=("large",)))
+        await jump(work, store_time, AHEAD_MS)
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, True, 3600, AtDeadline.STOP)
+        left_ms = ((await work.scheduler.hosts.get("h0")).drain_deadline_ms or 0) - (await work.store.tick()).now_ms
+        assert 0 < left_ms <= HOUR_MS + SLACK_MS
+
+
+@pytest.mark.parametrize("ahead_ms", [AHEAD_MS, -AHEAD_MS])
+async def test_a_pending_claim_is_placed_again(store_time: StoreTime, clean_store: str, ahead_ms: int) -> None:
+    """It has as much time left as before."""
+    async with at_work(clean_store, 4, 4) as work:
+        claim = await work.active(MINE)
+        await work.store.claims.fail("h0", "mine", claim.token, by_host=True, retry=True)
+        await jump(work, store_time, ahead_ms)
+        await work.settle()
+        again = await work.scheduler.claims.get("mine")
+        assert again.state is ClaimStatus.ACTIVE
+        left_ms = (again.runtime_deadline_ms or 0) - (await work.store.tick()).now_ms
+        assert 0 < left_ms <= HOUR_MS + SLACK_MS
+
+
+async def test_a_claim_on_a_drained_host_moves(store_time: StoreTime, clean_store: str) -> None:
+    async with at_work(clean_store, 4, 4) as work:
+        await work.active(MINE)
+        await jump(work, store_time, AHEAD_MS)
+        await work.scheduler.hosts.set_status("h0", HostStatus.DRAINING, move=True)
+        await work.settle()
+        moved = await work.scheduler.claims.get("mine")
+        assert (moved.state, moved.host) == (ClaimStatus.ACTIVE, "h1")
+
+
+async def test_a_move_with_a_deadline_goes_on(store_time: StoreTime, clean_store: str) -> None:
+    async with at_work(clean_store, 4, 4) as work:
+        claim = await work.active(replace(MINE, max_runtime_s=0))
+        await work.scheduler.migrations.move("mine", claim.token, live=True)
+        store_time.set_ahead(AHEAD_MS)
+        for host in work.hosts:
+            await host.speak()
+        await work.sweep()
+        found = await work.scheduler.claims.get("mine")
+        assert found.target is not None
+        assert found.target.host == "h1"

@@ -304,7 +304,11 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "AggregatesAnswer": {"aggregates": [AGGREGATE], "next": None},
     "AppliedAnswer": {"moves": [{**MOVE, "problem": ""}]},
     "AttestedAnswer": {"outcome": "OK", "epoch": EPOCH, "now_ms": AT_MS, "drop": []},
-    "BulkAnswer": {"results": [BULK], "next": "h17:6f1c", "watch": "/v1/claims?project=web&state=ending"},
+    "BulkAnswer": {
+        "results": [BULK],
+        "next": "1~c1:1795251499598-651f2cc8:203~~h17:6f1c",
+        "watch": "/v1/claims?project=web&state=ending",
+    },
     "CapacityAnswer": {
         "by": "zone",
         "capacity": [

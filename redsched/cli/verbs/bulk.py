@@ -93,7 +93,7 @@ def say(where: Where, filters: Filters, verb: ManyVerb, done: str, as_json: bool
             found += page.items
             others += of_others(page)
             after = page.next
-        return BulkPage(tuple(found), None, others)
+        return BulkPage(_without_superseded(found), None, others)
 
     with shown(BEING.get(done, done)):
         found = with_fleet(where, every_page)
@@ -106,6 +106,12 @@ def say(where: Where, filters: Filters, verb: ManyVerb, done: str, as_json: bool
         _show_counts(found.items, done)
         _show_others(found.of_others, done)
     return ClaimState.exit_code if refused else 0
+
+
+def _without_superseded(found: Sequence[BulkResult]) -> tuple[BulkResult, ...]:
+    """Leave out refusals of claims that had moved, and came again on a later page, where it was done."""
+    done = {one.claim.id for one in found if one.outcome is not BulkOutcome.REFUSED}
+    return tuple(one for one in found if one.outcome is not BulkOutcome.REFUSED or one.claim.id not in done)
 
 
 def of_others(page: Page[BulkResult]) -> int:

@@ -1,7 +1,8 @@
 """Release, renew, shelve and unshelve all claims that match a filter.
 
 A call reads one page and applies the verb for one claim to each of its claims, AT_ONCE at a time. Each verb carries the
-token of the listed placement, so it is refused for a claim that has ended or moved since it was listed.
+token of the listed placement, so it is refused for a claim that has ended or moved since it was listed. One that has
+moved comes again, on a later page.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -113,8 +114,12 @@ class BulkService:
         for host in values_of(wanted.host):
             await self._require_host(host)
         page = await self._claims.page(wanted, limit, after)
-        found = await (_selected(page.items) if dry_run else _each(verb, page.items))
-        return Page(tuple(found), page.next)
+        if dry_run:
+            return Page(tuple(await _selected(page.items)), page.next)
+        found = await _each(verb, page.items)
+        # A claim that has moved since the page was read was refused under its old token.
+        following = page.next if page.end is None else await self._claims.moved_since(wanted, page.end)
+        return Page(tuple(found), following)
 
 
 def _is_same(one: Claim, other: Claim) -> bool:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from redsched.errors import InvalidRequest
 from redsched.model import (
     ENDING_OR_ENDED,
     STOP_FAILED,
@@ -17,6 +16,7 @@ from redsched.model import (
 )
 from redsched.pacing import in_order, paced
 from redsched.scheduler.cells import Cell
+from redsched.scheduler.claims.cursor import Place
 from redsched.scheduler.hosts.fields import LEASE_FIELDS, condition_from
 from redsched.scheduler.mirroring.parts import host_names
 from redsched.scheduler.queries import ClaimFilter
@@ -28,13 +28,10 @@ _EXPLAINED = (EndReason.EXPIRED, EndReason.FAILED, EndReason.WORK_ENDED, EndReas
 _GIVEN_BACK = (EndReason.RELEASED, ClaimStatus.ENDING, STOP_FAILED)
 """Reasons of these changes explain any end: why it was released, for example by a drain, or could not be stopped."""
 
-Position = tuple[str, str]
-"""The sort key of a claim in lists: host and id. A claim without a placement has the host ''."""
-
 
 async def walk_claims(
-    cells: "list[Cell]", claim_filter: ClaimFilter, after: Position
-) -> AsyncGenerator[tuple[Position, Claim], None]:
+    cells: "list[Cell]", claim_filter: ClaimFilter, after: Place
+) -> AsyncGenerator[tuple[Place, Claim], None]:
     """Yield the matching claims after a position, in order. Reads at most one batch ahead."""
     if not after[0]:
         async for claim in _on_no_host(cells, claim_filter, after[1]):
@@ -87,7 +84,7 @@ async def _hosts(cells: "Iterable[Cell]", claim_filter: ClaimFilter, since: str)
     return sorted(hosts, key=lambda one: one[1])
 
 
-async def _places(hosts: "Sequence[tuple[Cell, str]]", after: Position) -> "list[tuple[Cell, str, str]]":
+async def _places(hosts: "Sequence[tuple[Cell, str]]", after: Place) -> "list[tuple[Cell, str, str]]":
     """Return the cell, host and id of each claim on these hosts after a position, in order."""
     ids: dict[str, set[str]] = {}
     for cell in dict.fromkeys(cell for cell, _ in hosts):
@@ -171,11 +168,3 @@ def _explains(end_reason: EndReason | None, op: str) -> bool:
     """Return whether the change `op` explains the claim's end, and is not an earlier failure that it survived."""
     could_not_start = end_reason is EndReason.SHELVED and op in (EndReason.FAILED, EndReason.EXPIRED)
     return end_reason in _EXPLAINED or op in _GIVEN_BACK or could_not_start
-
-
-def cursor(after: str) -> Position:
-    """Parse the `next` of a page. Raises InvalidRequest."""
-    host, colon, claim_id = after.partition(":")
-    if after and not (colon and claim_id):
-        raise InvalidRequest(f"after {after[:140]!r} is not the `next` of a page of claims: pass it unchanged")
-    return host, claim_id

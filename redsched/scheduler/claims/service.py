@@ -5,13 +5,15 @@ migration.py has the verbs that place a claim again, bulk.py those for many clai
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from redsched.errors import InvalidRequest, NotFound, NoValidHost, RedschedError
 from redsched.model import Amounts, Claim, ClaimStatus, EndReason, OneOf, Token, values_of
 from redsched.scheduler.cells import Cell, Cells
-from redsched.scheduler.claims.listing import cursor, walk_claims, with_host_conditions, with_reasons
+from redsched.scheduler.claims.cursor import Cursor, parse_cursor
+from redsched.scheduler.claims.listing import with_host_conditions, with_reasons
+from redsched.scheduler.claims.moved import marks_of, pass_after, walk_pass
 from redsched.scheduler.claims.outcomes import check_outcome
 from redsched.scheduler.claims.resize import absolute
 from redsched.scheduler.queries import ME, ClaimFilter
@@ -22,6 +24,13 @@ from redsched.store.codec.outcomes import Outcome
 from redsched.store.codec.results import ReleaseMode, ScriptResult
 
 Unmovable = Callable[[Cell, Sequence[Claim]], Awaitable[dict[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimPage(Page[Claim]):
+    """A page of claims, and on the last one where the list has come to its end."""
+
+    end: Cursor | None = None
 
 
 class ClaimService:
@@ -77,7 +86,8 @@ class ClaimService:
     ) -> Page[Claim]:
         """Return claims ordered by host and id. Claims on no host come first: pending, and shelved ones if requested.
 
-        Each filter takes one value, or several of which any may match. `after` is the `next` of the previous page.
+        Each filter takes one value, or several of which any may match. `after` is the `next` of the previous page. A
+        claim that moves meanwhile comes at its new place in the end, maybe for the second time: none is left out.
         Raises InvalidRequest, and NotFound for a cell that is not one of this scheduler's.
         """
         ages = claimed_before_ms, claimed_after_ms
@@ -90,23 +100,38 @@ class ClaimService:
             by_id.update((claim.id, claim) for claim in claims)
         return Page(tuple(by_id[claim.id] for claim in page.items), page.next)
 
-    async def page(self, wanted: ClaimFilter, limit: int, after: str) -> Page[Claim]:
+    async def page(self, wanted: ClaimFilter, limit: int, after: str) -> "ClaimPage":
         """Return the next page of matching claims, without their reasons. Otherwise as `list`."""
         if ME in values_of(wanted.owner):
             raise InvalidRequest(
                 f"the owner {ME} is who calls the REST API with a token, and nobody is known here: name the owner"
             )
-        cells = [self._cells.named(name) for name in values_of(wanted.cell)] or list(self._cells)
-        last = cursor(after)
+        cells = _listed(self._cells, wanted)
+        given = parse_cursor(after) if after else None
         await self._cells.catch_up()
-        found: list[Claim] = []
-        async with aclosing(walk_claims(cells, wanted, last)) as walk:
-            async for position, claim in walk:
-                if len(found) == limit:
-                    return Page(tuple(found), ":".join(last))
-                found.append(claim)
-                last = position
-        return Page(tuple(found))
+        at: Cursor | None = given or Cursor(1, await marks_of(cells))
+        found: dict[tuple[str, str], Claim] = {}
+        while at is not None:
+            end = at
+            async with aclosing(walk_pass(cells, wanted, at)) as walk:
+                async for place, claim in walk:
+                    if len(found) == limit:
+                        return ClaimPage(tuple(found.values()), str(end))
+                    key = (claim.id, claim.host if wanted.host else "")
+                    found.pop(key, None)  # it has moved since it was read: at its new place
+                    found[key] = claim
+                    end = replace(end, place=place)
+            await self._cells.catch_up()
+            at = await pass_after(cells, end)
+        return ClaimPage(tuple(found.values()), end=end)
+
+    async def moved_since(self, wanted: ClaimFilter, end: Cursor) -> str | None:
+        """Return the `next` for the matching claims that have moved since a list ended; None if there are none."""
+        await self._cells.catch_up()
+        following = await pass_after(_listed(self._cells, wanted), end)
+        if following is None or not (await self.page(wanted, 1, str(following))).items:
+            return None
+        return str(following)
 
     async def confirm(self, claim_id: str, token: str) -> Claim:
         """Confirm that the work runs: the claim becomes active. Raises NotFound, ClaimState, StaleToken, Settling."""
@@ -191,3 +216,7 @@ class ClaimService:
             Token.parse(token)
         (cell, claim), *others = await self._cells.find_claims(claim_id)
         return cell, (claim.at(token) if token else None) or claim, others
+
+
+def _listed(cells: Cells, wanted: ClaimFilter) -> list[Cell]:
+    return [cells.named(name) for name in values_of(wanted.cell)] or list(cells)

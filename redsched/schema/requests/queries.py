@@ -32,6 +32,7 @@ class PageQuery(Strict):
 class ClaimsQuery(PageQuery):
     """Filters of claims. A repeated filter matches any of its values."""
 
+    after: Annotated[str, Field(pattern=r"^[!-~]{0,4000}$", description="`next` of the previous page.")] = ""
     host: AnyName = Field(default_factory=list)
     project: AnyName = Field(default_factory=list)
     consumer: AnyName = Field(default_factory=list)

@@ -218,12 +218,7 @@ class Host:
         held = list(self.journal.pages[self.name].held.values())
         ended = await self.journal.ended(self.name)
         over = {one.placed for one in ended}
-        return [self._journaled_claim(one) for one in held if one.placed not in over], self._by_store_clock(ended)
-
-    def _by_store_clock(self, ended: list[EndedPlacement]) -> list[EndedPlacement]:
-        """Return ended placements with the time of the store's present clock at which each ended."""
-        ahead_ms = self.now_ms - self.journal.clock.now_ms()
-        return [dataclasses.replace(one, ended_at_ms=max(0, one.ended_at_ms + ahead_ms)) for one in ended]
+        return [self._journaled_claim(one) for one in held if one.placed not in over], ended
 
     def _journaled_claim(self, work: JournalEntry) -> JournaledClaim:
         record = dict(work.record) | ({"log": f"{self.name}:{work.log}"} if work.log else {})

@@ -15,7 +15,7 @@ from redsched.agent.collectors.local_file import LocalFile
 from redsched.agent.hooks.base import Hook, NoHook
 from redsched.agent.hooks.command import CommandHook
 from redsched.agent.hooks.http import UrlHook
-from redsched.agent.journal.journal import Journal, open_journal
+from redsched.agent.journal.journal import Journal, open_journal, placements_beside
 from redsched.agent.link import AgentLink
 from redsched.agent.store_link import StoreLink
 from redsched.errors import Forbidden, InvalidRequest, NotFound, Unauthenticated, Unavailable
@@ -46,10 +46,11 @@ async def run(
     It uses the API that the settings name, or else the store at `url`.
 
     When the agent ends, work keeps running, and the next process with the same journal finds it. Raises OtherAgent if
-    other agents have all of the hosts, InvalidRequest for invalid hosts or settings, JournalBroken, and what
-    connecting raises: Unavailable if the store or API cannot be used at the start, and Unauthenticated, Forbidden or
-    NotFound if the API refuses the agent, or the first report of a host. During later outages the agent retries, and
-    also at the start while its journal has work that it must stop in time.
+    other agents have all of the hosts, InvalidRequest for invalid hosts or settings, or if the journal has placements
+    of other hosts (`Journal.represent`), JournalBroken, and what connecting raises: Unavailable if the store or API
+    cannot be used at the start, and Unauthenticated, Forbidden or NotFound if the API refuses the agent, or the first
+    report of a host. During later outages the agent retries, and also at the start while its journal has work that it
+    must stop in time.
     """
     collectors: list[Collector] = [StaticCollector(host) if isinstance(host, HostReport) else host for host in hosts]
     _check(collectors, settings)
@@ -60,6 +61,8 @@ async def run(
         tracing.start("redsched-agent")
     pages = open_journal(path)
     try:
+        pages.represent({one.name: one.cell for one in collectors})
+        _warn_of_others(path)
         limits = OfflineLimits(pages, hook, {one.name: one.cell for one in collectors}, asyncio.Semaphore(MAX_HOOKS))
         async with AsyncExitStack() as stack:
             link = await _connected(stack, limits, lambda: _link(settings, url, collectors, not limits.has_work))
@@ -71,6 +74,14 @@ async def run(
         await pages.close()
         if settings.tracing:
             tracing.stop()
+
+
+def _warn_of_others(path: Path) -> None:
+    """Log the journals beside this one that have claims and that no agent has open: a host may have been renamed."""
+    for host, placements in placements_beside(path).items():
+        _log.warning(
+            "a journal that no agent uses has claims", host=host, placements=placements, folder=str(path.parent)
+        )
 
 
 def _identity(

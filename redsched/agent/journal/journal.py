@@ -10,7 +10,8 @@ import json
 import sqlite3
 import uuid
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from redsched.agent.journal.file import JournalFile, opening
 from redsched.agent.journal.schema import VERSION, HostPage, JournalEntry, from_row, to_row
 from redsched.agent.journal.steady_clock import Reading, SteadyClock, read_clocks
 from redsched.agent.store_clock import StoreClock
+from redsched.errors import InvalidRequest
 from redsched.model import ClaimStatus
 from redsched.model.payload import payload_in
 from redsched.model.tokens import is_newer_token
@@ -31,11 +33,17 @@ BLOCK = 1000
 REMEMBER_MS = 600_000
 """The least time, by the journal's clock, for which tombstones are kept; the store remembers ended claims as long."""
 
+MAX_NAMED = 5
+"""The most claims that a message names."""
+
 MAX_TOMBSTONES = 200_000
 """The most tombstones, about 20 MB of file. Above it the oldest are deleted, even if no host has attested since."""
 
 _CLOCK = "clock"
 """The name in `meta` of the last reading of the machine's clocks, and of the journal's time then."""
+
+_CELL = "cell:"
+"""The beginning of the names in `meta` of the hosts' cells; the name of the host follows."""
 
 MAX_IN_MEMORY = 20_000
 """The number of tombstones, the newest of all hosts, that `has_ended` and `ended_token` consult."""
@@ -56,6 +64,8 @@ class Journal(JournalFile):
         """When the work of held placements has to stop (the journal's time, ms), by host and `placed`; most have no
         limit. None: the journal of an earlier release does not have it."""
         self._store_clocks: dict[str, StoreClock] = {}
+        self._cells: dict[str, str] = {}
+        """The cells of the hosts, as the last agent represented them."""
         self._ended: dict[tuple[str, str], str] = {}
         """The tokens with which placements ended, by host and `placed`."""
         self._with_ended: set[str] = set()
@@ -98,6 +108,23 @@ class Journal(JournalFile):
         return self._write(sql.SET_LIMIT, (host, placed, ends_at_ms))
 
     # -- hosts
+
+    def represent(self, hosts: Mapping[str, str]) -> None:
+        """Record which hosts the agent represents, with their cells.
+
+        Raises InvalidRequest if the journal has placements of other hosts, or of a host in another cell: their work
+        runs on this machine, and would be neither counted nor stopped.
+        """
+        for host, page in self.pages.items():
+            if page.held and host not in hosts:
+                raise InvalidRequest(_left_behind(self.path, host, page))
+            cell = self._cells.get(host, "")
+            if page.held and cell and cell != hosts[host]:
+                raise InvalidRequest(_left_behind(self.path, host, page, cell))
+        for host, cell in hosts.items():
+            if self._cells.get(host) != cell:
+                self._cells[host] = cell
+                self._write(sql.SET_META, (f"{_CELL}{host}", cell))
 
     def write_left_epoch(self, host: str, epoch: str) -> Awaitable[None]:
         """Record that the host leaves `epoch`: once durable, no notification of that epoch may be acted on."""
@@ -160,12 +187,13 @@ class Journal(JournalFile):
         return self._newest.get((host, claim_id), "")
 
     async def ended(self, host: str) -> list[EndedPlacement]:
-        """Return the placements that ended here and whose tombstones have not been pruned, by the journal's time."""
+        """Return the placements that ended here and whose tombstones have not been pruned."""
         if host not in self._with_ended:
             return []
         rows = await self._read(lambda: self._connection.execute(sql.TOMBSTONES, (host,)).fetchall())
+        now_ms = self.clock.now_ms()
         return [
-            EndedPlacement(one, token, placed, end_reason, bool(was_active), at_ms)
+            EndedPlacement(one, token, placed, end_reason, bool(was_active), max(0, now_ms - at_ms))
             for one, token, placed, end_reason, was_active, at_ms in rows
         ]
 
@@ -207,6 +235,7 @@ class Journal(JournalFile):
             self._connection.executemany(sql.SET_META, pairs)
             self._connection.execute(sql.DELETE_STALE_LIMITS)
         known = {(host, placed): ends_at_ms for host, placed, ends_at_ms in self._connection.execute(sql.LIMITS)}
+        self._cells = {name.removeprefix(_CELL): cell for name, cell in meta.items() if name.startswith(_CELL)}
         for name, left, attested, external in self._connection.execute(sql.HOSTS):
             self.pages[name] = HostPage(left, attested, json.loads(external))
         for row in self._connection.execute(sql.PLACEMENTS):
@@ -259,6 +288,18 @@ def _kept_clock(text: str) -> tuple[Reading, int] | None:
     return Reading(boot_id, up_ms, wall_ms), now_ms
 
 
+def _left_behind(path: Path, host: str, page: HostPage, cell: str = "") -> str:
+    """Return why an agent must not start, for a host that it does not represent, or represents in another cell."""
+    ids = sorted({work.id for work in page.held.values()})
+    named = ", ".join(ids[:MAX_NAMED]) + (f" and {len(ids) - MAX_NAMED} more" if len(ids) > MAX_NAMED else "")
+    claims, where = f"{len(ids)} claim{'s' * (len(ids) != 1)}", f" in cell {cell}" if cell else ""
+    return (
+        f"the journal {path} has {claims} of host {host}{where}, which this agent does not represent: {named}. To keep "
+        f"them, start it as host {host}{where}. To end them, do so, and `redsched host drain {host}`. If their work no "
+        f"longer runs on this machine, move the journal away, and `redsched host write-off {host}`"
+    )
+
+
 def open_journal(path: Path, read: Callable[[], Reading] = read_clocks) -> Journal:
     """Open or create the journal at `path`. Call it inside the event loop that will use it.
 
@@ -266,3 +307,16 @@ def open_journal(path: Path, read: Callable[[], Reading] = read_clocks) -> Journ
     """
     with opening(path) as connection:
         return Journal(connection, path, read)
+
+
+def placements_beside(path: Path) -> dict[str, int]:
+    """Return the numbers of placements, by host, in the other journals of a folder that no process has open."""
+    found = dict[str, int]()
+    for other in sorted(path.parent.glob("*.sqlite")):
+        if other != path:
+            with (
+                suppress(sqlite3.Error),
+                closing(sqlite3.connect(f"{other.resolve().as_uri()}?mode=ro", uri=True, timeout=0)) as one,
+            ):
+                found |= dict(one.execute(sql.PLACEMENTS_BY_HOST))
+    return found

@@ -47,6 +47,7 @@ HOSTS = "SELECT name, left_epoch, attested_epoch, external FROM host"
 SET_HOST = "INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?)"
 PLACEMENTS = """SELECT host, placed, id, token, root, state, is_running, named, record, before, moves, work_end,
     was_active, origin FROM placement"""
+PLACEMENTS_BY_HOST = "SELECT host, count(*) FROM placement GROUP BY host"
 SET_PLACEMENT = "INSERT OR REPLACE INTO placement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 DELETE_PLACEMENT = "DELETE FROM placement WHERE host = ? AND placed = ?"
 LIMITS = "SELECT host, placed, ends_at_ms FROM run_limit"

@@ -51,7 +51,7 @@ def ended_body(one: EndedPlacement) -> dict[str, Any]:
         "placed": one.placed,
         "end_reason": one.end_reason,
         "was_active": one.was_active,
-        "ended_at_ms": one.ended_at_ms,
+        "ended_ago_ms": one.ended_ago_ms,
     }
 
 

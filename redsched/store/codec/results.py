@@ -134,7 +134,7 @@ class EndedPlacement(Body):
         Field(description="Why it ended, as reported by the scheduler. Empty if unknown."),
     ] = ""
     was_active: Annotated[bool, Field(description=f"{_WAS_ACTIVE}.")] = False
-    ended_at_ms: Annotated[int, Field(ge=0, description="When it ended (Unix, ms). 0 if unknown.")] = 0
+    ended_ago_ms: Annotated[int | None, Field(ge=0, description="How long ago it ended. null if unknown.")] = None
 
 
 class ReleaseMode(StrEnum):

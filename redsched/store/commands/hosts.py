@@ -274,4 +274,5 @@ def _held_entry(claim: JournaledClaim) -> tuple[str | int, ...]:
 
 
 def _ended_entry(one: EndedPlacement) -> tuple[str | int, ...]:
-    return (one.id, "ended", one.placed or one.token, one.token, one.end_reason, int(one.was_active), one.ended_at_ms)
+    ago_ms = "" if one.ended_ago_ms is None else one.ended_ago_ms
+    return (one.id, "ended", one.placed or one.token, one.token, one.end_reason, int(one.was_active), ago_ms)

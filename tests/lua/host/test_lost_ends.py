@@ -157,8 +157,7 @@ async def test_an_id_that_the_store_has_lost_is_not_claimed_again(cell: CellStor
 async def test_what_ended_long_ago_is_not_restored(cell: CellStore, raw: Any, ago_s: int | None) -> None:
     """After the time for which the store remembers ended claims, their ids are free; so they are if it is not known."""
     _, second, _ = await retried(cell, raw)
-    old = done("a", second)
-    old = replace(old, ended_at_ms=old.ended_at_ms - 1000 * ago_s if ago_s else 0)
+    old = replace(done("a", second), ended_ago_ms=1000 * ago_s if ago_s else None)
     epoch = await roll_back(cell, raw, {})
     for host in ("h1", "h2", "h3"):
         await cell.hosts.report(report_of(host))

@@ -1,6 +1,5 @@
 """Claims with more than one placement, for tests of the store: helpers that create them, and read what is left."""
 
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -53,7 +52,7 @@ def ended(claim_id: str, token: str, placed: str = "", **more: Any) -> EndedPlac
 
 def done(claim_id: str, placed: Placed, end_reason: EndReason = EndReason.WORK_ENDED) -> EndedPlacement:
     """Return a placement that was active, and has just ended for this reason, in its host's journal."""
-    return ended(claim_id, placed.token, end_reason=end_reason, was_active=True, ended_at_ms=round(time.time() * 1000))
+    return ended(claim_id, placed.token, end_reason=end_reason, was_active=True, ended_ago_ms=0)
 
 
 async def ask_again(cell: CellStore, claim_id: str, host: str, replacement: Replacement, **amounts: int) -> ClaimAnswer:

@@ -11,7 +11,7 @@ local function parse_entries(first)
       entry.placed, entry.token = take(), take()
     end
     if entry.word == 'ended' then
-      entry.end_reason, entry.was_active, entry.ended_at_ms = take(), take() == '1', tonumber(take())
+      entry.end_reason, entry.was_active, entry.ended_ago_ms = take(), take() == '1', tonumber(take())
     elseif entry.word == 'held' then
       entry.root, entry.state, entry.was_active, entry.record = take(), take(), take() == '1', {}
       for _ = 1, tonumber(take()) do

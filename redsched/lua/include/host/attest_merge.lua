@@ -110,7 +110,7 @@ do -- what only merge() uses: the server allows a script 200 local variables at 
   local function before_last(cell, claim, entry)
     local base = claim.fields.retry_from
     if not claim.exists then
-      return cell.now_ms - entry.ended_at_ms < cell.remember_ms and '' or nil
+      return entry.ended_ago_ms and entry.ended_ago_ms < cell.remember_ms and '' or nil
     end
     for placed in pairs(claim.placements) do
       base = (not base or newer(placed, base)) and placed or base

@@ -76,8 +76,9 @@ class Run:
 class Packed:
     """One run: allocated GPU shares, refusals by their main reason, the median processor time of a decision.
 
-    `percent` is the allocated part of all GPUs: at the end, or for a churn its mean. `large` are the tasks for 8 GPUs
-    that were requested in that time, and `large_placed` those that were placed.
+    `gpu_milli` is what is allocated of `of_gpu_milli`, in thousandths of a GPU, and `percent` the same part: at the end,
+    or for a churn their mean. `large` are the tasks for 8 GPUs that were requested in that time, and `large_placed`
+    those that were placed. Programs read these names with `--json`.
     """
 
     tasks: str
@@ -85,6 +86,8 @@ class Packed:
     seed: int
     asked: int
     placed: int
+    gpu_milli: float
+    of_gpu_milli: int
     percent: float
     large: int
     large_placed: int
@@ -217,7 +220,7 @@ def fill(nodes: Sequence[Node], tasks: Sequence[Task], run: Run, name: str = "")
     for first in range(0, len(asked), run.schedulers):
         fleet.place(asked[first : first + run.schedulers])
     claimed, total = gpu_milli(fleet.columns)
-    return _packed(name, run, len(asked), fleet, 100.0 * claimed / total)
+    return _packed(name, run, len(asked), fleet, claimed, total)
 
 
 def churn(nodes: Sequence[Node], tasks: Sequence[Task], run: Run, name: str = "") -> Packed:
@@ -228,21 +231,22 @@ def churn(nodes: Sequence[Node], tasks: Sequence[Task], run: Run, name: str = ""
     offered = [fleet.place([task])[0] for task in warm_up]
     fleet.large.clear()
     fleet.refused.clear()
-    parts = list[float]()
+    allocated = list[int]()
     for _ in range(FURTHER * len(warm_up)):
         gone = rng.randrange(len(offered))
         if where := offered[gone]:
             fleet.release(where)
         offered[gone] = fleet.place([rng.choice(tasks)])[0]
-        parts.append(fleet.allocated / total)
-    return _packed(name, run, len(parts), fleet, 100.0 * mean(parts))
+        allocated.append(fleet.allocated)
+    return _packed(name, run, len(allocated), fleet, mean(allocated), total)
 
 
-def _packed(name: str, run: Run, asked: int, fleet: Fleet, percent: float) -> Packed:
+def _packed(name: str, run: Run, asked: int, fleet: Fleet, claimed: float, total: int) -> Packed:
     placed = asked - fleet.refused.total()
     refused, us = dict(fleet.refused), median(fleet.times) * 1e6
+    percent, large = 100.0 * claimed / total, fleet.large
     return Packed(
-        name, run.policy, run.seed, asked, placed, percent, fleet.large.total(), fleet.large[True], refused, us
+        name, run.policy, run.seed, asked, placed, claimed, total, percent, large.total(), large[True], refused, us
     )
 
 

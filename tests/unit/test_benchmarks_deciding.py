@@ -1,6 +1,7 @@
 """The benchmarks of deciding measure what they claim: small runs, and the errors that they detect."""
 
 import json
+from dataclasses import asdict
 from random import Random
 
 import pytest
@@ -118,6 +119,8 @@ def test_packing_tells_what_is_allocated_at_the_end() -> None:
     packed = fill(NODES, tasks, Run("pack", 42, Settings(pick_from=1)))
     assert (packed.asked, packed.placed, packed.percent) == (7, 3, 60.0)
     assert packed.refused_by == {"group:gpu0": 4}
+    read = asdict(packed)  # programs outside of this project read these names, with --json
+    assert (read["gpu_milli"], read["of_gpu_milli"], read["percent"]) == (1800, 3000, 60.0)
 
 
 def test_requests_that_race_take_other_candidates() -> None:

@@ -76,9 +76,9 @@ class Run:
 class Packed:
     """One run: allocated GPU shares, refusals by their main reason, the median processor time of a decision.
 
-    `gpu_milli` is what is allocated of `of_gpu_milli`, in thousandths of a GPU, and `percent` the same part: at the end,
-    or for a churn their mean. `large` are the tasks for 8 GPUs that were requested in that time, and `large_placed`
-    those that were placed. Programs read these names with `--json`.
+    `gpu_milli` is what is allocated of `of_gpu_milli`, in thousandths of a GPU, and `percent` the same part: at the
+    end, or for a churn their mean. `large` are the tasks for 8 GPUs that were requested in that time, and
+    `large_placed` those that were placed. Programs read these names with `--json`.
     """
 
     tasks: str

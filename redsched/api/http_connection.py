@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from redsched import aio, origin
 from redsched.api.problems import BadHttp, HeadersTooLarge, RequestTimeout, TooManyConnections, problem
-from redsched.api.request_head import problem_of_head
+from redsched.api.request_head import head_without_offer, problem_of_head
 from redsched.api.request_ids import new_request_id
 from redsched.errors import Forbidden, RedschedError
 from redsched.origin import Origin
@@ -73,6 +73,8 @@ class HttpConnection(HttpToolsProtocol):
         self._parsed_bytes = 0
         self._body_bytes = 0
         self._framing_bytes = 0
+        self._head_again = b""
+        """The head, without the offer of another protocol, that is to be parsed again."""
         self._refusal: RedschedError | None = None
         self.instead_of: Any = None
         """What has counted as this connection so far: its TLS handshake."""
@@ -91,14 +93,28 @@ class HttpConnection(HttpToolsProtocol):
             return  # the rest of what was refused
         self._unset_keepalive_if_required()
         self._has_moved_on, before = False, self._body_bytes
-        try:
-            self.parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self._refusal = self._refusal or BadHttp("this is not valid HTTP/1.1: check what the client sends")
-        else:
+        rest = data
+        while rest and self._refusal is None:
+            rest = self._parse(rest)
+        if self._refusal is None:
             self._count(len(data), self._body_bytes - before)
         if self._refusal is not None:
             self._refuse(self._refusal)
+
+    def _parse(self, data: bytes) -> bytes:
+        """Parse data. Return what is still to be parsed if there is the head of a request that offers another protocol.
+
+        The offer is ignored (RFC 9110, section 7.8). But the parser ends such a request with its head, and would take
+        the body for what comes in that protocol. So the head is parsed again, without the offer.
+        """
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as stopped:
+            head, self._head_again = self._head_again, b""
+            return head + data[stopped.args[0] :]
+        except httptools.HttpParserError:
+            self._refusal = self._refusal or BadHttp("this is not valid HTTP/1.1: check what the client sends")
+        return b""
 
     def _count(self, size: int, body: int) -> None:
         """Count what the parser may keep to itself. A piece in which a phase began counts nothing: it is bounded."""
@@ -134,8 +150,11 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         # Here and not once the parser stops: the application begins with the head.
-        upgrades = self.parser.should_upgrade()
-        self._refusal = problem_of_head(self.parser.get_http_version(), upgrades, self.headers)
+        version, method = self.parser.get_http_version(), self.parser.get_method()
+        if self.parser.should_upgrade() and method != b"CONNECT":
+            self._head_again = head_without_offer(version, method, self.url, self.headers)
+            return
+        self._refusal = problem_of_head(version, method, self.headers)
         if self._refusal is not None:
             raise self._refusal
         self._enter(_Phase.BODY)
@@ -149,6 +168,8 @@ class HttpConnection(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self._head_again:
+            return  # it has not begun
         self._head_bytes = 0
         self._enter(_Phase.DONE if self._is_handling() else _Phase.WAITING)
         super().on_message_complete()

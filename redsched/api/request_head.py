@@ -13,12 +13,12 @@ _VERSIONS = ("1.0", "1.1")
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~!$&'()*+,;=%-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?")
 
 
-def problem_of_head(version: str, upgrades: bool, headers: Iterable[tuple[bytes, bytes]]) -> BadHttp | None:
+def problem_of_head(version: str, method: bytes, headers: Iterable[tuple[bytes, bytes]]) -> BadHttp | None:
     """Return why a request with this head is refused; None if it is not. Names of headers are in lower case."""
     if version not in _VERSIONS:
         return BadHttp(f"HTTP/{version} is not supported: send HTTP/1.1")
-    if upgrades:
-        return BadHttp("the connection cannot be upgraded, nor a tunnel opened: send HTTP/1.1 without Upgrade")
+    if method == b"CONNECT":
+        return BadHttp("no tunnel can be opened: send another method than CONNECT")
     hosts = []
     for name, value in headers:
         if name == b"host":
@@ -26,6 +26,12 @@ def problem_of_head(version: str, upgrades: bool, headers: Iterable[tuple[bytes,
         elif name == b"transfer-encoding" and (refusal := _problem_of_coding(version, value)):
             return refusal
     return _problem_of_hosts(version, hosts)
+
+
+def head_without_offer(version: str, method: bytes, url: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return the head of a request without the offer to go on in another protocol."""
+    lines = [b"%b: %b\r\n" % (name, value) for name, value in headers if name not in (b"upgrade", b"http2-settings")]
+    return b"%b %b HTTP/%b\r\n%b\r\n" % (method, url, version.encode(), b"".join(lines))
 
 
 def _problem_of_coding(version: str, coding: bytes) -> BadHttp | None:

@@ -9,9 +9,6 @@ CHUNKS = b"5\r\nhello\r\n0\r\n\r\n"
 LENGTH = b"content-length: 5\r\n\r\nhello"
 
 REFUSED = {
-    "upgrade to h2c": POST + b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AA\r\n" + LENGTH,
-    "upgrade to websocket": POST + b"connection: upgrade\r\nupgrade: websocket\r\n" + LENGTH,
-    "upgrade without a body": GET.replace(b"\r\n\r\n", b"\r\nconnection: upgrade\r\nupgrade: foo/2\r\n\r\n"),
     "tunnel": b"CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n",
     "gzip, chunked": POST + b"transfer-encoding: gzip, chunked\r\n\r\n" + CHUNKS,
     "gzip and chunked": POST + b"transfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n" + CHUNKS,
@@ -41,7 +38,6 @@ REFUSED = {
 
 @pytest.mark.parametrize("sent", REFUSED.values(), ids=list(REFUSED))
 async def test_a_head_with_two_readings_is_refused_and_not_carried_out(sent: bytes) -> None:
-    """`Upgrade: h2c` was answered 400 and carried out all the same."""
     async with served(PATIENT) as (_, app, port):
         answer = await exchange(port, sent)
         assert of_problem(answer) == (400, "/problems/bad-http")
@@ -67,6 +63,55 @@ async def test_other_heads_are_carried_out(sent: bytes) -> None:
         closing = sent.replace(b"\r\n", b"\r\nconnection: close\r\n", 1)
         assert (await exchange(port, closing)).startswith(b"HTTP/1.1 200 ")
         assert app.calls == 1
+
+
+OFFER = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AA\r\n"
+OFFERS = {
+    "h2c": POST + OFFER + LENGTH,
+    "h2c, chunked": POST + OFFER + b"transfer-encoding: chunked\r\n\r\n" + CHUNKS,
+    "websocket": POST + b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n" + LENGTH,
+    "no body": GET.replace(b"\r\n\r\n", b"\r\n" + OFFER + b"\r\n"),
+    "an empty body": POST + OFFER + b"content-length: 0\r\n\r\n",
+    "HTTP/1.0": (POST + OFFER + LENGTH).replace(b"1.1", b"1.0"),
+}
+LAST = POST + b"connection: close\r\ncontent-length: 4\r\n\r\nlast"
+
+
+@pytest.mark.parametrize("in_pieces", [False, True])
+@pytest.mark.parametrize("sent", OFFERS.values(), ids=list(OFFERS))
+async def test_an_offer_of_another_protocol_is_ignored(sent: bytes, in_pieces: bool) -> None:
+    """The request is carried out once, with its whole body, and so is what follows on the connection.
+
+    `Upgrade: h2c` was once answered 400 and carried out all the same, and was refused since.
+    """
+    async with served(PATIENT) as (_, app, port):
+        parts = [bytes((one,)) for one in sent + LAST] if in_pieces else [sent + LAST]
+        answer = await exchange(port, *parts)
+        body = b"" if b"length: 0" in sent else b"y" if sent.startswith(b"GET") else b"hello"
+        heads = [one.partition(b"\r\n\r\n") for one in answer.split(b"HTTP/1.1 ")[1:]]
+        rest = [(b"200", b"last")] if b"HTTP/1.1" in sent else []  # HTTP/1.0 ends the connection
+        assert [(head[:3], found) for head, _, found in heads] == [(b"200", body), *rest]
+        assert app.calls == len(heads)
+        assert b"upgrade" not in answer.lower()
+
+
+async def test_many_offers_are_carried_out_in_order() -> None:
+    """However many come in one piece: the client has sent them ahead."""
+    async with served(PATIENT) as (_, app, port):
+        asked = [OFFERS["h2c"].replace(b"hello", f"no {number:2}".encode()) for number in range(10)]
+        answer = await exchange(port, b"".join(asked) + LAST)
+        assert [one.rpartition(b"\r\n")[2] for one in answer.split(b"HTTP/1.1 ")[1:-1]] == [
+            f"no {number:2}".encode() for number in range(10)
+        ]
+        assert app.calls == 11
+
+
+async def test_what_follows_an_offer_is_http_1() -> None:
+    """The preface of HTTP/2, of a client that takes its offer for accepted, carries out nothing."""
+    async with served(PATIENT) as (_, app, port):
+        answer = await exchange(port, OFFERS["no body"].replace(b"GET /", b"GET /wait"), REFUSED["preface of HTTP/2"])
+        assert app.calls == 1
+        assert b" 101 " not in answer
 
 
 async def test_a_bad_request_sent_ahead_is_not_the_response_to_the_first() -> None:

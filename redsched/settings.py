@@ -152,6 +152,9 @@ class Settings(BaseModel):
         ge=0,
         description="How often a scheduler checks the store for inconsistencies and repairs them; 0: never.",
     )
+    enable_new_hosts: bool = Field(
+        True, description="Whether hosts that are not known yet join enabled; otherwise disabled, until enabled."
+    )
     events_keep_s: float = Field(86_400.0, ge=0, description="How long events are kept; 0: none is recorded.")
     events_most: int = Field(100_000, ge=1000, description="Maximum number of events in the log of a cell.")
 

@@ -51,7 +51,10 @@ NOUNS: Mapping[str, Noun] = {
             "enable": Entry("verbs.hosts:enable", "Allow new claims on this host again."),
             "disable": Entry("verbs.hosts:disable", "Stop new claims on this host; existing claims stay."),
             "write-off": Entry("verbs.hosts:write_off", "Write this host off, because it will not come back."),
-            "remove": Entry("verbs.hosts:remove", "Remove this host. Refused while it holds claims, unless forced."),
+            "remove": Entry(
+                "verbs.hosts:remove",
+                "Remove this host. Refused while it holds claims or its lease is valid, unless forced.",
+            ),
         },
     ),
     "claim": Noun(

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_json
 
 from redsched.cli import completion
-from redsched.errors import ClaimState, InvalidRequest
+from redsched.errors import ClaimState, InvalidRequest, NotFound
 from redsched.model.units import parse_amount, parse_seconds, without_units
 from redsched.model.validation import check_name, check_owner
 from redsched.scheduler.queries import ME
@@ -194,6 +194,15 @@ def names_force(command: str) -> Iterator[None]:
         yield
     except ClaimState as error:
         raise ClaimState(error.detail.replace("force it", f"use `{command}`"), error.facts) from error
+
+
+@contextmanager
+def names_option(words: str, command: str) -> Iterator[None]:
+    """Replace some words of a NotFound error, about a field of the API, by the command with the option."""
+    try:
+        yield
+    except NotFound as error:
+        raise NotFound(error.detail.replace(words, command), error.facts) from error
 
 
 def as_model(body: dict[str, Any], model: type[Model], name: str = "") -> Model:

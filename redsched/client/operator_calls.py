@@ -52,9 +52,12 @@ def enable_host(host: str) -> Call[None]:
     return _host_verb(host, "enable")
 
 
-def disable_host(host: str, reason: str = "") -> Call[None]:
-    """Stop new claims on a host; existing claims stay. `reason` is shown with the host until it is enabled."""
-    return _host_verb(host, "disable", **({"reason": reason} if reason else {}))
+def disable_host(host: str, reason: str = "", ahead: bool = False) -> Call[None]:
+    """Stop new claims on a host; existing claims stay. `reason` is shown with the host until it is enabled.
+
+    `ahead`: also before its first report.
+    """
+    return _host_verb(host, "disable", **({"reason": reason} if reason else {}), **({"ahead": True} if ahead else {}))
 
 
 def drain_host(
@@ -76,7 +79,7 @@ def write_off_host(host: str, evacuate: bool = False, force: bool = False, reaso
 
 
 def remove_host(host: str, force: bool = False) -> Call[None]:
-    """Remove a host. `force`: its claims end with it."""
+    """Remove a host. `force`: although it holds claims, which end with it, or its lease runs."""
     return Call("DELETE", path_of("hosts", host), _nothing, query(force=force))
 
 

@@ -96,7 +96,8 @@ async def test_a_host_that_holds_claims_is_removed_by_force_alone(api: httpx.Asy
 
 
 async def test_a_host_without_claims_is_removed(api: httpx.AsyncClient) -> None:
-    assert (await api.delete("/v1/hosts/h1")).status_code == 204
+    check_problem(await api.delete("/v1/hosts/h1"), 409, "claim-state")
+    assert (await api.delete("/v1/hosts/h1?force=true")).status_code == 204
     check_problem(await api.delete("/v1/hosts/h1"), 404, "not-found")
 
 

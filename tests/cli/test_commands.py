@@ -48,7 +48,7 @@ def test_lost_hosts_can_be_listed(redsched: Redsched) -> None:
 
 def test_no_hosts_at_all_says_how_to_get_one(redsched: Redsched) -> None:
     for name in ("h1", "h2"):
-        assert redsched("host", "remove", name).check().output == f"{name} is removed\n"
+        assert redsched("host", "remove", name, "--force", "--yes").check().output == f"{name} is removed\n"
     assert redsched("host", "list").check().output == "no hosts: start an agent with `redsched agent`, or report one\n"
 
 

@@ -50,7 +50,7 @@ def test_a_claim_in_the_second_cell_from_init_to_release(store: str) -> None:
     assert [one["cell"] for one in redsched("host", "list", "--json").json()["hosts"]] == ["c1", "c2"]
     assert redsched("audit", "--json").json() == {"hosts": 2, "claims": 2, "problems": []}
     assert redsched("claim", "release", "mine").output == "mine is released\n"
-    assert redsched("host", "remove", "h2").output == "h2 is removed\n"
+    assert redsched("host", "remove", "h2", "--force", "--yes").output == "h2 is removed\n"
 
 
 def test_an_audit_shows_an_id_with_claims_in_two_cells_and_releases_one(store: str) -> None:

@@ -82,6 +82,7 @@ TYPES |= {
     "shelved": "set",
     "draining": "set",
     "removed": "string",
+    "expected": "hash",
     "reason": "hash",
 }
 """Keys beside hosts and claims that a line need not create."""

@@ -103,7 +103,7 @@ async def test_a_host_that_went_away_is_knocked_at_once(url: str) -> None:
     """One host was removed and the other has no free amount left: one call, and the request is refused."""
     async with behind(url, 4, 1) as (scheduler, efforts, cell, hosts):
         await hosts[1].measure(external=1)
-        await cell.hosts.forget("h0")
+        await cell.hosts.forget("h0", force=True)
         with pytest.raises(NoValidHost):
             await scheduler.select(Request({"VCPU": 1}))
         assert efforts[-1].calls == 1

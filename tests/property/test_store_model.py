@@ -120,10 +120,7 @@ class StoreMachine(PlayedCell, RuleBasedStateMachine):
     @rule(name=hosts, status=st.sampled_from(HostStatus))
     def set_status(self, name: str, status: HostStatus) -> None:
         answer = self.play(self.cell.hosts.set_status(name, status))
-        host = self.model.hosts.get(name)
-        assert answer.outcome == ("UNKNOWN" if host is None else "ALREADY_DONE" if host.status == status else "OK")
-        if host:
-            host.status = status
+        assert answer.outcome == self.model.set_status(name, status)
 
     @rule(name=hosts)
     def heartbeat(self, name: str) -> None:

@@ -83,10 +83,10 @@ async def enable_host(request: Request, host: HostName) -> Response:
     openapi_extra=body(DisableBody, required=False),
 )
 async def disable_host(request: Request, host: HostName) -> Response:
-    """Stop new claims on a host. Its existing claims stay."""
+    """Stop new claims on a host. Its existing claims stay. With `ahead`, also before its first report."""
     asked = await read_if_any(request, DisableBody)
     tags = etags.if_match(request)
-    await scheduler(request).hosts.set_status(host, HostStatus.DISABLED, if_match=tags, reason=asked.reason)
+    await scheduler(request).hosts.set_status(host, HostStatus.DISABLED, **asked.model_dump(), if_match=tags)
     return responses.nothing()
 
 
@@ -111,7 +111,7 @@ async def write_off_host(request: Request, host: HostName) -> Response:
 
 @router.delete("/{host}", status_code=204, summary="Remove a host", responses=WORD, dependencies=[etags.IF_MATCH])
 async def remove_host(request: Request, host: HostName, query: Annotated[ForgetQuery, Query()]) -> Response:
-    """Remove a host. 409 while it holds claims, unless `force`."""
+    """Remove a host. 409 while it holds claims or its lease is valid, unless `force`."""
     await scheduler(request).hosts.forget(host, query.force, etags.if_match(request))
     return responses.nothing()
 

@@ -39,13 +39,14 @@ class RemoteHosts(Part):
         then: AtDeadline | None = None,
         *,
         reason: str = "",
+        ahead: bool = False,
     ) -> None:
         """Enable, disable or drain a host."""
         match status:
             case HostStatus.ENABLED:
                 await self.client.run(operator_calls.enable_host(name))
             case HostStatus.DISABLED:
-                await self.client.run(operator_calls.disable_host(name, reason))
+                await self.client.run(operator_calls.disable_host(name, reason, ahead))
             case HostStatus.DRAINING:
                 await self.client.run(operator_calls.drain_host(name, move, deadline_s, then, reason))
 

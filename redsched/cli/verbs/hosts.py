@@ -13,12 +13,12 @@ from redsched.cli.natural import in_names
 from redsched.cli.options import AsJson, HostArgument, about, seconds
 from redsched.cli.verbs.drain_progress import until_empty
 from redsched.cli.where import ANYWHERE, Where
-from redsched.errors import ClaimState, InvalidRequest
+from redsched.errors import ClaimState, InvalidRequest, NotFound, Settling
 from redsched.model import MAX_DEADLINE_S, AtDeadline, HostStatus
 from redsched.scheduler import HostView, SlotView
 from redsched.scheduler.status.results import counted
 from redsched.schema import responses
-from redsched.schema.requests.verbs import DrainBody, LostBody
+from redsched.schema.requests.verbs import DisableBody, DrainBody, LostBody
 
 SLOT_HEADS = ("SLOT", "CAPACITY", "CLAIMED", "EXTERNAL", "FREE", "KEPT", "TOTAL", "RESERVED", "RATIO")
 UNMOVABLE_HEADS = ("UNMOVABLE CLAIM", "REASON")
@@ -140,15 +140,32 @@ def enable(name: HostArgument, where: Where = ANYWHERE) -> None:
     print(f"{name} is enabled")
 
 
-def disable(name: HostArgument, reason: Reason = "", where: Where = ANYWHERE) -> None:
+def disable(
+    name: HostArgument,
+    reason: Reason = "",
+    ahead: Annotated[bool, typer.Option("--ahead", help=about(DisableBody, "ahead"))] = False,
+    where: Where = ANYWHERE,
+) -> None:
     """Stop new claims on this host; existing claims stay."""
 
     async def disabled(fleet: Fleet) -> None:
-        await fleet.hosts.set_status(name, HostStatus.DISABLED, reason=reason)
+        await fleet.hosts.set_status(name, HostStatus.DISABLED, reason=reason, ahead=ahead)
+        if ahead and not await _is_known(fleet, name):
+            print(f"{name} will be disabled from its first report on", flush=True)
+            return
         print(f"{name} is disabled", flush=True)
         await _say_what_stays(fleet, name)
 
-    with_fleet(where, disabled, on_demand=True)
+    with options.names_option("use ahead", f"use `redsched host disable {name} --ahead`"):
+        with_fleet(where, disabled, on_demand=True)
+
+
+async def _is_known(fleet: Fleet, name: str) -> bool:
+    try:
+        await fleet.hosts.get(name)
+    except (NotFound, Settling):
+        return False
+    return True
 
 
 def write_off(
@@ -206,12 +223,13 @@ def _alive(error: ClaimState, name: str, evacuate: bool) -> ClaimState:
 def remove(
     name: HostArgument,
     force: Annotated[
-        bool, typer.Option("--force", help="Remove it even if it holds claims, which end with it.")
+        bool,
+        typer.Option("--force", help="Remove it even if its lease is valid or it holds claims, which end with it."),
     ] = False,
     yes: Yes = False,
     where: Where = ANYWHERE,
 ) -> None:
-    """Remove this host. Refused while it holds claims, unless forced."""
+    """Remove this host. Refused while it holds claims or its lease is valid, unless forced."""
     confirmation.ask(
         yes or not force,
         lambda: f"Host {name} will be removed, and its claims end. {confirmation.claims_on(where, name)}",

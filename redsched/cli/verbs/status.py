@@ -101,7 +101,8 @@ def _closed(cell: CellStatus) -> Iterator[str]:
     for one in cell.closed[:MAX_CLOSED]:
         reason = f" ({one.reason})" if one.reason else ""
         yield from _line(one.status, f"{one.name}{reason}: {_left_on(one)}")
-    if (more := cell.hosts.disabled + cell.hosts.draining - len(cell.closed[:MAX_CLOSED])) > 0 and cell.closed:
+    total = max(cell.hosts.disabled + cell.hosts.draining, len(cell.closed))
+    if (more := total - len(cell.closed[:MAX_CLOSED])) > 0 and cell.closed:
         yield from _line("", f"and {more} more: `redsched host list --status disabled --status draining`")
 
 

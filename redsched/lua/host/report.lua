@@ -2,9 +2,10 @@
 -- report: replace the fields of a host that its agent owns, and nothing else: a report cannot change a claim. A host
 -- that has not attested to this epoch gets no new claims until attest.lua has run. A full store accepts reports,
 -- because an agent whose report is refused could neither attest nor release anything.
--- KEYS meta changes hosts host attributes removed deadlines
--- ARGV host lease_ms journal nonce number count ...
+-- KEYS meta changes hosts host attributes removed deadlines expected
+-- ARGV host lease_ms journal nonce number joins count ...
 --   journal, nonce, number  '', '', 0 without an agent
+--   joins                   the status of a new host for which none was declared: enabled or disabled
 --   count                   the number of values of the host; then its field, value ..., then those of its attributes
 -- Reply OK | ALREADY_DONE (this number or a later one was seen) | NOT_OWNER (another agent owns the host); epoch,
 --   now_ms, attested (0 or 1), version
@@ -29,11 +30,11 @@ if word then
   return {word, cell.epoch, cell.now_ms, attested, old.version or ''}
 end
 
-local changed, split = {}, 6 + tonumber(ARG.count)
+local changed, split = {}, 7 + tonumber(ARG.count)
 local function owned(field)
   return OWNED[string.match(field, '^(%l+)%.')] or field == 'agent.version'
 end
-local host_set, host_gone = compare(old, 7, split, owned, changed)
+local host_set, host_gone = compare(old, 8, split, owned, changed)
 local attributes = read_hash(KEY.attributes)
 local attributes_set, attributes_gone = compare(attributes, split + 1, #ARGV, function() return true end, changed)
 
@@ -52,9 +53,16 @@ end
 if not old.since then
   append(host_set, 'since', cell.epoch)
 end
+local expected = not old.status and redis.call('HGET', KEY.expected, ARG.host)
 if not old.status then
-  append(host_set, 'status', 'enabled')
-  append(changed, 'status', 'enabled')
+  local status, reason = string.match(expected or ARG.joins, '^(%l+) ?(.*)$')
+  if not expected and status ~= 'enabled' then
+    reason = 'new hosts join disabled: enable it once checked'
+  end
+  for field, value in pairs({status = status, status_reason = reason ~= '' and reason or nil}) do
+    append(host_set, field, value)
+    append(changed, field, value)
+  end
 end
 if old.alive ~= '1' then
   append(host_set, 'alive', '1')
@@ -83,4 +91,7 @@ version = mark_over(cell, 'host', ARG.host, KEY.host, old)
 redis.call('ZADD', KEY.hosts, until_ms, ARG.host)
 local done = anew and finish_declared or finish
 done(cell)
+if expected then
+  redis.call('HDEL', KEY.expected, ARG.host)
+end
 return {'OK', cell.epoch, cell.now_ms, attested, version}

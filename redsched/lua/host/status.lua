@@ -1,13 +1,15 @@
 #!lua
 -- status: set a host's status: enabled, disabled or draining. Its claims stay; with `move`, schedulers place them
 -- elsewhere. An evacuation continues until the host is enabled.
--- KEYS meta changes hosts host draining
--- ARGV host status move deadline_ms after reason if_match
+-- KEYS meta changes hosts host draining expected
+-- ARGV host status move deadline_ms after reason if_match ahead
 --   move         0 or 1
 --   deadline_ms  of a drain with moves: the time from now during which claims are moved; '' for no limit
 --   after        stop or keep: what happens to claims that are left after the deadline; '' without one
 --   reason       why, as text; '' for the present one. A host that is enabled has none.
 --   if_match     if_match.lua
+--   ahead        1: for a host that is not known, declare the status with which it will join. 0: enabling one whose
+--                status was declared withdraws that
 -- Reply OK | ALREADY_DONE (nothing changed) | UNKNOWN | CHANGED (if_match names another tag); epoch, now_ms, then after
 --   CHANGED the tag
 -- include: clock_shift
@@ -23,7 +25,16 @@ local host = {version = found[1], status = found[2], draining = found[3], drain_
 -- Once the host is back, its status is the operator's again.
 local decides = found[8] and (ARG.status == 'enabled' or host.epoch ~= 'lost')
 if not host.version then
-  return {'UNKNOWN', cell.epoch, cell.now_ms}
+  local declared, outcome = redis.call('HGET', KEY.expected, ARG.host), 'UNKNOWN'
+  local wanted = ARG.status .. (ARG.reason ~= '' and ' ' .. ARG.reason or '')
+  if ARG.ahead == '1' then
+    outcome = declared == wanted and 'ALREADY_DONE' or 'OK'
+    redis.call('HSET', KEY.expected, ARG.host, wanted)
+  elseif declared and ARG.status == 'enabled' then
+    outcome = 'OK'
+    redis.call('HDEL', KEY.expected, ARG.host)
+  end
+  return {outcome, cell.epoch, cell.now_ms}
 end
 local draining = ARG.move == '1' and 'move' or false
 if host.draining == 'evacuate' and ARG.status ~= 'enabled' then

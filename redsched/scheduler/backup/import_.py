@@ -82,13 +82,12 @@ async def _import_declared(store: CellStore, archive: Archive, notes: list[str])
         answer = await store.declared.put_aggregate(aggregate)
         if answer.facts:
             notes.append(f"aggregate {aggregate.name}: {', '.join(answer.facts)} not known yet: import again later")
-    statuses = {host: status for host, status in archive.statuses.items() if host in existing}
+    closed = {host for host, status in archive.statuses.items() if status is not HostStatus.ENABLED}
+    statuses = {host: status for host, status in archive.statuses.items() if host in existing | closed}
     for host, status in statuses.items():
-        await store.hosts.set_status(host, status)
-    if unknown := sorted(set(archive.statuses) - existing):
-        waiting = [host for host in unknown if archive.statuses[host] is not HostStatus.ENABLED]
-        if waiting:
-            notes.append(f"not known yet, so that their status could not be set: {', '.join(waiting)}")
+        await store.hosts.set_status(host, status, ahead=host not in existing)
+    if waiting := sorted(closed - existing):
+        notes.append(f"not known yet, and closed to claims from their first report on: {', '.join(waiting)}")
     kinds = (("aggregates", archive.aggregates), ("server_groups", archive.groups), ("pools", archive.pools))
     return {**{name: len(objects) for name, objects in kinds}, "quotas": len(archive.quotas), "statuses": len(statuses)}
 

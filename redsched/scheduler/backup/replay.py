@@ -99,6 +99,7 @@ async def replay(
     repeatable. It ends with the last arrival. Raises StoreUnavailable, InvalidRequest (such as an unknown policy).
     """
     overrides = {"cells": (fleet.head.cell,), "pick_from": 1, "check_s": 0.0, "events_keep_s": 0.0, "redis_url": url}
+    overrides["enable_new_hosts"] = True
     settings = settings.model_copy(update=overrides)
     plugins = plugins_of(settings)
     check_policies(arrivals, policy, plugins())

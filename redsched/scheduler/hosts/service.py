@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from redsched import aio
-from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, OtherAgent
+from redsched.errors import ClaimIdReused, ClaimState, InvalidRequest, NotFound, OtherAgent
 from redsched.model import AgentStamp, Amounts, AtDeadline, Claim, EndReason, HostReport, HostStatus, OneOf, Request
 from redsched.model.validation import MAX_AMOUNT, check_status_reason, parse_int
 from redsched.scheduler.cells import Cell, Cells, no_such_host
@@ -171,23 +171,45 @@ class HostService:
         then: AtDeadline | None = None,
         if_match: IfMatch = None,
         reason: str = "",
+        ahead: bool = False,
     ) -> None:
         """Enable, disable or drain a host; with `move`, its claims are placed elsewhere, a few each second.
 
         Moves stop after `deadline_s` (0: when the host is enabled); `then` says what happens to the remaining claims,
         by default KEEP. `reason` says why a host takes no claims; it is kept until the host is enabled. With
-        `if_match`, only if the host has one of these tags. Raises NotFound, InvalidRequest, PreconditionFailed.
+        `if_match`, only if the host has one of these tags. `ahead`: a host that is not known joins disabled; to enable
+        or remove it withdraws that. Raises NotFound, InvalidRequest, PreconditionFailed.
         """
         check_status_reason(reason)
+        if ahead and status is not HostStatus.DISABLED:
+            raise InvalidRequest("ahead is for disabling a host before its first report: leave it out")
         if reason and status is HostStatus.ENABLED:
             raise InvalidRequest("reason is for a host that takes no claims: leave it out to enable one")
         if deadline_s and not move:
             raise InvalidRequest("deadline_s limits how long claims are moved off a host: set move too")
         if then and not deadline_s:
             raise InvalidRequest(f"then ({then}) applies at the deadline: set deadline_s too")
+        if if_match is None and await self._declared_ahead(name, status, reason, ahead):
+            return
         cell, _ = await self._find(name)
         end = then or AtDeadline.KEEP
         _known(await cell.store.hosts.set_status(name, status, move, deadline_s, end, if_match, reason), name)
+
+    async def _declared_ahead(self, name: str, status: HostStatus, reason: str, ahead: bool) -> bool:
+        """Declare the status of a host that no cell knows, or withdraw it; return whether that was done.
+
+        Each cell gets it, because nobody knows to which one the host will report. Raises NotFound for a host that
+        could be disabled ahead.
+        """
+        if await self._home(name) is not None:
+            return False
+        if status is HostStatus.DISABLED and not ahead:
+            await self._cells.refuse_unsettled(f"host {name}")
+            raise NotFound(f"{no_such_host(name).detail}; to disable it before its first report, use ahead")
+        if status is HostStatus.DRAINING:
+            return False
+        answers = [await cell.store.hosts.set_status(name, status, reason=reason, ahead=ahead) for cell in self._cells]
+        return any(one.outcome is not Outcome.UNKNOWN for one in answers)
 
     async def lost(
         self, name: str, evacuate: bool = False, force: bool = False, if_match: IfMatch = None, reason: str = ""
@@ -218,19 +240,31 @@ class HostService:
     async def forget(self, name: str, force: bool = False, if_match: IfMatch = None) -> None:
         """Remove a host; with `force`, its claims end.
 
-        Raises NotFound, PreconditionFailed, and, unless `force`, ClaimState while it holds claims.
+        Withdraws what was declared for a host that is not known. Raises NotFound, PreconditionFailed, and, unless
+        `force`, ClaimState while it holds claims or its lease runs.
         """
+        if await self._home(name) is None:
+            answers = [await cell.store.hosts.forget(name) for cell in self._cells]
+            if any(one.outcome is Outcome.OK for one in answers):
+                return
         cell, _ = await self._find(name)
         answer = refuse_changed(await cell.store.hosts.forget(name, force, if_match), f"host {name}")
         # UNKNOWN for a host found just before means that an earlier attempt of this call removed it.
         if answer.outcome is Outcome.IN_USE:
             raise ClaimState(f"host {name} holds claims: release them first, or force it, which ends them")
+        if answer.outcome is Outcome.ALIVE:
+            raise _reports(name, int(answer.facts[0]))
 
-    async def _find(self, name: str) -> tuple[Cell, HostHashes]:
+    async def _home(self, name: str) -> tuple[Cell, HostHashes] | None:
         for cell in self._cells:
             hashes = (await cell.store.hosts.read([name]))[0]
             if hashes.fields:
                 return cell, hashes
+        return None
+
+    async def _find(self, name: str) -> tuple[Cell, HostHashes]:
+        if found := await self._home(name):
+            return found
         await self._cells.refuse_unsettled(f"host {name}")
         raise no_such_host(name)
 
@@ -284,6 +318,15 @@ def _alive(name: str, lease_ms: int) -> ClaimState:
         f"host {name} is alive: its lease runs for {lease_s} s. If written off, it would attest again and keep its "
         "claims. Drain it with moves to empty it; or stop its agent and try again once the lease has expired; force it "
         "only if its machine is off",
+        {"host": name, "lease_ms": lease_ms},
+    )
+
+
+def _reports(name: str, lease_ms: int) -> ClaimState:
+    lease_s = -(-lease_ms // 1000)
+    return ClaimState(
+        f"host {name} is alive: its lease runs for {lease_s} s, and its agent would report it again. Disable it to "
+        "stop new claims; to remove it, stop its agent and try again once the lease has expired, or force it",
         {"host": name, "lease_ms": lease_ms},
     )
 

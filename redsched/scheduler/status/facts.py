@@ -38,6 +38,7 @@ class CellFacts:
     why the work of the first claim of `ending` could not be stopped. `fencing`: what is noted of the fencing of hosts.
     `claims_on`: the ids of the claims on the first hosts that are down or lost. `unplaced`: why some of those that
     leave such a host have no other place now. `why_pending`: the last failure of the first claim of `stuck_pending`.
+    `expected`: the statuses declared for hosts before their first report, with reasons.
     `over`: what claims hold beyond the capacity of hosts and shared pools, by key: `host:h1`, `pool:lic`.
     """
 
@@ -57,6 +58,7 @@ class CellFacts:
     unplaced: Mapping[str, str] = field(default_factory=dict)
     why_pending: Mapping[str, Reason] = field(default_factory=dict)
     over: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    expected: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def now_ms(self) -> int:
@@ -122,7 +124,7 @@ async def read_facts(cell: Cell) -> CellFacts:
     away = [one.name for one in facts.gone[:MAX_GONE]]
     ids = await store.hosts.claim_ids_of(away)
     facts = replace(facts, claims_on={name: sorted(some) for name, some in zip(away, ids, strict=True)})
-    facts = replace(facts, over=await read_over(store, hosts))
+    facts = replace(facts, over=await read_over(store, hosts), expected=await store.hosts.expected())
     facts = replace(facts, why_pending=await store.claims.reasons(one.id for one in facts.stuck_pending[:1]))
     for first in facts.ending[:1]:
         failed, stuck = await store.claims.failures([first.claim])

@@ -6,6 +6,7 @@ does not matter.
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
 
 from redsched import aio
 from redsched.errors import StoreUnavailable
@@ -84,9 +85,14 @@ def _status(name: str, facts: CellFacts) -> CellStatus:
 def _closed(facts: CellFacts) -> tuple[ClosedHost, ...]:
     closed = [one for one in facts.hosts if one.status in _CLOSED and not one.is_written_off]
     closed.sort(key=lambda one: (-one.claims, one.name))
-    return tuple(
-        ClosedHost(one.name, one.status, one.claims, bool(one.draining), one.reason) for one in closed[:MAX_NAMED]
-    )
+    known = [ClosedHost(one.name, one.status, one.claims, bool(one.draining), one.reason) for one in closed]
+    return (*known, *_expected(facts))[:MAX_NAMED]
+
+
+def _expected(facts: CellFacts) -> Iterator[ClosedHost]:
+    """Yield the hosts whose status was declared before their first report."""
+    for name, (status, reason) in facts.expected.items():
+        yield ClosedHost(name, status, 0, False, f"before its first report{f': {reason}' if reason else ''}")
 
 
 def _hosts(facts: CellFacts) -> HostCounts:

@@ -119,6 +119,9 @@ class DisableBody(Strict):
     """Options of disabling a host."""
 
     reason: StatusReason = ""
+    ahead: Annotated[
+        bool, Field(description="Also if it has never reported: then it joins disabled. Enabling it withdraws that.")
+    ] = False
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "new firmware"}]})
 

@@ -58,6 +58,11 @@ class ScriptClient:
         """Whether the settings require durability, so that some calls wait for replicas or a disk."""
         return bool(self._exchange.durability)
 
+    @property
+    def enables_new_hosts(self) -> bool:
+        """Whether hosts that report for the first time join enabled, unless something else was declared for them."""
+        return self._settings.enable_new_hosts
+
     async def run(
         self,
         name: str,

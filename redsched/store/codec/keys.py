@@ -38,6 +38,7 @@ class Keys:
         "draining",
         "due",
         "events",
+        "expected",
         "fencing",
         "head",
         "hosts",
@@ -73,6 +74,7 @@ class Keys:
         self.missing = f"{self._prefix}missing"
         self.audit = f"{self._prefix}audit"
         self.fencing = f"{self._prefix}fencing"
+        self.expected = f"{self._prefix}expected"
         self.aggregates = f"{self._prefix}aggregates"
         self.server_groups = f"{self._prefix}server-groups"
         self.pools = f"{self._prefix}pools"

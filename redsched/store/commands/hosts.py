@@ -145,8 +145,9 @@ class HostCommands:
             self._cell.keys.attributes(report.name),
             self._cell.keys.removed(report.name),
         )
-        keys = (*own_keys, self._cell.keys.deadlines)
-        head = (report.name, report.lease_s * 1000, *_stamp(stamp), len(own))
+        keys = (*own_keys, self._cell.keys.deadlines, self._cell.keys.expected)
+        joins = HostStatus.ENABLED if self._cell.scripts.enables_new_hosts else HostStatus.DISABLED
+        head = (report.name, report.lease_s * 1000, *_stamp(stamp), joins.value, len(own))
         reply = await self._cell.run("report", keys, (*head, *own, *facts))
         return ReportAnswer(Outcome(reply[0]), reply[1], int(reply[2]), bool(reply[3]), int(reply[4] or 0))
 
@@ -203,17 +204,25 @@ class HostCommands:
         then: AtDeadline = AtDeadline.KEEP,
         if_match: IfMatch = None,
         reason: str = "",
+        ahead: bool = False,
     ) -> ScriptResult:
         """Set a host's status; with `move` its claims are placed elsewhere. (status.lua)
 
+        With `ahead`, declare that of a host that is not known yet; to enable one withdraws it.
         OK | ALREADY_DONE | UNKNOWN | CHANGED (facts: the tag). `deadline_s`: how long claims are moved (0: until the
         host is enabled); `then`: what happens to the rest. `reason`: why; '' for the present one.
         """
         deadline = (deadline_s * 1000, then.value) if deadline_s else ("", "")
-        keys = (self._cell.keys.host(host), self._cell.keys.draining)
+        keys = (self._cell.keys.host(host), self._cell.keys.draining, self._cell.keys.expected)
         return await self._cell.answer(
-            "status", keys, (host, status.value, int(move), *deadline, reason, as_argument(if_match))
+            "status", keys, (host, status.value, int(move), *deadline, reason, as_argument(if_match), int(ahead))
         )
+
+    async def expected(self) -> dict[str, tuple[str, str]]:
+        """Return the hosts whose status was declared before their first report: by name, the status and the reason."""
+        with self._cell.reading():
+            found = await self._cell.reader.hgetall(self._cell.keys.expected)
+        return {name: text.partition(" ")[::2] for name, text in sorted(found.items())}
 
     async def write_off(
         self,
@@ -238,7 +247,8 @@ class HostCommands:
     async def forget(self, host: str, force: bool = False, if_match: IfMatch = None) -> ScriptResult:
         """Remove a host; with `force` its claims end with it. (forget.lua)
 
-        OK | UNKNOWN | IN_USE | CHANGED (facts: the tag).
+        Withdraw what was declared for one that is not known.
+        OK | UNKNOWN | IN_USE | ALIVE (facts: the rest of its lease, ms) | CHANGED (facts: the tag).
         """
         objects = set[str]()
         for _ in range(MAX_TRIES):
@@ -251,6 +261,7 @@ class HostCommands:
                 self._cell.keys.attributes(host),
                 self._cell.keys.draining,
                 self._cell.keys.removed(host),
+                self._cell.keys.expected,
                 *map(self._cell.keys.claim, ids),
                 *self._cell.keys.object_keys(objects),
             )

@@ -125,7 +125,7 @@ async def test_another_request_may_take_over_an_expired_one(cell: CellStore, raw
 async def test_a_host_that_is_gone_is_forgotten(cell: CellStore) -> None:
     await open_host(cell, VCPU=8)
     await reserve(cell)
-    await cell.hosts.forget("h1")
+    await cell.hosts.forget("h1", force=True)
     assert await reserve(cell) is Outcome.UNKNOWN
     assert await cell.reservations.hosts() == {}
 

@@ -293,7 +293,7 @@ async def test_a_name_that_comes_back_is_newer_than_what_it_was(cell: CellStore,
     for total in range(9, 20):
         await cell.hosts.report(report_of(VCPU=total))
     before = int(await raw.hget(cell.keys.host("h1"), "version"))
-    await cell.hosts.forget("h1")
+    await cell.hosts.forget("h1", force=True)
     assert (await cell.hosts.report(report_of())).version > before + 1
 
 
@@ -415,7 +415,7 @@ async def test_nobody_waits_for_a_host_that_was_lost_or_forgotten(cell: CellStor
     await cell.hosts.write_off("lost", force=True)
     await cell.hosts.write_off("lost", force=True)
     await cell.hosts.forget("lost")
-    await cell.hosts.forget("forgotten")
+    await cell.hosts.forget("forgotten", force=True)
     assert not (await cell.tick()).settled
     await open_host(cell, "new")
     assert not (await cell.tick()).settled

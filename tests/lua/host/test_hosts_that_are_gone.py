@@ -14,6 +14,7 @@ from tests.support.builders.cells import (
     claimed,
     ended,
     fields_of,
+    lapse,
     new_epoch,
     nothing_written,
     open_host,
@@ -27,6 +28,7 @@ async def test_a_release_is_repeated_after_its_host_was_removed(cell: CellStore,
     await open_host(cell)
     await open_host(cell, "h2")
     one, two = await ended(cell, "a"), await claim_on(cell, "b", "h2")
+    await lapse(raw, cell)
     await cell.hosts.forget("h1")
     await cell.hosts.forget("h2", force=True)
     async with nothing_written(raw):

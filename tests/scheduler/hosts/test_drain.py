@@ -124,7 +124,7 @@ async def test_what_was_ending_on_a_dead_host_has_ended_when_it_is_evacuated(cle
             return (await work.scheduler.quotas.get("web")).used.get("VCPU", 0) == 0
 
         await wait_until(is_free, what="the quota is free")
-        await work.scheduler.hosts.forget("h0")
+        await work.scheduler.hosts.forget("h0", force=True)
         assert await work.store.hosts.draining(0, "") == {}
         again = Request({"VCPU": 1}, server_group="web", hosts=frozenset({"h1"}))
         assert (await work.scheduler.select(again)).selections[0].host == "h1"

@@ -284,7 +284,7 @@ async def test_reservations_end_with_their_scheduler(clean_store: str) -> None:
 async def test_a_host_that_was_forgotten_and_reports_again_may_be_reserved(clean_store: str) -> None:
     async with at_work(clean_store, 8) as work:
         await work.store.reservations.put("h0", "before", {"VCPU": 8}, 1, 0, 1)
-        await work.store.hosts.forget("h0")
+        await work.store.hosts.forget("h0", force=True)
         await work.hosts[0].speak()
         await wait_until(is_swept(work), what="the reservation has ended")
 

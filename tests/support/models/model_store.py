@@ -24,6 +24,8 @@ class ModelHost:
     written_off: bool = False
     lost_before: bool = False
     """The host was written off in an earlier epoch, and has not attested since."""
+    is_to_decide: bool = False
+    """It was written off although it took claims: once it is back, its status is the operator's again."""
     since: str = ""
     """The epoch of its first report."""
     notifications_sent: int = 0
@@ -61,6 +63,8 @@ class ModelCell:
 
     def __init__(self) -> None:
         self.hosts: dict[str, ModelHost] = {}
+        self.expected: dict[str, str] = {}
+        """The statuses with which hosts will join again."""
         self.claims: dict[str, ModelClaim] = {}
         self.epoch = ""
         self.waiting = 0
@@ -269,7 +273,10 @@ class ModelCell:
 
     def reported(self, report: HostReport) -> None:
         """Replace the host's previous report."""
-        host = self.hosts.setdefault(report.name, ModelHost(report, since=self.epoch))
+        if report.name not in self.hosts:
+            status = self.expected.pop(report.name, "enabled")
+            self.hosts[report.name] = ModelHost(report, status, since=self.epoch)
+        host = self.hosts[report.name]
         host.report, host.external, host.alive = report, dict(report.external), True
 
     def attest(self, name: str) -> str:
@@ -300,6 +307,7 @@ class ModelCell:
             return "ALIVE"
         if not (host.attested or host.written_off):
             self._heard(host)
+        host.is_to_decide |= not host.is_lost and host.status != "disabled"
         host.status, host.alive, host.attested, host.written_off = "disabled", False, False, True
         return "OK"
 
@@ -307,14 +315,29 @@ class ModelCell:
         """Remove the host, as the operator."""
         host = self.hosts.get(name)
         if host is None:
-            return "UNKNOWN"
+            return "OK" if self.expected.pop(name, "") else "UNKNOWN"
         if self.live(name) and not force:
             return "IN_USE"
+        if host.alive and not force:
+            return "ALIVE"
         for claim in self.live(name).values():
             self._end(claim, claim.end_reason if claim.state == "ending" else "void")
         if not (host.attested or host.written_off):
             self._heard(host)
+        if host.alive and host.status != "enabled":
+            self.expected[name] = "disabled"
         del self.hosts[name]
+        return "OK"
+
+    def set_status(self, name: str, status: str) -> str:
+        """Set the status of a host, as the operator."""
+        host = self.hosts.get(name)
+        if host is None:
+            return "OK" if status == "enabled" and self.expected.pop(name, "") else "UNKNOWN"
+        decides = host.is_to_decide and (status == "enabled" or not host.is_lost)
+        if host.status == status and not decides:
+            return "ALREADY_DONE"
+        host.status, host.is_to_decide = status, host.is_to_decide and not decides
         return "OK"
 
     def new_epoch(self, epoch: str) -> None:

@@ -99,7 +99,7 @@ def test_every_key_that_the_code_can_build_is_documented() -> None:
     built = {CELLS, keys.meta, keys.changes, keys.hosts, keys.deadlines}
     built |= {keys.aggregates, keys.server_groups, keys.pools, keys.reconcile, keys.shelved, keys.draining}
     built |= {keys.quotas, keys.events, keys.recorder, keys.summary, keys.workload, keys.reservations}
-    built |= {keys.schedulers, keys.missing, keys.audit, keys.fencing}
+    built |= {keys.schedulers, keys.missing, keys.audit, keys.fencing, keys.expected}
     named = inspect.getmembers(keys, inspect.ismethod)
     several = {"shared_object", "text", "of_host", "object_keys"}
     methods = [method for name, method in named if not name.startswith("_") and name not in several]
@@ -265,6 +265,7 @@ async def fence(cell: CellStore, seen: Seen) -> None:
     """Let the limits forbid to fence the host, which is down, and then let its fencing fail."""
     limits = FencingLimits(after_ms=0, most=1, percent=0, within_ms=60_000)
     await cell.hosts.report(HostReport("h2", {}))
+    await cell.hosts.set_status("h3", HostStatus.DISABLED, ahead=True)
     await cell.fencing.begin("h1", replace(limits, most=0))
     await seen.look()
     begun = await cell.fencing.begin("h1", limits)

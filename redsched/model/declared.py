@@ -23,7 +23,7 @@ from redsched.model.types import (
     Topology,
     whole_from,
 )
-from redsched.model.validation import check_amount, check_class, check_name, check_topology
+from redsched.model.validation import MAX_AMOUNT, check_amount, check_class, check_name, check_topology
 
 MAX_METADATA = 256
 MAX_PER_HOST = 1_000_000
@@ -140,12 +140,20 @@ CLAIMS = "claims"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Exceeded:
-    """A limit of a project's quota that a request would exceed: `used` + `asked` is more than `limit`."""
+    """A limit of a project's quota that a request would exceed: `used` + `asked` is more than `limit`.
+
+    It may be MAX_AMOUNT, which no sum exceeds, without a quota.
+    """
 
     resource: str
     limit: int
     used: int
     asked: int
+
+    @property
+    def is_of_range(self) -> bool:
+        """Whether the limit is that of all sums."""
+        return self.limit == MAX_AMOUNT
 
     @property
     def detail(self) -> str:

@@ -16,13 +16,14 @@
 --   the call again)
 --   UNKNOWN (report first) | NOT_OWNER
 --   RETRY (KEY.claims holds an id that has no entry; or keys are missing, whose names follow)
---   CONFLICT (the amounts do not sum to a whole number)
+--   CONFLICT (the amounts do not sum to a whole number up to the largest amount, here or in what else counts them)
 -- It renews the host's lease: a host that has just attested must not be taken for down until its next heartbeat.
 -- Merging: docs/architecture/attestation.md. Once a host has attested, the store decides; until then, a placement
 -- counts if the store or the journal has it.
 -- include: attest_entries
 -- include: attest_merge
 -- include: attest_write
+-- include: beyond_range
 -- include: commit
 -- include: ids_on_host
 -- include: mark_over
@@ -73,6 +74,8 @@ leave_to_script(objects, KEY.host, ARG.host)
 local lacking = prepare(merged.claims, objects)
 if #lacking > 0 then
   return answer('RETRY', lacking)
+elseif beyond_range(merged.claims, objects) then
+  return answer('CONFLICT')
 end
 
 -- Every check has passed. From here on, only writes.

@@ -6,8 +6,10 @@
 -- Further keys: the claim of each, then host, claims and inbox of the hosts that they are on, and what they count in;
 -- passed.lua. claims: how many follow; each as id, number of values, field, value ...
 -- Reply OK | UNKNOWN (a living claim names a host that does not exist) | IN_USE (a host has attested) | CONFLICT (an
---   amount is not a whole number); epoch, now_ms, then the ids that the store already has, which are left unchanged
+--   amount is not a whole number, or a sum would exceed the largest amount); epoch, now_ms, then the ids that the store
+--   already has, which are left unchanged
 --   or RETRY, epoch, now_ms and the names of missing keys
+-- include: beyond_range
 -- include: commit
 local cell = fence(KEY.deadlines)
 local function answer(outcome, rest)
@@ -49,8 +51,11 @@ for _, claim in ipairs(claims) do
     placement.expires_at_ms = LEASED[placement.state] and text(cell.now_ms + tonumber(ARG.lease_ms)) or nil
   end
 end
-lacking = commit(cell, claims, objects, new_due())
-if lacking then
+local beyond
+lacking, beyond = commit(cell, claims, objects, new_due(), beyond_range)
+if beyond then
+  return answer('CONFLICT')
+elseif lacking then
   return answer('RETRY', lacking)
 end
 return answer('OK', there)

@@ -7,7 +7,8 @@
 -- Further keys: each claim that counts in it, and last the group, pool or quota. version: that of the object (of a
 -- quota its seq) before the claims were searched for ('' if there was none). Then the ids of the claims.
 -- Reply OK (repaired) | ALREADY_DONE (nothing was wrong) | SETTLING (hosts may still restore its claims) | CONFLICT (an
---   amount is not a whole number) | RETRY (claims have joined or left since); epoch, now_ms
+--   amount is not a whole number, or a sum exceeds the largest amount) | RETRY (claims have joined or left since);
+--   epoch, now_ms
 -- include: counters
 -- include: mark_over
 -- include: passed
@@ -33,6 +34,11 @@ for i = 4, #KEYS - 1 do
   end
   for field, number in pairs(counters(claim)[object.name] or {}) do
     object.now[field] = (object.now[field] or 0) + number
+  end
+end
+for _, number in pairs(object.now) do
+  if number > MOST then
+    return answer('CONFLICT')
   end
 end
 for field, value in pairs(stored) do

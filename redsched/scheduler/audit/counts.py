@@ -8,8 +8,9 @@ the object counts exactly these claims; otherwise nothing can be concluded.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from redsched.model.validation import SHARED_POOL, parse_int, split_slot
+from redsched.model.validation import MAX_AMOUNT, SHARED_POOL, parse_int, split_slot
 from redsched.pacing import in_order, paced
+from redsched.scheduler.audit.hosts import BEYOND_RANGE
 from redsched.scheduler.quotas.usage import usage_of
 from redsched.scheduler.results import Problem, RepairKind
 from redsched.store.cell import CellStore
@@ -95,7 +96,8 @@ def _problems(cell: str, name: str, fields: Fields, expected: Counter[str]) -> I
         # A value that a manual edit made unreadable equals no sum.
         wrong = parse_int(says, -1) != expected[field]
         if wrong:
-            yield Problem(2, cell, f"{name} {field}", "count", says[:40], f"{expected[field]}", RepairKind.COUNTS, name)
+            repair, advice = (RepairKind.COUNTS, "") if expected[field] <= MAX_AMOUNT else (None, BEYOND_RANGE)
+            yield Problem(2, cell, f"{name} {field}", "count", says[:40], f"{expected[field]}", repair, name, advice)
         resource_class = field.removeprefix("claimed.")
         capacity = parse_int(fields.get(f"capacity.{resource_class}", "0"), -1)
         if resource_class != field and parse_int(says, -1) > capacity and not _is_legitimate(fields, resource_class):

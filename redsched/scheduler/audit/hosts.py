@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from redsched.model import LEASED, ClaimStatus
-from redsched.model.validation import SHARED_POOL, parse_int
+from redsched.model.validation import MAX_AMOUNT, SHARED_POOL, parse_int
 from redsched.pacing import paced
 from redsched.scheduler.results import Problem, RepairKind
 from redsched.store.codec.fields import AMOUNT, WRITTEN_OFF, placement_fields
@@ -18,6 +18,7 @@ SHOWN = 40
 
 UNATTESTED = "left alone until the host has attested, which recomputes it; or use `redsched host write-off`"
 UNREADABLE = "an amount of a claim is not a whole number: release that claim with --force"
+BEYOND_RANGE = "a sum above 2^53-1 cannot be kept: release claims until it is below that"
 TOO_MUCH = "nothing of what is claimed is taken away: release claims, or report the capacity that there is"
 
 
@@ -64,9 +65,10 @@ def host_problems(cell: str, load: Load, clock: Clock) -> Iterator[Problem]:
             yield Problem(1, cell, subject, "claimed", says, f"at most {capacity}", repair, host.name, TOO_MUCH)
         total = sums.get(slot, 0)
         if claimed != total:
-            advice = _advice(accounted_for, readable=total >= 0)
+            advice = _advice(accounted_for, readable=total >= 0) if total <= MAX_AMOUNT else BEYOND_RANGE
             should = f"{total}" if total >= 0 else "readable"
-            yield Problem(2, cell, subject, "claimed", says, should, _repair(accounted_for), host.name, advice)
+            repair = _repair(accounted_for) if total <= MAX_AMOUNT else None
+            yield Problem(2, cell, subject, "claimed", says, should, repair, host.name, advice)
     leased = sum(one["state"] in LEASED for _, one in load.placed)
     for name, count in (("claims", len(load.placed)), ("starting", leased)):
         if _amount(host.fields, name) != count:

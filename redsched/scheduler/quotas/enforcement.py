@@ -110,7 +110,8 @@ class Quotas:
         while True:
             answer = await attempt()
             if answer.outcome is Outcome.OVER_QUOTA:
-                found = await self.shares.gather(cell, project, over(answer))
+                beyond = [one for one in over(answer) if one.is_of_range]
+                found = beyond or await self.shares.gather(cell, project, over(answer))
                 if found:
                     raise _refusal(project, found)
             elif answer.outcome is Outcome.UNSHARED:
@@ -142,7 +143,11 @@ class Quotas:
 
 def _refusal(project: str, found: Sequence[Exceeded]) -> QuotaExceeded:
     message = ", ".join(one.detail for one in found)
+    if all(one.is_of_range for one in found):
+        text = f"project {project} would use more than can be counted: {message}. Release claims, or request less"
+    else:
+        text = f"the quota of project {project} does not allow it: {message}. Release claims, or raise the quota"
     return QuotaExceeded(
-        f"the quota of project {project} does not allow it: {message}. Release claims, or raise the quota",
+        text,
         {"project": project, "exceeded": [asdict(one) for one in found]},
     )

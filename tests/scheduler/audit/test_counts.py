@@ -1,5 +1,6 @@
 """The audit compares groups and pools with the claims that name them, unless they changed during the audit."""
 
+from redsched.model.validation import MAX_AMOUNT
 from redsched.scheduler.audit.counts import Counted, count_problems
 
 CLAIM = {"host": "h1", "state": "active", "group": "web", "counted.zone": "az1", "amount.pool:lic/CUSTOM_SEAT": "3"}
@@ -25,3 +26,12 @@ async def test_what_changed_while_claims_were_read_is_not_judged() -> None:
 async def test_an_undeclared_pool_has_no_capacity_to_break() -> None:
     left = {"pool:lic": {"version": "9", "claimed.CUSTOM_SEAT": "3"}}
     assert await count_problems("c1", left, left, Counted([CLAIM | {"group": ""}])) == []
+
+
+async def test_a_sum_that_cannot_be_kept_is_a_problem_that_no_repair_is_tried_on() -> None:
+    """Repairs could only cut it, and find it again."""
+    claims = [{"host": "h1", "state": "active", "project": "web", "amount.VCPU": str(5 * 10**15)}] * 2
+    quota = {"quota:web": {"seq": "7", "used.VCPU": str(MAX_AMOUNT), "used.claims": "2"}}
+    [found] = await count_problems("c1", quota, quota, Counted(claims))
+    assert (found.should, found.repair) == (str(10**16), None)
+    assert "release claims" in found.advice

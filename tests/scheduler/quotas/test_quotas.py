@@ -6,11 +6,13 @@ import pytest
 
 from redsched.errors import ClaimState, NotFound, NoValidHost, QuotaExceeded, Settling
 from redsched.model import Quota, Request
+from redsched.model.validation import MAX_AMOUNT
 from redsched.scheduler import Exceeded, Scheduler
 from redsched.scheduler.queries import UsageBy
+from redsched.settings import Settings
 from redsched.store.cell import CellStore
 from tests.scheduler.quotas.calls import scripts_about_claims
-from tests.support.builders.cells import new_epoch, raw_client
+from tests.support.builders.cells import new_epoch, open_host, raw_client
 
 QUOTA = Quota("web", {"VCPU": 6, "claims": 3})
 
@@ -244,3 +246,17 @@ async def test_audits_hold_what_is_used_to_the_claims_and_repair_it(scheduler: S
     assert (await scheduler.repair()).broken == ()
     assert (await scheduler.audit()).problems == ()
     assert await used(scheduler) == {"VCPU": 4, "claims": 1}
+
+
+async def test_a_project_without_a_quota_uses_no_more_than_can_be_counted(clean_store: str) -> None:
+    async with Scheduler.connect(clean_store, Settings()) as scheduler:
+        await scheduler.init()
+        for name in ("h1", "h2"):
+            await open_host(next(iter(scheduler._cells)).store, name, VCPU=MAX_AMOUNT)
+        await scheduler.select(web(5 * 10**15))
+        with pytest.raises(QuotaExceeded, match=r"web would use more than can be counted.*request less") as refused:
+            await scheduler.select(web(5 * 10**15))
+        [exceeded] = refused.value.facts["exceeded"]
+        assert (exceeded["limit"], exceeded["used"]) == (MAX_AMOUNT, 5 * 10**15)
+        await scheduler.select(web(MAX_AMOUNT - 5 * 10**15))
+        assert (await scheduler.audit()).problems == ()

@@ -1,7 +1,7 @@
 -- commit(): write the changes of claims, and everything that follows from them: the sums of hosts and other objects,
 -- the feed, the hosts' sets and inboxes, gangs, deadlines. `claims` were loaded by load_claim() and changed by
--- transitions.lua; `objects` are those passed, hosts among them. Returns the names of missing keys; if there are any,
--- nothing was written.
+-- transitions.lua; `objects` are those passed, hosts among them. Returns the names of missing keys, or what `refuse`
+-- says about the claims; if there are any, nothing was written.
 -- include: claim_changes
 -- include: claim_record
 -- include: due
@@ -76,10 +76,14 @@ local function write_claims(cell, claims, objects, due, entries)
   write_removals(objects)
 end
 
-local function commit(cell, claims, objects, due)
+local function commit(cell, claims, objects, due, refuse)
   local lacking = prepare(claims, objects)
   if #lacking > 0 then
     return lacking
+  end
+  local refusal = refuse and refuse(claims, objects)
+  if refusal then
+    return {}, refusal
   end
   local entries = {}
   for _, claim in ipairs(claims) do

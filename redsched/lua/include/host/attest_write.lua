@@ -6,21 +6,17 @@
 -- include: put_fields
 -- include: sums
 
--- Return the state of a placement that the journal does not have: `claimed`, or `starting` if the journal itself is
--- new: then the work may run, and must not be freed as if it had never been started.
-local function state_of_lost(host)
-  local former = host['agent.journal'] or ''
-  return (former ~= '' and former ~= ARG.journal) and 'starting' or 'claimed'
-end
-
+-- A placement that the journal does not have becomes `claimed`, or `starting` if the journal itself is new: then the
+-- work may run, and must not be freed as if it had never been started.
 local function held_here(cell, merged, host, lease_ms)
-  local held = {}
+  local held, former = {}, host['agent.journal'] or ''
+  local state_of_lost = (former ~= '' and former ~= ARG.journal) and 'starting' or 'claimed'
   for _, claim in ipairs(merged.claims) do
     for _, placement in pairs(claim.placements) do
       if placement.host == ARG.host then
         local lost = not merged.reported[placement.placed] and placement.state ~= 'ending'
         if lost and placement.state ~= 'claimed' then
-          placement.state = state_of_lost(host)
+          placement.state = state_of_lost
         end
         placement.expires_at_ms = LEASED[placement.state] and text(cell.now_ms + lease_ms) or nil
         placement.inbox_id, placement.notify = nil, 'none'

@@ -1,6 +1,6 @@
 -- quota_refusal(): return why a claim may not use this much more (class -> amount) of its project's quota, or nil. A
--- call that needs no more of any limited class is never refused. `limited`: there are several cells, and the first has
--- limits.
+-- call that needs no more of any limited class is refused only if a sum would exceed the largest amount, beyond which
+-- it is not exact: that is then the limit. `limited`: there are several cells, and the first has limits.
 --   OVER_QUOTA, then class, limit or share of this cell, used and requested amount of each class that would be exceeded
 --   SETTLING (hosts may still restore claims that count)
 --   UNSHARED (there are several cells, and this one has no share of the limits in this epoch)
@@ -12,10 +12,11 @@ local function quota_refusal(cell, quota, more, limited)
   local hash, grows, over = quota.hash, false, nil
   local lost = limited and not hash.cells
   for class, amount in pairs(more) do
-    if amount > 0 and (lost or hash['limit.' .. class]) then
-      grows = true
-      local limit = to_int(hash[(hash.cells and 'share.' or 'limit.') .. class], 0, 0)
+    if amount > 0 then
+      local is_limited = lost or hash['limit.' .. class]
+      local limit = is_limited and to_int(hash[(hash.cells and 'share.' or 'limit.') .. class], 0, 0) or MOST
       local used = number_of(quota, 'used.' .. class)
+      grows = grows or is_limited
       if not (used + amount <= limit) then
         over = over or {'OVER_QUOTA', cell.epoch, cell.now_ms}
         for _, word in ipairs({class, limit, used, amount}) do

@@ -105,16 +105,21 @@ class HttpConnection(HttpToolsProtocol):
         """Parse data. Return what is still to be parsed if there is the head of a request that offers another protocol.
 
         The offer is ignored (RFC 9110, section 7.8). But the parser ends such a request with its head, and would take
-        the body for what comes in that protocol. So the head is parsed again, without the offer.
+        the body for what comes in that protocol. So another parser reads the head again, without the offer.
         """
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as stopped:
             head, self._head_again = self._head_again, b""
+            self._renew_parser()
             return head + data[stopped.args[0] :]
         except httptools.HttpParserError:
             self._refusal = self._refusal or BadHttp("this is not valid HTTP/1.1: check what the client sends")
         return b""
+
+    def _renew_parser(self) -> None:
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
 
     def _count(self, size: int, body: int) -> None:
         """Count what the parser may keep to itself. A piece in which a phase began counts nothing: it is bounded."""

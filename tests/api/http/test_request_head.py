@@ -72,6 +72,7 @@ OFFERS = {
     "websocket": POST + b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n" + LENGTH,
     "no body": GET.replace(b"\r\n\r\n", b"\r\n" + OFFER + b"\r\n"),
     "an empty body": POST + OFFER + b"content-length: 0\r\n\r\n",
+    "the last request": POST + OFFER.replace(b"upgrade, ", b"upgrade, close, ") + LENGTH,
     "HTTP/1.0": (POST + OFFER + LENGTH).replace(b"1.1", b"1.0"),
 }
 LAST = POST + b"connection: close\r\ncontent-length: 4\r\n\r\nlast"
@@ -89,7 +90,8 @@ async def test_an_offer_of_another_protocol_is_ignored(sent: bytes, in_pieces: b
         answer = await exchange(port, *parts)
         body = b"" if b"length: 0" in sent else b"y" if sent.startswith(b"GET") else b"hello"
         heads = [one.partition(b"\r\n\r\n") for one in answer.split(b"HTTP/1.1 ")[1:]]
-        rest = [(b"200", b"last")] if b"HTTP/1.1" in sent else []  # HTTP/1.0 ends the connection
+        is_last = b"HTTP/1.0" in sent or b"close" in sent
+        rest = [] if is_last else [(b"200", b"last")]
         assert [(head[:3], found) for head, _, found in heads] == [(b"200", body), *rest]
         assert app.calls == len(heads)
         assert b"upgrade" not in answer.lower()
